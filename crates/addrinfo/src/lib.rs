@@ -1,0 +1,1 @@
+//! Names and services to RDMA addresses, sources and routes.

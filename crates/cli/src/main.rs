@@ -1,0 +1,3 @@
+//! The rdmacm command: resolve, list devices.
+
+fn main() {}

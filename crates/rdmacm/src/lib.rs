@@ -1,0 +1,1 @@
+//! The Linux RDMA connection manager in pure Rust.

@@ -1,0 +1,3 @@
+//! Kernels, virtual machines, tests and checks of this repository.
+
+fn main() {}
