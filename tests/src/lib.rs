@@ -1,1 +1,13 @@
-//! What needs a real kernel.
+//! What the guest suites share: the fabric of a guest, and devices that stand
+//! between a channel and the kernel.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot go on panics"
+)]
+
+mod device;
+mod site;
+
+pub use device::{Counting, OldKernel};
+pub use site::{PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port};

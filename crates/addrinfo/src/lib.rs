@@ -1,1 +1,61 @@
-//! Names and services to RDMA addresses, sources and routes.
+//! Names and services to RDMA addresses, sources, devices and routes: what
+//! `rdma_getaddrinfo(3)` documents, asked of the system's resolver and of the
+//! kernel's connection manager.
+//!
+//! [`resolve`] gives **every** address a name has, in the system's order, each
+//! with the source, device, port, GIDs and path records by which RDMA reaches
+//! it. Addresses that RDMA does not reach stay in the list, behind those it
+//! does, and say why. One deadline holds for all of it, the name server
+//! included.
+//!
+//! ```no_run
+//! use rdmacm_addrinfo::{Hints, resolve};
+//!
+//! for candidate in resolve("storage-7", "7471", &Hints::rc())? {
+//!     println!("{candidate}"); // 10.1.0.7:7471 from 10.1.0.3 via mlx5_0 port 1, or why not
+//! }
+//! # Ok::<(), rdmacm_addrinfo::Error>(())
+//! ```
+
+mod addr_info;
+mod ask;
+mod devices;
+mod error;
+mod hints;
+mod kind;
+mod names;
+mod resolver;
+mod unreachable;
+
+pub use addr_info::{AddrInfo, Route, Via};
+pub use error::{Error, NameError, Result};
+pub use hints::{AddrInfoFlags, DEFAULT_DEADLINE, Hints};
+pub use kind::allowed_qp_types;
+pub use names::parse_numeric;
+pub use resolver::Resolver;
+pub use unreachable::{Reason, Step, Unreachable};
+
+/// Resolves a node and a service to everything RDMA can do with them.
+///
+/// The node is a name or an address (IPv6 with an optional scope, by interface
+/// name or number), the service a port or a service's name. Without a node the
+/// address of the hints counts: the source if passive, otherwise the
+/// destination; without that too, the wildcards if passive, otherwise the
+/// loopback addresses, which no RDMA device serves.
+///
+/// An empty list does not happen: a name without addresses is an error.
+///
+/// # Errors
+/// [`Error::NothingToResolve`], [`Error::Hints`], [`Error::QpType`] and
+/// [`Error::NulInText`] for what cannot be asked; [`Error::Name`],
+/// [`Error::LookupDeadline`] and their like when the name has no answer;
+/// [`Error::Rdma`] when the kernel's connection manager cannot be asked.
+#[doc(alias = "rdma_getaddrinfo")]
+#[doc(alias = "rdma_freeaddrinfo")]
+pub fn resolve<'name>(
+    node: impl Into<Option<&'name str>>,
+    service: impl Into<Option<&'name str>>,
+    hints: &Hints,
+) -> Result<Vec<AddrInfo>> {
+    Resolver::new().resolve(node, service, hints)
+}

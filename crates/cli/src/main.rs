@@ -1,3 +1,48 @@
-//! The rdmacm command: resolve, list devices.
+//! The `rdmacm` command: what RDMA can do with a name, and which RDMA devices
+//! there are.
 
-fn main() {}
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod args;
+mod devices;
+mod json;
+mod resolve;
+mod table;
+
+use args::{Args, Task};
+
+/// What a task has to say: the text for standard output, what went wrong for
+/// standard error, and whether it succeeded.
+struct Outcome {
+    output: String,
+    complaint: Option<String>,
+    success: bool,
+}
+
+fn main() -> ExitCode {
+    // Bad usage ends here with exit code 2.
+    let outcome = match Args::parse().task {
+        Task::Resolve(args) => resolve::run(&args),
+        Task::Devices(args) => devices::run(&args),
+    };
+    match tell(&outcome) {
+        Ok(()) if outcome.success => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// One write for the whole answer.
+fn tell(outcome: &Outcome) -> io::Result<()> {
+    if let Some(complaint) = &outcome.complaint {
+        io::stderr().write_all(format!("rdmacm: {complaint}\n").as_bytes())?;
+    }
+    if outcome.output.is_empty() {
+        return Ok(());
+    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(outcome.output.as_bytes())?;
+    stdout.flush()
+}

@@ -1,1 +1,71 @@
-//! Event channels, ids and every command of the Linux RDMA connection manager, without C.
+//! Event channels, ids and commands of the Linux RDMA connection manager,
+//! without C: every call goes straight to the kernel's
+//! `/dev/infiniband/rdma_cm`.
+//!
+//! An [`EventChannel`] is an open file of that device. A [`CmId`] made on it is
+//! what a connection, a listener or a datagram service is to the kernel; its
+//! commands are the kernel's own and nothing more, and what they begin ends
+//! with an [`Event`] on the channel. Everything that waits takes a
+//! [`Deadline`]. This is the layer for event loops and for authors of RDMA
+//! stacks; the `rdmacm` crate has connectors and listeners on top of it.
+//!
+//! * Dropping a [`CmId`] destroys it and waits for nobody: events are owned
+//!   values, hold [`IdHandle`]s that keep nothing alive and need no
+//!   acknowledgement.
+//! * Every error names the operation, the kernel's command, the error number
+//!   and, where the number tells one, the likely cause.
+//! * What the kernel knows about an id is asked for when the caller asks, once,
+//!   and kept until the id moves on.
+//! * [`Device`](device::Device) is the seam below which something other than
+//!   the kernel can answer, with a clock of its own.
+//!
+//! Needs no more than Linux 3.12 knows, and gets by with less
+//! ([`Dialect::IpOnly`]); tested on 6.1 and newer.
+//!
+//! # A resolved address
+//! ```no_run
+//! use std::time::Duration;
+//! use rdmacm_core::{CmAddr, EventChannel, EventKind, PortSpace};
+//!
+//! let channel = EventChannel::open()?;
+//! let id = channel.create_id(PortSpace::TCP)?;
+//! let timeout = Duration::from_secs(2);
+//! id.resolve_addr(None, CmAddr::from(([10, 1, 0, 7], 7471)), timeout)?;
+//! let event = channel.next_event(timeout)?;
+//! if event.kind() == EventKind::AddrResolved {
+//!     println!("{:?}", event.id().addresses()?);
+//! }
+//! # Ok::<(), rdmacm_core::Error>(())
+//! ```
+
+mod address;
+mod channel;
+mod deadline;
+pub mod device;
+mod devices;
+mod dialect;
+mod errno;
+mod error;
+mod event;
+mod gate;
+mod gid;
+mod id;
+mod netlink;
+mod operation;
+mod path;
+mod token;
+
+pub use address::{CmAddr, Family, IbAddr};
+pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker};
+pub use deadline::Deadline;
+pub use devices::{
+    Device as RdmaDevice, DeviceId, Netdev, PhysicalState, Port, PortState, Transport,
+};
+pub use dialect::Dialect;
+pub use error::{CommandError, Error, Result};
+pub use event::{Event, EventFailure, EventKind};
+pub use gid::{Gid, Guid};
+pub use id::{Addresses, CmId, Gids, IdHandle};
+pub use operation::Operation;
+pub use path::{PathData, PathRecord, PathRecords};
+pub use rdmacm_abi::{CommandNumber, PathFlags, PathMtu, PortSpace, QpType, RejectReason};

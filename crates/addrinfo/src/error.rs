@@ -1,0 +1,160 @@
+//! Why nothing could be resolved.
+
+use std::io;
+
+use rdmacm_core::{PortSpace, QpType};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why nothing could be resolved. What keeps RDMA from reaching one of several
+/// addresses is no error of this kind, see [`Unreachable`](crate::Unreachable).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Neither a node nor a service nor an address was given.
+    #[error("nothing to resolve: give a node, a service or an address in the hints")]
+    NothingToResolve,
+    /// The hints contradict one another.
+    #[error("the hints do not fit together: {0}")]
+    Hints(&'static str),
+    /// The port space has no queue pairs of this type, see
+    /// [`allowed_qp_types`](crate::allowed_qp_types).
+    #[error("port space {port_space:?} has no queue pairs of type {qp_type:?}")]
+    QpType {
+        /// The port space asked for.
+        port_space: PortSpace,
+        /// The queue pair type asked for.
+        qp_type: QpType,
+    },
+    /// The name or the service contains a NUL.
+    #[error("a node or service cannot contain a NUL")]
+    NulInText,
+    /// The name or the service is not known.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The name server did not answer before the deadline.
+    #[error("the name server did not answer before the deadline")]
+    LookupDeadline,
+    /// Too many lookups of this resolver still wait for a name server.
+    #[error("too many lookups still wait for a name server that does not answer")]
+    TooManyLookups,
+    /// No thread could be had for the lookup.
+    #[error("start a thread for the lookup: {0}")]
+    NoThread(io::ErrorKind),
+    /// The lookup ended without an answer.
+    #[error("the lookup's thread died")]
+    LookupDied,
+    /// The connection manager could not be asked at all.
+    #[error(transparent)]
+    Rdma(#[from] rdmacm_core::Error),
+}
+
+/// What `getaddrinfo(3)` answers, one variant for each of its codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// The node has no addresses of the family asked for.
+    #[error("the node has no address of this family")]
+    #[doc(alias = "EAI_ADDRFAMILY")]
+    AddressFamily,
+    /// The name server failed for now.
+    #[error("the name server failed for now, try again later")]
+    #[doc(alias = "EAI_AGAIN")]
+    Again,
+    /// Flags that do not fit together.
+    #[error("the flags do not fit together")]
+    #[doc(alias = "EAI_BADFLAGS")]
+    BadFlags,
+    /// The name server failed for good.
+    #[error("the name server failed for good")]
+    #[doc(alias = "EAI_FAIL")]
+    Fail,
+    /// A family that is not supported.
+    #[error("the address family is not supported")]
+    #[doc(alias = "EAI_FAMILY")]
+    Family,
+    /// Out of memory.
+    #[error("out of memory")]
+    #[doc(alias = "EAI_MEMORY")]
+    Memory,
+    /// The node exists but has no address.
+    #[error("the node exists but has no address")]
+    #[doc(alias = "EAI_NODATA")]
+    NoData,
+    /// The node or the service is not known.
+    #[error("the node or service is not known")]
+    #[doc(alias = "EAI_NONAME")]
+    NoName,
+    /// The service is not known for this port space.
+    #[error("the service is not known for this port space")]
+    #[doc(alias = "EAI_SERVICE")]
+    Service,
+    /// A socket type that is not supported.
+    #[error("the socket type is not supported")]
+    #[doc(alias = "EAI_SOCKTYPE")]
+    SocketType,
+    /// The system failed, with this error number.
+    #[error("the system failed: {}", io::Error::from_raw_os_error(*.0))]
+    #[doc(alias = "EAI_SYSTEM")]
+    System(i32),
+    /// A code this library does not know.
+    #[error("getaddrinfo failed with code {0}")]
+    Unknown(i32),
+}
+
+/// glibc's numbers of codes that the libc crate does not name.
+const EAI_ADDRFAMILY: i32 = -9;
+
+impl NameError {
+    pub(crate) fn from_code(code: i32) -> Self {
+        match code {
+            EAI_ADDRFAMILY => Self::AddressFamily,
+            libc::EAI_AGAIN => Self::Again,
+            libc::EAI_BADFLAGS => Self::BadFlags,
+            libc::EAI_FAIL => Self::Fail,
+            libc::EAI_FAMILY => Self::Family,
+            libc::EAI_MEMORY => Self::Memory,
+            libc::EAI_NODATA => Self::NoData,
+            libc::EAI_NONAME => Self::NoName,
+            libc::EAI_SERVICE => Self::Service,
+            libc::EAI_SOCKTYPE => Self::SocketType,
+            code => Self::Unknown(code),
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Rdma(error) => Self::from(error.clone()).kind(),
+            Error::LookupDeadline => io::ErrorKind::TimedOut,
+            Error::NoThread(kind) => *kind,
+            Error::Name(NameError::System(errno)) => Self::from_raw_os_error(*errno).kind(),
+            Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily) => {
+                io::ErrorKind::NotFound
+            }
+            Error::TooManyLookups | Error::LookupDied | Error::Name(_) => io::ErrorKind::Other,
+            Error::NothingToResolve | Error::Hints(_) | Error::QpType { .. } | Error::NulInText => {
+                io::ErrorKind::InvalidInput
+            }
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_an_error_of_its_own() {
+        let codes = [-9, -3, -1, -4, -6, -10, -5, -2, -8, -7];
+        let errors: Vec<_> = codes.map(NameError::from_code).into();
+        for (at, error) in errors.iter().enumerate() {
+            assert!(!matches!(error, NameError::Unknown(_)), "{error:?}");
+            assert!(!errors[..at].contains(error), "{error:?}");
+        }
+        assert_eq!(NameError::from_code(-77), NameError::Unknown(-77));
+    }
+}

@@ -1,0 +1,232 @@
+//! What the caller knows and wants.
+
+use std::time::Duration;
+
+use bitflags::bitflags;
+use rdmacm_core::{CmAddr, Deadline, Family, PortSpace, QpType};
+
+use crate::error::{Error, NameError, Result};
+
+/// How long a resolution may take when the caller does not say: the name
+/// server and the kernel together.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
+
+bitflags! {
+    /// How to resolve. Source: the manual page `rdma_getaddrinfo(3)`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct AddrInfoFlags: u32 {
+        /// The result is for listening: it has a source and no destination.
+        #[doc(alias = "RAI_PASSIVE")]
+        const PASSIVE = 1;
+        /// The node is an address in figures; no name server is asked.
+        #[doc(alias = "RAI_NUMERICHOST")]
+        const NUMERICHOST = 2;
+        /// Routes are not resolved.
+        #[doc(alias = "RAI_NOROUTE")]
+        const NOROUTE = 4;
+        /// The node is to be read as an address of the family in the hints.
+        #[doc(alias = "RAI_FAMILY")]
+        const FAMILY = 8;
+    }
+}
+
+/// What the caller knows and wants, for [`resolve`](crate::resolve).
+///
+/// What is left open is chosen to fit: a port space brings its queue pair type,
+/// a queue pair type its port space, and neither means reliable connected in
+/// [`PortSpace::TCP`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "rdma_addrinfo")]
+pub struct Hints {
+    pub(crate) flags: AddrInfoFlags,
+    pub(crate) family: Option<Family>,
+    pub(crate) qp_type: Option<QpType>,
+    pub(crate) port_space: Option<PortSpace>,
+    pub(crate) source: Option<CmAddr>,
+    pub(crate) destination: Option<CmAddr>,
+    pub(crate) canonical_name: bool,
+    pub(crate) deadline: Deadline,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self {
+            flags: AddrInfoFlags::empty(),
+            family: None,
+            qp_type: None,
+            port_space: None,
+            source: None,
+            destination: None,
+            canonical_name: false,
+            deadline: Deadline::After(DEFAULT_DEADLINE),
+        }
+    }
+}
+
+impl Hints {
+    /// Hints that leave everything open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reliable connected queue pairs in [`PortSpace::TCP`].
+    #[must_use]
+    pub fn rc() -> Self {
+        Self::new().qp_type(QpType::RC).port_space(PortSpace::TCP)
+    }
+
+    /// Unreliable datagram queue pairs in [`PortSpace::UDP`].
+    #[must_use]
+    pub fn ud() -> Self {
+        Self::new().qp_type(QpType::UD).port_space(PortSpace::UDP)
+    }
+
+    /// Sets flags, in addition to those set already.
+    #[must_use]
+    #[doc(alias = "ai_flags")]
+    pub fn flags(mut self, flags: AddrInfoFlags) -> Self {
+        self.flags |= flags;
+        self
+    }
+
+    /// For listening: the result has a source and no destination.
+    #[must_use]
+    pub fn passive(self) -> Self {
+        self.flags(AddrInfoFlags::PASSIVE)
+    }
+
+    /// The node is an address in figures; no name server is asked.
+    #[must_use]
+    pub fn numeric_host(self) -> Self {
+        self.flags(AddrInfoFlags::NUMERICHOST)
+    }
+
+    /// Routes are not resolved.
+    #[must_use]
+    pub fn no_route(self) -> Self {
+        self.flags(AddrInfoFlags::NOROUTE)
+    }
+
+    /// Only addresses of this family.
+    #[must_use]
+    #[doc(alias = "ai_family")]
+    pub fn family(mut self, family: Family) -> Self {
+        self.family = Some(family);
+        self
+    }
+
+    /// The type of queue pair.
+    #[must_use]
+    #[doc(alias = "ai_qp_type")]
+    pub fn qp_type(mut self, qp_type: QpType) -> Self {
+        self.qp_type = Some(qp_type);
+        self
+    }
+
+    /// The port space.
+    #[must_use]
+    #[doc(alias = "ai_port_space")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.port_space = Some(port_space);
+        self
+    }
+
+    /// The address to start from; a port of 0 leaves the port to the kernel.
+    /// Candidates of another family cannot be reached from it.
+    #[must_use]
+    #[doc(alias = "ai_src_addr")]
+    pub fn source(mut self, source: impl Into<CmAddr>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The address to reach when no node is given; a service gives its port.
+    #[must_use]
+    #[doc(alias = "ai_dst_addr")]
+    pub fn destination(mut self, destination: impl Into<CmAddr>) -> Self {
+        self.destination = Some(destination.into());
+        self
+    }
+
+    /// Asks for the node's canonical name, which the first result carries.
+    #[must_use]
+    #[doc(alias = "ai_dst_canonname")]
+    #[doc(alias = "ai_src_canonname")]
+    pub fn canonical_name(mut self) -> Self {
+        self.canonical_name = true;
+        self
+    }
+
+    /// How long everything together may take: the name server and the kernel.
+    /// [`DEFAULT_DEADLINE`] unless set.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.deadline = deadline.into();
+        self
+    }
+
+    /// Refuses what contradicts itself.
+    pub(crate) fn check(&self) -> Result<()> {
+        if AddrInfoFlags::from_bits(self.flags.bits()).is_none() {
+            return Err(NameError::BadFlags.into());
+        }
+        if self.flags.contains(AddrInfoFlags::FAMILY) && self.family.is_none() {
+            return Err(Error::Hints("FAMILY without a family"));
+        }
+        let addresses = [self.source, self.destination];
+        let families = addresses.iter().flatten().map(CmAddr::family);
+        if self.family.into_iter().chain(families).any(is_infiniband) {
+            return Err(NameError::Family.into());
+        }
+        if self.is_passive() && self.destination.is_some() {
+            return Err(Error::Hints("a passive address has no destination"));
+        }
+        match (self.source, self.destination) {
+            (Some(source), Some(destination)) if source.family() != destination.family() => {
+                Err(Error::Hints("source and destination differ in family"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_passive(&self) -> bool {
+        self.flags.contains(AddrInfoFlags::PASSIVE)
+    }
+}
+
+/// Names and addresses here are IP's.
+fn is_infiniband(family: Family) -> bool {
+    family == Family::Ib
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_are_refused() {
+        let v4 = ([10, 1, 0, 7], 7);
+        let v6 = ([0xfd71_u16, 0, 0, 0, 0, 0, 0, 1], 7);
+        let family_flag = Hints::new().flags(AddrInfoFlags::FAMILY);
+        assert!(family_flag.clone().family(Family::V4).check().is_ok());
+        assert!(matches!(family_flag.check(), Err(Error::Hints(_))));
+        assert!(matches!(
+            Hints::new().source(v4).destination(v6).check(),
+            Err(Error::Hints(_))
+        ));
+        assert!(matches!(
+            Hints::new().passive().destination(v4).check(),
+            Err(Error::Hints(_))
+        ));
+        assert_eq!(
+            Hints::new().family(Family::Ib).check(),
+            Err(NameError::Family.into())
+        );
+        let unknown = AddrInfoFlags::from_bits_retain(1 << 30);
+        assert_eq!(
+            Hints::new().flags(unknown).check(),
+            Err(NameError::BadFlags.into())
+        );
+    }
+}

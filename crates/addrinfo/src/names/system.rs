@@ -1,0 +1,182 @@
+//! `getaddrinfo(3)`, the system's own knowledge of names.
+//!
+//! # Safety
+//! The only module of this crate with `unsafe`: it calls into the C library and
+//! reads the list that comes back.
+#![expect(unsafe_code, reason = "getaddrinfo hands out a list of raw pointers")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::ptr;
+
+use rdmacm_core::Family;
+
+use super::Named;
+use crate::error::{NameError, Result};
+use crate::hints::AddrInfoFlags;
+
+/// A question in the C library's terms.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) node: Option<CString>,
+    pub(super) service: Option<CString>,
+    pub(super) family: Option<Family>,
+    pub(super) kind: SocketKind,
+    pub(super) flags: AddrInfoFlags,
+    pub(super) canonical_name: bool,
+}
+
+/// Which sockets' services are meant; also keeps each address from being
+/// listed once for each kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SocketKind {
+    Stream,
+    Datagram,
+}
+
+/// Asks the system, which may ask a server and take its time.
+pub(super) fn ask(question: &Question) -> Result<Vec<Named>> {
+    let list = List::get(question)?;
+    Ok(list.iter().filter_map(named).collect())
+}
+
+/// The list `getaddrinfo(3)` gives, freed when dropped.
+struct List(*mut libc::addrinfo);
+
+impl List {
+    fn get(question: &Question) -> Result<Self, NameError> {
+        let hints = hints(question);
+        let mut list = ptr::null_mut();
+        // SAFETY: node and service are NUL-terminated strings or null, the hints
+        // are fully initialised, and `list` is a place for one pointer; all of
+        // them outlive the call.
+        let code = unsafe {
+            libc::getaddrinfo(
+                pointer(question.node.as_deref()),
+                pointer(question.service.as_deref()),
+                &raw const hints,
+                &raw mut list,
+            )
+        };
+        match code {
+            0 => Ok(Self(list)),
+            libc::EAI_SYSTEM => Err(NameError::System(
+                io::Error::last_os_error().raw_os_error().unwrap_or(0),
+            )),
+            code => Err(NameError::from_code(code)),
+        }
+    }
+
+    fn iter(&self) -> Entries<'_> {
+        Entries {
+            next: self.0,
+            list: PhantomData,
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from a getaddrinfo that succeeded and is
+        // freed once; entries borrow the list.
+        unsafe { libc::freeaddrinfo(self.0) };
+    }
+}
+
+struct Entries<'list> {
+    next: *const libc::addrinfo,
+    list: PhantomData<&'list List>,
+}
+
+impl<'list> Iterator for Entries<'list> {
+    type Item = &'list libc::addrinfo;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: the pointer is null or an entry of a list that getaddrinfo
+        // made, initialised, and unchanged and alive while `'list` is borrowed.
+        let entry = unsafe { self.next.as_ref() }?;
+        self.next = entry.ai_next;
+        Some(entry)
+    }
+}
+
+fn pointer(text: Option<&CStr>) -> *const libc::c_char {
+    text.map_or(ptr::null(), CStr::as_ptr)
+}
+
+fn hints(question: &Question) -> libc::addrinfo {
+    // SAFETY: every field is an integer or a pointer, for which zero is valid.
+    let mut hints: libc::addrinfo = unsafe { MaybeUninit::zeroed().assume_init() };
+    hints.ai_family = match question.family {
+        Some(Family::V4) => libc::AF_INET,
+        Some(Family::V6) => libc::AF_INET6,
+        _ => libc::AF_UNSPEC,
+    };
+    (hints.ai_socktype, hints.ai_protocol) = match question.kind {
+        SocketKind::Stream => (libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        SocketKind::Datagram => (libc::SOCK_DGRAM, libc::IPPROTO_UDP),
+    };
+    let flags = question.flags;
+    for (asked, flag) in [
+        (flags.contains(AddrInfoFlags::PASSIVE), libc::AI_PASSIVE),
+        (
+            flags.contains(AddrInfoFlags::NUMERICHOST),
+            libc::AI_NUMERICHOST,
+        ),
+        // glibc refuses to name nobody.
+        (
+            question.canonical_name && question.node.is_some(),
+            libc::AI_CANONNAME,
+        ),
+    ] {
+        if asked {
+            hints.ai_flags |= flag;
+        }
+    }
+    hints
+}
+
+fn named(entry: &libc::addrinfo) -> Option<Named> {
+    Some(Named {
+        address: socket_addr(entry)?,
+        canonical_name: canonical_name(entry),
+    })
+}
+
+fn canonical_name(entry: &libc::addrinfo) -> Option<String> {
+    if entry.ai_canonname.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so it is a NUL-terminated string of the list's.
+    let name = unsafe { CStr::from_ptr(entry.ai_canonname) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// The entry's address; `None` for a family that is not IP's.
+fn socket_addr(entry: &libc::addrinfo) -> Option<SocketAddr> {
+    let length = usize::try_from(entry.ai_addrlen).ok()?;
+    if entry.ai_addr.is_null() {
+        return None;
+    }
+    match entry.ai_family {
+        libc::AF_INET if length >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: not null, of this family and long enough: a sockaddr_in of
+            // the list's; read unaligned because its type promises less.
+            let v4 = unsafe { entry.ai_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
+        }
+        libc::AF_INET6 if length >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: as above, a sockaddr_in6.
+            let v6 = unsafe { entry.ai_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            let port = u16::from_be(v6.sin6_port);
+            // std keeps the flow information as it is in memory.
+            Some(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,192 @@
+//! From a name to RDMA addresses.
+
+use std::time::Instant;
+
+use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
+
+use crate::addr_info::AddrInfo;
+use crate::ask::{Answer, Inquiry};
+use crate::devices::Devices;
+use crate::error::{Error, Result};
+use crate::hints::{AddrInfoFlags, Hints};
+use crate::kind::Kind;
+use crate::names::{Lookups, Named, Names};
+
+/// Resolves names, with a bounded number of lookups left behind by deadlines.
+///
+/// One value serves any number of threads; [`resolve`](crate::resolve) makes
+/// one of its own for each call.
+#[derive(Debug)]
+pub struct Resolver {
+    lookups: Lookups,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resolver {
+    /// A resolver.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            lookups: Lookups::new(),
+        }
+    }
+
+    /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
+    pub fn resolve<'name>(
+        &self,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<Vec<AddrInfo>> {
+        self.resolve_with(node, service, hints, EventChannel::options())
+    }
+
+    /// Resolves on a channel opened with these options: over another device, or
+    /// in a given dialect.
+    pub fn resolve_with<'name>(
+        &self,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+        channel: ChannelOptions,
+    ) -> Result<Vec<AddrInfo>> {
+        hints.check()?;
+        let kind = Kind::new(hints.port_space, hints.qp_type)?;
+        let until = hints.deadline.until(Instant::now());
+        let named = self.named(node.into(), service.into(), hints, kind, until)?;
+        let channel = channel.open()?;
+        let inquiry = Inquiry {
+            channel: &channel,
+            kind,
+            with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
+            until,
+        };
+        let answers = ask(&inquiry, &named, hints)?;
+        let mut list: Vec<_> = named
+            .into_iter()
+            .zip(answers)
+            .map(|(named, answer)| entry(named, answer, hints, kind))
+            .collect();
+        Devices::default().complete(&mut list);
+        // Stable: each group keeps the order of the names.
+        list.sort_by_key(|info| !info.is_reachable());
+        Ok(list)
+    }
+
+    fn named(
+        &self,
+        node: Option<&str>,
+        service: Option<&str>,
+        hints: &Hints,
+        kind: Kind,
+        until: Option<Instant>,
+    ) -> Result<Vec<Candidate>> {
+        let given = if hints.is_passive() {
+            hints.source
+        } else {
+            hints.destination
+        };
+        if node.is_none() && service.is_none() && given.is_none() {
+            return Err(Error::NothingToResolve);
+        }
+        if node.is_none()
+            && given.is_some_and(|given| hints.family.is_some_and(|f| f != given.family()))
+        {
+            return Err(Error::Hints("the address is not of the family asked for"));
+        }
+        let mut names = Names {
+            node: node.map(str::to_owned),
+            service: service.map(str::to_owned),
+            family: hints.family,
+            datagram: kind.is_datagram(),
+            flags: hints.flags,
+            canonical_name: hints.canonical_name,
+        };
+        match (node, given) {
+            (None, Some(given)) => {
+                names.family = Some(given.family());
+                let port = match service {
+                    Some(_) => first_port(&names.resolve(&self.lookups, until)?),
+                    None => None,
+                };
+                let address = port.map_or(given, |port| given.with_port(port));
+                Ok(vec![Candidate {
+                    address,
+                    canonical_name: None,
+                }])
+            }
+            _ => Ok(names
+                .resolve(&self.lookups, until)?
+                .into_iter()
+                .map(Candidate::from)
+                .collect()),
+        }
+    }
+}
+
+/// An address to ask the kernel about.
+struct Candidate {
+    address: CmAddr,
+    canonical_name: Option<String>,
+}
+
+impl From<Named> for Candidate {
+    fn from(named: Named) -> Self {
+        Self {
+            address: named.address.into(),
+            canonical_name: named.canonical_name,
+        }
+    }
+}
+
+fn first_port(named: &[Named]) -> Option<u16> {
+    named.first().map(|named| named.address.port())
+}
+
+fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
+    let addresses: Vec<_> = candidates
+        .iter()
+        .map(|candidate| candidate.address)
+        .collect();
+    if hints.is_passive() {
+        return Ok(addresses
+            .into_iter()
+            .map(|address| inquiry.local(address))
+            .collect());
+    }
+    Ok(inquiry.destinations(hints.source, &addresses)?)
+}
+
+fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
+    let address = candidate.address;
+    let (source, destination) = if hints.is_passive() {
+        (Some(address), None)
+    } else {
+        (outgoing_source(&answer, hints), Some(address))
+    };
+    AddrInfo {
+        flags: hints.flags,
+        family: address.family(),
+        qp_type: kind.qp_type,
+        port_space: kind.port_space,
+        source,
+        destination,
+        canonical_name: candidate.canonical_name,
+        reach: answer.map(|found| found.route),
+    }
+}
+
+/// The kernel's choice with the caller's port: the port the kernel gave the
+/// question's id went with that id.
+fn outgoing_source(answer: &Answer, hints: &Hints) -> Option<CmAddr> {
+    let port = hints.source.map_or(0, |source| source.port());
+    match answer {
+        Ok(found) => found.source.map(|source| source.with_port(port)),
+        Err(_) => hints.source,
+    }
+}

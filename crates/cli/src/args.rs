@@ -1,0 +1,194 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use rdmacm::addrinfo::{DEFAULT_DEADLINE, Hints, allowed_qp_types, parse_numeric};
+use rdmacm::core::{Family, PortSpace, QpType};
+
+/// What RDMA can do with a name, and which RDMA devices there are.
+#[derive(Debug, Parser)]
+#[command(name = "rdmacm", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Resolves a name to RDMA addresses: source, device, GIDs and path.
+    ///
+    /// Exits with 0 if RDMA reaches at least one address, with 1 and the
+    /// reasons if it reaches none, with 2 for bad usage.
+    Resolve(ResolveArgs),
+    /// Lists the RDMA devices, their ports, links and addresses.
+    Devices(DevicesArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct ResolveArgs {
+    /// A host's name or IP address; a link-local one with its scope behind a
+    /// percent sign.
+    pub(crate) node: String,
+    /// A port or a service's name.
+    pub(crate) service: Option<String>,
+    /// Resolve for listening: a source and no destination.
+    #[arg(long)]
+    passive: bool,
+    /// NODE is an address in figures; ask no name server.
+    #[arg(long)]
+    numeric: bool,
+    /// Do not resolve routes.
+    #[arg(long)]
+    no_route: bool,
+    /// Only addresses of this family.
+    #[arg(long, value_enum)]
+    family: Option<FamilyArg>,
+    /// The type of queue pair.
+    #[arg(long, value_enum)]
+    qp: Option<QpArg>,
+    /// The port space.
+    #[arg(long, value_enum)]
+    ps: Option<PortSpaceArg>,
+    /// The address to start from.
+    #[arg(long, value_name = "ADDR", value_parser = source)]
+    source: Option<SocketAddr>,
+    /// How long everything together may take.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    #[arg(default_value_t = Milliseconds(DEFAULT_DEADLINE))]
+    timeout: Milliseconds,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DevicesArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FamilyArg {
+    #[value(name = "4")]
+    V4,
+    #[value(name = "6")]
+    V6,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum QpArg {
+    Rc,
+    Uc,
+    Ud,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PortSpaceArg {
+    Tcp,
+    Udp,
+    Ipoib,
+    Ib,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Milliseconds(Duration);
+
+impl std::fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_millis().fmt(f)
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Milliseconds, String> {
+    match text.parse() {
+        Ok(0) => Err("nothing can be asked in 0 ms".to_owned()),
+        Ok(milliseconds) => Ok(Milliseconds(Duration::from_millis(milliseconds))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn source(text: &str) -> Result<SocketAddr, String> {
+    parse_numeric(text).ok_or_else(|| "not an IP address of a known scope".to_owned())
+}
+
+impl ResolveArgs {
+    /// The hints these arguments amount to.
+    pub(crate) fn hints(&self) -> Hints {
+        let mut hints = Hints::new().deadline(self.timeout.0);
+        for (asked, with) in [
+            (self.passive, Hints::passive as fn(Hints) -> Hints),
+            (self.numeric, Hints::numeric_host),
+            (self.no_route, Hints::no_route),
+        ] {
+            if asked {
+                hints = with(hints);
+            }
+        }
+        if let Some(family) = self.family {
+            hints = hints.family(family.into());
+        }
+        if let Some(qp_type) = self.qp {
+            hints = hints.qp_type(qp_type.into());
+        }
+        if let Some(port_space) = self.ps {
+            hints = hints.port_space(port_space.into());
+        }
+        match self.source {
+            Some(source) => hints.source(source),
+            None => hints,
+        }
+    }
+
+    /// What is wrong with the arguments as a whole: bad usage.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let (qp_type, port_space) = (QpType::from(self.qp?), PortSpace::from(self.ps?));
+        let allowed = allowed_qp_types(port_space);
+        (!allowed.contains(&qp_type))
+            .then(|| format!("--ps {port_space:?} allows --qp {allowed:?}, not {qp_type:?}"))
+    }
+}
+
+impl From<FamilyArg> for Family {
+    fn from(family: FamilyArg) -> Self {
+        match family {
+            FamilyArg::V4 => Self::V4,
+            FamilyArg::V6 => Self::V6,
+        }
+    }
+}
+
+impl From<QpArg> for QpType {
+    fn from(qp_type: QpArg) -> Self {
+        match qp_type {
+            QpArg::Rc => Self::RC,
+            QpArg::Uc => Self::UC,
+            QpArg::Ud => Self::UD,
+        }
+    }
+}
+
+impl From<PortSpaceArg> for PortSpace {
+    fn from(port_space: PortSpaceArg) -> Self {
+        match port_space {
+            PortSpaceArg::Tcp => Self::TCP,
+            PortSpaceArg::Udp => Self::UDP,
+            PortSpaceArg::Ipoib => Self::IPOIB,
+            PortSpaceArg::Ib => Self::IB,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+}

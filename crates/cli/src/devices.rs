@@ -1,0 +1,134 @@
+//! `rdmacm devices`.
+
+use rdmacm::core::{Error, Port, RdmaDevice};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::args::DevicesArgs;
+use crate::json;
+use crate::table::Table;
+
+mod addresses;
+
+use addresses::Addresses;
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+struct Document {
+    devices: Vec<DeviceView>,
+    /// Why there is no list.
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceView {
+    name: String,
+    index: Option<u32>,
+    guid: String,
+    transport: String,
+    ports: Vec<PortView>,
+}
+
+#[derive(Debug, Serialize)]
+struct PortView {
+    port: u32,
+    state: String,
+    link: String,
+    netdev: Option<String>,
+    addresses: Vec<String>,
+}
+
+pub(crate) fn run(args: &DevicesArgs) -> Outcome {
+    let (devices, error) = match look() {
+        Ok(devices) => (devices, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let success = error.is_none();
+    if args.json {
+        return Outcome {
+            output: json::render(&Document { devices, error }),
+            complaint: None,
+            success,
+        };
+    }
+    let none = (success && devices.is_empty())
+        .then(|| "there is no RDMA device: is a driver loaded?".to_owned());
+    Outcome {
+        output: if devices.is_empty() {
+            String::new()
+        } else {
+            listing(&devices)
+        },
+        complaint: error.or(none),
+        success,
+    }
+}
+
+fn look() -> Result<Vec<DeviceView>, Error> {
+    let devices = RdmaDevice::list()?;
+    if devices.is_empty() {
+        return Ok(Vec::new());
+    }
+    let addresses = Addresses::of_this_machine();
+    devices
+        .into_iter()
+        .map(|device| {
+            let ports = device.ports()?;
+            Ok(DeviceView {
+                index: device.index,
+                guid: device.guid.to_string(),
+                transport: device.transport.to_string(),
+                name: device.name,
+                ports: ports
+                    .into_iter()
+                    .map(|port| port_view(port, &addresses))
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+fn port_view(port: Port, addresses: &Addresses) -> PortView {
+    let netdev = port.netdev.map(|netdev| netdev.name);
+    PortView {
+        port: port.number,
+        state: port.state.to_string(),
+        link: port.physical_state.to_string(),
+        addresses: netdev
+            .as_deref()
+            .map(|netdev| addresses.of(netdev))
+            .unwrap_or_default(),
+        netdev,
+    }
+}
+
+fn listing(devices: &[DeviceView]) -> String {
+    let mut table = Table::new([
+        "INDEX",
+        "NAME",
+        "TRANSPORT",
+        "GUID",
+        "PORT",
+        "STATE",
+        "LINK",
+        "NETDEV",
+        "ADDRESSES",
+    ]);
+    for device in devices {
+        let index = device
+            .index
+            .map_or("-".to_owned(), |index| index.to_string());
+        let head = [&index, &device.name, &device.transport, &device.guid];
+        if device.ports.is_empty() {
+            table.row(head);
+        }
+        for port in &device.ports {
+            let number = port.port.to_string();
+            let netdev = port.netdev.as_deref().unwrap_or("-");
+            let addresses = port.addresses.join(", ");
+            let tail = [&number, &port.state, &port.link, netdev, &addresses];
+            table.row(head.map(String::as_str).into_iter().chain(tail));
+        }
+    }
+    table.render()
+}

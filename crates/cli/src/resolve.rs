@@ -1,0 +1,39 @@
+//! `rdmacm resolve`.
+
+use rdmacm::addrinfo::{self, AddrInfo};
+
+use crate::Outcome;
+use crate::args::ResolveArgs;
+
+mod document;
+mod listing;
+
+use document::Document;
+
+pub(crate) fn run(args: &ResolveArgs) -> Outcome {
+    if let Some(contradiction) = args.contradiction() {
+        usage_error(&contradiction);
+    }
+    let answer = addrinfo::resolve(args.node.as_str(), args.service.as_deref(), &args.hints());
+    let reachable = answer
+        .as_ref()
+        .is_ok_and(|candidates| candidates.iter().any(AddrInfo::is_reachable));
+    let (output, complaint) = match (&answer, args.json) {
+        (answer, true) => (Document::new(args, answer).render(), None),
+        (Ok(candidates), false) => (listing::render(candidates), None),
+        (Err(error), false) => (String::new(), Some(error.to_string())),
+    };
+    Outcome {
+        output,
+        complaint,
+        success: reachable,
+    }
+}
+
+/// Says what clap says of a single bad argument, and exits with 2.
+fn usage_error(contradiction: &str) -> ! {
+    use clap::CommandFactory;
+    crate::args::Args::command()
+        .error(clap::error::ErrorKind::ArgumentConflict, contradiction)
+        .exit()
+}

@@ -1,0 +1,212 @@
+//! Addresses an id can have: IPv4, IPv6 and native InfiniBand.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+use crate::gid::Gid;
+
+mod wire;
+
+pub(crate) use wire::{from_ip_slot, from_storage, to_ip_slot, to_storage};
+
+/// An address of the connection manager: the source or destination of an id.
+///
+/// The port is the RDMA port, a number of the id's port space; it has nothing
+/// to do with TCP's or UDP's ports, except that iWARP listens on both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "sockaddr")]
+#[doc(alias = "sockaddr_storage")]
+pub enum CmAddr {
+    /// An IPv4 address and port (`AF_INET`).
+    V4(SocketAddrV4),
+    /// An IPv6 address, port, flow label and scope id (`AF_INET6`).
+    V6(SocketAddrV6),
+    /// A native InfiniBand address (`AF_IB`).
+    Ib(IbAddr),
+}
+
+/// A native InfiniBand address: a GID, a partition and a service.
+/// Source: the kernel's `include/rdma/ib.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "sockaddr_ib")]
+pub struct IbAddr {
+    /// Partition key, host order.
+    pub pkey: u16,
+    /// Flow label, host order, 20 bits.
+    pub flow_info: u32,
+    /// The port's GID.
+    pub gid: Gid,
+    /// Service id, host order: for an IP port space, `(port space << 16) + port`.
+    pub service_id: u64,
+    /// Which bits of the service id count, host order.
+    pub service_mask: u64,
+    /// Scope of a link-local GID.
+    pub scope_id: u64,
+}
+
+/// Which kind of address a [`CmAddr`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// `AF_INET`.
+    V4,
+    /// `AF_INET6`.
+    V6,
+    /// `AF_IB`, 27.
+    #[doc(alias = "AF_IB")]
+    Ib,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+            Self::Ib => "InfiniBand",
+        })
+    }
+}
+
+impl CmAddr {
+    /// The wildcard address of a family with port 0: `0.0.0.0`, `::` or the
+    /// empty GID.
+    #[must_use]
+    pub fn any(family: Family) -> Self {
+        match family {
+            Family::V4 => Self::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
+            Family::V6 => Self::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0)),
+            Family::Ib => Self::Ib(IbAddr {
+                pkey: 0,
+                flow_info: 0,
+                gid: Gid::UNSPECIFIED,
+                service_id: 0,
+                service_mask: 0,
+                scope_id: 0,
+            }),
+        }
+    }
+
+    /// Which kind of address this is.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        match self {
+            Self::V4(_) => Family::V4,
+            Self::V6(_) => Family::V6,
+            Self::Ib(_) => Family::Ib,
+        }
+    }
+
+    /// The port, host order; of an InfiniBand address the low 16 bits of its
+    /// service id.
+    #[must_use]
+    #[doc(alias = "rdma_get_src_port")]
+    #[doc(alias = "rdma_get_dst_port")]
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::V4(address) => address.port(),
+            Self::V6(address) => address.port(),
+            Self::Ib(address) => {
+                let [.., high, low] = address.service_id.to_be_bytes();
+                u16::from_be_bytes([high, low])
+            }
+        }
+    }
+
+    /// The same address with another port.
+    #[must_use]
+    pub fn with_port(mut self, port: u16) -> Self {
+        match &mut self {
+            Self::V4(address) => address.set_port(port),
+            Self::V6(address) => address.set_port(port),
+            Self::Ib(address) => {
+                address.service_id = address.service_id & !0xffff | u64::from(port);
+            }
+        }
+        self
+    }
+
+    /// The IP address; `None` for a native InfiniBand address.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.socket_addr().map(|address| address.ip())
+    }
+
+    /// The address as std knows it; `None` for a native InfiniBand address.
+    #[must_use]
+    pub fn socket_addr(&self) -> Option<SocketAddr> {
+        match *self {
+            Self::V4(address) => Some(SocketAddr::V4(address)),
+            Self::V6(address) => Some(SocketAddr::V6(address)),
+            Self::Ib(_) => None,
+        }
+    }
+
+    /// Whether this is the wildcard address of its family.
+    #[must_use]
+    pub fn is_unspecified(&self) -> bool {
+        match self {
+            Self::V4(address) => address.ip().is_unspecified(),
+            Self::V6(address) => address.ip().is_unspecified(),
+            Self::Ib(address) => address.gid == Gid::UNSPECIFIED,
+        }
+    }
+
+    /// Whether this is a loopback address, which the kernel takes for the
+    /// wildcard: no RDMA device has one.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+}
+
+impl fmt::Display for CmAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(address) => address.fmt(f),
+            Self::V6(address) => address.fmt(f),
+            Self::Ib(address) => address.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for IbAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "[{}]/service {:#x}/pkey {:#06x}",
+            self.gid, self.service_id, self.pkey
+        )
+    }
+}
+
+impl From<SocketAddr> for CmAddr {
+    fn from(address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(address) => Self::V4(address),
+            SocketAddr::V6(address) => Self::V6(address),
+        }
+    }
+}
+
+impl From<SocketAddrV4> for CmAddr {
+    fn from(address: SocketAddrV4) -> Self {
+        Self::V4(address)
+    }
+}
+
+impl From<SocketAddrV6> for CmAddr {
+    fn from(address: SocketAddrV6) -> Self {
+        Self::V6(address)
+    }
+}
+
+impl From<IbAddr> for CmAddr {
+    fn from(address: IbAddr) -> Self {
+        Self::Ib(address)
+    }
+}
+
+impl<I: Into<IpAddr>> From<(I, u16)> for CmAddr {
+    fn from(address: (I, u16)) -> Self {
+        SocketAddr::from(address).into()
+    }
+}

@@ -1,0 +1,219 @@
+//! The channel through which ids report.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use rdmacm_abi::{DestroyId, DestroyIdResponse};
+use zerocopy::FromZeros;
+
+use crate::deadline::Deadline;
+use crate::device::{Attachment, Device, KernelDevice, transact};
+use crate::dialect::{Choice, Dialect};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::id::IdState;
+use crate::token::Token;
+
+mod create;
+mod iter;
+mod receive;
+mod waker;
+
+pub use iter::{Events, Pending};
+pub use waker::Waker;
+
+/// An event channel: ids are made on it and report through it, any number of
+/// them, from any number of threads.
+///
+/// Waiting is by call: [`next_event`](Self::next_event) waits until a deadline,
+/// [`try_next_event`](Self::try_next_event) looks, and the descriptor of
+/// [`AsFd`] is readable while either would find something, for event loops.
+/// Each event goes to exactly one caller.
+///
+/// Dropping the channel leaves its ids working; the kernel's file is closed
+/// with the last of them.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use rdmacm_core::{CmAddr, EventChannel, EventKind, PortSpace};
+///
+/// let channel = EventChannel::open()?;
+/// let id = channel.create_id(PortSpace::TCP)?;
+/// let timeout = Duration::from_millis(500);
+/// id.resolve_addr(None, CmAddr::from(([10, 1, 0, 7], 7471)), timeout)?;
+/// let event = channel.next_event(timeout)?;
+/// match event.failure() {
+///     None => assert_eq!(event.kind(), EventKind::AddrResolved),
+///     Some(failure) => eprintln!("{failure}"),
+/// }
+/// # Ok::<(), rdmacm_core::Error>(())
+/// ```
+#[derive(Debug)]
+#[doc(alias = "rdma_event_channel")]
+pub struct EventChannel {
+    shared: Arc<Shared>,
+}
+
+/// What the ids of a channel keep alive.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) dialect: Choice,
+    owners: Mutex<HashMap<Token, Weak<IdState>>>,
+}
+
+impl EventChannel {
+    /// Opens the kernel's device and makes a channel on it.
+    ///
+    /// # Errors
+    /// [`Error::Open`], which says whether the module, the device node or the
+    /// permission is missing, and what to do.
+    #[doc(alias = "rdma_create_event_channel")]
+    pub fn open() -> Result<Self> {
+        Self::options().open()
+    }
+
+    /// A channel with choices of the caller's.
+    #[must_use]
+    pub fn options() -> ChannelOptions {
+        ChannelOptions::default()
+    }
+
+    /// The set of address commands in use: the one asked for, or what the
+    /// kernel is known, or as yet presumed, to understand.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect.current()
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// [`Error::DeadlinePassed`] when none came, [`Error::Woken`] when a
+    /// [`Waker`] ended the wait, [`Error::Command`] when the kernel refuses.
+    #[doc(alias = "rdma_get_cm_event")]
+    pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+        let device = &self.shared.device;
+        let until = deadline.into().until(device.now());
+        loop {
+            if let Some(event) = self.shared.receive()? {
+                return Ok(event);
+            }
+            if until.is_some_and(|until| until <= device.now()) {
+                return Err(Error::DeadlinePassed);
+            }
+            if wait(device.as_ref(), until)? {
+                return Err(Error::Woken);
+            }
+        }
+    }
+
+    /// The next event if there is one; never waits.
+    ///
+    /// # Errors
+    /// [`Error::Woken`] when there is none and a [`Waker`] asked for attention,
+    /// [`Error::Command`] when the kernel refuses.
+    pub fn try_next_event(&self) -> Result<Option<Event>> {
+        match self.shared.receive()? {
+            None if self.shared.device.take_wake() => Err(Error::Woken),
+            event => Ok(event),
+        }
+    }
+
+    /// Events as they come, for as long as it takes; a [`Waker`] ends it.
+    #[must_use]
+    pub fn events(&self) -> Events<'_> {
+        Events::new(self)
+    }
+
+    /// The events that are there, without waiting for more.
+    #[must_use]
+    pub fn pending(&self) -> Pending<'_> {
+        Pending::new(self)
+    }
+
+    /// A handle by which another thread ends a wait for events here.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        Waker::new(&self.shared.device)
+    }
+}
+
+impl AsFd for EventChannel {
+    /// A descriptor to poll: readable while an event or a wake-up is pending.
+    /// It is not the kernel's file, and reading it yields nothing.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.device.readiness()
+    }
+}
+
+fn wait(device: &dyn Device, until: Option<Instant>) -> Result<bool> {
+    device.wait(until).map_err(|error| Error::Wait {
+        errno: error.raw_os_error().unwrap_or(libc::EIO),
+    })
+}
+
+/// How to open an [`EventChannel`].
+#[derive(Debug, Default)]
+pub struct ChannelOptions {
+    device: Option<Arc<dyn Device>>,
+    dialect: Option<Dialect>,
+}
+
+impl ChannelOptions {
+    /// Uses this set of address commands instead of finding out which ones the
+    /// kernel understands.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// Talks to this device instead of opening the kernel's.
+    #[must_use]
+    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// Opens the channel.
+    ///
+    /// # Errors
+    /// Those of [`EventChannel::open`].
+    pub fn open(self) -> Result<EventChannel> {
+        let device = match self.device {
+            Some(device) => device,
+            None => Arc::new(KernelDevice::open()?),
+        };
+        Ok(EventChannel {
+            shared: Arc::new(Shared {
+                device,
+                dialect: Choice::new(self.dialect),
+                owners: Mutex::default(),
+            }),
+        })
+    }
+}
+
+impl Shared {
+    /// The map is consistent between any two statements, so a panic elsewhere
+    /// while it was locked leaves nothing broken.
+    pub(crate) fn owners(&self) -> MutexGuard<'_, HashMap<Token, Weak<IdState>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Destroys an id in the kernel. Nothing is to be done about a failure: a
+    /// refused destroy means that the id is gone already or that the process
+    /// changed its credentials, and closing the file frees it then.
+    pub(crate) fn destroy(&self, id: u32) {
+        let mut events_reported = DestroyIdResponse::new_zeroed();
+        let _ = transact(
+            self.device.as_ref(),
+            &DestroyId::new(id),
+            &mut events_reported,
+            Attachment::None,
+        );
+    }
+}

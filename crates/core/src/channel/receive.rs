@@ -1,0 +1,79 @@
+//! An event's way up.
+
+use std::io;
+use std::sync::Arc;
+
+use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
+use zerocopy::FromZeros;
+
+use super::Shared;
+use crate::device::{Attachment, transact};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::id::{CmId, IdHandle, IdState};
+use crate::operation::Operation;
+use crate::token::Token;
+
+impl Shared {
+    /// The next event that concerns a living id, if there is one.
+    pub(super) fn receive(self: &Arc<Self>) -> Result<Option<Event>> {
+        loop {
+            let Some(answer) = self.get_event()? else {
+                return Ok(None);
+            };
+            if let Some(event) = self.deliver(&answer) {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// `GET_EVENT`; the device's file is non-blocking.
+    fn get_event(&self) -> Result<Option<EventResponse>> {
+        let mut answer = EventResponse::new_zeroed();
+        let device = self.device.as_ref();
+        loop {
+            match transact(device, &GetEvent::new(), &mut answer, Attachment::None) {
+                Ok(()) => return Ok(Some(answer)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                // Without effect: the event, if any, is still queued.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(Error::command(
+                        Operation::GetEvent,
+                        GetEvent::NUMBER,
+                        &error,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Finds the event's owner by its token. Events of ids that are gone are
+    /// dropped; a connect request brings a child even then, and nobody would
+    /// ever destroy it.
+    fn deliver(self: &Arc<Self>, answer: &EventResponse) -> Option<Event> {
+        let owner = self.owner(Token::from_kernel(answer.uid));
+        let is_request = answer.event == EventNumber::CONNECT_REQUEST;
+        match owner {
+            Some(listener) if is_request => {
+                let child = CmId::adopt(self, &listener, answer.id);
+                Some(Event::new(IdHandle::to(&listener), Some(child), answer))
+            }
+            Some(owner) => {
+                owner.forget_answers();
+                Some(Event::new(IdHandle::to(&owner), None, answer))
+            }
+            None => {
+                if is_request {
+                    self.destroy(answer.id);
+                }
+                None
+            }
+        }
+    }
+
+    fn owner(&self, token: Token) -> Option<Arc<IdState>> {
+        let owner = self.owners().get(&token)?.upgrade()?;
+        owner.is_open().then_some(owner)
+    }
+}

@@ -1,0 +1,34 @@
+//! Ending a wait from another thread.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use crate::device::Device;
+
+/// Ends a wait for events from another thread.
+///
+/// One waiting call of [`EventChannel::next_event`](crate::EventChannel::next_event)
+/// returns [`Error::Woken`](crate::Error::Woken): the one that waits, or else
+/// the next one that would wait. Wake-ups that nobody took yet count as one.
+/// A waker does not keep its channel open.
+#[derive(Clone)]
+pub struct Waker(Weak<dyn Device>);
+
+impl Waker {
+    pub(super) fn new(device: &Arc<dyn Device>) -> Self {
+        Self(Arc::downgrade(device))
+    }
+
+    /// Wakes one waiting call; without effect once the channel is gone.
+    pub fn wake(&self) {
+        if let Some(device) = self.0.upgrade() {
+            device.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,114 @@
+//! The kernel's connection manager device.
+//!
+//! # Safety
+//! The only module of this crate with `unsafe`: it writes addresses of this
+//! process into commands, and the kernel writes through them.
+#![expect(unsafe_code, reason = "a command holds addresses the kernel writes to")]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Instant;
+
+use super::frame::Frame;
+use super::readiness::Readiness;
+use super::{Call, Device};
+use crate::error::{Error, Result, open_cause};
+
+/// Where the kernel's device node is.
+const NODE: &str = "/dev/infiniband/rdma_cm";
+
+/// An open file of `/dev/infiniband/rdma_cm`, and what it takes to wait for it.
+///
+/// The descriptor is non-blocking, which makes `GET_EVENT` answer `EAGAIN`
+/// instead of sleeping and changes no other command, and is closed on exec.
+/// The kernel refuses every command with `EACCES` once this process's
+/// credentials differ from those at the open.
+#[derive(Debug)]
+pub struct KernelDevice {
+    ucma: File,
+    readiness: Readiness,
+}
+
+impl KernelDevice {
+    /// Opens the kernel's device.
+    ///
+    /// # Errors
+    /// [`Error::Open`], which says whether the module, the node or the
+    /// permission is missing.
+    pub fn open() -> Result<Self> {
+        Self::open_at(Path::new(NODE))
+    }
+
+    fn open_at(node: &Path) -> Result<Self> {
+        Self::try_open(node).map_err(|error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            Error::Open {
+                path: node.to_owned(),
+                errno,
+                cause: open_cause(errno),
+            }
+        })
+    }
+
+    fn try_open(node: &Path) -> io::Result<Self> {
+        // std opens every file O_CLOEXEC.
+        let ucma = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(node)?;
+        let readiness = Readiness::new(ucma.as_fd())?;
+        Ok(Self { ucma, readiness })
+    }
+
+    /// One `write(2)`: the kernel takes a command whole or not at all.
+    fn write(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY:
+        // - `frame` is an initialised slice, so readable for its length.
+        // - The kernel also follows the addresses in the frame. `Frame::new` put
+        //   each of them there, in every place where the implementer of
+        //   `Command` has proved that the kernel looks, and each refers to a
+        //   buffer that the call borrows (the response exclusively) for longer
+        //   than this function runs and whose size the frame states.
+        let written =
+            unsafe { libc::write(self.ucma.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
+        match usize::try_from(written) {
+            Ok(written) if written == frame.len() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Device for KernelDevice {
+    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.write(Frame::new(call)?.bytes())
+    }
+
+    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+        self.readiness.wait(self.ucma.as_fd(), until)
+    }
+
+    fn wake(&self) {
+        self.readiness.wake();
+    }
+
+    fn take_wake(&self) -> bool {
+        self.readiness.take_wake()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.readiness.fd()
+    }
+
+    fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ucma.as_fd())
+    }
+}

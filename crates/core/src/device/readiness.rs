@@ -1,0 +1,123 @@
+//! Waiting for events and wake-ups at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+/// The wake-up of a channel, and one descriptor that is readable while the
+/// kernel has an event or a wake-up is pending. Both are made when the channel
+/// opens: a thread that blocked before the wake-up was made would never hear
+/// it, and handing out a descriptor must not fail.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    epoll: Epoll,
+    wakeup: EventFd,
+}
+
+impl Readiness {
+    pub(super) fn new(ucma: BorrowedFd<'_>) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        epoll.add(ucma, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        epoll.add(&wakeup, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
+        Ok(Self { epoll, wakeup })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+
+    /// `true` when it took a wake-up. The descriptors are polled one by one,
+    /// because the epoll descriptor would not say which of them is ready.
+    pub(super) fn wait(&self, ucma: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<bool> {
+        let mut fds = [
+            PollFd::new(ucma, PollFlags::POLLIN),
+            PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut fds, timeout(until)) {
+            Ok(_) => Ok(fds[1].any() == Some(true) && self.take_wake()),
+            // The caller looks for itself and comes back with the time left.
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        // The counter is full only after 2^64 - 2 wake-ups nobody took: then
+        // one is pending, which is all this is to achieve.
+        let _ = self.wakeup.write(1);
+    }
+
+    pub(super) fn take_wake(&self) -> bool {
+        self.wakeup.read().is_ok()
+    }
+}
+
+/// Rounded up to whole milliseconds, so that a wait never ends just before its
+/// deadline and spins; a far deadline is waited for in several goes.
+fn timeout(until: Option<Instant>) -> PollTimeout {
+    let Some(until) = until else {
+        return PollTimeout::NONE;
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    let milliseconds = left.as_nanos().div_ceil(1_000_000);
+    i32::try_from(milliseconds)
+        .ok()
+        .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
+        .unwrap_or(PollTimeout::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::pipe;
+    use std::time::Duration;
+
+    #[test]
+    fn waits_are_rounded_up_and_bounded() {
+        assert_eq!(timeout(None), PollTimeout::NONE);
+        assert_eq!(timeout(Some(Instant::now())), PollTimeout::ZERO);
+        let soon = Instant::now() + Duration::from_micros(2500);
+        assert!(timeout(Some(soon)).as_millis() >= Some(1));
+        let far = Instant::now() + Duration::from_secs(1 << 40);
+        assert_eq!(timeout(Some(far)), PollTimeout::MAX);
+    }
+
+    #[test]
+    fn a_wake_up_ends_a_wait_and_is_taken_once() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        assert!(!readiness.take_wake());
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| readiness.wait(quiet.as_fd(), None));
+            readiness.wake();
+            assert!(waiter.join().unwrap().unwrap());
+        });
+        readiness.wake();
+        readiness.wake();
+        assert!(readiness.take_wake(), "wake-ups are taken together");
+        assert!(!readiness.take_wake());
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_when_the_device_is() {
+        let (device, kernel) = pipe().unwrap();
+        let readiness = Readiness::new(device.as_fd()).unwrap();
+        let readable = || {
+            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
+        };
+        assert!(!readable());
+        nix::unistd::write(&kernel, b"event").unwrap();
+        assert!(readable());
+        assert!(
+            !readiness.wait(device.as_fd(), None).unwrap(),
+            "nobody woke it"
+        );
+    }
+}

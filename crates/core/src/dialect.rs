@@ -1,0 +1,90 @@
+//! Which of the kernel's two sets of address commands a channel uses.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rdmacm_abi::{Bind, NoResponse};
+
+use crate::address::{CmAddr, Family, to_storage};
+use crate::device::{Attachment, Device, transact};
+use crate::error::Result;
+
+/// An id no kernel ever hands out, so that a command about it does nothing.
+const NO_ID: u32 = u32::MAX;
+
+/// One of the kernel's two sets of address commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `BIND`, `RESOLVE_ADDR`, `QUERY`: addresses of any family, in slots of
+    /// 128 bytes with a length. In every kernel since 3.12.
+    AnyFamily,
+    /// `BIND_IP`, `RESOLVE_IP`, `QUERY_ROUTE`: IPv4 and IPv6 only. In every
+    /// kernel; one question answers addresses, GIDs and path records together.
+    IpOnly,
+}
+
+const PRESUMED: u8 = 0;
+const ANY_FAMILY: u8 = 1;
+const IP_ONLY: u8 = 2;
+
+/// A channel's dialect: chosen by the caller, or presumed to be the newer one
+/// until the kernel's answer makes that doubtful and a probe settles it.
+#[derive(Debug)]
+pub(crate) struct Choice(AtomicU8);
+
+impl Choice {
+    pub(crate) fn new(asked: Option<Dialect>) -> Self {
+        Self(AtomicU8::new(match asked {
+            None => PRESUMED,
+            Some(Dialect::AnyFamily) => ANY_FAMILY,
+            Some(Dialect::IpOnly) => IP_ONLY,
+        }))
+    }
+
+    pub(crate) fn current(&self) -> Dialect {
+        match self.0.load(Ordering::Relaxed) {
+            IP_ONLY => Dialect::IpOnly,
+            _ => Dialect::AnyFamily,
+        }
+    }
+
+    /// Runs `command` in the channel's dialect. An `EINVAL` may mean that the
+    /// kernel does not know the newer commands (its answer to every number
+    /// beyond its table): then, once in a channel's life, the kernel is asked,
+    /// and the command repeated if it has to be said the older way.
+    pub(crate) fn run<T>(
+        &self,
+        device: &dyn Device,
+        mut command: impl FnMut(Dialect) -> Result<T>,
+    ) -> Result<T> {
+        match command(self.current()) {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EINVAL)
+                    && self.0.load(Ordering::Relaxed) == PRESUMED
+                    && self.settle(device) == Dialect::IpOnly =>
+            {
+                command(Dialect::IpOnly)
+            }
+            answer => answer,
+        }
+    }
+
+    fn settle(&self, device: &dyn Device) -> Dialect {
+        let settled = if knows_bind(device) {
+            ANY_FAMILY
+        } else {
+            IP_ONLY
+        };
+        self.0.store(settled, Ordering::Relaxed);
+        self.current()
+    }
+}
+
+/// A command about an id that cannot exist answers `ENOENT` where the kernel
+/// knows the command and `EINVAL` where the number is beyond its table.
+fn knows_bind(device: &dyn Device) -> bool {
+    let probe = Bind::new(NO_ID, to_storage(&CmAddr::any(Family::V4)));
+    match transact(device, &probe, &mut NoResponse, Attachment::None) {
+        Ok(()) => true,
+        Err(error) => error.raw_os_error() != Some(libc::EINVAL),
+    }
+}

@@ -1,0 +1,208 @@
+//! Why something failed, in words a person can act on.
+
+use std::io;
+use std::path::PathBuf;
+
+use rdmacm_abi::CommandNumber;
+
+use crate::errno::Name;
+use crate::operation::Operation;
+
+mod cause;
+
+pub(crate) use cause::open_cause;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something failed. Errors compare equal when everything they say is equal,
+/// so tests can compare whole results.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The connection manager's device could not be opened.
+    #[error("open {}: {}: {cause}", path.display(), Name(*errno))]
+    Open {
+        /// The device node.
+        path: PathBuf,
+        /// The error number of `open(2)`.
+        errno: i32,
+        /// The likely cause, and what to do.
+        cause: &'static str,
+    },
+    /// The kernel refused a command.
+    #[error(transparent)]
+    Command(Box<CommandError>),
+    /// The caller's values were refused before the kernel saw them; nothing
+    /// has changed.
+    #[error("{operation}: {reason}")]
+    InvalidInput {
+        /// What was asked for.
+        operation: Box<Operation>,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The kernel's answer cannot be right.
+    #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
+    Answer {
+        /// What was asked for.
+        operation: Box<Operation>,
+        /// The kernel command.
+        command: CommandNumber,
+        /// What is wrong with the answer.
+        what: &'static str,
+    },
+    /// The id was destroyed by its owner; a handle to it is of no more use.
+    #[error("the id has been destroyed")]
+    IdGone,
+    /// Nothing happened before the deadline.
+    #[error("the deadline has passed")]
+    DeadlinePassed,
+    /// A [`Waker`](crate::Waker) ended the wait.
+    #[error("woken by a waker")]
+    Woken,
+    /// Waiting failed.
+    #[error("wait for an event: {}", Name(*errno))]
+    Wait {
+        /// The error number of `poll(2)`.
+        errno: i32,
+    },
+    /// The kernel would not tell about its RDMA devices.
+    #[error("ask for the RDMA devices: {}", Name(*errno))]
+    Devices {
+        /// The error number of the netlink question, or of reading sysfs.
+        errno: i32,
+    },
+}
+
+/// A command that the kernel refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommandError {
+    /// What was asked for.
+    pub operation: Operation,
+    /// The kernel command that failed.
+    pub command: CommandNumber,
+    /// The kernel's error number, positive.
+    pub errno: i32,
+}
+
+impl CommandError {
+    /// The likely cause in words, where the error number tells one.
+    #[must_use]
+    pub fn cause(&self) -> Option<&'static str> {
+        cause::command_cause(&self.operation, self.errno)
+    }
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (operation, command) = (&self.operation, self.command);
+        write!(f, "{operation} ({command:?}): {}", Name(self.errno))?;
+        match self.cause() {
+            Some(cause) => write!(f, ": {cause}"),
+            None => write!(f, ": {}", io::Error::from_raw_os_error(self.errno)),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+impl Error {
+    pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
+        Self::InvalidInput {
+            operation: Box::new(operation),
+            reason,
+        }
+    }
+
+    pub(crate) fn answer(operation: Operation, command: CommandNumber, what: &'static str) -> Self {
+        Self::Answer {
+            operation: Box::new(operation),
+            command,
+            what,
+        }
+    }
+
+    pub(crate) fn command(operation: Operation, command: CommandNumber, error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(errno) => Self::Command(Box::new(CommandError {
+                operation,
+                command,
+                errno,
+            })),
+            None => Self::answer(operation, command, "it took only a part of the command"),
+        }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
+    pub(crate) fn devices(error: io::Error) -> Self {
+        Self::Devices {
+            errno: error.raw_os_error().unwrap_or(libc::EPROTO),
+        }
+    }
+
+    /// The error number the kernel gave, if the error is the kernel's.
+    #[must_use]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Open { errno, .. } | Self::Wait { errno } | Self::Devices { errno } => {
+                Some(*errno)
+            }
+            Self::Command(error) => Some(error.errno),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match (&error, error.raw_os_error()) {
+            (_, Some(errno)) => io::Error::from_raw_os_error(errno).kind(),
+            (Error::InvalidInput { .. }, _) => io::ErrorKind::InvalidInput,
+            (Error::Answer { .. }, _) => io::ErrorKind::InvalidData,
+            (Error::IdGone, _) => io::ErrorKind::NotFound,
+            (Error::DeadlinePassed, _) => io::ErrorKind::TimedOut,
+            (Error::Woken, _) => io::ErrorKind::Interrupted,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::CmAddr;
+
+    fn refused(errno: i32) -> Error {
+        Error::command(
+            Operation::Bind(CmAddr::from(([10, 0, 0, 9], 7))),
+            CommandNumber::BIND,
+            &io::Error::from_raw_os_error(errno),
+        )
+    }
+
+    #[test]
+    fn an_error_names_operation_command_errno_and_cause() {
+        assert_eq!(
+            refused(libc::EADDRNOTAVAIL).to_string(),
+            "bind 10.0.0.9:7 (BIND): EADDRNOTAVAIL: no network interface here has this \
+             address, or a wildcard address on one side shares its port"
+        );
+    }
+
+    #[test]
+    fn an_errno_without_a_known_cause_gets_the_systems_words() {
+        assert!(refused(libc::ENOMEM).to_string().contains("ENOMEM: Cannot"));
+    }
+
+    #[test]
+    fn an_io_error_keeps_kind_and_source() {
+        let error = io::Error::from(refused(libc::EADDRINUSE));
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(error.to_string().starts_with("bind 10.0.0.9:7"));
+        let timed_out = io::Error::from(Error::DeadlinePassed);
+        assert_eq!(timed_out.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,105 @@
+//! Options of an id, each by name. The kernel accepts each only for a while.
+
+use rdmacm_abi::{IbOption, IdOption, NoResponse, PathRecordData, SetOption};
+use zerocopy::IntoBytes;
+
+use super::IdHandle;
+use crate::device::Attachment;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::path::PathData;
+
+/// The largest exponent a queue pair's timeout has room for.
+const MAX_ACK_TIMEOUT: u8 = 31;
+
+impl IdHandle {
+    /// Sets the type of service: the traffic class on RoCE, the IP header's
+    /// byte on iWARP, the service level on InfiniBand. Counts for routes
+    /// resolved afterwards; children of a listener take it from the listener.
+    /// Source: `rdma_set_option(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when the kernel refuses.
+    #[doc(alias = "RDMA_OPTION_ID_TOS")]
+    #[doc(alias = "rdma_set_option")]
+    pub fn set_tos(&self, tos: u8) -> Result<()> {
+        self.set(Operation::SetTos(tos), IdOption::TOS, &[tos])
+    }
+
+    /// Lets other ids that allow it too share the address and port, as long as
+    /// none of them listens. Source: `rdma_set_option(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` for an id that listens, and for taking it
+    /// back once the id is bound.
+    #[doc(alias = "RDMA_OPTION_ID_REUSEADDR")]
+    pub fn set_reuse_addr(&self, on: bool) -> Result<()> {
+        let value = i32::from(on).to_ne_bytes();
+        self.set(Operation::SetReuseAddr(on), IdOption::REUSEADDR, &value)
+    }
+
+    /// Restricts an IPv6 wildcard address to IPv6, so that another id may have
+    /// the port for IPv4. Source: `rdma_set_option(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` for an id that has begun to resolve an
+    /// address or to listen.
+    #[doc(alias = "RDMA_OPTION_ID_AFONLY")]
+    pub fn set_af_only(&self, on: bool) -> Result<()> {
+        let value = i32::from(on).to_ne_bytes();
+        self.set(Operation::SetAfOnly(on), IdOption::AFONLY, &value)
+    }
+
+    /// Sets how long the queue pair waits for an acknowledgement:
+    /// 4.096 µs × 2^`exponent`, 0 for ever. Counts until the queue pair is ready
+    /// to send. Source: `rdma_set_option(3)`, IBTA Vol 1 §9.7.6.1.3.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for an exponent over 31. [`Error::Command`]:
+    /// `EINVAL` for an id that is not for reliable connected queue pairs.
+    #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT")]
+    pub fn set_ack_timeout(&self, exponent: u8) -> Result<()> {
+        let operation = Operation::SetAckTimeout(exponent);
+        if exponent > MAX_ACK_TIMEOUT {
+            return Err(Error::invalid(operation, "the exponent has 5 bits"));
+        }
+        self.set(operation, IdOption::ACK_TIMEOUT, &[exponent])
+    }
+
+    /// Gives the id its route instead of resolving one; a
+    /// [`RouteResolved`](crate::EventKind::RouteResolved) event follows. One of
+    /// the records must carry exactly the flags
+    /// [`PathRecordData::USABLE`]: that one is used. Source: the kernel's
+    /// `ucma_set_ib_path`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for no or more than two records.
+    /// [`Error::Command`]: `EINVAL` for an id whose address is not resolved or
+    /// whose route is, and where no record has the flags.
+    #[doc(alias = "RDMA_OPTION_IB_PATH")]
+    pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
+        let operation = Operation::SetIbPath;
+        let mut value = [PathRecordData::from(&crate::path::NO_PATH); 2];
+        let count = paths.len();
+        let places = value.get_mut(..count).filter(|places| !places.is_empty());
+        let Some(places) = places else {
+            return Err(Error::invalid(operation, "an id has one or two paths"));
+        };
+        for (place, path) in places.iter_mut().zip(paths) {
+            *place = path.into();
+        }
+        let id = self.enter()?;
+        let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
+        let value = Attachment::OptionValue(places.as_bytes());
+        id.send(operation, &request, &mut NoResponse, value)?;
+        id.forget_answers();
+        Ok(())
+    }
+
+    fn set(&self, operation: Operation, option: IdOption, value: &[u8]) -> Result<()> {
+        let id = self.enter()?;
+        let request = SetOption::id(id.kernel_id(), option);
+        let value = Attachment::OptionValue(value);
+        id.send(operation, &request, &mut NoResponse, value)
+    }
+}

@@ -1,0 +1,299 @@
+//! What the kernel knows about an id.
+
+use rdmacm_abi::{
+    AddressFamily, Command, QueryAddr, QueryAddrResponse, QueryGid, QueryPath, QueryPathResponse,
+    QueryRoute, QueryRouteResponse, SockaddrStorage,
+};
+use zerocopy::FromZeros;
+
+use super::IdHandle;
+use super::state::InFlight;
+use crate::address::{CmAddr, from_ip_slot, from_storage};
+use crate::device::Attachment;
+use crate::devices::DeviceId;
+use crate::dialect::Dialect;
+use crate::error::{Error, Result};
+use crate::gid::{Gid, Guid};
+use crate::operation::Operation;
+use crate::path::{PathData, PathRecords};
+
+/// Written into an answer before the kernel is asked: kernels before 5.8 do
+/// not write the device's index.
+const NO_INDEX: u32 = u32::MAX;
+
+/// An id's addresses and where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// The local address; `None` before the id is bound or resolved.
+    #[doc(alias = "src_addr")]
+    pub source: Option<CmAddr>,
+    /// The peer's address; `None` where there is no peer.
+    #[doc(alias = "dst_addr")]
+    pub destination: Option<CmAddr>,
+    /// The device the id is attached to; `None` for a wildcard address.
+    pub device: Option<DeviceId>,
+    /// The number of the device's port, from 1; 0 without a device.
+    pub port_number: u8,
+    /// The partition key of the port, host order; 0 on RoCE and iWARP. In
+    /// [`Dialect::IpOnly`] it is that of the path record.
+    pub pkey: u16,
+}
+
+/// The GIDs of an id's ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gids {
+    /// The local port's.
+    #[doc(alias = "sgid")]
+    pub source: Gid,
+    /// The peer's port's; all zeros where there is no peer.
+    #[doc(alias = "dgid")]
+    pub destination: Gid,
+}
+
+impl IdHandle {
+    /// The id's addresses, device, port and partition: one question, whose
+    /// answer is kept until the id moves on. Source: `rdma_get_local_addr(3)`
+    /// and its kin, the kernel's `ucma_query_addr`.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when the kernel refuses, [`Error::Answer`] when its
+    /// answer cannot be right.
+    pub fn addresses(&self) -> Result<Addresses> {
+        let id = self.enter()?;
+        id.keep_or_ask(
+            |kept| kept.addresses,
+            || id.ask_addresses(),
+            |kept, addresses| kept.addresses = Some(addresses),
+        )
+    }
+
+    /// The local address; `None` before the id is bound or resolved.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "rdma_get_local_addr")]
+    pub fn local_addr(&self) -> Result<Option<CmAddr>> {
+        Ok(self.addresses()?.source)
+    }
+
+    /// The peer's address; `None` where there is no peer.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "rdma_get_peer_addr")]
+    pub fn peer_addr(&self) -> Result<Option<CmAddr>> {
+        Ok(self.addresses()?.destination)
+    }
+
+    /// The local port, host order; 0 before the id is bound or resolved.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "rdma_get_src_port")]
+    pub fn local_port(&self) -> Result<u16> {
+        Ok(self.local_addr()?.map_or(0, |address| address.port()))
+    }
+
+    /// The peer's port, host order; 0 where there is no peer.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "rdma_get_dst_port")]
+    pub fn peer_port(&self) -> Result<u16> {
+        Ok(self.peer_addr()?.map_or(0, |address| address.port()))
+    }
+
+    /// The GIDs of the id's ports, kept like the addresses. Source: the
+    /// kernel's `ucma_query_gid`.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    pub fn gids(&self) -> Result<Gids> {
+        let id = self.enter()?;
+        id.keep_or_ask(
+            |kept| kept.gids,
+            || id.ask_gids(),
+            |kept, gids| kept.gids = Some(gids),
+        )
+    }
+
+    /// The path records, once the route is resolved, kept like the addresses;
+    /// none on iWARP. Source: the kernel's `ucma_query_path`.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "path_rec")]
+    #[doc(alias = "num_paths")]
+    pub fn path_records(&self) -> Result<PathRecords> {
+        let id = self.enter()?;
+        id.keep_or_ask(
+            |kept| kept.paths,
+            || id.ask_paths(),
+            |kept, paths| kept.paths = Some(paths),
+        )
+    }
+}
+
+impl InFlight {
+    fn ask_addresses(&self) -> Result<Addresses> {
+        let operation = Operation::QueryAddresses;
+        self.in_dialect(|dialect| match dialect {
+            Dialect::AnyFamily => {
+                let mut answer = blank_addresses();
+                let request = QueryAddr::new(self.kernel_id());
+                self.send(operation, &request, &mut answer, Attachment::None)?;
+                Ok(Addresses {
+                    source: slot(operation, &answer.source, answer.source_size)?,
+                    destination: slot(operation, &answer.destination, answer.destination_size)?
+                        .filter(is_peer),
+                    device: device(answer.node_guid.get(), answer.device_index),
+                    port_number: answer.port_number,
+                    pkey: answer.pkey.get(),
+                })
+            }
+            Dialect::IpOnly => {
+                let answer = self.ask_route(operation)?;
+                Ok(Addresses {
+                    source: from_ip_slot(&answer.source),
+                    destination: from_ip_slot(&answer.destination).filter(is_peer),
+                    device: device(answer.node_guid.get(), answer.device_index),
+                    port_number: answer.port_number,
+                    pkey: answer.paths[0].pkey.get(),
+                })
+            }
+        })
+    }
+
+    fn ask_gids(&self) -> Result<Gids> {
+        let operation = Operation::QueryGids;
+        self.in_dialect(|dialect| match dialect {
+            Dialect::AnyFamily => {
+                let mut answer = blank_addresses();
+                let request = QueryGid::new(self.kernel_id());
+                self.send(operation, &request, &mut answer, Attachment::None)?;
+                Ok(Gids {
+                    source: gid(operation, &answer.source)?,
+                    destination: gid(operation, &answer.destination)?,
+                })
+            }
+            // The first path has the GIDs even where there is no path.
+            Dialect::IpOnly => {
+                let answer = self.ask_route(operation)?;
+                Ok(Gids {
+                    source: Gid(answer.paths[0].source_gid),
+                    destination: Gid(answer.paths[0].destination_gid),
+                })
+            }
+        })
+    }
+
+    fn ask_paths(&self) -> Result<PathRecords> {
+        let operation = Operation::QueryPathRecords;
+        let (command, paths) = self.in_dialect(|dialect| match dialect {
+            Dialect::AnyFamily => {
+                // One more than wanted: the kernel stops when exactly one
+                // record's room is left.
+                type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
+                let mut answer = QueryPathResponse::new_zeroed();
+                let request = Ask::new(self.kernel_id());
+                self.send(operation, &request, &mut answer, Attachment::None)?;
+                let records = answer.paths().iter().map(PathData::from);
+                Ok((
+                    Ask::NUMBER,
+                    PathRecords::new(records, answer.path_count.get()),
+                ))
+            }
+            Dialect::IpOnly => {
+                let answer = self.ask_route(operation)?;
+                let records = answer.paths.iter().map(PathData::from);
+                Ok((
+                    QueryRoute::NUMBER,
+                    PathRecords::new(records, answer.path_count),
+                ))
+            }
+        })?;
+        paths
+            .ok_or_else(|| Error::answer(operation, command, "it counts more paths than an id has"))
+    }
+
+    fn ask_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
+        let mut answer = QueryRouteResponse::new_zeroed();
+        answer.device_index = NO_INDEX;
+        let request = QueryRoute::new(self.kernel_id());
+        self.send(operation, &request, &mut answer, Attachment::None)?;
+        Ok(answer)
+    }
+}
+
+fn blank_addresses() -> QueryAddrResponse {
+    let mut answer = QueryAddrResponse::new_zeroed();
+    answer.device_index = NO_INDEX;
+    answer
+}
+
+/// The address in a slot of which the kernel says it fills `size` bytes.
+fn slot(operation: Operation, slot: &SockaddrStorage, size: u16) -> Result<Option<CmAddr>> {
+    if size == 0 {
+        return Ok(None);
+    }
+    from_storage(slot)
+        .filter(|_| size == slot.size())
+        .map(Some)
+        .ok_or_else(|| {
+            Error::answer(
+                operation,
+                QueryAddr::NUMBER,
+                "an address of no known family",
+            )
+        })
+}
+
+/// An id without a peer has the wildcard of its source's family for one.
+fn is_peer(address: &CmAddr) -> bool {
+    !address.is_unspecified()
+}
+
+fn gid(operation: Operation, slot: &SockaddrStorage) -> Result<Gid> {
+    match slot.as_ib() {
+        Some(address) => Ok(Gid(address.addr)),
+        None if slot.family() == AddressFamily::new(0) => Ok(Gid::UNSPECIFIED),
+        None => Err(Error::answer(
+            operation,
+            QueryGid::NUMBER,
+            "a GID that is no InfiniBand address",
+        )),
+    }
+}
+
+/// No device has the GUID 0.
+fn device(guid: u64, index: u32) -> Option<DeviceId> {
+    (guid != 0).then_some(DeviceId {
+        index: (index != NO_INDEX).then_some(index),
+        guid: Guid(guid),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_needs_a_guid_and_may_lack_an_index() {
+        assert_eq!(device(0, 3), None);
+        assert_eq!(device(7, NO_INDEX).unwrap().index, None);
+        assert_eq!(device(7, 0).unwrap().index, Some(0));
+    }
+
+    #[test]
+    fn a_slot_whose_size_does_not_fit_is_no_address() {
+        let operation = Operation::QueryAddresses;
+        let v4 = SockaddrStorage::from(std::net::SocketAddr::from(([10, 0, 0, 1], 7)));
+        assert!(slot(operation, &v4, 16).unwrap().is_some());
+        assert_eq!(slot(operation, &v4, 0), Ok(None));
+        assert!(slot(operation, &v4, 28).is_err());
+        assert!(slot(operation, &v4, u16::MAX).is_err());
+        assert!(slot(operation, &SockaddrStorage::ZERO, 16).is_err());
+    }
+}

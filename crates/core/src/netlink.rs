@@ -1,0 +1,104 @@
+//! Questions to the RDMA core by netlink (`NETLINK_RDMA`, client NLDEV).
+//! Source: the kernel's `include/uapi/rdma/rdma_netlink.h` and
+//! `drivers/infiniband/core/nldev.c`; reading needs no privilege.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
+use nix::sys::socket::{recv, send, socket};
+
+mod message;
+
+pub(crate) use message::Attributes;
+use message::{Message, Reply, request};
+
+/// `RDMA_NLDEV_CMD_GET`: devices.
+pub(crate) const DEVICE_GET: u16 = 1;
+/// `RDMA_NLDEV_CMD_PORT_GET`: ports of one device.
+pub(crate) const PORT_GET: u16 = 5;
+
+/// `RDMA_NLDEV_ATTR_*`, those that are asked for or read here.
+pub(crate) mod attribute {
+    pub(crate) const DEV_INDEX: u16 = 1;
+    pub(crate) const DEV_NAME: u16 = 2;
+    pub(crate) const PORT_INDEX: u16 = 3;
+    pub(crate) const NODE_GUID: u16 = 6;
+    pub(crate) const PORT_STATE: u16 = 12;
+    pub(crate) const PORT_PHYS_STATE: u16 = 13;
+    pub(crate) const NDEV_INDEX: u16 = 50;
+    pub(crate) const NDEV_NAME: u16 = 51;
+    pub(crate) const DEV_PROTOCOL: u16 = 67;
+}
+
+/// The kernel's dump messages fit in its own limit of 32 KiB each.
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// A socket to the RDMA core.
+pub(crate) struct RdmaNetlink(OwnedFd);
+
+impl RdmaNetlink {
+    pub(crate) fn open() -> io::Result<Self> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkRDMA,
+        )?;
+        Ok(Self(socket))
+    }
+
+    /// Asks for one object and hands its attributes to `read`.
+    pub(crate) fn get<T>(
+        &self,
+        operation: u16,
+        key: &[(u16, u32)],
+        read: impl FnOnce(Attributes<'_>) -> T,
+    ) -> io::Result<T> {
+        self.send(&request(operation, false, key))?;
+        let mut buffer = [0; 4096];
+        let bytes = self.receive(&mut buffer)?;
+        match Reply::messages(bytes).next() {
+            Some(Ok(Message::Object(attributes))) => Ok(read(attributes)),
+            Some(Ok(Message::Failed(errno))) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Err(broken)) => Err(broken),
+            Some(Ok(Message::Done)) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Asks for every object and hands each one's attributes to `read`.
+    pub(crate) fn dump(
+        &self,
+        operation: u16,
+        key: &[(u16, u32)],
+        mut read: impl FnMut(Attributes<'_>),
+    ) -> io::Result<()> {
+        self.send(&request(operation, true, key))?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let bytes = self.receive(&mut buffer)?;
+            for message in Reply::messages(bytes) {
+                match message? {
+                    Message::Object(attributes) => read(attributes),
+                    Message::Done => return Ok(()),
+                    Message::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                }
+            }
+        }
+    }
+
+    fn send(&self, request: &[u8]) -> io::Result<()> {
+        send(self.0.as_raw_fd(), request, MsgFlags::empty())?;
+        Ok(())
+    }
+
+    /// One datagram. The kernel answers before `send` returns, so this waits
+    /// for nobody.
+    fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<&'buffer [u8]> {
+        let length = recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC)?;
+        buffer
+            .get(..length)
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}

@@ -1,0 +1,164 @@
+//! Binding: every address that works and every one that does not.
+
+use std::net::{Ipv4Addr, SocketAddrV6};
+
+use rdmacm_core::{CmAddr, Dialect, Error, Family, PortSpace};
+use rdmacm_tests::{PLAIN, Site, free_port};
+
+crate::cases!("bind":
+    a_local_address_brings_its_device,
+    an_ipv6_address_brings_its_device,
+    a_wildcard_has_no_device,
+    loopback_is_taken_for_the_wildcard,
+    port_zero_is_an_ephemeral_port,
+    a_foreign_address_is_not_available,
+    an_address_without_rdma_has_no_device,
+    a_second_bind_is_refused,
+    a_port_in_use_is_refused,
+    a_port_in_use_is_refused_to_the_wildcard,
+    a_link_local_address_with_its_scope_works,
+    a_link_local_address_without_scope_is_explained,
+    a_link_local_address_with_a_wrong_scope_is_explained,
+    an_infiniband_address_needs_infiniband,
+);
+
+/// The refusal of a bind: its error number and its words.
+fn refusal(site: &Site, address: impl Into<CmAddr>) -> (i32, String) {
+    let (_channel, id) = site.id();
+    let error = id.bind(address).unwrap_err();
+    (error.raw_os_error().unwrap(), error.to_string())
+}
+
+fn a_local_address_brings_its_device(site: &Site) {
+    let (_channel, id) = site.id();
+    let port = free_port();
+    id.bind(site.v4(port)).unwrap();
+    let addresses = id.addresses().unwrap();
+    assert_eq!(addresses.source, Some(site.v4(port)));
+    assert_eq!(addresses.destination, None);
+    assert_eq!(addresses.port_number, 1);
+    let device = addresses.device.unwrap().look_up().unwrap();
+    assert_eq!(device.name, site.device);
+    assert_eq!(id.local_port(), Ok(port));
+    assert_eq!(id.peer_port(), Ok(0));
+}
+
+fn an_ipv6_address_brings_its_device(site: &Site) {
+    let (_channel, id) = site.id();
+    let port = free_port();
+    id.bind(site.v6(port)).unwrap();
+    let addresses = id.addresses().unwrap();
+    assert_eq!(addresses.source, Some(site.v6(port)));
+    let device = addresses.device.unwrap().look_up().unwrap();
+    assert_eq!(device.name, site.device);
+}
+
+fn a_wildcard_has_no_device(site: &Site) {
+    for family in [Family::V4, Family::V6] {
+        let (_channel, id) = site.id();
+        let address = CmAddr::any(family).with_port(free_port());
+        id.bind(address).unwrap();
+        let addresses = id.addresses().unwrap();
+        assert_eq!(addresses.source, Some(address));
+        assert_eq!(addresses.device, None);
+        assert_eq!(addresses.port_number, 0);
+    }
+}
+
+fn loopback_is_taken_for_the_wildcard(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
+    assert_eq!(id.addresses().unwrap().device, None);
+}
+
+fn port_zero_is_an_ephemeral_port(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(0)).unwrap();
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let limits: Vec<u16> = range
+        .split_whitespace()
+        .map(|limit| limit.parse().unwrap())
+        .collect();
+    assert!((limits[0]..=limits[1]).contains(&id.local_port().unwrap()));
+}
+
+fn a_foreign_address_is_not_available(site: &Site) {
+    let (errno, words) = refusal(site, ([198, 51, 100, 7], free_port()));
+    assert_eq!(errno, libc::EADDRNOTAVAIL);
+    assert!(
+        words.contains("no network interface here has this address"),
+        "{words}"
+    );
+}
+
+fn an_address_without_rdma_has_no_device(site: &Site) {
+    let (errno, words) = refusal(site, (PLAIN, free_port()));
+    assert_eq!(errno, libc::ENODEV);
+    assert!(words.contains("no RDMA device serves it"), "{words}");
+}
+
+fn a_second_bind_is_refused(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(0)).unwrap();
+    let error = id.bind(site.v4(0)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("bound already"), "{error}");
+}
+
+fn a_port_in_use_is_refused(site: &Site) {
+    let (channel, holder) = site.id();
+    holder.bind(site.v4(0)).unwrap();
+    let port = holder.local_port().unwrap();
+    let late = channel.create_id(PortSpace::TCP).unwrap();
+    let error = late.bind(site.v4(port)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+    drop(holder);
+    late.bind(site.v4(port)).unwrap();
+}
+
+fn a_port_in_use_is_refused_to_the_wildcard(site: &Site) {
+    let (channel, holder) = site.id();
+    holder.bind(site.v4(0)).unwrap();
+    let port = holder.local_port().unwrap();
+    let late = channel.create_id(PortSpace::TCP).unwrap();
+    let error = late.bind((Ipv4Addr::UNSPECIFIED, port)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
+    assert!(error.to_string().contains("wildcard"), "{error}");
+}
+
+fn a_link_local_address_with_its_scope_works(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.link_local(site.scope_id())).unwrap();
+    let device = id.addresses().unwrap().device.unwrap();
+    assert_eq!(device.look_up().unwrap().name, site.device);
+}
+
+fn a_link_local_address_without_scope_is_explained(site: &Site) {
+    let (errno, words) = refusal(site, site.link_local(0));
+    assert_eq!(errno, libc::EINVAL);
+    assert!(words.contains("needs a scope id"), "{words}");
+}
+
+fn a_link_local_address_with_a_wrong_scope_is_explained(site: &Site) {
+    let (errno, words) = refusal(site, site.link_local(4_000));
+    assert_eq!(errno, libc::ENODEV);
+    assert!(words.contains("no interface has this scope id"), "{words}");
+}
+
+fn an_infiniband_address_needs_infiniband(site: &Site) {
+    let (_channel, id) = site.id();
+    let CmAddr::Ib(mut address) = CmAddr::any(Family::Ib) else {
+        panic!("a wildcard of the family asked for");
+    };
+    address.gid.0 = SocketAddrV6::new(site.v6, 0, 0, 0).ip().octets();
+    address.service_id = 0x0106 << 16;
+    address.service_mask = 0xffff_ffff_ffff_0000;
+    let error = id.bind(address).unwrap_err();
+    match site.dialect {
+        Dialect::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),
+        Dialect::IpOnly => {
+            assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
+            id.bind(site.v4(0)).unwrap();
+        }
+    }
+}

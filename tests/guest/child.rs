@@ -1,0 +1,137 @@
+//! Tests that run in a process of their own.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::{Mode, SFlag, mknod, stat};
+use nix::unistd::{Uid, setuid};
+use rdmacm_core::{Error, EventChannel, PortSpace};
+use rdmacm_tests::Site;
+
+const TASK: &str = "RDMACM_TEST_CHILD";
+const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
+const NOBODY: Uid = Uid::from_raw(65_534);
+const NODE: &str = "/dev/infiniband/rdma_cm";
+
+/// Runs a task of [`tasks`] in a process of its own, which must succeed.
+pub(crate) fn run(task: &str) {
+    check(Command::new("/proc/self/exe").env(TASK, task));
+}
+
+/// The same, told the address of a device.
+pub(crate) fn run_at(task: &str, site: &Site) {
+    check(
+        Command::new("/proc/self/exe")
+            .env(TASK, task)
+            .env(ADDRESS, site.v4.to_string()),
+    );
+}
+
+fn check(command: &mut Command) {
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+}
+
+/// In a child: runs its task and says how to exit.
+pub(crate) fn run_if_asked() -> Option<ExitCode> {
+    let asked = std::env::var(TASK).ok()?;
+    let (_, task) = TASKS.iter().find(|(name, _)| *name == asked)?;
+    task();
+    Some(ExitCode::SUCCESS)
+}
+
+const TASKS: &[(&str, fn())] = &[
+    ("changed_credentials", changed_credentials),
+    ("privileged_port", privileged_port),
+    ("missing_node", missing_node),
+    ("missing_module", missing_module),
+    ("missing_permission", missing_permission),
+];
+
+fn changed_credentials() {
+    let channel = EventChannel::open().unwrap();
+    let before = channel.create_id(PortSpace::TCP).unwrap();
+    setuid(NOBODY).unwrap();
+    let after = channel.create_id(PortSpace::TCP).unwrap_err();
+    assert_eq!(after.raw_os_error(), Some(libc::EACCES));
+    let words = after.to_string();
+    assert!(words.contains("credentials have changed"), "{words}");
+    assert!(before.listen(1).is_err());
+    // The kernel refuses to destroy it too, and dropping it is quiet about it.
+    drop(before);
+    EventChannel::open()
+        .unwrap()
+        .create_id(PortSpace::TCP)
+        .unwrap();
+}
+
+fn privileged_port() {
+    let address: IpAddr = std::env::var(ADDRESS).unwrap().parse().unwrap();
+    setuid(NOBODY).unwrap();
+    let channel = EventChannel::open().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let error = id.bind((address, 1023)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EACCES));
+    let words = error.to_string();
+    assert!(words.contains("CAP_NET_BIND_SERVICE"), "{words}");
+    id.bind((address, 0)).unwrap();
+}
+
+/// A file system of nothing over `directory`, seen by this process alone.
+fn hide(directory: &str) {
+    let none: Option<&str> = None;
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(none, "/", none, private, none).unwrap();
+    mount(
+        Some("tmpfs"),
+        directory,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        none,
+    )
+    .unwrap();
+}
+
+fn refused_to_open() -> (i32, String) {
+    match EventChannel::open() {
+        Err(error @ Error::Open { .. }) => (error.raw_os_error().unwrap(), error.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn missing_node() {
+    hide("/dev/infiniband");
+    let (errno, words) = refused_to_open();
+    assert_eq!(errno, libc::ENOENT);
+    assert!(words.contains(NODE), "{words}");
+    assert!(words.contains("the module is loaded"), "{words}");
+}
+
+fn missing_module() {
+    hide("/dev/infiniband");
+    hide("/sys/class/misc");
+    let (errno, words) = refused_to_open();
+    assert_eq!(errno, libc::ENOENT);
+    assert!(words.contains("modprobe rdma_ucm"), "{words}");
+}
+
+fn missing_permission() {
+    let device = stat(Path::new(NODE)).unwrap().st_rdev;
+    hide("/dev/infiniband");
+    mknod(
+        Path::new(NODE),
+        SFlag::S_IFCHR,
+        Mode::from_bits_retain(0o600),
+        device,
+    )
+    .unwrap();
+    setuid(NOBODY).unwrap();
+    let (errno, words) = refused_to_open();
+    assert_eq!(errno, libc::EACCES);
+    assert!(words.contains("no permission"), "{words}");
+}

@@ -1,0 +1,65 @@
+//! Finding out which commands a kernel knows.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, Dialect, EventChannel, EventKind, PortSpace};
+use rdmacm_tests::{OldKernel, SECOND, Site, expect};
+
+crate::cases!("dialect":
+    an_old_kernel_is_spoken_to_in_its_own_way,
+    an_old_kernel_is_found_out_by_a_resolution,
+    an_old_kernel_is_found_out_by_a_question,
+    an_error_of_a_newer_kernel_stays_an_error,
+);
+
+fn old_kernel() -> EventChannel {
+    let device = Arc::new(OldKernel::new());
+    let channel = EventChannel::options().device(device).open().unwrap();
+    assert_eq!(channel.dialect(), Dialect::AnyFamily);
+    channel
+}
+
+fn resolve(site: &Site, channel: &EventChannel, destination: CmAddr) {
+    let id = site.routed(channel, destination);
+    let addresses = id.addresses().unwrap();
+    assert_eq!(addresses.destination, Some(destination));
+    assert_eq!(
+        addresses.device.unwrap().look_up().unwrap().name,
+        site.device
+    );
+    id.gids().unwrap();
+    id.path_records().unwrap();
+}
+
+fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
+    let channel = old_kernel();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.bind(site.v4(0)).unwrap();
+    assert_eq!(channel.dialect(), Dialect::IpOnly);
+    assert!(id.addresses().unwrap().device.is_some());
+    resolve(site, &channel, site.v6(7471));
+}
+
+fn an_old_kernel_is_found_out_by_a_resolution(site: &Site) {
+    let channel = old_kernel();
+    resolve(site, &channel, site.v4(7471));
+    assert_eq!(channel.dialect(), Dialect::IpOnly);
+}
+
+fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
+    let channel = old_kernel();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    assert_eq!(id.addresses().unwrap().source, None);
+    assert_eq!(channel.dialect(), Dialect::IpOnly);
+}
+
+fn an_error_of_a_newer_kernel_stays_an_error(site: &Site) {
+    let channel = EventChannel::open().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.bind(site.v4(0)).unwrap();
+    let error = id.bind(site.v4(0)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert_eq!(channel.dialect(), Dialect::AnyFamily);
+    id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    expect(&channel, EventKind::AddrResolved);
+}

@@ -1,0 +1,116 @@
+//! Ids and their events: who keeps what alive.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rdmacm_core::{Error, EventKind, PortSpace};
+use rdmacm_tests::{SECOND, Site, expect};
+
+crate::cases!("lifetime":
+    a_thousand_ids_on_one_channel,
+    unread_events_of_a_dropped_id_are_dropped,
+    two_threads_share_a_channel,
+    ids_outlive_their_channel,
+    a_handle_keeps_nothing_alive,
+    a_command_in_another_thread_ends_before_its_id,
+);
+
+fn a_thousand_ids_on_one_channel(site: &Site) {
+    let channel = site.channel();
+    let mut ids: Vec<_> = (0..1000)
+        .map(|_| channel.create_id(PortSpace::TCP).unwrap())
+        .collect();
+    for id in &ids {
+        id.resolve_addr(None, site.v4(7471), SECOND * 30).unwrap();
+    }
+    let mut kept = ids.split_off(500);
+    drop(ids);
+    while !kept.is_empty() {
+        let event = expect(&channel, EventKind::AddrResolved);
+        let place = kept.iter().position(|id| id.is(event.id())).unwrap();
+        kept.swap_remove(place);
+    }
+    assert!(channel.try_next_event().unwrap().is_none());
+}
+
+fn unread_events_of_a_dropped_id_are_dropped(site: &Site) {
+    let (channel, gone) = site.id();
+    gone.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    // The second id's event stands behind the first one's in the queue.
+    let kept = channel.create_id(PortSpace::TCP).unwrap();
+    kept.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    drop(gone);
+    assert!(expect(&channel, EventKind::AddrResolved).id().is(&kept));
+    assert!(channel.try_next_event().unwrap().is_none());
+}
+
+fn two_threads_share_a_channel(site: &Site) {
+    let channel = site.channel();
+    let ids: Vec<_> = (0..100)
+        .map(|_| channel.create_id(PortSpace::TCP).unwrap())
+        .collect();
+    let seen: Vec<_> = ids.iter().map(|_| AtomicUsize::new(0)).collect();
+    let left = AtomicUsize::new(ids.len());
+    let read = || {
+        loop {
+            let event = match channel.next_event(SECOND * 30) {
+                Err(Error::Woken) => return,
+                event => event.unwrap(),
+            };
+            let place = ids.iter().position(|id| id.is(event.id())).unwrap();
+            seen[place].fetch_add(1, Ordering::Relaxed);
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                return channel.waker().wake();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for id in &ids {
+            id.resolve_addr(None, site.v4(7471), SECOND * 30).unwrap();
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+    assert!(seen.iter().all(|times| times.load(Ordering::Relaxed) == 1));
+}
+
+fn ids_outlive_their_channel(site: &Site) {
+    let (channel, id) = site.id();
+    drop(channel);
+    id.bind(site.v4(0)).unwrap();
+    assert!(id.addresses().unwrap().device.is_some());
+}
+
+fn a_handle_keeps_nothing_alive(site: &Site) {
+    let (channel, id) = site.id();
+    id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    let event = expect(&channel, EventKind::AddrResolved);
+    assert!(!event.id().is_gone());
+    drop(id);
+    assert!(event.id().is_gone());
+    assert_eq!(event.id().resolve_route(SECOND), Err(Error::IdGone));
+    assert_eq!(event.id().addresses(), Err(Error::IdGone));
+}
+
+/// Commands of one thread while another drops the id: each either succeeds or
+/// finds the id gone, and never hits an id the kernel has made since.
+fn a_command_in_another_thread_ends_before_its_id(site: &Site) {
+    let channel = site.channel();
+    for _ in 0..50 {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let handle = id.handle();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                loop {
+                    match handle.set_tos(0) {
+                        Ok(()) => {}
+                        Err(error) => return error,
+                    }
+                }
+            });
+            drop(id);
+            assert_eq!(worker.join().unwrap(), Error::IdGone);
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! Listening.
+
+use std::net::TcpListener;
+
+use rdmacm_core::{CmAddr, Family, PortSpace};
+use rdmacm_tests::{Site, Soft, free_port};
+
+crate::cases!("listen":
+    any_backlog_listens,
+    an_unbound_id_is_bound_to_the_wildcard,
+    both_wildcards_listen,
+    a_second_listen_is_refused,
+    a_resolved_id_cannot_listen,
+    a_listening_port_is_taken,
+    iwarp_wants_the_tcp_port_too,
+);
+
+/// 1, the kernel's maximum, what stands for it and what is beyond it.
+fn any_backlog_listens(site: &Site) {
+    let maximum = std::fs::read_to_string("/proc/sys/net/rdma_ucm/max_backlog").unwrap();
+    let maximum: u32 = maximum.trim().parse().unwrap();
+    for backlog in [0, 1, maximum, maximum + 1, u32::MAX] {
+        let (_channel, id) = site.id();
+        id.bind(site.v4(free_port())).unwrap();
+        id.listen(backlog).unwrap();
+    }
+}
+
+fn an_unbound_id_is_bound_to_the_wildcard(site: &Site) {
+    let (_channel, id) = site.id();
+    id.listen(1).unwrap();
+    let address = id.local_addr().unwrap().unwrap();
+    assert_eq!(address.with_port(0), CmAddr::any(Family::V4));
+    assert_ne!(address.port(), 0);
+}
+
+fn both_wildcards_listen(site: &Site) {
+    let port = free_port();
+    let (channel, v6) = site.id();
+    v6.bind(CmAddr::any(Family::V6).with_port(port)).unwrap();
+    v6.set_af_only(true).unwrap();
+    v6.listen(1).unwrap();
+    let v4 = channel.create_id(PortSpace::TCP).unwrap();
+    v4.bind(CmAddr::any(Family::V4).with_port(port)).unwrap();
+    v4.listen(1).unwrap();
+}
+
+fn a_second_listen_is_refused(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(free_port())).unwrap();
+    id.listen(1).unwrap();
+    let error = id.listen(1).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("listens already"), "{error}");
+}
+
+fn a_resolved_id_cannot_listen(site: &Site) {
+    let channel = site.channel();
+    let id = site.resolved(&channel, site.v4(7471));
+    let error = id.listen(1).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+fn a_listening_port_is_taken(site: &Site) {
+    let port = free_port();
+    let (channel, listener) = site.id();
+    listener.bind(site.v4(port)).unwrap();
+    listener.listen(1).unwrap();
+    let late = channel.create_id(PortSpace::TCP).unwrap();
+    let error = late.bind(site.v4(port)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+}
+
+fn iwarp_wants_the_tcp_port_too(site: &Site) {
+    let tcp = TcpListener::bind((site.v4, 0)).unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    let (_channel, id) = site.id();
+    id.bind(site.v4(port)).unwrap();
+    match (site.soft, id.listen(1)) {
+        (Soft::Rxe, listening) => listening.unwrap(),
+        (Soft::Siw, listening) => {
+            let error = listening.unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
+            assert!(error.to_string().contains("TCP port"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The guest suite: what needs a real kernel and its RDMA devices.
+//!
+//! Every test runs once for each device it makes sense for and, where it sends
+//! address commands, in both dialects: `stock/rxe/any-family/bind::wildcard`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on panics"
+)]
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+use rdmacm_core::Dialect;
+use rdmacm_tests::Site;
+
+mod bind;
+mod channel;
+mod child;
+mod dialect;
+mod lifetime;
+mod listen;
+mod options;
+mod privilege;
+mod query;
+mod resolve;
+
+/// A test: its name and what it does.
+struct Case {
+    name: &'static str,
+    run: fn(&Site),
+}
+
+/// Lists a module's tests by their functions' names.
+macro_rules! cases {
+    ($module:literal: $($name:ident),+ $(,)?) => {
+        /// The tests of this module.
+        pub(crate) const CASES: &[crate::Case] = &[
+            $(crate::Case { name: concat!($module, "::", stringify!($name)), run: $name }),+
+        ];
+    };
+}
+use cases;
+
+/// In both dialects on both devices.
+const IN_BOTH_DIALECTS: &[&[Case]] = &[
+    bind::CASES,
+    lifetime::CASES,
+    listen::CASES,
+    options::CASES,
+    query::CASES,
+    resolve::CASES,
+];
+
+/// On both devices.
+const ON_BOTH_DEVICES: &[&[Case]] = &[channel::CASES, dialect::CASES, privilege::CASES];
+
+fn main() -> ExitCode {
+    if let Some(code) = child::run_if_asked() {
+        return code;
+    }
+    let Ok(kernel) = std::env::var("RDMACM_KERNEL") else {
+        println!("this suite runs in a guest: cargo xtask test");
+        return ExitCode::FAILURE;
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials(&kernel)).exit_code()
+}
+
+fn trials(kernel: &str) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for site in [Site::rxe, Site::siw] {
+        for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
+            let site = site(dialect);
+            let name = format!("{}/{}", driver(&site), dialect_name(dialect));
+            add(&mut trials, kernel, &name, site, IN_BOTH_DIALECTS);
+        }
+        let site = site(Dialect::AnyFamily);
+        add(&mut trials, kernel, driver(&site), site, ON_BOTH_DEVICES);
+    }
+    trials
+}
+
+fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
+    for case in modules.iter().copied().flatten() {
+        let run = case.run;
+        let name = format!("{kernel}/{place}/{}", case.name);
+        trials.push(Trial::test(name, move || {
+            run(&site);
+            Ok(())
+        }));
+    }
+}
+
+/// The device's name without its number.
+fn driver(site: &Site) -> &'static str {
+    site.device.trim_end_matches('0')
+}
+
+fn dialect_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::AnyFamily => "any-family",
+        Dialect::IpOnly => "ip-only",
+    }
+}

@@ -1,0 +1,163 @@
+//! Options, right and wrong.
+
+use rdmacm_core::{CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
+use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
+
+crate::cases!("options":
+    the_type_of_service_reaches_the_route,
+    two_ids_share_a_port_if_both_allow_it,
+    reuse_cannot_be_taken_back_once_bound,
+    reuse_is_refused_to_a_listener,
+    af_only_is_for_ids_that_have_not_begun,
+    an_ack_timeout_is_for_reliable_connections,
+    an_ack_timeout_has_five_bits,
+    a_path_takes_the_place_of_a_route,
+    a_path_needs_its_flags,
+    a_path_needs_a_resolved_address,
+    one_or_two_paths,
+);
+
+fn the_type_of_service_reaches_the_route(site: &Site) {
+    let channel = site.channel();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.set_tos(0x68).unwrap();
+    id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    expect(&channel, EventKind::AddrResolved);
+    id.resolve_route(SECOND).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let classes: Vec<_> = id
+        .path_records()
+        .unwrap()
+        .iter()
+        .map(|path| path.record.traffic_class)
+        .collect();
+    match site.soft {
+        Soft::Rxe => assert_eq!(classes, [0x68]),
+        Soft::Siw => assert!(classes.is_empty()),
+    }
+}
+
+fn two_ids_share_a_port_if_both_allow_it(site: &Site) {
+    let (channel, one) = site.id();
+    let other = channel.create_id(PortSpace::TCP).unwrap();
+    let address = site.v4(free_port());
+    one.set_reuse_addr(true).unwrap();
+    one.bind(address).unwrap();
+    assert_eq!(
+        other.bind(address).unwrap_err().raw_os_error(),
+        Some(libc::EADDRINUSE)
+    );
+    other.set_reuse_addr(true).unwrap();
+    other.bind(address).unwrap();
+}
+
+fn reuse_cannot_be_taken_back_once_bound(site: &Site) {
+    let (_channel, id) = site.id();
+    id.set_reuse_addr(true).unwrap();
+    id.set_reuse_addr(false).unwrap();
+    id.bind(site.v4(0)).unwrap();
+    id.set_reuse_addr(true).unwrap();
+    let error = id.set_reuse_addr(false).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(
+        error.to_string().contains("before the id is bound"),
+        "{error}"
+    );
+}
+
+fn reuse_is_refused_to_a_listener(site: &Site) {
+    let (_channel, id) = site.id();
+    id.listen(1).unwrap();
+    let error = id.set_reuse_addr(true).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("listens already"), "{error}");
+}
+
+fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
+    let (_channel, fresh) = site.id();
+    fresh.set_af_only(true).unwrap();
+    fresh.bind(CmAddr::any(Family::V6)).unwrap();
+    fresh.set_af_only(false).unwrap();
+    fresh.listen(1).unwrap();
+    let error = fresh.set_af_only(true).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("have not begun"), "{error}");
+}
+
+fn an_ack_timeout_is_for_reliable_connections(site: &Site) {
+    let (channel, connected) = site.id();
+    for exponent in [0, 14, 31] {
+        connected.set_ack_timeout(exponent).unwrap();
+    }
+    let datagram = channel.create_id(PortSpace::UDP).unwrap();
+    let error = datagram.set_ack_timeout(14).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("reliable connected"), "{error}");
+}
+
+fn an_ack_timeout_has_five_bits(site: &Site) {
+    let (_channel, id) = site.id();
+    let refused = id.set_ack_timeout(32);
+    assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+}
+
+/// A path record that a RoCE id can be given: the one the kernel would find.
+fn path(site: &Site) -> PathData {
+    let channel = site.channel();
+    let id = site.routed(&channel, site.v4(7471));
+    let mut path = id.path_records().unwrap()[0];
+    // The IP-only dialect does not tell.
+    path.flags = PathFlags::GMP | PathFlags::PRIMARY | PathFlags::BIDIRECTIONAL;
+    path
+}
+
+fn a_path_takes_the_place_of_a_route(site: &Site) {
+    if site.soft == Soft::Siw {
+        return iwarp_takes_no_path(site);
+    }
+    let path = path(site);
+    let channel = site.channel();
+    let id = site.resolved(&channel, site.v4(7471));
+    id.set_ib_path(&[path]).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let set = id.path_records().unwrap();
+    assert_eq!(set.len(), 1);
+    assert_eq!(set[0].record.dgid, path.record.dgid);
+}
+
+/// iWARP has no path records to begin with; the kernel takes one all the same
+/// and overlooks it.
+fn iwarp_takes_no_path(site: &Site) {
+    let channel = site.channel();
+    let id = site.routed(&channel, site.v4(7471));
+    assert!(id.path_records().unwrap().is_empty());
+}
+
+fn a_path_needs_its_flags(site: &Site) {
+    if site.soft == Soft::Siw {
+        return iwarp_takes_no_path(site);
+    }
+    let mut path = path(site);
+    path.flags = PathFlags::PRIMARY;
+    let channel = site.channel();
+    let id = site.resolved(&channel, site.v4(7471));
+    let error = id.set_ib_path(&[path]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("bidirectional"), "{error}");
+}
+
+fn a_path_needs_a_resolved_address(site: &Site) {
+    if site.soft == Soft::Siw {
+        return iwarp_takes_no_path(site);
+    }
+    let path = path(site);
+    let (_channel, id) = site.id();
+    let error = id.set_ib_path(&[path]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+fn one_or_two_paths(site: &Site) {
+    let (_channel, id) = site.id();
+    let refused = id.set_ib_path(&[]);
+    assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+}

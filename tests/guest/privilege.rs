@@ -1,0 +1,42 @@
+//! What a process may do. Each test is a process of its own, because it gives
+//! its privileges or its view of the file system away.
+
+use rdmacm_tests::Site;
+
+use crate::child;
+
+crate::cases!("privilege":
+    changed_credentials_are_explained,
+    a_privileged_port_needs_privilege,
+    a_privileged_port_is_there_for_the_privileged,
+    a_missing_node_is_explained,
+    a_missing_module_is_explained,
+    a_missing_permission_is_explained,
+);
+
+fn changed_credentials_are_explained(_site: &Site) {
+    child::run("changed_credentials");
+}
+
+fn a_privileged_port_needs_privilege(site: &Site) {
+    child::run_at("privileged_port", site);
+}
+
+fn a_privileged_port_is_there_for_the_privileged(site: &Site) {
+    let (_channel, id) = site.id();
+    // One port for each device: the wildcard of neither is in use.
+    id.bind(site.v4(700)).unwrap();
+    assert_eq!(id.local_port(), Ok(700));
+}
+
+fn a_missing_node_is_explained(_site: &Site) {
+    child::run("missing_node");
+}
+
+fn a_missing_module_is_explained(_site: &Site) {
+    child::run("missing_module");
+}
+
+fn a_missing_permission_is_explained(_site: &Site) {
+    child::run("missing_permission");
+}

@@ -1,0 +1,100 @@
+//! Devices that stand between a channel and the kernel.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use rdmacm_core::CommandNumber;
+use rdmacm_core::device::{Call, Device, KernelDevice};
+
+/// The kernel as it was before it knew `QUERY`, `BIND`, `RESOLVE_ADDR` and
+/// `JOIN_MCAST`: beyond the end of its table every number is `EINVAL`.
+#[derive(Debug)]
+pub struct OldKernel(KernelDevice);
+
+impl OldKernel {
+    /// Opens the kernel's device.
+    ///
+    /// # Panics
+    /// Without one.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "opening is no default")]
+    pub fn new() -> Self {
+        Self(KernelDevice::open().unwrap())
+    }
+}
+
+/// The kernel, with a count of the commands it was given.
+#[derive(Debug)]
+pub struct Counting {
+    kernel: KernelDevice,
+    commands: AtomicUsize,
+}
+
+impl Counting {
+    /// Opens the kernel's device.
+    ///
+    /// # Panics
+    /// Without one.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "opening is no default")]
+    pub fn new() -> Self {
+        Self {
+            kernel: KernelDevice::open().unwrap(),
+            commands: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many commands there were so far.
+    pub fn commands(&self) -> usize {
+        self.commands.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! device_over {
+    ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
+        impl Device for $device {
+            fn execute(&self, $call: &mut Call<'_>) -> io::Result<()> {
+                let $this = self;
+                $execute
+            }
+
+            fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+                self.$kernel.wait(until)
+            }
+
+            fn wake(&self) {
+                self.$kernel.wake();
+            }
+
+            fn take_wake(&self) -> bool {
+                self.$kernel.take_wake()
+            }
+
+            fn now(&self) -> Instant {
+                self.$kernel.now()
+            }
+
+            fn readiness(&self) -> BorrowedFd<'_> {
+                self.$kernel.readiness()
+            }
+
+            fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
+                self.$kernel.ucma_fd()
+            }
+        }
+    };
+}
+
+device_over!(OldKernel, 0, |this, call| {
+    if call.number() >= CommandNumber::QUERY {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    this.0.execute(call)
+});
+
+device_over!(Counting, kernel, |this, call| {
+    this.commands.fetch_add(1, Ordering::Relaxed);
+    this.kernel.execute(call)
+});

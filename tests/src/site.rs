@@ -1,0 +1,169 @@
+//! Where a test runs: one RDMA device of the guest and one dialect.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use nix::net::if_::if_nametoindex;
+use rdmacm_core::{CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace};
+
+/// Long enough for anything that is not to fail, short enough to wait for.
+pub const SECOND: Duration = Duration::from_secs(1);
+
+/// How long a test waits for what must happen; emulated machines are slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A soft RDMA device of the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Soft {
+    /// RoCE v2.
+    Rxe,
+    /// iWARP.
+    Siw,
+}
+
+/// One RDMA device of the guest, and the dialect to speak about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// The driver.
+    pub soft: Soft,
+    /// The device's name.
+    pub device: &'static str,
+    /// The network interface it serves.
+    pub netdev: &'static str,
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address.
+    pub v6: Ipv6Addr,
+    /// An IPv4 neighbour that never answers.
+    pub silent: Ipv4Addr,
+    /// Which address commands to use.
+    pub dialect: Dialect,
+}
+
+/// On an interface that no RDMA device serves.
+pub const PLAIN: Ipv4Addr = Ipv4Addr::new(10, 71, 3, 1);
+/// No route leads there.
+pub const UNROUTABLE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
+
+impl Site {
+    /// The rxe device of every guest.
+    #[must_use]
+    pub fn rxe(dialect: Dialect) -> Self {
+        Self {
+            soft: Soft::Rxe,
+            device: "rxe0",
+            netdev: "vrxe0",
+            v4: Ipv4Addr::new(10, 71, 1, 1),
+            v6: Ipv6Addr::new(0xfd71, 1, 0, 0, 0, 0, 0, 1),
+            silent: Ipv4Addr::new(10, 71, 1, 77),
+            dialect,
+        }
+    }
+
+    /// The siw device of every guest.
+    #[must_use]
+    pub fn siw(dialect: Dialect) -> Self {
+        Self {
+            soft: Soft::Siw,
+            device: "siw0",
+            netdev: "vsiw0",
+            v4: Ipv4Addr::new(10, 71, 2, 1),
+            v6: Ipv6Addr::new(0xfd71, 2, 0, 0, 0, 0, 0, 1),
+            silent: Ipv4Addr::new(10, 71, 2, 77),
+            dialect,
+        }
+    }
+
+    /// A channel in this site's dialect.
+    #[must_use]
+    pub fn channel(&self) -> EventChannel {
+        EventChannel::options()
+            .dialect(self.dialect)
+            .open()
+            .unwrap()
+    }
+
+    /// A channel and an id for reliable connections on it.
+    #[must_use]
+    pub fn id(&self) -> (EventChannel, CmId) {
+        let channel = self.channel();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        (channel, id)
+    }
+
+    /// The device's IPv4 address with a port.
+    #[must_use]
+    pub fn v4(&self, port: u16) -> CmAddr {
+        CmAddr::from((self.v4, port))
+    }
+
+    /// The device's IPv6 address with a port.
+    #[must_use]
+    pub fn v6(&self, port: u16) -> CmAddr {
+        CmAddr::from((self.v6, port))
+    }
+
+    /// The link-local address of the device's interface, with a scope.
+    #[must_use]
+    pub fn link_local(&self, scope_id: u32) -> CmAddr {
+        let addresses = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
+        let line = addresses
+            .lines()
+            .find(|line| line.starts_with("fe80") && line.ends_with(self.netdev))
+            .unwrap();
+        let ip = u128::from_str_radix(&line[..32], 16).unwrap();
+        SocketAddrV6::new(Ipv6Addr::from(ip), 0, 0, scope_id).into()
+    }
+
+    /// The number of the device's interface.
+    #[must_use]
+    pub fn scope_id(&self) -> u32 {
+        if_nametoindex(self.netdev).unwrap()
+    }
+
+    /// An id whose address is resolved to `destination`.
+    #[must_use]
+    pub fn resolved(&self, channel: &EventChannel, destination: CmAddr) -> CmId {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.resolve_addr(None, destination, PATIENCE).unwrap();
+        expect(channel, EventKind::AddrResolved);
+        id
+    }
+
+    /// An id whose route is resolved to `destination`.
+    #[must_use]
+    pub fn routed(&self, channel: &EventChannel, destination: CmAddr) -> CmId {
+        let id = self.resolved(channel, destination);
+        id.resolve_route(PATIENCE).unwrap();
+        expect(channel, EventKind::RouteResolved);
+        id
+    }
+
+    /// Both addresses of the device.
+    #[must_use]
+    pub fn ips(&self) -> [IpAddr; 2] {
+        [self.v4.into(), self.v6.into()]
+    }
+}
+
+/// The next event, which is a success of this kind.
+///
+/// # Panics
+/// When it is not, or none comes.
+#[expect(
+    clippy::must_use_candidate,
+    reason = "most callers only want it to have come"
+)]
+pub fn expect(channel: &EventChannel, kind: EventKind) -> Event {
+    let event = channel.next_event(PATIENCE).unwrap();
+    assert_eq!((event.kind(), event.failure()), (kind, None));
+    event
+}
+
+/// A port no other test of this process uses, on either device: iWARP listens
+/// on the TCP port of the same number.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
