@@ -11,19 +11,21 @@
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
-use rdmacm_tests::Site;
+use rdmacm_tests::{Site, Soft};
 
 mod bind;
 mod channel;
 mod child;
 mod dialect;
+mod garbled;
 mod lifetime;
 mod listen;
 mod options;
 mod privilege;
 mod query;
+mod request;
 mod resolve;
 
 /// A test: its name and what it does.
@@ -46,6 +48,7 @@ use cases;
 /// In both dialects on both devices.
 const IN_BOTH_DIALECTS: &[&[Case]] = &[
     bind::CASES,
+    garbled::CASES,
     lifetime::CASES,
     listen::CASES,
     options::CASES,
@@ -55,6 +58,10 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[channel::CASES, dialect::CASES, privilege::CASES];
+
+/// Where an id connects without a queue pair.
+const ON_RXE: &[&[Case]] = &[request::CASES];
+const NOT_ON_SIW: &str = "siw connects nothing without a queue pair";
 
 fn main() -> ExitCode {
     if let Some(code) = child::run_if_asked() {
@@ -77,6 +84,10 @@ fn trials(kernel: &str) -> Vec<Trial> {
         }
         let site = site(Dialect::AnyFamily);
         add(&mut trials, kernel, driver(&site), site, ON_BOTH_DEVICES);
+        match site.soft {
+            Soft::Rxe => add(&mut trials, kernel, driver(&site), site, ON_RXE),
+            Soft::Siw => skip(&mut trials, kernel, driver(&site), ON_RXE, NOT_ON_SIW),
+        }
     }
     trials
 }
@@ -89,6 +100,21 @@ fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: 
             run(&site);
             Ok(())
         }));
+    }
+}
+
+/// Tests that cannot run there, by name and with the reason.
+fn skip(
+    trials: &mut Vec<Trial>,
+    kernel: &str,
+    place: &str,
+    modules: &[&[Case]],
+    reason: &'static str,
+) {
+    for case in modules.iter().copied().flatten() {
+        let name = format!("{kernel}/{place}/{}", case.name);
+        let skipped = move || Ok(Completion::ignored_with(reason));
+        trials.push(Trial::ignorable_test(name, skipped));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rdmacm_core::CommandNumber;
@@ -52,6 +52,50 @@ impl Counting {
     }
 }
 
+/// The kernel, whose answers arrive garbled.
+#[derive(Debug)]
+pub struct Garbling {
+    kernel: KernelDevice,
+    /// How many bytes of an answer stay as they are.
+    spared: AtomicUsize,
+    random: AtomicU64,
+}
+
+impl Garbling {
+    /// Opens the kernel's device; answers are the kernel's own until
+    /// [`garble`](Self::garble).
+    ///
+    /// # Panics
+    /// Without a device.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            kernel: KernelDevice::open().unwrap(),
+            spared: AtomicUsize::new(usize::MAX),
+            random: AtomicU64::new(seed),
+        }
+    }
+
+    /// From now on answers are random bytes.
+    pub fn garble(&self) {
+        self.spared.store(0, Ordering::Relaxed);
+    }
+
+    /// From now on all of an event but its owner is random bytes.
+    pub fn garble_all_but_the_owner(&self) {
+        self.spared.store(size_of::<u64>(), Ordering::Relaxed);
+    }
+
+    fn random_byte(&self) -> u8 {
+        // Knuth's linear congruential generator; its upper bits are random enough.
+        const STEP: u64 = 6_364_136_223_846_793_005;
+        let next = |state: u64| Some(state.wrapping_mul(STEP).wrapping_add(1));
+        let order = Ordering::Relaxed;
+        let state = self.random.fetch_update(order, order, next);
+        state.unwrap_or_default().to_be_bytes()[0]
+    }
+}
+
 macro_rules! device_over {
     ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
         impl Device for $device {
@@ -97,4 +141,13 @@ device_over!(OldKernel, 0, |this, call| {
 device_over!(Counting, kernel, |this, call| {
     this.commands.fetch_add(1, Ordering::Relaxed);
     this.kernel.execute(call)
+});
+
+device_over!(Garbling, kernel, |this, call| {
+    this.kernel.execute(call)?;
+    let spared = this.spared.load(Ordering::Relaxed);
+    for byte in call.response().iter_mut().skip(spared) {
+        *byte = this.random_byte();
+    }
+    Ok(())
 });

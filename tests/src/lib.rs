@@ -9,5 +9,5 @@
 mod device;
 mod site;
 
-pub use device::{Counting, OldKernel};
-pub use site::{PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port};
+pub use device::{Counting, Garbling, OldKernel};
+pub use site::{PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number};

@@ -1,7 +1,7 @@
 //! Where a test runs: one RDMA device of the guest and one dialect.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
@@ -159,6 +159,13 @@ pub fn expect(channel: &EventChannel, kind: EventKind) -> Event {
     let event = channel.next_event(PATIENCE).unwrap();
     assert_eq!((event.kind(), event.failure()), (kind, None));
     event
+}
+
+/// A queue pair number no other test of this process uses, for rxe, which
+/// connects without a queue pair.
+pub fn free_qp_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0x10_0000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A port no other test of this process uses, on either device: iWARP listens
