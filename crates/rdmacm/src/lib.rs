@@ -18,3 +18,8 @@
 
 pub use rdmacm_addrinfo as addrinfo;
 pub use rdmacm_core as core;
+
+/// The README's examples, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
