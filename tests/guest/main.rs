@@ -15,6 +15,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
 
+mod allocation;
 mod bind;
 mod channel;
 mod child;
@@ -47,6 +48,7 @@ use cases;
 
 /// In both dialects on both devices.
 const IN_BOTH_DIALECTS: &[&[Case]] = &[
+    allocation::CASES,
     bind::CASES,
     garbled::CASES,
     lifetime::CASES,

@@ -17,10 +17,14 @@ use zerocopy::FromZeros;
 
 crate::cases!("request":
     a_request_brings_a_child_of_its_listeners_kind,
+    private_data_fills_its_field,
     a_request_dropped_untaken_is_rejected,
     a_request_whose_listener_is_gone_is_rejected,
     a_child_outlives_its_listener,
 );
+
+/// What the peer says with its request.
+const HELLO: &[u8] = b"hello, version 1";
 
 /// An active side made of bare commands.
 struct Peer {
@@ -45,6 +49,7 @@ impl Peer {
         peer.send(&ResolveRoute::new(peer.id, 1000));
         peer.expect(EventNumber::ROUTE_RESOLVED);
         let param = ConnParam::new(free_qp_number());
+        let param = param.with_private_data(HELLO).unwrap();
         peer.send(&Connect::new(peer.id, param, Ece::default()));
         peer
     }
@@ -85,6 +90,19 @@ fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
     assert!(child.peer_addr().unwrap().is_some());
     drop(child);
     peer.expect_rejection();
+}
+
+fn private_data_fills_its_field(site: &Site) {
+    let (channel, listener) = site.id();
+    listener.bind(site.v4(free_port())).unwrap();
+    listener.listen(1).unwrap();
+    let _peer = Peer::connect(listener.local_addr().unwrap().unwrap());
+    let request = expect(&channel, EventKind::ConnectRequest);
+    let data = request.private_data();
+    assert_eq!(data.len(), 56);
+    let (hello, padding) = data.split_at(HELLO.len());
+    assert_eq!(hello, HELLO);
+    assert!(padding.iter().all(|byte| *byte == 0));
 }
 
 fn a_request_dropped_untaken_is_rejected(site: &Site) {

@@ -15,6 +15,8 @@ use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, attribute};
 mod port;
 mod sysfs;
 
+use sysfs::Sysfs;
+
 pub use port::{Netdev, PhysicalState, Port, PortState};
 
 /// The device an id is attached to, as the kernel names it in its answers.
@@ -36,7 +38,7 @@ impl DeviceId {
     #[must_use]
     pub fn look_up(self) -> Option<Device> {
         self.by_netlink()
-            .unwrap_or_else(|_| sysfs::device_of(self.guid))
+            .unwrap_or_else(|_| Sysfs::new().device_of(self.guid))
     }
 
     /// `Err` means that netlink cannot tell, `Ok(None)` that it knows of no
@@ -75,7 +77,7 @@ impl Device {
     #[doc(alias = "rdma_get_devices")]
     #[doc(alias = "ibv_get_device_list")]
     pub fn list() -> Result<Vec<Self>> {
-        Self::list_by_netlink().or_else(|_| sysfs::devices().map_err(Error::devices))
+        Self::list_by_netlink().or_else(|_| Sysfs::new().devices().map_err(Error::devices))
     }
 
     fn list_by_netlink() -> io::Result<Vec<Self>> {
@@ -105,7 +107,7 @@ impl Device {
     pub fn ports(&self) -> Result<Vec<Port>> {
         match self.index {
             Some(index) => Self::ports_by_netlink(index),
-            None => sysfs::ports(&self.name),
+            None => Sysfs::new().ports(&self.name),
         }
         .map_err(Error::devices)
     }

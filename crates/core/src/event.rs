@@ -1,10 +1,11 @@
 //! What the kernel reports about ids.
 
 use std::fmt;
+use std::sync::Arc;
 
-use rdmacm_abi::{EventNumber, EventResponse};
+use rdmacm_abi::{EventNumber, EventResponse, QpType};
 
-use crate::id::{CmId, IdHandle};
+use crate::id::{CmId, IdHandle, IdState};
 
 mod failure;
 
@@ -22,14 +23,16 @@ pub use failure::EventFailure;
 pub struct Event {
     id: IdHandle,
     child: Option<CmId>,
+    qp_type: QpType,
     answer: EventResponse,
 }
 
 impl Event {
-    pub(crate) fn new(id: IdHandle, child: Option<CmId>, answer: &EventResponse) -> Self {
+    pub(crate) fn new(owner: &Arc<IdState>, child: Option<CmId>, answer: &EventResponse) -> Self {
         Self {
-            id,
+            id: IdHandle::to(owner),
             child,
+            qp_type: owner.qp_type(),
             answer: *answer,
         }
     }
@@ -61,6 +64,22 @@ impl Event {
     pub fn failure(&self) -> Option<EventFailure> {
         let failure = EventFailure::new(self.kind(), self.status());
         (failure.status() != 0 || failure.kind().is_failure()).then_some(failure)
+    }
+
+    /// The peer's private data; empty where the event brings none.
+    ///
+    /// InfiniBand and RoCE transmit a field of fixed size, so there it is the
+    /// whole field with zeros behind what the peer sent (56 bytes of a request,
+    /// 196 of a response, 148 of a rejection, 180 and 136 of datagram ids);
+    /// iWARP transmits its length, so there it is what the peer sent.
+    #[must_use]
+    #[doc(alias = "private_data_len")]
+    pub fn private_data(&self) -> &[u8] {
+        // The kernel goes by the type of the id, not by the kind of the event.
+        match self.qp_type {
+            QpType::UD => self.answer.param.ud().private_data(),
+            _ => self.answer.param.conn().private_data(),
+        }
     }
 
     /// The id a connect request brings.

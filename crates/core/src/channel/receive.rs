@@ -10,7 +10,7 @@ use super::Shared;
 use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::id::{CmId, IdHandle, IdState};
+use crate::id::{CmId, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
 
@@ -57,11 +57,11 @@ impl Shared {
         match owner {
             Some(listener) if is_request => {
                 let child = CmId::adopt(self, &listener, answer.id);
-                Some(Event::new(IdHandle::to(&listener), Some(child), answer))
+                Some(Event::new(&listener, Some(child), answer))
             }
             Some(owner) => {
                 owner.forget_answers();
-                Some(Event::new(IdHandle::to(&owner), None, answer))
+                Some(Event::new(&owner, None, answer))
             }
             None => {
                 if is_request {

@@ -7,55 +7,54 @@ use std::path::{Path, PathBuf};
 use super::{Device, Netdev, PhysicalState, Port, PortState, Transport};
 use crate::gid::Guid;
 
-const CLASS: &str = "/sys/class/infiniband";
+/// The class directory, one entry for each device.
+pub(super) struct Sysfs(PathBuf);
 
-/// Every device sysfs shows, by name; empty where there is no such class.
-pub(super) fn devices() -> io::Result<Vec<Device>> {
-    devices_in(Path::new(CLASS))
-}
-
-/// The ports of a device, by number.
-pub(super) fn ports(device: &str) -> io::Result<Vec<Port>> {
-    let mut ports = Vec::new();
-    for number in numbers_in(&Path::new(CLASS).join(device).join("ports"))? {
-        ports.push(port(device, number)?);
+impl Sysfs {
+    pub(super) fn new() -> Self {
+        Self("/sys/class/infiniband".into())
     }
-    Ok(ports)
-}
 
-/// The one device with this GUID; `None` if two have it.
-pub(super) fn device_of(guid: Guid) -> Option<Device> {
-    only(devices().ok()?, guid)
-}
-
-fn only(devices: Vec<Device>, guid: Guid) -> Option<Device> {
-    let mut matching = devices.into_iter().filter(|device| device.guid == guid);
-    match (matching.next(), matching.next()) {
-        (Some(device), None) => Some(device),
-        _ => None,
+    /// Every device, by name; none where there is no such class.
+    pub(super) fn devices(&self) -> io::Result<Vec<Device>> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut devices = Vec::new();
+        for entry in entries {
+            // A device may vanish between the listing and a look at it.
+            devices.extend(device(&entry?.path()));
+        }
+        devices.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(devices)
     }
-}
 
-fn devices_in(class: &Path) -> io::Result<Vec<Device>> {
-    let entries = match fs::read_dir(class) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut devices = Vec::new();
-    for entry in entries {
-        // A device may vanish between the listing and a look at it.
-        devices.extend(device(&entry?.path()));
+    /// The one device with this GUID; `None` if two have it.
+    pub(super) fn device_of(&self, guid: Guid) -> Option<Device> {
+        let devices = self.devices().ok()?;
+        let mut matching = devices.into_iter().filter(|device| device.guid == guid);
+        matching.next().filter(|_| matching.next().is_none())
     }
-    devices.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(devices)
+
+    /// The ports of a device, by number.
+    pub(super) fn ports(&self, device: &str) -> io::Result<Vec<Port>> {
+        let directory = self.0.join(device).join("ports");
+        let mut ports = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            ports.extend(port(&entry?.path()));
+        }
+        ports.sort_by_key(|port| port.number);
+        Ok(ports)
+    }
 }
 
 fn device(path: &Path) -> Option<Device> {
     Some(Device {
         index: None,
-        name: path.file_name()?.to_str()?.to_owned(),
-        guid: guid(&read(path.join("node_guid")).ok()?)?,
+        name: name(path)?.to_owned(),
+        guid: guid(&read(&path.join("node_guid"))?)?,
         transport: transport(path),
     })
 }
@@ -70,29 +69,23 @@ fn guid(text: &str) -> Option<Guid> {
 /// `node_type` tells an iWARP adapter from a channel adapter, and the link
 /// layer of the first port tells InfiniBand from RoCE.
 fn transport(path: &Path) -> Transport {
-    let node_type = read(path.join("node_type")).unwrap_or_default();
-    let link_layer = read(path.join("ports/1/link_layer")).unwrap_or_default();
-    match (node_type.split(':').next(), link_layer.as_str()) {
-        (Some("1"), "InfiniBand") => Transport::InfiniBand,
-        (Some("1"), "Ethernet") => Transport::RoCE,
-        (Some("4"), _) => Transport::IWarp,
-        (Some("5" | "6"), _) => Transport::UsNic,
+    let node_type = read(&path.join("node_type")).unwrap_or_default();
+    let link_layer = read(&path.join("ports/1/link_layer")).unwrap_or_default();
+    match (leading_number(&node_type), link_layer.as_str()) {
+        (1, "InfiniBand") => Transport::InfiniBand,
+        (1, "Ethernet") => Transport::RoCE,
+        (4, _) => Transport::IWarp,
+        (5 | 6, _) => Transport::UsNic,
         _ => Transport::Unknown,
     }
 }
 
-fn port(device: &str, number: u32) -> io::Result<Port> {
-    let path = Path::new(CLASS)
-        .join(device)
-        .join("ports")
-        .join(number.to_string());
-    Ok(Port {
-        number,
-        state: PortState(leading_number(&read(path.join("state"))?)),
-        physical_state: PhysicalState(leading_number(&read(path.join("phys_state"))?)),
-        netdev: read(path.join("gid_attrs/ndevs/0"))
-            .ok()
-            .map(|name| Netdev { index: None, name }),
+fn port(path: &Path) -> Option<Port> {
+    Some(Port {
+        number: name(path)?.parse().ok()?,
+        state: PortState(leading_number(&read(&path.join("state"))?)),
+        physical_state: PhysicalState(leading_number(&read(&path.join("phys_state"))?)),
+        netdev: read(&path.join("gid_attrs/ndevs/0")).map(|name| Netdev { index: None, name }),
     })
 }
 
@@ -104,58 +97,88 @@ fn leading_number(text: &str) -> u8 {
         .unwrap_or(0)
 }
 
-fn numbers_in(directory: &Path) -> io::Result<Vec<u32>> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        numbers.extend(
-            entry?
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<u32>().ok()),
-        );
-    }
-    numbers.sort_unstable();
-    Ok(numbers)
+fn name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
 }
 
-fn read(path: PathBuf) -> io::Result<String> {
-    Ok(fs::read_to_string(path)?.trim().to_owned())
+fn read(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    fn device(name: &str, guid: u64) -> Device {
-        Device {
-            index: None,
-            name: name.to_owned(),
-            guid: Guid(guid),
-            transport: Transport::Unknown,
+    /// A class directory with these files.
+    fn class(files: &[(&str, &str)]) -> (TempDir, Sysfs) {
+        let directory = TempDir::new().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
+        let sysfs = Sysfs(directory.path().to_owned());
+        (directory, sysfs)
     }
 
-    #[test]
-    fn a_shared_guid_names_nobody() {
-        let devices = vec![device("rxe0", 1), device("siw0", 1), device("mlx5_0", 2)];
-        assert_eq!(only(devices.clone(), Guid(2)), Some(device("mlx5_0", 2)));
-        assert_eq!(only(devices.clone(), Guid(1)), None);
-        assert_eq!(only(devices, Guid(3)), None);
-    }
+    const TWO_ON_ONE_INTERFACE: &[(&str, &str)] = &[
+        ("rxe0/node_guid", "5054:00ff:fe12:3456\n"),
+        ("rxe0/node_type", "1: CA\n"),
+        ("rxe0/ports/1/link_layer", "Ethernet\n"),
+        ("rxe0/ports/1/state", "4: ACTIVE\n"),
+        ("rxe0/ports/1/phys_state", "5: LinkUp\n"),
+        ("rxe0/ports/1/gid_attrs/ndevs/0", "eth0\n"),
+        ("siw0/node_guid", "5054:00ff:fe12:3456\n"),
+        ("siw0/node_type", "4: RNIC\n"),
+        ("mlx5_0/node_guid", "0c42:a103:00aa:bbcc\n"),
+        ("mlx5_0/node_type", "1: CA\n"),
+        ("mlx5_0/ports/1/link_layer", "InfiniBand\n"),
+        ("broken/node_type", "1: CA\n"),
+    ];
 
     #[test]
-    fn sysfs_text_is_read() {
+    fn devices_are_listed_by_name_with_their_transport() {
+        let (_directory, sysfs) = class(TWO_ON_ONE_INTERFACE);
+        let devices = sysfs.devices().unwrap();
+        let seen: Vec<_> = devices
+            .iter()
+            .map(|device| (device.name.as_str(), device.transport))
+            .collect();
         assert_eq!(
-            guid("0011:22ff:fe33:4455"),
-            Some(Guid(0x0011_22ff_fe33_4455))
+            seen,
+            [
+                ("mlx5_0", Transport::InfiniBand),
+                ("rxe0", Transport::RoCE),
+                ("siw0", Transport::IWarp)
+            ]
         );
-        assert_eq!(guid("nonsense"), None);
-        assert_eq!(leading_number("4: ACTIVE"), 4);
-        assert_eq!(leading_number(""), 0);
+    }
+
+    #[test]
+    fn a_guid_names_a_device_only_if_no_other_has_it() {
+        let (_directory, sysfs) = class(TWO_ON_ONE_INTERFACE);
+        let name = |guid| sysfs.device_of(Guid(guid)).map(|device| device.name);
+        assert_eq!(name(0x0c42_a103_00aa_bbcc).as_deref(), Some("mlx5_0"));
+        assert_eq!(name(0x5054_00ff_fe12_3456), None);
+        assert_eq!(name(7), None);
+    }
+
+    #[test]
+    fn ports_tell_their_state_and_interface() {
+        let (_directory, sysfs) = class(TWO_ON_ONE_INTERFACE);
+        let ports = sysfs.ports("rxe0").unwrap();
+        assert_eq!(ports.len(), 1);
+        assert_eq!(ports[0].state, PortState::ACTIVE);
+        assert_eq!(ports[0].physical_state, PhysicalState::LINK_UP);
+        assert_eq!(ports[0].netdev.as_ref().unwrap().name, "eth0");
+        assert!(sysfs.ports("gone").is_err());
     }
 
     #[test]
     fn a_machine_without_the_class_has_no_devices() {
-        assert_eq!(devices_in(Path::new("/nonexistent/class")).unwrap(), []);
+        let sysfs = Sysfs("/nonexistent/class".into());
+        assert_eq!(sysfs.devices().unwrap(), []);
     }
 }

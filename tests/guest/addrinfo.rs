@@ -1,0 +1,54 @@
+//! Names and addresses, asked of a real kernel.
+
+use rdmacm_addrinfo::{AddrInfo, Hints, Resolver, Result, Unreachable};
+use rdmacm_core::EventChannel;
+use rdmacm_tests::{SECOND, Site};
+
+pub(crate) mod deadlines;
+pub(crate) mod kinds;
+pub(crate) mod link_local;
+pub(crate) mod name_server;
+pub(crate) mod names;
+pub(crate) mod passive;
+mod private_etc;
+pub(crate) mod reached;
+pub(crate) mod sources;
+pub(crate) mod unreached;
+
+/// Reliable connections, by a deadline that a busy machine holds.
+fn rc() -> Hints {
+    Hints::rc().deadline(SECOND * 30)
+}
+
+/// Resolves in the site's dialect.
+fn resolve<'name>(
+    site: &Site,
+    node: impl Into<Option<&'name str>>,
+    service: impl Into<Option<&'name str>>,
+    hints: &Hints,
+) -> Result<Vec<AddrInfo>> {
+    let channel = EventChannel::options().dialect(site.dialect);
+    Resolver::new().resolve_with(node, service, hints, channel)
+}
+
+/// The one candidate there is.
+#[track_caller]
+fn only(found: Result<Vec<AddrInfo>>) -> AddrInfo {
+    let mut list = found.unwrap();
+    assert_eq!(list.len(), 1, "{list:?}");
+    list.remove(0)
+}
+
+/// Why RDMA does not reach the one candidate there is.
+#[track_caller]
+fn refusal(found: Result<Vec<AddrInfo>>) -> Unreachable {
+    only(found).reach.unwrap_err()
+}
+
+/// A step and a piece of the words that tell why it failed.
+#[track_caller]
+fn tells(unreachable: &Unreachable, step: rdmacm_addrinfo::Step, words: &str) {
+    let told = unreachable.to_string();
+    assert_eq!(unreachable.step, step, "{told}");
+    assert!(told.contains(words), "{told}");
+}

@@ -1,0 +1,86 @@
+//! One deadline for everything the kernel is asked.
+
+use std::time::{Duration, Instant};
+
+use rdmacm_addrinfo::{Error, Step};
+use rdmacm_core::CmAddr;
+use rdmacm_tests::Site;
+
+use super::private_etc::PrivateEtc;
+use super::{rc, refusal, resolve, tells};
+
+crate::cases!("addrinfo::deadlines":
+    a_silent_neighbour_ends_at_the_deadline,
+    silent_neighbours_share_the_deadline,
+    a_silent_neighbour_does_not_hold_up_another,
+    a_deadline_in_the_past_still_answers,
+);
+
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// It took the deadline's time, once.
+#[track_caller]
+fn took_one_deadline(started: Instant) {
+    let elapsed = started.elapsed();
+    // The kernel counts in ticks.
+    let least = DEADLINE.mul_f32(0.95);
+    assert!(elapsed >= least && elapsed < 2 * DEADLINE, "{elapsed:?}");
+}
+
+fn a_silent_neighbour_ends_at_the_deadline(site: &Site) {
+    let silent = site.silent.to_string();
+    let started = Instant::now();
+    let found = resolve(site, silent.as_str(), "7471", &rc().deadline(DEADLINE));
+    took_one_deadline(started);
+    let unreachable = refusal(found);
+    tells(&unreachable, Step::Address, "answer");
+    tells(&unreachable, Step::Address, "neighbour");
+}
+
+/// Three addresses on the device's network, none of which answers.
+fn silent_neighbours_share_the_deadline(site: &Site) {
+    let hosts = hosts(site, [77, 78, 79]);
+    PrivateEtc::new().file("hosts", &hosts).run(|| {
+        let started = Instant::now();
+        let found = resolve(site, "several", "7471", &rc().deadline(DEADLINE));
+        took_one_deadline(started);
+        let found = found.unwrap();
+        assert_eq!(found.len(), 3);
+        for info in found {
+            tells(&info.reach.unwrap_err(), Step::Address, "neighbour");
+        }
+    });
+}
+
+fn a_silent_neighbour_does_not_hold_up_another(site: &Site) {
+    let hosts = hosts(site, [77, 1]);
+    PrivateEtc::new().file("hosts", &hosts).run(|| {
+        let found = resolve(site, "several", "7471", &rc().deadline(DEADLINE)).unwrap();
+        let [reached, silent] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert!(reached.is_reachable(), "{reached}");
+        assert_eq!(reached.destination, Some(site.v4(7471)));
+        assert_eq!(
+            silent.destination,
+            Some(CmAddr::from((site.silent, 7471)))
+        );
+    });
+}
+
+/// An address in figures needs no name server, and the kernel gets what it
+/// takes for the shortest of times.
+fn a_deadline_in_the_past_still_answers(site: &Site) {
+    let silent = site.silent.to_string();
+    let past = rc().deadline(Instant::now());
+    let unreachable = refusal(resolve(site, silent.as_str(), "7471", &past));
+    tells(&unreachable, Step::Address, "answer");
+    let found = resolve(site, "localhost", "7471", &past);
+    assert_eq!(found, Err(Error::LookupDeadline));
+}
+
+/// A name that has these addresses of the device's network.
+fn hosts<const N: usize>(site: &Site, last: [u8; N]) -> String {
+    let [a, b, c, _] = site.v4.octets();
+    last.map(|d| format!("{a}.{b}.{c}.{d} several\n")).concat()
+}

@@ -1,0 +1,88 @@
+//! What the kernel says about each type of queue pair.
+
+use rdmacm_addrinfo::{AddrInfo, Hints, Reason, Step};
+use rdmacm_core::{PortSpace, QpType};
+use rdmacm_tests::{SECOND, Site, Soft};
+
+use super::{only, refusal, resolve, tells};
+
+crate::cases!("addrinfo::kinds":
+    nothing_asked_means_reliable_connections,
+    reliable_connections_in_the_infiniband_port_space,
+    datagrams_are_for_roce,
+    unreliable_connections_are_for_roce,
+    extended_reliable_connections_are_for_roce,
+    listening_for_datagrams_is_for_roce,
+    ipoib_is_for_its_own_interfaces,
+    listening_on_ipoib_is_for_its_own_interfaces,
+);
+
+fn patient() -> Hints {
+    Hints::new().deadline(SECOND * 30)
+}
+
+fn resolved(site: &Site, hints: &Hints) -> AddrInfo {
+    let v4 = site.v4.to_string();
+    only(resolve(site, v4.as_str(), "7471", hints))
+}
+
+fn nothing_asked_means_reliable_connections(site: &Site) {
+    let info = resolved(site, &patient());
+    assert_eq!(
+        (info.port_space, info.qp_type),
+        (PortSpace::TCP, QpType::RC)
+    );
+    assert!(info.is_reachable(), "{info}");
+}
+
+fn reliable_connections_in_the_infiniband_port_space(site: &Site) {
+    let info = resolved(site, &patient().port_space(PortSpace::IB));
+    assert_eq!(info.qp_type, QpType::RC);
+    assert!(info.is_reachable(), "{info}");
+}
+
+/// The kernel resolves any type on iWARP and refuses to connect.
+fn is_for_roce(site: &Site, hints: &Hints) {
+    let reach = resolved(site, hints).reach;
+    match site.soft {
+        Soft::Rxe => assert_eq!(reach.unwrap().via.unwrap().port, 1),
+        Soft::Siw => {
+            let unreachable = reach.unwrap_err();
+            assert_eq!(unreachable.reason, Reason::OnlyReliableConnected);
+            tells(&unreachable, Step::Query, "iWARP");
+        }
+    }
+}
+
+fn datagrams_are_for_roce(site: &Site) {
+    is_for_roce(site, &patient().qp_type(QpType::UD));
+}
+
+fn unreliable_connections_are_for_roce(site: &Site) {
+    is_for_roce(site, &patient().qp_type(QpType::UC));
+}
+
+fn extended_reliable_connections_are_for_roce(site: &Site) {
+    is_for_roce(site, &patient().qp_type(QpType::XRC_INI));
+    is_for_roce(site, &patient().qp_type(QpType::XRC_TGT));
+}
+
+fn listening_for_datagrams_is_for_roce(site: &Site) {
+    is_for_roce(site, &patient().qp_type(QpType::UD).passive());
+}
+
+fn ipoib_is_for_its_own_interfaces(site: &Site) {
+    let v4 = site.v4.to_string();
+    let hints = patient().port_space(PortSpace::IPOIB);
+    let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
+    assert_eq!(unreachable.reason, Reason::OnlyIpoib);
+    tells(&unreachable, Step::Address, "IPoIB interfaces only");
+}
+
+fn listening_on_ipoib_is_for_its_own_interfaces(site: &Site) {
+    let v4 = site.v4.to_string();
+    let hints = patient().port_space(PortSpace::IPOIB).passive();
+    let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
+    assert_eq!(unreachable.reason, Reason::OnlyIpoib);
+    tells(&unreachable, Step::Bind, "IPoIB interfaces only");
+}

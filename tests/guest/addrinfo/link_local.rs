@@ -1,0 +1,80 @@
+//! Link-local IPv6 addresses, which mean nothing without an interface.
+
+use rdmacm_addrinfo::{Error, NameError, Reason, Step};
+use rdmacm_core::CmAddr;
+use rdmacm_tests::Site;
+
+use super::{only, rc, refusal, resolve, tells};
+
+crate::cases!("addrinfo::link_local":
+    a_scope_by_name,
+    a_scope_by_number,
+    the_source_keeps_the_scope,
+    no_scope,
+    the_sources_scope_is_enough,
+    a_scope_no_interface_has,
+    a_passive_address_with_a_scope,
+    a_passive_address_without_one,
+);
+
+/// The device's link-local address in figures, without a scope.
+fn figures(site: &Site) -> String {
+    site.link_local(0).ip().unwrap().to_string()
+}
+
+fn a_scope_by_name(site: &Site) {
+    let node = format!("{}%{}", figures(site), site.netdev);
+    is_reached(site, &node);
+}
+
+fn a_scope_by_number(site: &Site) {
+    let node = format!("{}%{}", figures(site), site.scope_id());
+    is_reached(site, &node);
+}
+
+fn is_reached(site: &Site, node: &str) {
+    let info = only(resolve(site, node, "7471", &rc()));
+    let destination = site.link_local(site.scope_id()).with_port(7471);
+    assert_eq!(info.destination, Some(destination));
+    let via = info.via().unwrap();
+    assert_eq!(via.device_name.as_deref(), Some(site.device));
+}
+
+fn the_source_keeps_the_scope(site: &Site) {
+    let node = format!("{}%{}", figures(site), site.netdev);
+    let info = only(resolve(site, node.as_str(), "7471", &rc()));
+    assert_eq!(info.source, Some(site.link_local(site.scope_id())));
+}
+
+fn no_scope(site: &Site) {
+    let found = resolve(site, figures(site).as_str(), "7471", &rc());
+    let unreachable = refusal(found);
+    assert_eq!(unreachable.reason, Reason::NoScope);
+    tells(&unreachable, Step::Address, "needs a scope id");
+}
+
+fn the_sources_scope_is_enough(site: &Site) {
+    let hints = rc().source(site.link_local(site.scope_id()));
+    let info = only(resolve(site, figures(site).as_str(), "7471", &hints));
+    assert!(info.is_reachable(), "{info}");
+}
+
+fn a_scope_no_interface_has(site: &Site) {
+    let node = format!("{}%nosuchif", figures(site));
+    let found = resolve(site, node.as_str(), "7471", &rc());
+    assert_eq!(found, Err(Error::Name(NameError::NoName)));
+}
+
+fn a_passive_address_with_a_scope(site: &Site) {
+    let node = format!("{}%{}", figures(site), site.netdev);
+    let info = only(resolve(site, node.as_str(), "7471", &rc().passive()));
+    let source: CmAddr = site.link_local(site.scope_id()).with_port(7471);
+    assert_eq!(info.source, Some(source));
+    assert!(info.is_reachable(), "{info}");
+}
+
+fn a_passive_address_without_one(site: &Site) {
+    let hints = rc().passive();
+    let unreachable = refusal(resolve(site, figures(site).as_str(), "7471", &hints));
+    tells(&unreachable, Step::Bind, "needs a scope id");
+}

@@ -1,0 +1,53 @@
+//! A name server that never answers.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::Instant;
+
+use rdmacm_addrinfo::{Error, NameError};
+use rdmacm_core::Dialect;
+use rdmacm_tests::{SECOND, Site};
+
+use super::private_etc::PrivateEtc;
+use super::{rc, resolve};
+
+crate::once!("addrinfo::name_server":
+    the_deadline_holds_for_it,
+    a_numeric_host_does_not_ask_it,
+);
+
+/// It hears every question, and an `/etc` that sends them there.
+fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
+    let server = UdpSocket::bind((address, 53)).unwrap();
+    let etc = PrivateEtc::new()
+        .file("nsswitch.conf", "hosts: files dns\n")
+        .file("resolv.conf", &format!("nameserver {address}\n"));
+    (server, etc)
+}
+
+fn the_deadline_holds_for_it() {
+    let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 11));
+    let site = Site::rxe(Dialect::AnyFamily);
+    etc.run(|| {
+        let started = Instant::now();
+        let found = resolve(&site, "nobody.test", "7471", &rc().deadline(SECOND));
+        let elapsed = started.elapsed();
+        assert_eq!(found, Err(Error::LookupDeadline));
+        // The system itself would have waited for 5 seconds, twice.
+        assert!(elapsed >= SECOND && elapsed < 5 * SECOND, "{elapsed:?}");
+    });
+    let mut question = [0; 512];
+    let length = server.recv(&mut question).unwrap();
+    let asked = String::from_utf8_lossy(&question[..length]);
+    assert!(asked.contains("nobody"), "{asked}");
+}
+
+fn a_numeric_host_does_not_ask_it() {
+    let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 12));
+    let site = Site::rxe(Dialect::AnyFamily);
+    let found = etc.run(|| resolve(&site, "nobody.test", "7471", &rc().numeric_host()));
+    assert_eq!(found, Err(Error::Name(NameError::NoName)));
+    server.set_nonblocking(true).unwrap();
+    let heard = server.recv(&mut [0; 512]).unwrap_err();
+    assert_eq!(heard.kind(), ErrorKind::WouldBlock);
+}

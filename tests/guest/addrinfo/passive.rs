@@ -1,0 +1,110 @@
+//! Addresses to listen on.
+
+use rdmacm_addrinfo::{AddrInfo, Hints, Step};
+use rdmacm_core::{CmAddr, Family, PortSpace};
+use rdmacm_tests::{PLAIN, Site, free_port};
+
+use super::{only, rc, refusal, resolve, tells};
+
+crate::cases!("addrinfo::passive":
+    an_address_is_the_source,
+    the_device_is_known_and_no_destination,
+    a_wildcard_belongs_to_every_device,
+    without_a_node_both_wildcards,
+    loopback_is_a_wildcard_to_the_kernel,
+    an_address_in_the_hints_takes_the_services_port,
+    a_port_a_server_listens_on,
+    a_privileged_port,
+    an_address_no_rdma_device_serves,
+    an_address_this_machine_does_not_have,
+);
+
+fn passive() -> Hints {
+    rc().passive()
+}
+
+#[track_caller]
+fn via_the_device(site: &Site, info: &AddrInfo) {
+    let via = info.via().unwrap();
+    assert_eq!(via.device_name.as_deref(), Some(site.device));
+}
+
+fn an_address_is_the_source(site: &Site) {
+    for ip in site.ips() {
+        let found = resolve(site, ip.to_string().as_str(), "7471", &passive());
+        let info = only(found);
+        assert_eq!(info.source, Some(CmAddr::from((ip, 7471))));
+        via_the_device(site, &info);
+    }
+}
+
+fn the_device_is_known_and_no_destination(site: &Site) {
+    let v4 = site.v4.to_string();
+    let info = only(resolve(site, v4.as_str(), "7471", &passive()));
+    assert_eq!(info.destination, None);
+    let route = info.reach.unwrap();
+    assert_eq!(route.path_records, []);
+    let via = route.via.unwrap();
+    assert_eq!(via.port, 1);
+    assert_eq!(via.destination_gid, None);
+}
+
+fn a_wildcard_belongs_to_every_device(site: &Site) {
+    for (node, family) in [("0.0.0.0", Family::V4), ("::", Family::V6)] {
+        let info = only(resolve(site, node, "7471", &passive()));
+        assert_eq!(info.source, Some(CmAddr::any(family).with_port(7471)));
+        assert_eq!(info.reach.unwrap().via, None);
+    }
+}
+
+fn without_a_node_both_wildcards(site: &Site) {
+    let found = resolve(site, None, "7471", &passive()).unwrap();
+    let sources: Vec<_> = found.iter().map(|info| info.source.unwrap()).collect();
+    let any = |family| CmAddr::any(family).with_port(7471);
+    assert_eq!(sources, [any(Family::V4), any(Family::V6)]);
+    assert!(found.iter().all(AddrInfo::is_reachable));
+}
+
+fn loopback_is_a_wildcard_to_the_kernel(site: &Site) {
+    let info = only(resolve(site, "127.0.0.1", "7471", &passive()));
+    assert_eq!(info.reach.unwrap().via, None);
+}
+
+fn an_address_in_the_hints_takes_the_services_port(site: &Site) {
+    let hints = passive().source(site.v4(1));
+    let info = only(resolve(site, None, "7471", &hints));
+    assert_eq!(info.source, Some(site.v4(7471)));
+    via_the_device(site, &info);
+    let unchanged = only(resolve(site, None, None, &hints));
+    assert_eq!(unchanged.source, Some(site.v4(1)));
+}
+
+fn a_port_a_server_listens_on(site: &Site) {
+    let port = free_port();
+    let channel = site.channel();
+    let server = channel.create_id(PortSpace::TCP).unwrap();
+    server.bind(site.v4(port)).unwrap();
+    server.listen(1).unwrap();
+    let v4 = site.v4.to_string();
+    let info = only(resolve(site, v4.as_str(), port.to_string().as_str(), &passive()));
+    assert_eq!(info.source, Some(site.v4(port)));
+    via_the_device(site, &info);
+}
+
+fn a_privileged_port(site: &Site) {
+    let v4 = site.v4.to_string();
+    let info = only(resolve(site, v4.as_str(), "1", &passive()));
+    assert_eq!(info.source, Some(site.v4(1)));
+    via_the_device(site, &info);
+}
+
+fn an_address_no_rdma_device_serves(site: &Site) {
+    let plain = PLAIN.to_string();
+    let unreachable = refusal(resolve(site, plain.as_str(), "7471", &passive()));
+    tells(&unreachable, Step::Bind, "no RDMA device serves it");
+}
+
+fn an_address_this_machine_does_not_have(site: &Site) {
+    let unreachable = refusal(resolve(site, "198.51.100.7", "7471", &passive()));
+    tells(&unreachable, Step::Bind, "no network interface here has this address");
+}

@@ -1,0 +1,45 @@
+//! A test's own `/etc`.
+
+use std::fs;
+use std::thread;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+
+/// The files of an `/etc` that only one thread sees, and those it starts.
+#[derive(Debug)]
+pub(super) struct PrivateEtc(Vec<(String, String)>);
+
+impl PrivateEtc {
+    /// One in which names come from files.
+    pub(super) fn new() -> Self {
+        Self(Vec::new()).file("nsswitch.conf", "hosts: files\nservices: files\n")
+    }
+
+    pub(super) fn file(mut self, name: &str, text: &str) -> Self {
+        self.0.push((format!("/etc/{name}"), text.to_owned()));
+        self
+    }
+
+    /// Runs a test on a thread that sees these files and no others.
+    pub(super) fn run<T: Send>(self, test: impl FnOnce() -> T + Send) -> T {
+        let body = move || {
+            self.cover_the_old();
+            test()
+        };
+        let done = thread::scope(|scope| scope.spawn(body).join());
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn cover_the_old(&self) {
+        let none: Option<&str> = None;
+        unshare(CloneFlags::CLONE_NEWNS).unwrap();
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(none, "/", none, private, none).unwrap();
+        let tmpfs = Some("tmpfs");
+        mount(tmpfs, "/etc", tmpfs, MsFlags::empty(), none).unwrap();
+        for (path, text) in &self.0 {
+            fs::write(path, text).unwrap();
+        }
+    }
+}

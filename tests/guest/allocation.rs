@@ -1,0 +1,64 @@
+//! Nothing is allocated on a command's way.
+#![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use rdmacm_core::EventKind;
+use rdmacm_tests::{SECOND, Site, expect};
+
+crate::cases!("allocation": commands_allocate_nothing);
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator with a count for each thread.
+struct CountingAllocator;
+
+// SAFETY: every call goes to the system's allocator unchanged; the counter is a
+// thread-local cell that needs no allocation itself.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller keeps this function's contract, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+fn commands_allocate_nothing(site: &Site) {
+    let (channel, id) = site.id();
+    let mut event = None;
+    let mut hear = |kind| event = Some(expect(&channel, kind));
+    assert_eq!(
+        allocations(|| drop(Box::new(site.v4))),
+        1,
+        "they are counted"
+    );
+    let commands = || {
+        id.set_tos(0).unwrap();
+        id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+        hear(EventKind::AddrResolved);
+        id.resolve_route(SECOND).unwrap();
+        hear(EventKind::RouteResolved);
+        id.addresses().unwrap();
+        id.gids().unwrap();
+        id.path_records().unwrap();
+    };
+    assert_eq!(allocations(commands), 0);
+    assert_eq!(allocations(|| drop(id)), 0);
+}
