@@ -15,11 +15,14 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
 
+mod addrinfo;
 mod allocation;
 mod bind;
 mod channel;
 mod child;
+mod command;
 mod dialect;
+mod example;
 mod garbled;
 mod lifetime;
 mod listen;
@@ -28,6 +31,7 @@ mod privilege;
 mod query;
 mod request;
 mod resolve;
+mod system_calls;
 
 /// A test: its name and what it does.
 struct Case {
@@ -46,8 +50,29 @@ macro_rules! cases {
 }
 use cases;
 
+/// Lists tests that belong to no device.
+macro_rules! once {
+    ($module:literal: $($name:ident),+ $(,)?) => {
+        /// The tests of this module.
+        pub(crate) const CASES: &[crate::Case] = &[
+            $(crate::Case {
+                name: concat!($module, "::", stringify!($name)),
+                run: |_| $name(),
+            }),+
+        ];
+    };
+}
+use once;
+
 /// In both dialects on both devices.
 const IN_BOTH_DIALECTS: &[&[Case]] = &[
+    addrinfo::kinds::CASES,
+    addrinfo::link_local::CASES,
+    addrinfo::names::CASES,
+    addrinfo::passive::CASES,
+    addrinfo::reached::CASES,
+    addrinfo::sources::CASES,
+    addrinfo::unreached::CASES,
     allocation::CASES,
     bind::CASES,
     garbled::CASES,
@@ -59,7 +84,19 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 ];
 
 /// On both devices.
-const ON_BOTH_DEVICES: &[&[Case]] = &[channel::CASES, dialect::CASES, privilege::CASES];
+const ON_BOTH_DEVICES: &[&[Case]] = &[
+    addrinfo::deadlines::CASES,
+    channel::CASES,
+    command::devices::CASES,
+    command::resolve::CASES,
+    dialect::CASES,
+    example::CASES,
+    privilege::CASES,
+    system_calls::CASES,
+];
+
+/// On neither, as `both`.
+const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
 
 /// Where an id connects without a queue pair.
 const ON_RXE: &[&[Case]] = &[request::CASES];
@@ -91,6 +128,8 @@ fn trials(kernel: &str) -> Vec<Trial> {
             Soft::Siw => skip(&mut trials, kernel, driver(&site), ON_RXE, NOT_ON_SIW),
         }
     }
+    let site = Site::rxe(Dialect::AnyFamily);
+    add(&mut trials, kernel, "both", site, ONCE);
     trials
 }
 

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, Transport};
+use rdmacm_core::{
+    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PortSpace, Transport,
+};
 
 use crate::addr_info::{Route, Via};
 use crate::kind::Kind;
@@ -69,11 +71,12 @@ impl Inquiry<'_> {
 
     /// Asks about an address to listen on.
     pub(crate) fn local(&self, address: CmAddr) -> Answer {
+        scoped(Step::Bind, address, None)?;
         let id = self.create()?;
         // Port 0: a server that runs already, or a privileged port, is no
         // obstacle to knowing the device.
         id.bind(address.with_port(0))
-            .map_err(Unreachable::refused(Step::Bind))?;
+            .map_err(|error| self.refused(Step::Bind, error))?;
         let mut found = self.look(&id)?;
         found.source = Some(address);
         if let Some(via) = &mut found.route.via {
@@ -83,9 +86,10 @@ impl Inquiry<'_> {
     }
 
     fn begin(&self, source: Option<CmAddr>, destination: CmAddr) -> Question {
-        let asked = self.create().and_then(|id| {
+        let scoped = scoped(Step::Address, destination, source);
+        let asked = scoped.and_then(|()| self.create()).and_then(|id| {
             id.resolve_addr(source, destination, self.time_left())
-                .map_err(Unreachable::refused(Step::Address))?;
+                .map_err(|error| self.refused(Step::Address, error))?;
             Ok(id)
         });
         match asked {
@@ -107,6 +111,22 @@ impl Inquiry<'_> {
             .map_err(Unreachable::refused(Step::Create))
     }
 
+    fn refused(&self, step: Step, error: Error) -> Unreachable {
+        self.explained(error.raw_os_error(), Unreachable::refused(step)(error))
+    }
+
+    /// The kernel's one answer to an IPoIB id on an interface that is none.
+    fn explained(&self, errno: Option<i32>, unreachable: Unreachable) -> Unreachable {
+        if self.kind.port_space == PortSpace::IPOIB && errno == Some(libc::EINVAL) {
+            Unreachable {
+                reason: Reason::OnlyIpoib,
+                ..unreachable
+            }
+        } else {
+            unreachable
+        }
+    }
+
     fn hear(&self, questions: &mut [Question], event: &Event) {
         let concerned = questions
             .iter_mut()
@@ -125,10 +145,13 @@ impl Inquiry<'_> {
     /// The next step, the answer, or nothing new.
     fn progress(&self, id: &CmId, step: Step, event: &Event) -> Option<Result<Step, Box<Answer>>> {
         let answer = match (event.failure(), event.kind()) {
-            (Some(failure), _) => Err(Unreachable {
-                step,
-                reason: Reason::Failed(failure),
-            }),
+            (Some(failure), _) => Err(self.explained(
+                failure.raw_os_error(),
+                Unreachable {
+                    step,
+                    reason: Reason::Failed(failure),
+                },
+            )),
             (None, EventKind::AddrResolved) if self.with_routes => {
                 match id.resolve_route(self.time_left()) {
                     Ok(()) => return Some(Ok(Step::Route)),
@@ -190,6 +213,23 @@ impl Inquiry<'_> {
                 .clamp(least, NO_TIMEOUT)
         })
     }
+}
+
+/// A link-local address means nothing without an interface, which its own scope
+/// id names or the source's; the kernel would try one of its choice.
+fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unreachable> {
+    let scope_id = |address| match address {
+        CmAddr::V6(v6) => v6.scope_id(),
+        _ => 0,
+    };
+    let is_link_local = matches!(address, CmAddr::V6(v6) if v6.ip().is_unicast_link_local());
+    if is_link_local && scope_id(address) == 0 && source.map_or(0, scope_id) == 0 {
+        return Err(Unreachable {
+            step,
+            reason: Reason::NoScope,
+        });
+    }
+    Ok(())
 }
 
 fn is_open(question: &Question) -> bool {

@@ -1,6 +1,6 @@
 //! Names and transports for the devices of a list.
 
-use rdmacm_core::{DeviceId, QpType, RdmaDevice, Transport};
+use rdmacm_core::{CmAddr, DeviceId, QpType, RdmaDevice, Transport};
 
 use crate::addr_info::AddrInfo;
 use crate::unreachable::{Reason, Step, Unreachable};
@@ -29,14 +29,13 @@ impl Devices {
         };
         via.device_name = Some(device.name.clone());
         via.transport = device.transport;
-        // The connection manager resolves it and refuses only to connect.
-        if device.transport == Transport::IWarp && info.qp_type != QpType::RC {
-            return Err(Unreachable {
+        let transport = device.transport;
+        obstacle(info, transport).map_or(Ok(()), |reason| {
+            Err(Unreachable {
                 step: Step::Query,
-                reason: Reason::OnlyReliableConnected,
-            });
-        }
-        Ok(())
+                reason,
+            })
+        })
     }
 
     fn find(&mut self, id: DeviceId) -> Option<&RdmaDevice> {
@@ -46,5 +45,19 @@ impl Devices {
             self.0.len() - 1
         });
         self.0.get(at)?.1.as_ref()
+    }
+}
+
+/// What the connection manager lets pass when it resolves an address and
+/// refuses later: types of queue pair when it connects, loopback when it
+/// resolves the route.
+fn obstacle(info: &AddrInfo, transport: Transport) -> Option<Reason> {
+    let nowhere = |to: CmAddr| to.is_loopback() || to.is_unspecified();
+    match transport {
+        Transport::IWarp if info.qp_type != QpType::RC => Some(Reason::OnlyReliableConnected),
+        Transport::IWarp | Transport::RoCE if info.destination.is_some_and(nowhere) => {
+            Some(Reason::Loopback)
+        }
+        _ => None,
     }
 }

@@ -133,7 +133,8 @@ impl Hints {
     }
 
     /// The address to start from; a port of 0 leaves the port to the kernel.
-    /// Candidates of another family cannot be reached from it.
+    /// Candidates of another family cannot be reached from it. In a passive
+    /// resolution it stands in the node's place, and there must be no node.
     #[must_use]
     #[doc(alias = "ai_src_addr")]
     pub fn source(mut self, source: impl Into<CmAddr>) -> Self {
@@ -141,7 +142,8 @@ impl Hints {
         self
     }
 
-    /// The address to reach when no node is given; a service gives its port.
+    /// The address to reach, in the node's place: there must be no node. A
+    /// service gives its port.
     #[must_use]
     #[doc(alias = "ai_dst_addr")]
     pub fn destination(mut self, destination: impl Into<CmAddr>) -> Self {

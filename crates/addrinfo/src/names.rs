@@ -41,6 +41,9 @@ impl Names {
     /// system's to know, which may ask a server and is done on a thread that
     /// can be left behind.
     pub(crate) fn resolve(&self, lookups: &Lookups, until: Option<Instant>) -> Result<Vec<Named>> {
+        if self.texts().any(|text| text.contains('\0')) {
+            return Err(Error::NulInText);
+        }
         if let Some(addresses) = self.read()? {
             return Ok(addresses);
         }
@@ -61,6 +64,13 @@ impl Names {
                 None => Ok(None),
             },
         }
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        [&self.node, &self.service]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     fn port(&self) -> Option<u16> {
@@ -221,10 +231,16 @@ mod tests {
 
     #[test]
     fn a_nul_is_refused() {
-        assert_eq!(
-            names(Some("host\0name"), None).resolve(&Lookups::new(), None),
-            Err(Error::NulInText)
-        );
+        for (node, service) in [
+            (Some("host\0name"), None),
+            (Some("fe80::1%lo\0"), Some("7")),
+            (None, Some("7\0")),
+        ] {
+            assert_eq!(
+                names(node, service).resolve(&Lookups::new(), None),
+                Err(Error::NulInText)
+            );
+        }
     }
 
     #[test]

@@ -94,6 +94,9 @@ impl Resolver {
         if node.is_none() && service.is_none() && given.is_none() {
             return Err(Error::NothingToResolve);
         }
+        if node.is_some() && given.is_some() {
+            return Err(Error::Hints("a node and an address to stand in its place"));
+        }
         if node.is_none()
             && given.is_some_and(|given| hints.family.is_some_and(|f| f != given.family()))
         {

@@ -42,6 +42,12 @@ pub enum Reason {
     Deadline,
     /// The device speaks iWARP, which has reliable connected queue pairs only.
     OnlyReliableConnected,
+    /// Port space `IPOIB` was asked for, and the interface is no IPoIB one.
+    OnlyIpoib,
+    /// A link-local IPv6 address without a scope id, which names no interface.
+    NoScope,
+    /// A loopback or wildcard destination, and the device speaks RoCE or iWARP.
+    Loopback,
 }
 
 impl Unreachable {
@@ -58,9 +64,29 @@ impl fmt::Display for Unreachable {
         match &self.reason {
             Reason::Refused(error) => error.fmt(f),
             Reason::Failed(failure) => write!(f, "{}: {failure}", self.step),
-            Reason::Deadline => write!(f, "{}: no answer before the deadline", self.step),
+            Reason::Deadline => {
+                write!(f, "{}: no answer before the deadline", self.step)?;
+                f.write_str(match self.step {
+                    Step::Address => " from the neighbour (ARP, neighbour discovery)",
+                    Step::Route => " from the subnet administrator",
+                    _ => "",
+                })
+            }
             Reason::OnlyReliableConnected => f.write_str(
                 "the device speaks iWARP, which has reliable connected queue pairs only",
+            ),
+            Reason::OnlyIpoib => write!(
+                f,
+                "{}: port space IPOIB is for the addresses of IPoIB interfaces only",
+                self.step
+            ),
+            Reason::NoScope => write!(
+                f,
+                "{}: a link-local address needs a scope id, as in fe80::1%eth0",
+                self.step
+            ),
+            Reason::Loopback => f.write_str(
+                "no RDMA device has a loopback address: use the address of the device's interface",
             ),
         }
     }

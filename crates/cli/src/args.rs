@@ -53,7 +53,7 @@ pub(crate) struct ResolveArgs {
     #[arg(long, value_enum)]
     ps: Option<PortSpaceArg>,
     /// The address to start from.
-    #[arg(long, value_name = "ADDR", value_parser = source)]
+    #[arg(long, value_name = "ADDR", value_parser = source, conflicts_with = "passive")]
     source: Option<SocketAddr>,
     /// How long everything together may take.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use rdmacm_addrinfo::{AddrInfo, Hints, NameError, Error};
+use rdmacm_addrinfo::{AddrInfo, Error, Hints, NameError};
 use rdmacm_core::{CmAddr, Family, QpType};
 use rdmacm_tests::{SECOND, Site};
 
@@ -41,7 +41,10 @@ fn addresses(found: &[AddrInfo]) -> Vec<String> {
 /// `rxe` and `rxe6`, `siw` and `siw6`.
 fn names_of_the_hosts_file(site: &Site) {
     let driver = site.device.trim_end_matches('0');
-    for (name, ip) in [driver.to_owned(), format!("{driver}6")].iter().zip(site.ips()) {
+    for (name, ip) in [driver.to_owned(), format!("{driver}6")]
+        .iter()
+        .zip(site.ips())
+    {
         let info = only(resolve(site, name.as_str(), "7471", &rc()));
         assert_eq!(info.destination, Some(CmAddr::from((ip, 7471))));
         assert!(info.is_reachable(), "{info}");
@@ -90,7 +93,10 @@ fn what_is_not_reached_comes_last_and_says_why(site: &Site) {
         assert!(found[0].is_reachable());
         for unreached in &found[1..] {
             let words = unreached.reach.as_ref().unwrap_err().to_string();
-            assert!(words.contains("no RDMA") || words.contains("no route"), "{words}");
+            assert!(
+                words.contains("no RDMA") || words.contains("no route"),
+                "{words}"
+            );
         }
     });
 }

@@ -14,7 +14,6 @@ crate::cases!("addrinfo::passive":
     loopback_is_a_wildcard_to_the_kernel,
     an_address_in_the_hints_takes_the_services_port,
     a_port_a_server_listens_on,
-    a_privileged_port,
     an_address_no_rdma_device_serves,
     an_address_this_machine_does_not_have,
 );
@@ -86,15 +85,13 @@ fn a_port_a_server_listens_on(site: &Site) {
     server.bind(site.v4(port)).unwrap();
     server.listen(1).unwrap();
     let v4 = site.v4.to_string();
-    let info = only(resolve(site, v4.as_str(), port.to_string().as_str(), &passive()));
+    let info = only(resolve(
+        site,
+        v4.as_str(),
+        port.to_string().as_str(),
+        &passive(),
+    ));
     assert_eq!(info.source, Some(site.v4(port)));
-    via_the_device(site, &info);
-}
-
-fn a_privileged_port(site: &Site) {
-    let v4 = site.v4.to_string();
-    let info = only(resolve(site, v4.as_str(), "1", &passive()));
-    assert_eq!(info.source, Some(site.v4(1)));
     via_the_device(site, &info);
 }
 
@@ -106,5 +103,9 @@ fn an_address_no_rdma_device_serves(site: &Site) {
 
 fn an_address_this_machine_does_not_have(site: &Site) {
     let unreachable = refusal(resolve(site, "198.51.100.7", "7471", &passive()));
-    tells(&unreachable, Step::Bind, "no network interface here has this address");
+    tells(
+        &unreachable,
+        Step::Bind,
+        "no network interface here has this address",
+    );
 }

@@ -11,9 +11,12 @@ use nix::sched::{CloneFlags, unshare};
 pub(super) struct PrivateEtc(Vec<(String, String)>);
 
 impl PrivateEtc {
-    /// One in which names come from files.
+    /// One in which names come from files and may stand in several lines. The C
+    /// library reads the latter once in a process: all of them must say so.
     pub(super) fn new() -> Self {
-        Self(Vec::new()).file("nsswitch.conf", "hosts: files\nservices: files\n")
+        Self(Vec::new())
+            .file("nsswitch.conf", "hosts: files\nservices: files\n")
+            .file("host.conf", "multi on\n")
     }
 
     pub(super) fn file(mut self, name: &str, text: &str) -> Self {

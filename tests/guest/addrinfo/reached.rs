@@ -95,7 +95,9 @@ fn gids_are(site: &Site, node: &str, on_roce: Ipv6Addr) {
 
 fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     let v4 = site.v4.to_string();
-    let route = only(resolve(site, v4.as_str(), "7471", &rc())).reach.unwrap();
+    let route = only(resolve(site, v4.as_str(), "7471", &rc()))
+        .reach
+        .unwrap();
     if site.soft == Soft::Siw {
         assert_eq!(route.path_records, []);
         return;

@@ -67,14 +67,22 @@ fn a_source_of_another_family(site: &Site) {
     let hints = rc().source(site.v6(0));
     let v4 = site.v4.to_string();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
-    tells(&unreachable, Step::Address, "family is not the destination's");
+    tells(
+        &unreachable,
+        Step::Address,
+        "family is not the destination's",
+    );
 }
 
 fn a_source_this_machine_does_not_have(site: &Site) {
     let hints = rc().source(([198, 51, 100, 7], 0));
     let v4 = site.v4.to_string();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
-    tells(&unreachable, Step::Address, "no network interface here has the source");
+    tells(
+        &unreachable,
+        Step::Address,
+        "no network interface here has the source",
+    );
 }
 
 fn a_source_without_an_rdma_device(site: &Site) {

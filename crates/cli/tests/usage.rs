@@ -1,0 +1,148 @@
+//! What the command line takes and refuses, on any machine.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::process::{Command, Output};
+
+fn rdmacm(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rdmacm"));
+    command.args(arguments).output().unwrap()
+}
+
+/// Exits with 2, says `words` on standard error and nothing else.
+#[track_caller]
+fn is_bad_usage(arguments: &[&str], words: &str) {
+    let output = rdmacm(arguments);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains(words), "{complaint}");
+    assert_eq!(output.stdout, b"");
+}
+
+#[track_caller]
+fn is_help(arguments: &[&str], words: &[&str]) {
+    let output = rdmacm(arguments);
+    let help = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for word in words {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}
+
+#[test]
+fn help_lists_the_commands() {
+    is_help(&["--help"], &["resolve", "devices"]);
+}
+
+#[test]
+fn help_lists_the_options_and_exit_codes() {
+    let options = [
+        "--passive",
+        "--numeric",
+        "--no-route",
+        "--family",
+        "--qp",
+        "--ps",
+        "--source",
+        "--timeout",
+        "--json",
+        "Exits with 0",
+    ];
+    is_help(&["resolve", "--help"], &options);
+    is_help(&["devices", "--help"], &["--json"]);
+}
+
+#[test]
+fn no_arguments_are_bad_usage() {
+    is_bad_usage(&[], "Usage");
+    is_bad_usage(&["resolve"], "<NODE>");
+}
+
+#[test]
+fn an_unknown_command_or_option_is_bad_usage() {
+    is_bad_usage(&["dissolve"], "dissolve");
+    is_bad_usage(&["resolve", "host", "--nonsense"], "--nonsense");
+}
+
+#[test]
+fn there_are_two_families() {
+    is_bad_usage(&["resolve", "host", "--family", "5"], "--family");
+}
+
+#[test]
+fn a_type_of_queue_pair_must_exist() {
+    is_bad_usage(&["resolve", "host", "--qp", "qp"], "--qp");
+}
+
+#[test]
+fn a_type_of_queue_pair_must_fit_the_port_space() {
+    for (qp, ps) in [("rc", "udp"), ("ud", "tcp"), ("uc", "ipoib")] {
+        let arguments = ["resolve", "host", "--qp", qp, "--ps", ps];
+        is_bad_usage(&arguments, "allows --qp");
+    }
+}
+
+#[test]
+fn a_timeout_is_a_number_of_milliseconds_above_0() {
+    for timeout in ["0", "-1", "soon", "1.5", "99999999999999999999"] {
+        let timeout = format!("--timeout={timeout}");
+        is_bad_usage(&["resolve", "host", &timeout], "--timeout");
+    }
+}
+
+#[test]
+fn a_source_is_an_address_in_figures() {
+    for source in [
+        "host",
+        "10.1",
+        "010.1.0.1",
+        "10.1.0.7:7",
+        "fe80::1%nosuchif",
+    ] {
+        is_bad_usage(&["resolve", "host", "--source", source], "--source");
+    }
+}
+
+#[test]
+fn a_passive_resolution_has_no_other_source() {
+    let arguments = ["resolve", "host", "--passive", "--source", "10.1.0.7"];
+    is_bad_usage(&arguments, "cannot be used with");
+}
+
+#[test]
+fn a_name_nobody_knows_is_a_failure_in_words() {
+    let output = rdmacm(&["resolve", "nobody", "7471", "--numeric"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint, "rdmacm: the node or service is not known\n");
+    assert_eq!(output.stdout, b"");
+}
+
+#[test]
+fn a_service_nobody_knows_is_a_failure_in_words() {
+    let output = rdmacm(&["resolve", "10.1.0.7", "no-such-service"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("service is not known"), "{complaint}");
+}
+
+#[test]
+fn a_failure_is_one_document_and_nothing_else() {
+    let output = rdmacm(&["resolve", "nobody", "7471", "--numeric", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stderr, b"");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["node"], "nobody");
+    assert_eq!(document["service"], "7471");
+    assert_eq!(document["reachable"], false);
+    assert_eq!(document["error"], "the node or service is not known");
+    assert_eq!(document["candidates"], serde_json::json!([]));
+}
+
+#[test]
+fn devices_are_one_document() {
+    let output = rdmacm(&["devices", "--json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let fails = !document["error"].is_null();
+    assert_eq!(output.status.code(), Some(i32::from(fails)));
+    assert!(document["devices"].is_array());
+}

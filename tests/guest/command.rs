@@ -1,0 +1,59 @@
+//! The `rdmacm` command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub(crate) mod devices;
+pub(crate) mod resolve;
+
+/// A program of this workspace, built with this test's profile, beside it.
+pub(crate) fn built(program: &str) -> PathBuf {
+    let this = std::env::current_exe().unwrap();
+    // target/<profile>/deps/<this>
+    let profile = this.parent().and_then(Path::parent).unwrap();
+    profile.join(program)
+}
+
+/// What the command said, and how it ended.
+struct Said {
+    code: Option<i32>,
+    output: String,
+    complaint: String,
+}
+
+fn rdmacm(arguments: &[&str]) -> Said {
+    let output = Command::new(built("rdmacm")).args(arguments).output();
+    output.unwrap().into()
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            output: String::from_utf8(output.stdout).unwrap(),
+            complaint: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Said {
+    /// The table's rows below its titles, as cells.
+    fn rows(&self) -> Vec<Vec<&str>> {
+        let lines = self.output.lines().skip(1);
+        lines
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|cell| !cell.is_empty())
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// The one JSON document.
+    fn document(&self) -> Value {
+        serde_json::from_str(&self.output).unwrap()
+    }
+}

@@ -1,0 +1,100 @@
+//! `rdmacm devices`.
+
+use std::fs;
+use std::process::Command;
+
+use rdmacm_tests::{Site, Soft};
+use serde_json::Value;
+
+use super::rdmacm;
+
+crate::cases!("command::devices":
+    a_device_in_the_table,
+    a_device_in_the_document_is_what_sysfs_says,
+    its_index_and_port_are_what_netlink_says,
+    its_addresses_are_its_interfaces,
+);
+
+fn a_device_in_the_table(site: &Site) {
+    let said = rdmacm(&["devices"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let rows = said.rows();
+    let row = rows.iter().find(|row| row[1] == site.device).unwrap();
+    let transport = match site.soft {
+        Soft::Rxe => "RoCE",
+        Soft::Siw => "iWARP",
+    };
+    assert_eq!(row[2], transport);
+    assert_eq!(row[3], sysfs(site, "node_guid"));
+    assert_eq!(row[4..8], ["1", "ACTIVE", "LINK_UP", site.netdev]);
+    for ip in site.ips() {
+        assert!(row[8].split(", ").any(|own| own == ip.to_string()));
+    }
+}
+
+fn a_device_in_the_document_is_what_sysfs_says(site: &Site) {
+    let device = document(site);
+    assert_eq!(device["guid"], sysfs(site, "node_guid"));
+    let port = &device["ports"][0];
+    assert_eq!(device["ports"].as_array().unwrap().len(), 1);
+    assert_eq!(port["port"], 1);
+    // sysfs says `4: ACTIVE` and `5: LinkUp`.
+    let state = sysfs(site, "ports/1/state");
+    assert!(state.ends_with(port["state"].as_str().unwrap()), "{state}");
+    assert_eq!(sysfs(site, "ports/1/phys_state"), "5: LinkUp");
+    assert_eq!(port["link"], "LINK_UP");
+    let node_type = match device["transport"].as_str().unwrap() {
+        "RoCE" => "1: CA",
+        "iWARP" => "4: RNIC",
+        other => panic!("{other}"),
+    };
+    assert_eq!(sysfs(site, "node_type"), node_type);
+}
+
+fn its_index_and_port_are_what_netlink_says(site: &Site) {
+    let device = document(site);
+    let link = iproute(
+        "rdma",
+        &["-j", "link", "show", &format!("{}/1", site.device)],
+    );
+    let link = &link[0];
+    let port = &device["ports"][0];
+    assert_eq!(device["index"], link["ifindex"]);
+    assert_eq!(device["name"], link["ifname"]);
+    assert_eq!(port["state"], link["state"]);
+    assert_eq!(port["link"], link["physical_state"]);
+    assert_eq!(port["netdev"], link["netdev"]);
+}
+
+fn its_addresses_are_its_interfaces(site: &Site) {
+    let link = iproute("ip", &["-j", "address", "show", "dev", site.netdev]);
+    let listed = link[0]["addr_info"].as_array().unwrap();
+    let mut expected: Vec<_> = listed.iter().map(|one| one["local"].to_string()).collect();
+    let device = document(site);
+    let ours = device["ports"][0]["addresses"].as_array().unwrap();
+    let mut ours: Vec<_> = ours.iter().map(Value::to_string).collect();
+    expected.sort();
+    ours.sort();
+    assert_eq!(ours, expected);
+}
+
+/// The site's device in the command's JSON document.
+fn document(site: &Site) -> Value {
+    let said = rdmacm(&["devices", "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let document = said.document();
+    assert_eq!(document["error"], Value::Null);
+    let devices = document["devices"].as_array().unwrap();
+    let found = devices.iter().find(|one| one["name"] == site.device);
+    found.unwrap().clone()
+}
+
+fn iproute(program: &str, arguments: &[&str]) -> Value {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn sysfs(site: &Site, file: &str) -> String {
+    let path = format!("/sys/class/infiniband/{}/{file}", site.device);
+    fs::read_to_string(path).unwrap().trim().to_owned()
+}

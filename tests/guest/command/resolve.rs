@@ -1,0 +1,188 @@
+//! `rdmacm resolve`.
+
+use std::process::Command;
+
+use rdmacm_tests::{PLAIN, Site, Soft, UNROUTABLE};
+use serde_json::{Value, json};
+
+use super::{Said, built, rdmacm};
+
+crate::cases!("command::resolve":
+    a_name_as_a_table,
+    an_ipv6_address_as_a_table,
+    a_name_as_a_document,
+    a_path_record_in_a_document,
+    an_address_to_listen_on,
+    a_privileged_port_needs_no_privilege_to_be_resolved,
+    a_source_is_used,
+    without_routes,
+    what_is_not_reached_fails_with_the_reason,
+    one_reached_address_is_success,
+    a_document_of_what_is_not_reached,
+    a_silent_neighbour_fails_at_the_timeout,
+);
+
+/// The name of the device's IPv4 address in the hosts file.
+fn name(site: &Site) -> &'static str {
+    site.device.trim_end_matches('0')
+}
+
+fn a_name_as_a_table(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let rows = said.rows();
+    let [row] = rows.as_slice() else {
+        panic!("{}", said.output);
+    };
+    assert_eq!(row[0], format!("{}:7471", site.v4));
+    assert_eq!(row[1], site.v4.to_string());
+    assert_eq!(row[2], format!("{} port 1", site.device));
+    assert_eq!(row[3], row[4], "it is its own neighbour");
+    match site.soft {
+        Soft::Rxe => {
+            assert_eq!(row[3], format!("::ffff:{}", site.v4));
+            assert_eq!(row[5], "mtu 1024, sl 0, pkey 0xffff, hop limit 64");
+        }
+        Soft::Siw => assert_eq!(row[5], "-"),
+    }
+}
+
+fn an_ipv6_address_as_a_table(site: &Site) {
+    let v6 = site.v6.to_string();
+    let said = rdmacm(&["resolve", &v6, "7471", "--numeric", "--family", "6"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let rows = said.rows();
+    assert_eq!(rows[0][..2], [format!("[{v6}]:7471"), v6]);
+}
+
+fn a_name_as_a_document(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471", "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let document = said.document();
+    assert_eq!(document["node"], name(site));
+    assert_eq!(document["service"], "7471");
+    assert_eq!(document["reachable"], true);
+    assert_eq!(document["error"], Value::Null);
+    let one = &document["candidates"][0];
+    let v4 = site.v4.to_string();
+    let address = |port| json!({"address": v4, "port": port, "scope_id": null});
+    assert_eq!(one["destination"], address(7471));
+    assert_eq!(one["source"], address(0));
+    assert_eq!(one["family"], "IPv4");
+    assert_eq!(one["qp_type"], "RC");
+    assert_eq!(one["port_space"], "TCP");
+    assert_eq!(one["reachable"], true);
+    assert_eq!(one["reason"], Value::Null);
+    assert_eq!(one["device"]["name"], site.device);
+    assert_eq!(one["device"]["port"], 1);
+    assert!(one["device"]["index"].is_u64());
+    assert!(one["device"]["guid"].is_string());
+    let transport = match site.soft {
+        Soft::Rxe => "RoCE",
+        Soft::Siw => "iWARP",
+    };
+    assert_eq!(one["device"]["transport"], transport);
+}
+
+fn a_path_record_in_a_document(site: &Site) {
+    let document = rdmacm(&["resolve", name(site), "7471", "--json"]).document();
+    let one = &document["candidates"][0];
+    let paths = one["path_records"].as_array().unwrap();
+    match site.soft {
+        Soft::Siw => assert!(paths.is_empty()),
+        Soft::Rxe => {
+            assert_eq!(paths.len(), 1);
+            assert_eq!(paths[0]["sgid"], one["source_gid"]);
+            assert_eq!(paths[0]["dgid"], one["destination_gid"]);
+            assert_eq!(paths[0]["pkey"], 0xffff);
+            assert_eq!(paths[0]["mtu"], 3);
+        }
+    }
+}
+
+fn an_address_to_listen_on(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471", "--passive", "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let one = &said.document()["candidates"][0];
+    assert_eq!(one["destination"], Value::Null);
+    assert_eq!(one["source"]["port"], 7471);
+    assert_eq!(one["device"]["name"], site.device);
+}
+
+fn a_privileged_port_needs_no_privilege_to_be_resolved(site: &Site) {
+    let output = Command::new("setpriv")
+        .args(["--bounding-set", "-net_bind_service"])
+        .arg(built("rdmacm"))
+        .args(["resolve", name(site), "1", "--passive"])
+        .output()
+        .unwrap();
+    let said = Said::from(output);
+    assert_eq!(said.code, Some(0), "{}{}", said.output, said.complaint);
+    assert_eq!(said.rows()[0][1], format!("{}:1", site.v4));
+}
+
+fn a_source_is_used(site: &Site) {
+    let v6 = site.v6.to_string();
+    let said = rdmacm(&["resolve", &v6, "7471", "--source", &v6]);
+    assert_eq!(said.code, Some(0), "{}", said.output);
+    let foreign = rdmacm(&["resolve", &v6, "7471", "--source", "fd71:ffff::1"]);
+    assert_eq!(foreign.code, Some(1));
+    assert!(foreign.output.contains("source"), "{}", foreign.output);
+}
+
+fn without_routes(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471", "--no-route"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    assert_eq!(said.rows()[0][5], "-");
+}
+
+fn what_is_not_reached_fails_with_the_reason(_: &Site) {
+    for (node, reason) in [
+        (PLAIN.to_string(), "no RDMA device"),
+        (UNROUTABLE.to_string(), "no route leads there"),
+        ("127.0.0.1".to_owned(), "loopback"),
+    ] {
+        let said = rdmacm(&["resolve", &node, "7471"]);
+        assert_eq!(said.code, Some(1));
+        assert!(said.output.contains(reason), "{}", said.output);
+    }
+}
+
+fn one_reached_address_is_success(site: &Site) {
+    let both = rdmacm(&["resolve", "dual", "7471", "--source", &site.v4.to_string()]);
+    // The IPv4 source reaches one address of rxe's two, siw's none.
+    let code = match site.soft {
+        Soft::Rxe => 0,
+        Soft::Siw => 1,
+    };
+    assert_eq!(both.code, Some(code), "{}", both.output);
+    assert_eq!(both.rows().len(), 2, "{}", both.output);
+}
+
+fn a_document_of_what_is_not_reached(site: &Site) {
+    let unreached = PLAIN.to_string();
+    let said = rdmacm(&[
+        "resolve",
+        &unreached,
+        "7471",
+        "--json",
+        "--source",
+        &site.v6.to_string(),
+    ]);
+    assert_eq!(said.code, Some(1));
+    assert_eq!(said.complaint, "");
+    let document = said.document();
+    assert_eq!(document["reachable"], false);
+    let one = &document["candidates"][0];
+    let reason = one["reason"].as_str().unwrap();
+    assert!(reason.contains("family"), "{reason}");
+    assert_eq!(one["device"], Value::Null);
+    assert_eq!(one["path_records"], json!([]));
+}
+
+fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
+    let silent = site.silent.to_string();
+    let said = rdmacm(&["resolve", &silent, "7471", "--timeout", "300"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.output.contains("answer"), "{}", said.output);
+}

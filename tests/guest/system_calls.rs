@@ -1,0 +1,81 @@
+//! What a resolution costs, counted by strace.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use rdmacm_core::CommandNumber;
+use rdmacm_tests::Site;
+
+use crate::command::built;
+
+mod strace;
+
+use strace::{Call, read};
+
+crate::cases!("system_calls":
+    at_most_10_commands_for_a_numeric_destination,
+    at_most_40_calls_until_the_answer,
+    no_name_is_looked_up,
+    no_route_is_asked_for_when_routes_are_left_out,
+);
+
+fn at_most_10_commands_for_a_numeric_destination(site: &Site) {
+    for ip in site.ips() {
+        let commands = commands(&resolution(ip, &[]));
+        assert!((1..=10).contains(&commands.len()), "{commands:?}");
+    }
+}
+
+fn at_most_40_calls_until_the_answer(site: &Site) {
+    for ip in site.ips() {
+        let calls = resolution(ip, &[]);
+        let counted = from_rdma_to_the_answer(&calls);
+        assert!((10..=40).contains(&counted.len()), "{counted:#?}");
+    }
+}
+
+fn no_name_is_looked_up(site: &Site) {
+    let calls = resolution(site.v4.into(), &[]);
+    let asked = calls.iter().find(|call| call.mentions("/etc/hosts"));
+    assert_eq!(asked.map(Call::to_string), None);
+    assert!(!calls.iter().any(|call| call.name.starts_with("clone")));
+}
+
+fn no_route_is_asked_for_when_routes_are_left_out(site: &Site) {
+    let with = commands(&resolution(site.v4.into(), &[]));
+    assert!(with.contains(&CommandNumber::RESOLVE_ROUTE));
+    let without = commands(&resolution(site.v4.into(), &["--no-route"]));
+    assert!(!without.contains(&CommandNumber::RESOLVE_ROUTE));
+}
+
+/// The calls of one resolution by the command line, which succeeds.
+fn resolution(ip: IpAddr, more: &[&str]) -> Vec<Call> {
+    let output = Command::new("strace")
+        // Every thread; names of descriptors; bytes of commands in hexadecimal.
+        .args(["-f", "-y", "-x", "-o", "/proc/self/fd/2"])
+        .arg(built("rdmacm"))
+        .args(["resolve", &ip.to_string(), "7471", "--numeric"])
+        .args(more)
+        .output()
+        .unwrap();
+    let trace = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{trace}");
+    read(&trace)
+}
+
+/// The commands given to the connection manager; looking in vain for an event
+/// is none.
+fn commands(calls: &[Call]) -> Vec<CommandNumber> {
+    calls
+        .iter()
+        .filter(|call| call.is_command() && !call.mentions("EAGAIN"))
+        .map(Call::command_number)
+        .collect()
+}
+
+/// From the first call that touches RDMA to the write of the answer.
+fn from_rdma_to_the_answer(calls: &[Call]) -> &[Call] {
+    let first = calls.iter().position(Call::touches_rdma).unwrap();
+    let answer = calls.iter().position(Call::is_answer).unwrap();
+    &calls[first..=answer]
+}
