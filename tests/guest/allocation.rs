@@ -4,8 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use rdmacm_core::EventKind;
-use rdmacm_tests::{SECOND, Site, expect};
+use rdmacm_core::{EventKind, PortSpace};
+use rdmacm_tests::{SECOND, Site, expect, free_port};
 
 crate::cases!("allocation": commands_allocate_nothing);
 
@@ -60,5 +60,11 @@ fn commands_allocate_nothing(site: &Site) {
         id.path_records().unwrap();
     };
     assert_eq!(allocations(commands), 0);
+    let listener = channel.create_id(PortSpace::TCP).unwrap();
+    let listening = || {
+        listener.bind(site.v4(free_port())).unwrap();
+        listener.listen(1).unwrap();
+    };
+    assert_eq!(allocations(listening), 0);
     assert_eq!(allocations(|| drop(id)), 0);
 }

@@ -19,6 +19,8 @@ crate::cases!("bind":
     a_link_local_address_with_its_scope_works,
     a_link_local_address_without_scope_is_explained,
     a_link_local_address_with_a_wrong_scope_is_explained,
+    a_scope_without_rdma_is_explained,
+    a_bound_id_has_the_gid_of_its_port_and_no_peers,
     an_infiniband_address_needs_infiniband,
 );
 
@@ -106,9 +108,9 @@ fn a_second_bind_is_refused(site: &Site) {
 }
 
 fn a_port_in_use_is_refused(site: &Site) {
+    let port = free_port();
     let (channel, holder) = site.id();
-    holder.bind(site.v4(0)).unwrap();
-    let port = holder.local_port().unwrap();
+    holder.bind(site.v4(port)).unwrap();
     let late = channel.create_id(PortSpace::TCP).unwrap();
     let error = late.bind(site.v4(port)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
@@ -117,9 +119,9 @@ fn a_port_in_use_is_refused(site: &Site) {
 }
 
 fn a_port_in_use_is_refused_to_the_wildcard(site: &Site) {
+    let port = free_port();
     let (channel, holder) = site.id();
-    holder.bind(site.v4(0)).unwrap();
-    let port = holder.local_port().unwrap();
+    holder.bind(site.v4(port)).unwrap();
     let late = channel.create_id(PortSpace::TCP).unwrap();
     let error = late.bind((Ipv4Addr::UNSPECIFIED, port)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL));
@@ -143,6 +145,30 @@ fn a_link_local_address_with_a_wrong_scope_is_explained(site: &Site) {
     let (errno, words) = refusal(site, site.link_local(4_000));
     assert_eq!(errno, libc::ENODEV);
     assert!(words.contains("no interface has this scope id"), "{words}");
+}
+
+fn a_scope_without_rdma_is_explained(site: &Site) {
+    let plain = nix::net::if_::if_nametoindex("plain0").unwrap();
+    let (errno, words) = refusal(site, site.link_local(plain));
+    assert!(
+        [libc::ENODEV, libc::EADDRNOTAVAIL].contains(&errno),
+        "{words}"
+    );
+    assert!(
+        words.contains("no RDMA device serves the address there"),
+        "{words}"
+    );
+}
+
+fn a_bound_id_has_the_gid_of_its_port_and_no_peers(site: &Site) {
+    for address in [site.v4(0), site.v6(0)] {
+        let (_channel, id) = site.id();
+        id.bind(address).unwrap();
+        let gids = id.gids().unwrap();
+        assert_ne!(gids.source, rdmacm_core::Gid::UNSPECIFIED);
+        assert_eq!(gids.destination, None);
+        assert_eq!(id.peer_addr(), Ok(None));
+    }
 }
 
 fn an_infiniband_address_needs_infiniband(site: &Site) {

@@ -14,6 +14,7 @@ crate::cases!("channel":
     the_descriptor_is_readable_while_an_event_is_pending,
     a_wake_up_makes_the_descriptor_readable_until_taken,
     a_waker_ends_a_wait,
+    a_wake_up_goes_before_events,
     a_waker_outlives_its_channel,
     a_wait_ends_at_its_deadline,
     events_come_until_a_waker_ends_them,
@@ -57,6 +58,19 @@ fn a_waker_ends_a_wait(site: &Site) {
         waker.wake();
         assert_eq!(waiter.join().unwrap().unwrap_err(), Error::Woken);
     });
+}
+
+/// A loop that is never short of events still hears it, and so does one that
+/// only looks.
+fn a_wake_up_goes_before_events(site: &Site) {
+    let (channel, id) = site.id();
+    id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, 30_000_u16).unwrap();
+    channel.waker().wake();
+    let looked = channel.next_event(Duration::ZERO).unwrap_err();
+    assert_eq!(looked, Error::Woken);
+    assert!(channel.next_event(Duration::ZERO).is_ok());
 }
 
 fn a_waker_outlives_its_channel(site: &Site) {

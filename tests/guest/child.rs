@@ -8,8 +8,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::unistd::{Uid, setuid};
-use rdmacm_core::{Error, EventChannel, PortSpace};
-use rdmacm_tests::Site;
+use rdmacm_core::{CmAddr, Error, EventChannel, PortSpace};
+use rdmacm_tests::{SECOND, Site};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -77,6 +77,11 @@ fn privileged_port() {
     let error = id.bind((address, 1023)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EACCES));
     let words = error.to_string();
+    assert!(words.contains("CAP_NET_BIND_SERVICE"), "{words}");
+    let other = channel.create_id(PortSpace::TCP).unwrap();
+    let source = CmAddr::from((address, 1022));
+    let refused = other.resolve_addr(Some(source), (address, 7471), SECOND);
+    let words = refused.unwrap_err().to_string();
     assert!(words.contains("CAP_NET_BIND_SERVICE"), "{words}");
     id.bind((address, 0)).unwrap();
 }

@@ -9,6 +9,7 @@ crate::cases!("dialect":
     an_old_kernel_is_spoken_to_in_its_own_way,
     an_old_kernel_is_found_out_by_a_resolution,
     an_old_kernel_is_found_out_by_a_question,
+    an_old_kernel_is_found_out_by_many_threads_at_once,
     an_error_of_a_newer_kernel_stays_an_error,
 );
 
@@ -51,6 +52,18 @@ fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
     let id = channel.create_id(PortSpace::TCP).unwrap();
     assert_eq!(id.addresses().unwrap().source, None);
     assert_eq!(channel.dialect(), Dialect::IpOnly);
+}
+
+fn an_old_kernel_is_found_out_by_many_threads_at_once(site: &Site) {
+    for _ in 0..20 {
+        let channel = old_kernel();
+        let ids = [(); 4].map(|()| channel.create_id(PortSpace::TCP).unwrap());
+        std::thread::scope(|scope| {
+            for id in &ids {
+                scope.spawn(|| id.bind(site.v4(0)).unwrap());
+            }
+        });
+    }
 }
 
 fn an_error_of_a_newer_kernel_stays_an_error(site: &Site) {

@@ -1,5 +1,6 @@
 //! Ids and their events: who keeps what alive.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdmacm_core::{Error, EventKind, PortSpace};
@@ -11,7 +12,9 @@ crate::cases!("lifetime":
     two_threads_share_a_channel,
     ids_outlive_their_channel,
     a_handle_keeps_nothing_alive,
-    a_command_in_another_thread_ends_before_its_id,
+    a_command_in_another_thread_never_hits_the_next_id,
+    an_id_may_go_while_another_thread_waits_for_events,
+    handles_are_keys,
 );
 
 fn a_thousand_ids_on_one_channel(site: &Site) {
@@ -26,7 +29,7 @@ fn a_thousand_ids_on_one_channel(site: &Site) {
     drop(ids);
     while !kept.is_empty() {
         let event = expect(&channel, EventKind::AddrResolved);
-        let place = kept.iter().position(|id| id.is(event.id())).unwrap();
+        let place = kept.iter().position(|id| *event.id() == *id).unwrap();
         kept.swap_remove(place);
     }
     assert!(channel.try_next_event().unwrap().is_none());
@@ -39,7 +42,7 @@ fn unread_events_of_a_dropped_id_are_dropped(site: &Site) {
     let kept = channel.create_id(PortSpace::TCP).unwrap();
     kept.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     drop(gone);
-    assert!(expect(&channel, EventKind::AddrResolved).id().is(&kept));
+    assert!(*expect(&channel, EventKind::AddrResolved).id() == kept);
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
@@ -56,7 +59,7 @@ fn two_threads_share_a_channel(site: &Site) {
                 Err(Error::Woken) => return,
                 event => event.unwrap(),
             };
-            let place = ids.iter().position(|id| id.is(event.id())).unwrap();
+            let place = ids.iter().position(|id| *event.id() == *id).unwrap();
             seen[place].fetch_add(1, Ordering::Relaxed);
             if left.fetch_sub(1, Ordering::Relaxed) == 1 {
                 return channel.waker().wake();
@@ -93,9 +96,20 @@ fn a_handle_keeps_nothing_alive(site: &Site) {
     assert_eq!(event.id().addresses(), Err(Error::IdGone));
 }
 
-/// Commands of one thread while another drops the id: each either succeeds or
-/// finds the id gone, and never hits an id the kernel has made since.
-fn a_command_in_another_thread_ends_before_its_id(site: &Site) {
+fn handles_are_keys(site: &Site) {
+    let channel = site.channel();
+    let ids = [(); 3].map(|()| channel.create_id(PortSpace::TCP).unwrap());
+    let names: HashMap<_, _> = ids.iter().map(|id| (id.handle(), id.qp_type())).collect();
+    assert_eq!(names.len(), 3);
+    ids[1].resolve_addr(None, site.v4(7471), SECOND).unwrap();
+    let event = expect(&channel, EventKind::AddrResolved);
+    assert!(names.contains_key(event.id()));
+    assert!(*event.id() == ids[1] && *event.id() != ids[2]);
+}
+
+/// Commands of one thread while another drops the id: each either reaches the
+/// id or finds it gone, and none reaches an id that has its number since.
+fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
     let channel = site.channel();
     for _ in 0..50 {
         let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -103,14 +117,32 @@ fn a_command_in_another_thread_ends_before_its_id(site: &Site) {
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
                 loop {
-                    match handle.set_tos(0) {
+                    match handle.bind(site.v4(0)) {
+                        Err(Error::IdGone) => return,
+                        Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EINVAL)),
                         Ok(()) => {}
-                        Err(error) => return error,
                     }
                 }
             });
             drop(id);
-            assert_eq!(worker.join().unwrap(), Error::IdGone);
+            let next = channel.create_id(PortSpace::TCP).unwrap();
+            worker.join().unwrap();
+            assert_eq!(next.local_addr(), Ok(None));
         });
     }
+}
+
+fn an_id_may_go_while_another_thread_waits_for_events(site: &Site) {
+    let channel = site.channel();
+    let kept = channel.create_id(PortSpace::TCP).unwrap();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| expect(&channel, EventKind::AddrResolved));
+        for _ in 0..50 {
+            let gone = channel.create_id(PortSpace::TCP).unwrap();
+            gone.resolve_addr(None, (site.silent, 7471), SECOND * 60)
+                .unwrap();
+        }
+        kept.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+        assert!(*reader.join().unwrap().id() == kept);
+    });
 }

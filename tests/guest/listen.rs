@@ -72,8 +72,8 @@ fn a_listening_port_is_taken(site: &Site) {
 }
 
 fn iwarp_wants_the_tcp_port_too(site: &Site) {
-    let tcp = TcpListener::bind((site.v4, 0)).unwrap();
-    let port = tcp.local_addr().unwrap().port();
+    let port = free_port();
+    let _tcp = TcpListener::bind((site.v4, port)).unwrap();
     let (_channel, id) = site.id();
     id.bind(site.v4(port)).unwrap();
     match (site.soft, id.listen(1)) {

@@ -29,6 +29,7 @@ mod listen;
 mod options;
 mod privilege;
 mod query;
+mod removal;
 mod request;
 mod resolve;
 mod system_calls;
@@ -92,6 +93,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     privilege::CASES,
+    removal::CASES,
     system_calls::CASES,
 ];
 

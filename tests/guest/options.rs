@@ -1,6 +1,6 @@
 //! Options, right and wrong.
 
-use rdmacm_core::{CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
+use rdmacm_core::{CmAddr, Dialect, Error, EventKind, Family, PathData, PathFlags, PortSpace};
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
 
 crate::cases!("options":
@@ -101,42 +101,35 @@ fn an_ack_timeout_has_five_bits(site: &Site) {
     assert!(matches!(refused, Err(Error::InvalidInput { .. })));
 }
 
-/// A path record that a RoCE id can be given: the one the kernel would find.
+/// A path record as the kernel would find one between rxe's addresses.
 fn path(site: &Site) -> PathData {
-    let channel = site.channel();
-    let id = site.routed(&channel, site.v4(7471));
+    let rxe = Site::rxe(site.dialect);
+    let channel = rxe.channel();
+    let id = rxe.routed(&channel, rxe.v4(7471));
     let mut path = id.path_records().unwrap()[0];
     // The IP-only dialect does not tell.
-    path.flags = PathFlags::GMP | PathFlags::PRIMARY | PathFlags::BIDIRECTIONAL;
+    path.flags = PathData::USABLE;
     path
 }
 
+/// On iWARP too, which has no use for it.
 fn a_path_takes_the_place_of_a_route(site: &Site) {
-    if site.soft == Soft::Siw {
-        return iwarp_takes_no_path(site);
-    }
     let path = path(site);
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));
     id.set_ib_path(&[path]).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let set = id.path_records().unwrap();
-    assert_eq!(set.len(), 1);
-    assert_eq!(set[0].record.dgid, path.record.dgid);
-}
-
-/// iWARP has no path records to begin with; the kernel takes one all the same
-/// and overlooks it.
-fn iwarp_takes_no_path(site: &Site) {
-    let channel = site.channel();
-    let id = site.routed(&channel, site.v4(7471));
-    assert!(id.path_records().unwrap().is_empty());
+    match (site.soft, site.dialect) {
+        // QUERY_ROUTE has no paths to tell of on iWARP, set or not.
+        (Soft::Siw, Dialect::IpOnly) => assert!(set.is_empty()),
+        _ => assert_eq!(set[0].record.dgid, path.record.dgid),
+    }
+    let late = id.set_ib_path(&[path]).unwrap_err();
+    assert_eq!(late.raw_os_error(), Some(libc::EINVAL));
 }
 
 fn a_path_needs_its_flags(site: &Site) {
-    if site.soft == Soft::Siw {
-        return iwarp_takes_no_path(site);
-    }
     let mut path = path(site);
     path.flags = PathFlags::PRIMARY;
     let channel = site.channel();
@@ -144,20 +137,27 @@ fn a_path_needs_its_flags(site: &Site) {
     let error = id.set_ib_path(&[path]).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     assert!(error.to_string().contains("bidirectional"), "{error}");
+    path.flags = PathData::USABLE;
+    id.set_ib_path(&[path]).unwrap();
 }
 
 fn a_path_needs_a_resolved_address(site: &Site) {
-    if site.soft == Soft::Siw {
-        return iwarp_takes_no_path(site);
-    }
-    let path = path(site);
     let (_channel, id) = site.id();
-    let error = id.set_ib_path(&[path]).unwrap_err();
+    let error = id.set_ib_path(&[path(site)]).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
+/// Of two the one with the flags is used.
 fn one_or_two_paths(site: &Site) {
-    let (_channel, id) = site.id();
-    let refused = id.set_ib_path(&[]);
-    assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+    let channel = site.channel();
+    let id = site.resolved(&channel, site.v4(7471));
+    let usable = path(site);
+    let mut other = usable;
+    other.flags = PathFlags::ALTERNATE;
+    for count in [0, 3] {
+        let refused = id.set_ib_path(&vec![usable; count]);
+        assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+    }
+    id.set_ib_path(&[other, usable]).unwrap();
+    expect(&channel, EventKind::RouteResolved);
 }

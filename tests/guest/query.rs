@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_core::{CmAddr, Dialect, EventChannel, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
-use rdmacm_tests::{Counting, SECOND, Site, Soft, expect};
+use rdmacm_tests::{Counting, SECOND, Site, Soft, UNROUTABLE, expect};
 
 crate::cases!("query":
     a_new_id_has_nothing,
@@ -11,6 +11,8 @@ crate::cases!("query":
     roce_has_one_path_and_iwarp_none,
     both_dialects_say_the_same,
     an_answer_is_kept_until_the_id_moves_on,
+    a_refused_command_may_have_moved_the_id_on,
+    the_partition_of_a_port_without_one_is_zero,
     the_devices_are_listed,
 );
 
@@ -46,10 +48,10 @@ fn gids_are_those_of_the_transport(site: &Site) {
     let gids = id.gids().unwrap();
     assert_eq!(gids.source, gid(site));
     if site.soft == Soft::Rxe {
-        assert_eq!(gids.destination, gid(site));
+        assert_eq!(gids.destination, Some(gid(site)));
         let v6 = site.routed(&channel, site.v6(7471)).gids().unwrap();
-        assert_eq!(v6.source, Gid(site.v6.octets()));
-        assert_eq!(v6.destination, Gid(site.v6.octets()));
+        assert_eq!(v6.source, Gid::from(site.v6));
+        assert_eq!(v6.destination, Some(Gid::from(site.v6)));
     }
 }
 
@@ -131,6 +133,26 @@ fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
     assert_eq!(asked(&ask), 0);
     assert_eq!(asked(&ask_gids), 1);
     assert_eq!(asked(&ask_gids), 0);
+}
+
+/// The kernel binds an id before it looks for a route.
+fn a_refused_command_may_have_moved_the_id_on(site: &Site) {
+    let (_channel, id) = site.id();
+    assert_eq!(id.local_port(), Ok(0));
+    id.resolve_addr(None, (UNROUTABLE, 7471), SECOND)
+        .unwrap_err();
+    assert_ne!(id.local_port(), Ok(0));
+}
+
+/// Partitions of RoCE and iWARP stand in path records, if anywhere.
+fn the_partition_of_a_port_without_one_is_zero(site: &Site) {
+    let channel = site.channel();
+    let id = site.routed(&channel, site.v4(7471));
+    let pkey = match (site.dialect, site.soft) {
+        (Dialect::IpOnly, Soft::Rxe) => 0xffff,
+        _ => 0,
+    };
+    assert_eq!(id.addresses().unwrap().pkey, pkey);
 }
 
 fn the_devices_are_listed(site: &Site) {

@@ -82,7 +82,7 @@ fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
     listener.listen(1).unwrap();
     let peer = Peer::connect(listener.local_addr().unwrap().unwrap());
     let request = expect(&channel, EventKind::ConnectRequest);
-    assert!(request.id().is(&listener));
+    assert!(*request.id() == listener);
     let child = request.into_child().unwrap();
     assert_eq!(child.port_space(), PortSpace::TCP);
     assert_eq!(child.qp_type(), QpType::RC);

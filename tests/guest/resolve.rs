@@ -16,6 +16,7 @@ crate::cases!("resolve":
     an_interface_without_rdma_is_told_by_event,
     a_silent_neighbour_times_out_and_may_be_tried_again,
     a_second_resolution_is_refused,
+    a_bound_id_has_its_family,
     a_foreign_source_is_refused,
     loopback_is_explained,
     link_local_with_scope_resolves,
@@ -125,6 +126,26 @@ fn a_second_resolution_is_refused(site: &Site) {
     let id = site.resolved(&channel, site.v4(7471));
     let error = id.resolve_addr(None, site.v4(7471), SECOND).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(
+        error.to_string().contains("has resolved already"),
+        "{error}"
+    );
+    id.resolve_route(SECOND).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let error = id.resolve_route(SECOND).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(
+        error.to_string().contains("its route is resolved"),
+        "{error}"
+    );
+}
+
+fn a_bound_id_has_its_family(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(0)).unwrap();
+    let error = id.resolve_addr(None, site.v6(7471), SECOND).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("another family"), "{error}");
 }
 
 fn a_foreign_source_is_refused(site: &Site) {
@@ -195,5 +216,5 @@ fn dropping_an_id_cancels_its_resolution(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
     let next = channel.create_id(PortSpace::TCP).unwrap();
     next.resolve_addr(None, site.v4(7471), SECOND).unwrap();
-    assert!(expect(&channel, EventKind::AddrResolved).id().is(&next));
+    assert!(*expect(&channel, EventKind::AddrResolved).id() == next);
 }

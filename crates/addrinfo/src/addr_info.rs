@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use rdmacm_core::{CmAddr, DeviceId, Family, Gid, PathData, PortSpace, QpType, Transport};
+use rdmacm_core::{CmAddr, Family, PortSpace, QpType};
 
-use crate::hints::AddrInfoFlags;
+use crate::flags::AddrInfoFlags;
+use crate::route::{Route, Via};
 use crate::unreachable::Unreachable;
 
 /// One address of a name, and how RDMA reaches it.
@@ -40,37 +41,6 @@ pub struct AddrInfo {
     pub reach: Result<Route, Unreachable>,
 }
 
-/// How RDMA gets to an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Route {
-    /// The device and its port; `None` for a wildcard address, which belongs to
-    /// every device.
-    pub via: Option<Via>,
-    /// The path records; empty on iWARP, which has none, in passive results,
-    /// and where routes were not to be resolved.
-    #[doc(alias = "ai_route")]
-    pub path_records: Vec<PathData>,
-}
-
-/// The device and port an address is served by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Via {
-    /// The device as the kernel's answers name it.
-    pub device: DeviceId,
-    /// The device's name; `None` where nothing tells it without doubt.
-    pub device_name: Option<String>,
-    /// The protocol the device speaks, told together with its name.
-    pub transport: Transport,
-    /// The number of the port, from 1.
-    pub port: u8,
-    /// The source's GID.
-    pub source_gid: Gid,
-    /// The destination's GID; `None` in a passive result.
-    pub destination_gid: Option<Gid>,
-}
-
 impl AddrInfo {
     /// Whether RDMA reaches the address.
     #[must_use]
@@ -91,8 +61,8 @@ impl fmt::Display for AddrInfo {
         match (&self.destination, &self.source) {
             (Some(destination), source) => {
                 destination.fmt(f)?;
-                if let Some(ip) = source.and_then(|source| source.ip()) {
-                    write!(f, " from {ip}")?;
+                if let Some(source) = source {
+                    write!(f, " from {}", source.host())?;
                 }
             }
             (None, Some(source)) => source.fmt(f)?,
@@ -103,15 +73,5 @@ impl fmt::Display for AddrInfo {
             Ok(Route { via: None, .. }) => f.write_str(" via every device"),
             Err(reason) => write!(f, ": {reason}"),
         }
-    }
-}
-
-impl fmt::Display for Via {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.device_name {
-            Some(name) => f.write_str(name)?,
-            None => write!(f, "unknown device {}", self.device.guid)?,
-        }
-        write!(f, " port {}", self.port)
     }
 }

@@ -6,8 +6,8 @@ use rdmacm_core::{
     CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PortSpace, Transport,
 };
 
-use crate::addr_info::{Route, Via};
 use crate::kind::Kind;
+use crate::route::{Route, Via};
 use crate::unreachable::{Reason, Step, Unreachable};
 
 /// What the kernel says about one candidate: the address to start from and the
@@ -24,7 +24,8 @@ pub(crate) struct Found {
 /// The kernel's longest timeout stands for "as long as it takes".
 const NO_TIMEOUT: Duration = Duration::from_millis(0x7fff_ffff);
 
-/// Questions to the kernel that share a channel, a kind and a deadline.
+/// Questions to the kernel that share a channel, a kind and a deadline, which
+/// is counted by the channel's clock.
 pub(crate) struct Inquiry<'channel> {
     pub(crate) channel: &'channel EventChannel,
     pub(crate) kind: Kind,
@@ -55,10 +56,10 @@ impl Inquiry<'_> {
         // The port is added to the result afterwards: one that is in use now
         // would look like an error.
         let source = source.map(|source| source.with_port(0));
-        let mut questions: Vec<_> = destinations
+        let mut questions = destinations
             .iter()
             .map(|destination| self.begin(source, *destination))
-            .collect();
+            .collect::<Result<Vec<_>, Error>>()?;
         while questions.iter().any(is_open) {
             match self.channel.next_event(self.deadline()) {
                 Ok(event) => self.hear(&mut questions, &event),
@@ -70,45 +71,38 @@ impl Inquiry<'_> {
     }
 
     /// Asks about an address to listen on.
-    pub(crate) fn local(&self, address: CmAddr) -> Answer {
-        scoped(Step::Bind, address, None)?;
+    pub(crate) fn local(&self, address: CmAddr) -> Result<Answer, Error> {
         let id = self.create()?;
         // Port 0: a server that runs already, or a privileged port, is no
         // obstacle to knowing the device.
-        id.bind(address.with_port(0))
-            .map_err(|error| self.refused(Step::Bind, error))?;
-        let mut found = self.look(&id)?;
-        found.source = Some(address);
-        if let Some(via) = &mut found.route.via {
-            via.destination_gid = None;
-        }
-        Ok(found)
+        let bound = scoped(Step::Bind, address, None).and_then(|()| {
+            id.bind(address.with_port(0))
+                .map_err(|error| self.refused(Step::Bind, error))
+        });
+        Ok(bound.and_then(|()| self.look(&id)))
     }
 
-    fn begin(&self, source: Option<CmAddr>, destination: CmAddr) -> Question {
-        let scoped = scoped(Step::Address, destination, source);
-        let asked = scoped.and_then(|()| self.create()).and_then(|id| {
+    fn begin(&self, source: Option<CmAddr>, destination: CmAddr) -> Result<Question, Error> {
+        let id = self.create()?;
+        let asked = scoped(Step::Address, destination, source).and_then(|()| {
             id.resolve_addr(source, destination, self.time_left())
-                .map_err(|error| self.refused(Step::Address, error))?;
-            Ok(id)
+                .map_err(|error| self.refused(Step::Address, error))
         });
-        match asked {
-            Ok(id) => Question::Asked {
+        Ok(match asked {
+            Ok(()) => Question::Asked {
                 id,
                 step: Step::Address,
             },
             Err(reason) => Question::answered(Err(reason)),
-        }
+        })
     }
 
-    fn create(&self) -> Result<CmId, Unreachable> {
+    fn create(&self) -> Result<CmId, Error> {
         let Kind {
             port_space,
             qp_type,
         } = self.kind;
-        self.channel
-            .create_id_of_type(port_space, qp_type)
-            .map_err(Unreachable::refused(Step::Create))
+        self.channel.create_id_of_type(port_space, qp_type)
     }
 
     fn refused(&self, step: Step, error: Error) -> Unreachable {
@@ -130,7 +124,7 @@ impl Inquiry<'_> {
     fn hear(&self, questions: &mut [Question], event: &Event) {
         let concerned = questions
             .iter_mut()
-            .find(|question| matches!(question, Question::Asked { id, .. } if id.is(event.id())));
+            .find(|question| matches!(question, Question::Asked { id, .. } if *event.id() == *id));
         let Some(question) = concerned else { return };
         let Question::Asked { id, step } = question else {
             return;
@@ -192,7 +186,7 @@ impl Inquiry<'_> {
                     transport: Transport::Unknown,
                     port: addresses.port_number,
                     source_gid: gids.source,
-                    destination_gid: Some(gids.destination),
+                    destination_gid: gids.destination,
                 }),
                 path_records,
             },
@@ -209,7 +203,7 @@ impl Inquiry<'_> {
         let least = Duration::from_millis(1);
         self.until.map_or(NO_TIMEOUT, |until| {
             until
-                .saturating_duration_since(Instant::now())
+                .saturating_duration_since(self.channel.now())
                 .clamp(least, NO_TIMEOUT)
         })
     }
@@ -218,12 +212,8 @@ impl Inquiry<'_> {
 /// A link-local address means nothing without an interface, which its own scope
 /// id names or the source's; the kernel would try one of its choice.
 fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unreachable> {
-    let scope_id = |address| match address {
-        CmAddr::V6(v6) => v6.scope_id(),
-        _ => 0,
-    };
-    let is_link_local = matches!(address, CmAddr::V6(v6) if v6.ip().is_unicast_link_local());
-    if is_link_local && scope_id(address) == 0 && source.map_or(0, scope_id) == 0 {
+    let scope_id = source.map_or(0, |source| source.scope_id());
+    if address.is_link_local() && address.scope_id() == 0 && scope_id == 0 {
         return Err(Unreachable {
             step,
             reason: Reason::NoScope,

@@ -2,33 +2,14 @@
 
 use std::time::Duration;
 
-use bitflags::bitflags;
 use rdmacm_core::{CmAddr, Deadline, Family, PortSpace, QpType};
 
 use crate::error::{Error, NameError, Result};
+use crate::flags::AddrInfoFlags;
 
 /// How long a resolution may take when the caller does not say: the name
 /// server and the kernel together.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
-
-bitflags! {
-    /// How to resolve. Source: the manual page `rdma_getaddrinfo(3)`.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct AddrInfoFlags: u32 {
-        /// The result is for listening: it has a source and no destination.
-        #[doc(alias = "RAI_PASSIVE")]
-        const PASSIVE = 1;
-        /// The node is an address in figures; no name server is asked.
-        #[doc(alias = "RAI_NUMERICHOST")]
-        const NUMERICHOST = 2;
-        /// Routes are not resolved.
-        #[doc(alias = "RAI_NOROUTE")]
-        const NOROUTE = 4;
-        /// The node is to be read as an address of the family in the hints.
-        #[doc(alias = "RAI_FAMILY")]
-        const FAMILY = 8;
-    }
-}
 
 /// What the caller knows and wants, for [`resolve`](crate::resolve).
 ///

@@ -21,18 +21,22 @@ mod addr_info;
 mod ask;
 mod devices;
 mod error;
+mod flags;
 mod hints;
 mod kind;
 mod names;
 mod resolver;
+mod route;
 mod unreachable;
 
-pub use addr_info::{AddrInfo, Route, Via};
+pub use addr_info::AddrInfo;
 pub use error::{Error, NameError, Result};
-pub use hints::{AddrInfoFlags, DEFAULT_DEADLINE, Hints};
+pub use flags::AddrInfoFlags;
+pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
 pub use names::parse_numeric;
 pub use resolver::Resolver;
+pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
 
 /// Resolves a node and a service to everything RDMA can do with them.
@@ -42,6 +46,9 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// address of the hints counts: the source if passive, otherwise the
 /// destination; without that too, the wildcards if passive, otherwise the
 /// loopback addresses, which no RDMA device serves.
+///
+/// Each call is a [`Resolver`] of its own. A program that resolves often keeps
+/// one, which bounds the lookups that deadlines leave behind.
 ///
 /// An empty list does not happen: a name without addresses is an error.
 ///

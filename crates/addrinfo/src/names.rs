@@ -7,7 +7,7 @@ use std::time::Instant;
 use rdmacm_core::Family;
 
 use crate::error::{Error, NameError, Result};
-use crate::hints::AddrInfoFlags;
+use crate::flags::AddrInfoFlags;
 
 mod literal;
 mod lookup;
@@ -53,7 +53,7 @@ impl Names {
 
     /// What the caller's text says by itself; `None` where it needs the system.
     fn read(&self) -> Result<Option<Vec<Named>>> {
-        let Some(port) = self.port() else {
+        let Some(port) = self.port()? else {
             return Ok(None);
         };
         match &self.node {
@@ -73,9 +73,9 @@ impl Names {
             .map(String::as_str)
     }
 
-    fn port(&self) -> Option<u16> {
+    fn port(&self) -> Result<Option<u16>> {
         match &self.service {
-            None => Some(0),
+            None => Ok(Some(0)),
             Some(service) => literal::port(service),
         }
     }

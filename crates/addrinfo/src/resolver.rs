@@ -8,7 +8,8 @@ use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
 use crate::devices::Devices;
 use crate::error::{Error, Result};
-use crate::hints::{AddrInfoFlags, Hints};
+use crate::flags::AddrInfoFlags;
+use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::names::{Lookups, Named, Names};
 
@@ -60,6 +61,9 @@ impl Resolver {
         let until = hints.deadline.until(Instant::now());
         let named = self.named(node.into(), service.into(), hints, kind, until)?;
         let channel = channel.open()?;
+        // The name server's time is the system's, the kernel's the channel's.
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let until = left.and_then(|left| channel.now().checked_add(left));
         let inquiry = Inquiry {
             channel: &channel,
             kind,
@@ -157,10 +161,8 @@ fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result
         .map(|candidate| candidate.address)
         .collect();
     if hints.is_passive() {
-        return Ok(addresses
-            .into_iter()
-            .map(|address| inquiry.local(address))
-            .collect());
+        let answers = addresses.into_iter().map(|address| inquiry.local(address));
+        return Ok(answers.collect::<Result<_, _>>()?);
     }
     Ok(inquiry.destinations(hints.source, &addresses)?)
 }
@@ -170,7 +172,7 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&answer, hints), Some(address))
+        (outgoing_source(&answer, address, hints), Some(address))
     };
     AddrInfo {
         flags: hints.flags,
@@ -185,11 +187,19 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
 }
 
 /// The kernel's choice with the caller's port: the port the kernel gave the
-/// question's id went with that id.
-fn outgoing_source(answer: &Answer, hints: &Hints) -> Option<CmAddr> {
+/// question's id went with that id. A link-local source gets its destination's
+/// scope, which the kernel leaves out and nobody can do without.
+fn outgoing_source(answer: &Answer, destination: CmAddr, hints: &Hints) -> Option<CmAddr> {
     let port = hints.source.map_or(0, |source| source.port());
-    match answer {
-        Ok(found) => found.source.map(|source| source.with_port(port)),
-        Err(_) => hints.source,
+    let Ok(found) = answer else {
+        return hints.source;
+    };
+    let source = found.source?.with_port(port);
+    match source {
+        CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
+            v6.set_scope_id(destination.scope_id());
+            Some(v6.into())
+        }
+        source => Some(source),
     }
 }

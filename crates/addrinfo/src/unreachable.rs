@@ -18,8 +18,6 @@ pub struct Unreachable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Making an id to ask with.
-    Create,
     /// Binding to a local address.
     Bind,
     /// Resolving the address.
@@ -66,11 +64,10 @@ impl fmt::Display for Unreachable {
             Reason::Failed(failure) => write!(f, "{}: {failure}", self.step),
             Reason::Deadline => {
                 write!(f, "{}: no answer before the deadline", self.step)?;
-                f.write_str(match self.step {
-                    Step::Address => " from the neighbour (ARP, neighbour discovery)",
-                    Step::Route => " from the subnet administrator",
-                    _ => "",
-                })
+                match self.step {
+                    Step::Address => f.write_str(" from the neighbour (ARP, neighbour discovery)"),
+                    _ => Ok(()),
+                }
             }
             Reason::OnlyReliableConnected => f.write_str(
                 "the device speaks iWARP, which has reliable connected queue pairs only",
@@ -97,7 +94,6 @@ impl std::error::Error for Unreachable {}
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Create => "create an id",
             Self::Bind => "bind",
             Self::Address => "resolve the address",
             Self::Route => "resolve the route",

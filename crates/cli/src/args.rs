@@ -118,7 +118,7 @@ fn source(text: &str) -> Result<SocketAddr, String> {
 impl ResolveArgs {
     /// The hints these arguments amount to.
     pub(crate) fn hints(&self) -> Hints {
-        let mut hints = Hints::new().deadline(self.timeout.0);
+        let mut hints = Hints::new().canonical_name().deadline(self.timeout.0);
         for (asked, with) in [
             (self.passive, Hints::passive as fn(Hints) -> Hints),
             (self.numeric, Hints::numeric_host),

@@ -70,22 +70,21 @@ fn look() -> Result<Vec<DeviceView>, Error> {
         return Ok(Vec::new());
     }
     let addresses = Addresses::of_this_machine();
-    devices
-        .into_iter()
-        .map(|device| {
-            let ports = device.ports()?;
-            Ok(DeviceView {
-                index: device.index,
-                guid: device.guid.to_string(),
-                transport: device.transport.to_string(),
-                name: device.name,
-                ports: ports
-                    .into_iter()
-                    .map(|port| port_view(port, &addresses))
-                    .collect(),
-            })
+    let views = devices.into_iter().filter_map(|device| {
+        // A device may vanish between the list and a look at it.
+        let ports = device.ports().ok()?;
+        Some(DeviceView {
+            index: device.index,
+            guid: device.guid.to_string(),
+            transport: device.transport.to_string(),
+            name: device.name,
+            ports: ports
+                .into_iter()
+                .map(|port| port_view(port, &addresses))
+                .collect(),
         })
-        .collect()
+    });
+    Ok(views.collect())
 }
 
 fn port_view(port: Port, addresses: &Addresses) -> PortView {

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
         .is_ok_and(|candidates| candidates.iter().any(AddrInfo::is_reachable));
     let (output, complaint) = match (&answer, args.json) {
         (answer, true) => (Document::new(args, answer).render(), None),
-        (Ok(candidates), false) => (listing::render(candidates), None),
+        (Ok(candidates), false) => (listing::render(&args.node, candidates), None),
         (Err(error), false) => (String::new(), Some(error.to_string())),
     };
     Outcome {

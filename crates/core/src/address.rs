@@ -150,11 +150,46 @@ impl CmAddr {
         }
     }
 
+    /// The interface a link-local IPv6 address belongs to; 0 for none.
+    #[must_use]
+    pub fn scope_id(&self) -> u32 {
+        match self {
+            Self::V6(address) => address.scope_id(),
+            Self::V4(_) | Self::Ib(_) => 0,
+        }
+    }
+
+    /// Whether this is a link-local IPv6 address, which means nothing without
+    /// a scope id.
+    #[must_use]
+    pub fn is_link_local(&self) -> bool {
+        matches!(self, Self::V6(address) if address.ip().is_unicast_link_local())
+    }
+
+    /// The address without its port, for a person: `10.1.0.3`, `fe80::1%2`.
+    #[must_use]
+    pub fn host(&self) -> impl fmt::Display {
+        Host(*self)
+    }
+
     /// Whether this is a loopback address, which the kernel takes for the
     /// wildcard: no RDMA device has one.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+}
+
+/// An address without its port.
+struct Host(CmAddr);
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.ip(), self.0.scope_id()) {
+            (Some(ip), 0) => ip.fmt(f),
+            (Some(ip), scope_id) => write!(f, "{ip}%{scope_id}"),
+            (None, _) => self.0.fmt(f),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The channel through which ids report.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
 
 use crate::deadline::Deadline;
-use crate::device::{Attachment, Device, KernelDevice, transact};
+use crate::device::{Attachment, Device, transact};
 use crate::dialect::{Choice, Dialect};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -18,10 +18,12 @@ use crate::token::Token;
 
 mod create;
 mod iter;
+mod options;
 mod receive;
 mod waker;
 
 pub use iter::{Events, Pending};
+pub use options::ChannelOptions;
 pub use waker::Waker;
 
 /// An event channel: ids are made on it and report through it, any number of
@@ -52,6 +54,7 @@ pub use waker::Waker;
 /// ```
 #[derive(Debug)]
 #[doc(alias = "rdma_event_channel")]
+#[doc(alias = "rdma_destroy_event_channel")]
 pub struct EventChannel {
     shared: Arc<Shared>,
 }
@@ -92,13 +95,13 @@ impl EventChannel {
     ///
     /// # Errors
     /// [`Error::DeadlinePassed`] when none came, [`Error::Woken`] when a
-    /// [`Waker`] ended the wait, [`Error::Command`] when the kernel refuses.
+    /// [`Waker`] ended the wait, which goes before any event, [`Error::Command`] when the kernel refuses.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
         let device = &self.shared.device;
         let until = deadline.into().until(device.now());
         loop {
-            if let Some(event) = self.shared.receive()? {
+            if let Some(event) = self.try_next_event()? {
                 return Ok(event);
             }
             if until.is_some_and(|until| until <= device.now()) {
@@ -110,16 +113,18 @@ impl EventChannel {
         }
     }
 
-    /// The next event if there is one; never waits.
+    /// The next event if there is one; does not wait for one. (A connect
+    /// request whose listener is gone is destroyed on the way, which on iWARP
+    /// takes as long as the kernel takes for it.)
     ///
     /// # Errors
-    /// [`Error::Woken`] when there is none and a [`Waker`] asked for attention,
-    /// [`Error::Command`] when the kernel refuses.
+    /// [`Error::Woken`] when a [`Waker`] asked for attention, which goes before
+    /// any event; [`Error::Command`] when the kernel refuses.
     pub fn try_next_event(&self) -> Result<Option<Event>> {
-        match self.shared.receive()? {
-            None if self.shared.device.take_wake() => Err(Error::Woken),
-            event => Ok(event),
+        if self.shared.device.take_wake() {
+            return Err(Error::Woken);
         }
+        self.shared.receive()
     }
 
     /// Events as they come, for as long as it takes; a [`Waker`] ends it.
@@ -132,6 +137,12 @@ impl EventChannel {
     #[must_use]
     pub fn pending(&self) -> Pending<'_> {
         Pending::new(self)
+    }
+
+    /// The time by which this channel measures deadlines: its device's clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.shared.device.now()
     }
 
     /// A handle by which another thread ends a wait for events here.
@@ -149,52 +160,15 @@ impl AsFd for EventChannel {
     }
 }
 
+impl AsRawFd for EventChannel {
+    /// As [`AsFd`].
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
 fn wait(device: &dyn Device, until: Option<Instant>) -> Result<bool> {
-    device.wait(until).map_err(|error| Error::Wait {
-        errno: error.raw_os_error().unwrap_or(libc::EIO),
-    })
-}
-
-/// How to open an [`EventChannel`].
-#[derive(Debug, Default)]
-pub struct ChannelOptions {
-    device: Option<Arc<dyn Device>>,
-    dialect: Option<Dialect>,
-}
-
-impl ChannelOptions {
-    /// Uses this set of address commands instead of finding out which ones the
-    /// kernel understands.
-    #[must_use]
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = Some(dialect);
-        self
-    }
-
-    /// Talks to this device instead of opening the kernel's.
-    #[must_use]
-    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
-        self.device = Some(device);
-        self
-    }
-
-    /// Opens the channel.
-    ///
-    /// # Errors
-    /// Those of [`EventChannel::open`].
-    pub fn open(self) -> Result<EventChannel> {
-        let device = match self.device {
-            Some(device) => device,
-            None => Arc::new(KernelDevice::open()?),
-        };
-        Ok(EventChannel {
-            shared: Arc::new(Shared {
-                device,
-                dialect: Choice::new(self.dialect),
-                owners: Mutex::default(),
-            }),
-        })
-    }
+    device.wait(until).map_err(|error| Error::wait(&error))
 }
 
 impl Shared {

@@ -42,7 +42,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Makes the readiness descriptor readable and ends one [`wait`](Self::wait).
     fn wake(&self);
 
-    /// Takes a pending wake-up; `true` for the one caller that got it.
+    /// Takes a pending wake-up; `true` for the one caller that got it. Asked
+    /// before every look for an event, so it should cost next to nothing.
     fn take_wake(&self) -> bool;
 
     /// The time by which deadlines are measured.

@@ -56,19 +56,24 @@ impl Choice {
         device: &dyn Device,
         mut command: impl FnMut(Dialect) -> Result<T>,
     ) -> Result<T> {
-        match command(self.current()) {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EINVAL)
-                    && self.0.load(Ordering::Relaxed) == PRESUMED
-                    && self.settle(device) == Dialect::IpOnly =>
-            {
-                command(Dialect::IpOnly)
+        let used = self.current();
+        match command(used) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                match self.settled(device) {
+                    // The kernel's last word.
+                    settled if settled == used => Err(error),
+                    settled => command(settled),
+                }
             }
             answer => answer,
         }
     }
 
-    fn settle(&self, device: &dyn Device) -> Dialect {
+    /// The dialect for good, which another thread may have found out meanwhile.
+    fn settled(&self, device: &dyn Device) -> Dialect {
+        if self.0.load(Ordering::Relaxed) != PRESUMED {
+            return self.current();
+        }
         let settled = if knows_bind(device) {
             ANY_FAMILY
         } else {

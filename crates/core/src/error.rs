@@ -1,7 +1,7 @@
 //! Why something failed, in words a person can act on.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rdmacm_abi::CommandNumber;
 
@@ -9,8 +9,9 @@ use crate::errno::Name;
 use crate::operation::Operation;
 
 mod cause;
+mod command;
 
-pub(crate) use cause::open_cause;
+pub use command::CommandError;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -61,54 +62,36 @@ pub enum Error {
     /// A [`Waker`](crate::Waker) ended the wait.
     #[error("woken by a waker")]
     Woken,
-    /// Waiting failed.
-    #[error("wait for an event: {}", Name(*errno))]
+    /// Waiting failed, or the descriptors to wait with could not be made.
+    #[error("wait for events: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Wait {
-        /// The error number of `poll(2)`.
+        /// The error number of `poll(2)`, `eventfd(2)` or `epoll_create1(2)`.
         errno: i32,
     },
     /// The kernel would not tell about its RDMA devices.
-    #[error("ask for the RDMA devices: {}", Name(*errno))]
+    #[error("ask for the RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Devices {
         /// The error number of the netlink question, or of reading sysfs.
         errno: i32,
     },
 }
 
-/// A command that the kernel refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CommandError {
-    /// What was asked for.
-    pub operation: Operation,
-    /// The kernel command that failed.
-    pub command: CommandNumber,
-    /// The kernel's error number, positive.
-    pub errno: i32,
-}
-
-impl CommandError {
-    /// The likely cause in words, where the error number tells one.
-    #[must_use]
-    pub fn cause(&self) -> Option<&'static str> {
-        cause::command_cause(&self.operation, self.errno)
-    }
-}
-
-impl std::fmt::Display for CommandError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (operation, command) = (&self.operation, self.command);
-        write!(f, "{operation} ({command:?}): {}", Name(self.errno))?;
-        match self.cause() {
-            Some(cause) => write!(f, ": {cause}"),
-            None => write!(f, ": {}", io::Error::from_raw_os_error(self.errno)),
+impl Error {
+    pub(crate) fn open(node: &Path, error: &io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Self::Open {
+            path: node.to_owned(),
+            errno,
+            cause: cause::open_cause(errno),
         }
     }
-}
 
-impl std::error::Error for CommandError {}
+    pub(crate) fn wait(error: &io::Error) -> Self {
+        Self::Wait {
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
 
-impl Error {
     pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
         Self::InvalidInput {
             operation: Box::new(operation),
@@ -131,7 +114,10 @@ impl Error {
                 command,
                 errno,
             })),
-            None => Self::answer(operation, command, "it took only a part of the command"),
+            None if error.kind() == io::ErrorKind::WriteZero => {
+                Self::answer(operation, command, "it took only a part of the command")
+            }
+            None => Self::answer(operation, command, "an error without a number"),
         }
     }
 

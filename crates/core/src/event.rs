@@ -100,6 +100,7 @@ impl Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias = "rdma_cm_event_type")]
+#[doc(alias = "rdma_event_str")]
 pub enum EventKind {
     /// The address is resolved: the id has a source and a device.
     #[doc(alias = "RDMA_CM_EVENT_ADDR_RESOLVED")]

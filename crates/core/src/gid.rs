@@ -1,4 +1,4 @@
-//! Global identifiers of ports, nodes and partitions.
+//! Global identifiers of ports.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -29,38 +29,26 @@ impl fmt::Debug for Gid {
     }
 }
 
-/// A node's globally unique identifier, host order. Not unique among soft
-/// devices: rxe and siw on one network interface share it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Guid(pub u64);
-
-impl fmt::Display for Guid {
-    /// Four groups of four digits, as sysfs writes it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let group = |shift: u32| self.0 >> shift & 0xffff;
-        let (first, second, third, last) = (group(48), group(32), group(16), group(0));
-        write!(f, "{first:04x}:{second:04x}:{third:04x}:{last:04x}")
+impl From<[u8; 16]> for Gid {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
     }
 }
 
-impl fmt::Debug for Guid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Guid({self})")
+impl From<Ipv6Addr> for Gid {
+    fn from(address: Ipv6Addr) -> Self {
+        Self(address.octets())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
-    fn identifiers_read_as_the_field_writes_them() {
-        let mut gid = [0; 16];
-        gid[10..].copy_from_slice(&[0xff, 0xff, 10, 71, 1, 1]);
-        assert_eq!(Gid(gid).to_string(), "::ffff:10.71.1.1");
-        assert_eq!(
-            Guid(0x0011_22ff_fe33_4455).to_string(),
-            "0011:22ff:fe33:4455"
-        );
+    fn an_ipv4_gid_reads_as_one() {
+        let gid = Gid::from(Ipv4Addr::new(10, 71, 1, 1).to_ipv6_mapped());
+        assert_eq!(gid.to_string(), "::ffff:10.71.1.1");
     }
 }

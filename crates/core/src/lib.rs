@@ -49,6 +49,7 @@ mod error;
 mod event;
 mod gate;
 mod gid;
+mod guid;
 mod id;
 mod netlink;
 mod operation;
@@ -58,13 +59,12 @@ mod token;
 pub use address::{CmAddr, Family, IbAddr};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker};
 pub use deadline::Deadline;
-pub use devices::{
-    Device as RdmaDevice, DeviceId, Netdev, PhysicalState, Port, PortState, Transport,
-};
+pub use devices::{DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
 pub use dialect::Dialect;
 pub use error::{CommandError, Error, Result};
 pub use event::{Event, EventFailure, EventKind};
-pub use gid::{Gid, Guid};
+pub use gid::Gid;
+pub use guid::Guid;
 pub use id::{Addresses, CmId, Gids, IdHandle};
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};

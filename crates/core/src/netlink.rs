@@ -33,6 +33,8 @@ pub(crate) mod attribute {
 
 /// The kernel's dump messages fit in its own limit of 32 KiB each.
 const BUFFER_BYTES: usize = 32 * 1024;
+/// How often a list may change under a dump before it is given up.
+const DUMPS: usize = 8;
 
 /// A socket to the RDMA core.
 pub(crate) struct RdmaNetlink(OwnedFd);
@@ -48,39 +50,67 @@ impl RdmaNetlink {
         Ok(Self(socket))
     }
 
-    /// Asks for one object and hands its attributes to `read`.
+    /// Asks for one object and reads it; `None` where there is no such object,
+    /// for which the kernel's errors are `EINVAL` and `ENODEV`.
     pub(crate) fn get<T>(
         &self,
         operation: u16,
         key: &[(u16, u32)],
-        read: impl FnOnce(Attributes<'_>) -> T,
-    ) -> io::Result<T> {
+        read: impl FnOnce(Attributes<'_>) -> Option<T>,
+    ) -> io::Result<Option<T>> {
         self.send(&request(operation, false, key))?;
         let mut buffer = [0; 4096];
         let bytes = self.receive(&mut buffer)?;
-        match Reply::messages(bytes).next() {
-            Some(Ok(Message::Object(attributes))) => Ok(read(attributes)),
-            Some(Ok(Message::Failed(errno))) => Err(io::Error::from_raw_os_error(errno)),
-            Some(Err(broken)) => Err(broken),
-            Some(Ok(Message::Done)) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+        match Reply::messages(bytes).next().transpose()? {
+            Some(Message::Object(attributes)) => Ok(read(attributes)),
+            Some(Message::Failed(libc::EINVAL | libc::ENODEV)) => Ok(None),
+            Some(Message::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Some(Message::Done { .. } | Message::Interrupted) | None => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
         }
     }
 
-    /// Asks for every object and hands each one's attributes to `read`.
-    pub(crate) fn dump(
+    /// Asks for every object and reads them; again if the list changed
+    /// meanwhile.
+    pub(crate) fn dump<T>(
         &self,
         operation: u16,
         key: &[(u16, u32)],
-        mut read: impl FnMut(Attributes<'_>),
-    ) -> io::Result<()> {
+        read: impl Fn(Attributes<'_>) -> Option<T>,
+    ) -> io::Result<Vec<T>> {
+        for _ in 0..DUMPS {
+            if let Some(objects) = self.try_dump(operation, key, &read)? {
+                return Ok(objects);
+            }
+        }
+        Err(io::Error::from_raw_os_error(libc::EAGAIN))
+    }
+
+    /// `None` if the list changed meanwhile. The dump is read to its end all
+    /// the same, or the next answer would begin with the rest of this one.
+    fn try_dump<T>(
+        &self,
+        operation: u16,
+        key: &[(u16, u32)],
+        read: &impl Fn(Attributes<'_>) -> Option<T>,
+    ) -> io::Result<Option<Vec<T>>> {
         self.send(&request(operation, true, key))?;
         let mut buffer = vec![0; BUFFER_BYTES];
+        let mut objects = Some(Vec::new());
         loop {
             let bytes = self.receive(&mut buffer)?;
             for message in Reply::messages(bytes) {
                 match message? {
-                    Message::Object(attributes) => read(attributes),
-                    Message::Done => return Ok(()),
+                    Message::Object(attributes) => {
+                        if let Some(objects) = &mut objects {
+                            objects.extend(read(attributes));
+                        }
+                    }
+                    Message::Interrupted => objects = None,
+                    Message::Done { interrupted } => {
+                        return Ok(objects.filter(|_| !interrupted));
+                    }
                     Message::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
                 }
             }

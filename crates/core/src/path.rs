@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use rdmacm_abi::{PathFlags, PathMtu};
+use rdmacm_abi::{PathFlags, PathMtu, PathRecordData};
 
 use crate::gid::Gid;
 
@@ -21,6 +21,15 @@ pub struct PathData {
     /// The path.
     #[doc(alias = "path")]
     pub record: PathRecord,
+}
+
+impl PathData {
+    /// The flags a path must have, exactly, to be set by
+    /// [`IdHandle::set_ib_path`](crate::IdHandle::set_ib_path).
+    #[doc(alias = "IBV_PATH_FLAG_GMP")]
+    #[doc(alias = "IBV_PATH_FLAG_PRIMARY")]
+    #[doc(alias = "IBV_PATH_FLAG_BIDIRECTIONAL")]
+    pub const USABLE: PathFlags = PathRecordData::USABLE;
 }
 
 /// How packets travel between two ports. Numbers are in host order, encodings

@@ -69,10 +69,22 @@ fn its_index_and_port_are_what_netlink_says(site: &Site) {
 fn its_addresses_are_its_interfaces(site: &Site) {
     let link = iproute("ip", &["-j", "address", "show", "dev", site.netdev]);
     let listed = link[0]["addr_info"].as_array().unwrap();
-    let mut expected: Vec<_> = listed.iter().map(|one| one["local"].to_string()).collect();
+    let mut expected: Vec<_> = listed
+        .iter()
+        .map(|one| match (&one["local"], &one["scope"]) {
+            // With its scope, as `rdmacm resolve` takes it.
+            (local, scope) if scope == "link" => {
+                format!("{}%{}", local.as_str().unwrap(), site.netdev)
+            }
+            (local, _) => local.as_str().unwrap().to_owned(),
+        })
+        .collect();
     let device = document(site);
     let ours = device["ports"][0]["addresses"].as_array().unwrap();
-    let mut ours: Vec<_> = ours.iter().map(Value::to_string).collect();
+    let mut ours: Vec<_> = ours
+        .iter()
+        .map(|one| one.as_str().unwrap().to_owned())
+        .collect();
     expected.sort();
     ours.sort();
     assert_eq!(ours, expected);

@@ -54,12 +54,18 @@ fn scope_id(scope: &str) -> Result<u32> {
         .ok_or_else(|| NameError::NoName.into())
 }
 
-/// A port in figures; `None` for a service's name.
-pub(super) fn port(text: &str) -> Option<u16> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
+/// A port in figures; `None` for a service's name. Figures that are no port are
+/// an error here: the C library reads 70000 as 4464 and nothing at all as 0.
+pub(super) fn port(text: &str) -> Result<Option<u16>> {
+    let figures = text.trim_start().trim_start_matches(['+', '-']);
+    if figures.bytes().all(|byte| byte.is_ascii_digit()) {
+        let port = (figures.len() == text.len()).then(|| text.parse().ok());
+        return match port.flatten() {
+            Some(port) => Ok(Some(port)),
+            None => Err(NameError::Service.into()),
+        };
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -94,10 +100,13 @@ mod tests {
 
     #[test]
     fn ports_are_figures() {
-        assert_eq!(port("7471"), Some(7471));
-        assert_eq!(port("0"), Some(0));
-        for text in ["65536", "+7", "-1", "http", "7 "] {
-            assert_eq!(port(text), None, "{text}");
+        assert_eq!(port("7471"), Ok(Some(7471)));
+        assert_eq!(port("0"), Ok(Some(0)));
+        for name in ["http", "3com-tsmux", "7 "] {
+            assert_eq!(port(name), Ok(None), "{name}");
+        }
+        for wrong in ["65536", "70000", "+7", "-1", " 7", ""] {
+            assert_eq!(port(wrong), Err(NameError::Service.into()), "{wrong}");
         }
     }
 
@@ -106,7 +115,7 @@ mod tests {
         fn every_address_is_read_back(ip: IpAddr, number: u16) {
             let literal = parse(&ip.to_string()).unwrap().unwrap();
             prop_assert_eq!(literal.with_port(number), SocketAddr::new(ip, number));
-            prop_assert_eq!(port(&number.to_string()), Some(number));
+            prop_assert_eq!(port(&number.to_string()), Ok(Some(number)));
         }
     }
 }

@@ -16,7 +16,7 @@ use rdmacm_core::Family;
 
 use super::Named;
 use crate::error::{NameError, Result};
-use crate::hints::AddrInfoFlags;
+use crate::flags::AddrInfoFlags;
 
 /// A question in the C library's terms.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ impl Addresses {
         Self(
             interfaces
                 .filter_map(|interface| {
-                    let address = ip(interface.address.as_ref()?)?;
+                    let address = ip(&interface.interface_name, interface.address.as_ref()?)?;
                     Some((interface.interface_name, address))
                 })
                 .collect(),
@@ -32,10 +32,15 @@ impl Addresses {
     }
 }
 
-fn ip(address: &SockaddrStorage) -> Option<String> {
+/// As `rdmacm resolve` takes it: a link-local address with its scope.
+fn ip(interface: &str, address: &SockaddrStorage) -> Option<String> {
     if let Some(v4) = address.as_sockaddr_in() {
         return Some(v4.ip().to_string());
     }
-    let v6 = address.as_sockaddr_in6()?;
-    Some(v6.ip().to_string())
+    let ip = address.as_sockaddr_in6()?.ip();
+    Some(if ip.is_unicast_link_local() {
+        format!("{ip}%{interface}")
+    } else {
+        ip.to_string()
+    })
 }

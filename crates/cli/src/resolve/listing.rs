@@ -7,7 +7,7 @@ use crate::table::Table;
 
 const NONE: &str = "-";
 
-pub(super) fn render(candidates: &[AddrInfo]) -> String {
+pub(super) fn render(node: &str, candidates: &[AddrInfo]) -> String {
     let mut table = Table::new([
         "DESTINATION",
         "SOURCE",
@@ -20,10 +20,10 @@ pub(super) fn render(candidates: &[AddrInfo]) -> String {
         table.row(row(candidate));
     }
     let mut text = table.render();
-    if let Some(name) = candidates
+    let names = candidates
         .iter()
-        .find_map(|one| one.canonical_name.as_ref())
-    {
+        .filter_map(|one| one.canonical_name.as_deref());
+    for name in names.filter(|name| *name != node) {
         text.extend(["canonical name: ", name, "\n"]);
     }
     text
@@ -55,10 +55,8 @@ fn row(candidate: &AddrInfo) -> Vec<String> {
 fn address(address: Option<CmAddr>) -> String {
     match address {
         None => NONE.to_owned(),
-        Some(address) => match (address.ip(), address.port()) {
-            (Some(ip), 0) => ip.to_string(),
-            _ => address.to_string(),
-        },
+        Some(address) if address.port() == 0 => address.host().to_string(),
+        Some(address) => address.to_string(),
     }
 }
 

@@ -40,8 +40,12 @@ impl<'channel> Pending<'channel> {
 impl Iterator for Pending<'_> {
     type Item = Result<Event>;
 
-    /// Takes the next event; ends when there is none.
+    /// Takes the next event; ends when there is none or a waker asks for
+    /// attention.
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.try_next_event().transpose()
+        match self.0.try_next_event() {
+            Err(Error::Woken) => None,
+            event => event.transpose(),
+        }
     }
 }

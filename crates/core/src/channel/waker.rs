@@ -9,7 +9,8 @@ use crate::device::Device;
 ///
 /// One waiting call of [`EventChannel::next_event`](crate::EventChannel::next_event)
 /// returns [`Error::Woken`](crate::Error::Woken): the one that waits, or else
-/// the next one that would wait. Wake-ups that nobody took yet count as one.
+/// the next one that looks, before any event. Wake-ups that nobody took yet
+/// count as one.
 /// A waker does not keep its channel open.
 #[derive(Clone)]
 pub struct Waker(Weak<dyn Device>);

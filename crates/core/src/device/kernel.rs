@@ -15,7 +15,7 @@ use std::time::Instant;
 use super::frame::Frame;
 use super::readiness::Readiness;
 use super::{Call, Device};
-use crate::error::{Error, Result, open_cause};
+use crate::error::{Error, Result};
 
 /// Where the kernel's device node is.
 const NODE: &str = "/dev/infiniband/rdma_cm";
@@ -37,46 +37,38 @@ impl KernelDevice {
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the node or the
-    /// permission is missing.
+    /// permission is missing; [`Error::Wait`] when no descriptor to wait with is
+    /// to be had.
     pub fn open() -> Result<Self> {
         Self::open_at(Path::new(NODE))
     }
 
     fn open_at(node: &Path) -> Result<Self> {
-        Self::try_open(node).map_err(|error| {
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            Error::Open {
-                path: node.to_owned(),
-                errno,
-                cause: open_cause(errno),
-            }
-        })
-    }
-
-    fn try_open(node: &Path) -> io::Result<Self> {
         // std opens every file O_CLOEXEC.
         let ucma = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
-            .open(node)?;
-        let readiness = Readiness::new(ucma.as_fd())?;
+            .open(node)
+            .map_err(|error| Error::open(node, &error))?;
+        let readiness = Readiness::new(ucma.as_fd()).map_err(|error| Error::wait(&error))?;
         Ok(Self { ucma, readiness })
     }
 
     /// One `write(2)`: the kernel takes a command whole or not at all.
-    fn write(&self, frame: &[u8]) -> io::Result<()> {
+    fn write(&self, frame: &Frame<'_, '_>) -> io::Result<()> {
+        let bytes = frame.bytes();
         // SAFETY:
-        // - `frame` is an initialised slice, so readable for its length.
+        // - `bytes` is an initialised slice, so readable for its length.
         // - The kernel also follows the addresses in the frame. `Frame::new` put
         //   each of them there, in every place where the implementer of
         //   `Command` has proved that the kernel looks, and each refers to a
         //   buffer that the call borrows (the response exclusively) for longer
         //   than this function runs and whose size the frame states.
         let written =
-            unsafe { libc::write(self.ucma.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
+            unsafe { libc::write(self.ucma.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
-            Ok(written) if written == frame.len() => Ok(()),
+            Ok(written) if written == bytes.len() => Ok(()),
             Ok(_) => Err(io::ErrorKind::WriteZero.into()),
             Err(_) => Err(io::Error::last_os_error()),
         }
@@ -85,7 +77,7 @@ impl KernelDevice {
 
 impl Device for KernelDevice {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        self.write(Frame::new(call)?.bytes())
+        self.write(&Frame::new(call)?)
     }
 
     fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
@@ -110,5 +102,19 @@ impl Device for KernelDevice {
 
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.ucma.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_missing_is_an_error_that_says_so() {
+        let node = Path::new("/nonexistent/rdma_cm");
+        let error = KernelDevice::open_at(node).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        let words = error.to_string();
+        assert!(words.starts_with("open /nonexistent/rdma_cm: ENOENT: the module "));
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,6 +18,9 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 pub(super) struct Readiness {
     epoll: Epoll,
     wakeup: EventFd,
+    /// Whether somebody has written to the eventfd since it was last read, so
+    /// that looking for a wake-up costs no system call.
+    woken: AtomicBool,
 }
 
 impl Readiness {
@@ -25,7 +29,11 @@ impl Readiness {
         let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         epoll.add(ucma, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
         epoll.add(&wakeup, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
-        Ok(Self { epoll, wakeup })
+        Ok(Self {
+            epoll,
+            wakeup,
+            woken: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -39,7 +47,8 @@ impl Readiness {
             PollFd::new(ucma, PollFlags::POLLIN),
             PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN),
         ];
-        match poll(&mut fds, timeout(until)) {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match poll(&mut fds, timeout(left)) {
             Ok(_) => Ok(fds[1].any() == Some(true) && self.take_wake()),
             // The caller looks for itself and comes back with the time left.
             Err(Errno::EINTR) => Ok(false),
@@ -51,20 +60,26 @@ impl Readiness {
         // The counter is full only after 2^64 - 2 wake-ups nobody took: then
         // one is pending, which is all this is to achieve.
         let _ = self.wakeup.write(1);
+        // Behind the write: who sees the flag can read.
+        self.woken.store(true, Ordering::Release);
     }
 
     pub(super) fn take_wake(&self) -> bool {
-        self.wakeup.read().is_ok()
+        if !self.woken.swap(false, Ordering::Acquire) {
+            return false;
+        }
+        // Empty if another wake-up came between and was taken with this one.
+        let _ = self.wakeup.read();
+        true
     }
 }
 
 /// Rounded up to whole milliseconds, so that a wait never ends just before its
 /// deadline and spins; a far deadline is waited for in several goes.
-fn timeout(until: Option<Instant>) -> PollTimeout {
-    let Some(until) = until else {
+fn timeout(left: Option<Duration>) -> PollTimeout {
+    let Some(left) = left else {
         return PollTimeout::NONE;
     };
-    let left = until.saturating_duration_since(Instant::now());
     let milliseconds = left.as_nanos().div_ceil(1_000_000);
     i32::try_from(milliseconds)
         .ok()
@@ -76,16 +91,16 @@ fn timeout(until: Option<Instant>) -> PollTimeout {
 mod tests {
     use super::*;
     use nix::unistd::pipe;
-    use std::time::Duration;
 
     #[test]
     fn waits_are_rounded_up_and_bounded() {
         assert_eq!(timeout(None), PollTimeout::NONE);
-        assert_eq!(timeout(Some(Instant::now())), PollTimeout::ZERO);
-        let soon = Instant::now() + Duration::from_micros(2500);
-        assert!(timeout(Some(soon)).as_millis() >= Some(1));
-        let far = Instant::now() + Duration::from_secs(1 << 40);
-        assert_eq!(timeout(Some(far)), PollTimeout::MAX);
+        assert_eq!(timeout(Some(Duration::ZERO)), PollTimeout::ZERO);
+        let soon = Duration::from_micros(2500);
+        assert_eq!(timeout(Some(soon)), PollTimeout::from(3_u8));
+        let whole = Duration::from_millis(7);
+        assert_eq!(timeout(Some(whole)), PollTimeout::from(7_u8));
+        assert_eq!(timeout(Some(Duration::MAX)), PollTimeout::MAX);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The ports of an RDMA device.
 
-use std::fmt;
-
+use super::link::{PhysicalState, PortState};
 use crate::netlink::{Attributes, attribute};
 
 /// One port of a device.
@@ -38,75 +37,6 @@ impl Port {
                 index: attributes.u32(attribute::NDEV_INDEX),
                 name,
             }),
-        })
-    }
-}
-
-/// The state of a port's logical link. Source: `enum ib_port_state` of the
-/// kernel's `include/rdma/ib_verbs.h`, IBTA Vol 1 §7.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[doc(alias = "ibv_port_state")]
-pub struct PortState(pub u8);
-
-impl PortState {
-    /// No link.
-    pub const DOWN: Self = Self(1);
-    /// Link there, waiting for the subnet manager.
-    pub const INIT: Self = Self(2);
-    /// Configured, not yet active.
-    pub const ARMED: Self = Self(3);
-    /// Ready to carry data.
-    pub const ACTIVE: Self = Self(4);
-    /// Active with a physical link that is being restored.
-    pub const ACTIVE_DEFER: Self = Self(5);
-}
-
-impl fmt::Display for PortState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self {
-            Self::DOWN => "DOWN",
-            Self::INIT => "INIT",
-            Self::ARMED => "ARMED",
-            Self::ACTIVE => "ACTIVE",
-            Self::ACTIVE_DEFER => "ACTIVE_DEFER",
-            Self(other) => return write!(f, "state {other}"),
-        })
-    }
-}
-
-/// The state of a port's physical link. Source: `enum ib_port_phys_state` of the
-/// kernel's `include/rdma/ib_verbs.h`, IBTA Vol 1 §14.2.5.6.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PhysicalState(pub u8);
-
-impl PhysicalState {
-    /// Asleep.
-    pub const SLEEP: Self = Self(1);
-    /// Looking for a partner.
-    pub const POLLING: Self = Self(2);
-    /// Switched off.
-    pub const DISABLED: Self = Self(3);
-    /// Training the link.
-    pub const TRAINING: Self = Self(4);
-    /// Up.
-    pub const LINK_UP: Self = Self(5);
-    /// Recovering from an error.
-    pub const ERROR_RECOVERY: Self = Self(6);
-    /// In a test mode.
-    pub const TEST: Self = Self(7);
-}
-
-impl fmt::Display for PhysicalState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self {
-            Self::SLEEP => "SLEEP",
-            Self::POLLING => "POLLING",
-            Self::DISABLED => "DISABLED",
-            Self::TRAINING => "TRAINING",
-            Self::LINK_UP => "LINK_UP",
-            Self::ERROR_RECOVERY => "ERROR_RECOVERY",
-            Self::TEST => "TEST",
-            Self(other) => return write!(f, "state {other}"),
         })
     }
 }

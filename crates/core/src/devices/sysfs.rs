@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Device, Netdev, PhysicalState, Port, PortState, Transport};
-use crate::gid::Guid;
+use super::{Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
+use crate::guid::Guid;
 
 /// The class directory, one entry for each device.
 pub(super) struct Sysfs(PathBuf);
@@ -16,7 +16,7 @@ impl Sysfs {
     }
 
     /// Every device, by name; none where there is no such class.
-    pub(super) fn devices(&self) -> io::Result<Vec<Device>> {
+    pub(super) fn devices(&self) -> io::Result<Vec<RdmaDevice>> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -32,7 +32,7 @@ impl Sysfs {
     }
 
     /// The one device with this GUID; `None` if two have it.
-    pub(super) fn device_of(&self, guid: Guid) -> Option<Device> {
+    pub(super) fn device_of(&self, guid: Guid) -> Option<RdmaDevice> {
         let devices = self.devices().ok()?;
         let mut matching = devices.into_iter().filter(|device| device.guid == guid);
         matching.next().filter(|_| matching.next().is_none())
@@ -50,8 +50,8 @@ impl Sysfs {
     }
 }
 
-fn device(path: &Path) -> Option<Device> {
-    Some(Device {
+fn device(path: &Path) -> Option<RdmaDevice> {
+    Some(RdmaDevice {
         index: None,
         name: name(path)?.to_owned(),
         guid: guid(&read(&path.join("node_guid"))?)?,

@@ -36,13 +36,15 @@ fn missing_cause() -> &'static str {
 
 /// Why the kernel refused a command, where the number tells.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
-    if errno == libc::EACCES {
-        return Some(access_cause(operation));
-    }
     any_command_cause(errno).or_else(|| match operation {
+        _ if errno == libc::EACCES => Some(access_cause(operation)),
         Operation::CreateId(_) => create_cause(errno),
         Operation::Bind(address) => bind_cause(address, errno),
-        Operation::ResolveAddr { destination, .. } => resolve_cause(destination, errno),
+        Operation::ResolveAddr {
+            source,
+            destination,
+            ..
+        } => resolve_cause(source.as_ref(), destination, errno),
         Operation::ResolveRoute { .. } => route_cause(errno),
         Operation::Listen => listen_cause(errno),
         Operation::SetReuseAddr(_)
@@ -54,11 +56,23 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
 }
 
 /// The kernel compares the credentials of `open(2)` with the caller's at every
-/// command (`ib_safe_file_access`).
+/// command (`ib_safe_file_access`), and asks for privilege for low ports.
 fn access_cause(operation: &Operation) -> &'static str {
+    let local = match operation {
+        Operation::Bind(address) => Some(address),
+        Operation::ResolveAddr { source, .. } => source.as_ref(),
+        _ => None,
+    };
+    let port = local.map_or(0, CmAddr::port);
     match operation {
-        Operation::Bind(address) if (1..FIRST_UNPRIVILEGED_PORT).contains(&address.port()) => {
-            "a port below 1024 needs CAP_NET_BIND_SERVICE in the initial user namespace"
+        _ if (1..FIRST_UNPRIVILEGED_PORT).contains(&port) => {
+            "a port below 1024 needs CAP_NET_BIND_SERVICE in the initial user namespace (or this \
+             process's credentials have changed since the channel was opened)"
+        }
+        Operation::ResolveAddr { .. } => {
+            "a route prohibits it, or this process's credentials have changed since the channel \
+             was opened (setuid, capset, fork, a descriptor from another process): open the \
+             channel after the change"
         }
         _ => {
             "this process's credentials have changed since the channel was opened (setuid, \
@@ -79,44 +93,67 @@ fn create_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL).then_some("the kernel does not know this port space")
 }
 
+const NO_SCOPE: &str = "a link-local address needs a scope id, as in fe80::1%eth0";
+const WRONG_SCOPE: &str =
+    "no interface has this scope id, or no RDMA device serves the address there";
+
 fn bind_cause(address: &CmAddr, errno: i32) -> Option<&'static str> {
     Some(match errno {
+        libc::EADDRNOTAVAIL if address.port() == 0 => {
+            "no network interface here has this address, or no ephemeral port is left"
+        }
         libc::EADDRNOTAVAIL => {
             "no network interface here has this address, or a wildcard address on one side \
              shares its port"
         }
         libc::EADDRINUSE => "another id has this address and port",
-        libc::ENODEV if needs_scope(address) => "no interface has this scope id",
+        libc::ENODEV if address.is_link_local() => WRONG_SCOPE,
         libc::ENODEV => "the address is this machine's, but no RDMA device serves it",
-        libc::EINVAL if needs_scope(address) => {
-            "a link-local address needs a scope id, as in fe80::1%eth0"
+        libc::EINVAL if lacks_scope(address) => NO_SCOPE,
+        libc::EINVAL => {
+            "the id is bound already, or its port space is not for this interface (IPOIB) or \
+             address (InfiniBand)"
         }
-        libc::EINVAL => "the id is bound already",
         _ => return None,
     })
 }
 
-fn resolve_cause(destination: &CmAddr, errno: i32) -> Option<&'static str> {
+fn resolve_cause(
+    source: Option<&CmAddr>,
+    destination: &CmAddr,
+    errno: i32,
+) -> Option<&'static str> {
+    let local = |words, otherwise| source.map_or(otherwise, |_| words);
     Some(match errno {
         libc::ENETUNREACH => "no route leads there",
         libc::EHOSTUNREACH => "the route there ends at an unreachable host",
-        libc::ENODEV if needs_scope(destination) => "no interface has this scope id",
-        libc::ENODEV => "no RDMA device serves the interface that leads there",
-        libc::EADDRNOTAVAIL => "no network interface here has the source address",
-        libc::EINVAL if needs_scope(destination) => {
-            "a link-local address needs a scope id, as in fe80::1%eth0"
-        }
-        libc::EINVAL if destination.is_loopback() => {
+        libc::EADDRINUSE => "another id has the source address and port",
+        libc::EADDRNOTAVAIL => local(
+            "no network interface here has the source address, or its port is not available",
+            "no ephemeral port is left",
+        ),
+        libc::ENODEV if destination.is_link_local() => WRONG_SCOPE,
+        libc::ENODEV => local(
+            "no RDMA device serves the source address, or the interface that leads there",
+            "no RDMA device serves the interface that leads there",
+        ),
+        libc::EINVAL if lacks_scope(destination) || source.is_some_and(lacks_scope) => NO_SCOPE,
+        libc::EINVAL if destination.is_loopback() || destination.is_unspecified() => {
             "no RDMA device has a loopback address: use the address of the device's interface"
         }
-        libc::EINVAL => "the id is resolving or has resolved already, or the families differ",
+        libc::EINVAL => {
+            "the id is resolving or has resolved already, is bound to an address of another \
+             family, or its port space is not for this interface; or a route throws it away"
+        }
         _ => return None,
     })
 }
 
 fn route_cause(errno: i32) -> Option<&'static str> {
     match errno {
-        libc::EINVAL => Some("the id has no resolved address"),
+        libc::EINVAL => Some(
+            "the id has no resolved address, or its route is resolved or being resolved already",
+        ),
         libc::ENODEV => Some(
             "no network interface carries the route; a loopback destination ends here, because \
              no RDMA device has a loopback address",
@@ -157,6 +194,45 @@ fn option_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     }
 }
 
-fn needs_scope(address: &CmAddr) -> bool {
-    matches!(address, CmAddr::V6(v6) if v6.ip().is_unicast_link_local())
+fn lacks_scope(address: &CmAddr) -> bool {
+    address.is_link_local() && address.scope_id() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv6Addr, SocketAddrV6};
+    use std::time::Duration;
+
+    fn link_local(scope_id: u32) -> CmAddr {
+        let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+        SocketAddrV6::new(ip, 0, 0, scope_id).into()
+    }
+
+    fn bind(address: CmAddr, errno: i32) -> &'static str {
+        command_cause(&Operation::Bind(address), errno).unwrap()
+    }
+
+    #[test]
+    fn a_scope_is_missed_only_where_it_is_missing() {
+        assert_eq!(bind(link_local(0), libc::EINVAL), NO_SCOPE);
+        assert!(bind(link_local(2), libc::EINVAL).contains("bound already"));
+        assert_eq!(bind(link_local(2), libc::ENODEV), WRONG_SCOPE);
+    }
+
+    #[test]
+    fn a_source_is_blamed_only_where_there_is_one() {
+        let resolve = |source| Operation::ResolveAddr {
+            source,
+            destination: CmAddr::from(([10, 0, 0, 9], 7)),
+            timeout: Duration::ZERO,
+        };
+        let words = |source| command_cause(&resolve(source), libc::EADDRNOTAVAIL).unwrap();
+        assert!(words(None).contains("ephemeral port"));
+        let source = CmAddr::from(([10, 0, 0, 3], 0));
+        assert!(words(Some(source)).contains("source address"));
+        let privileged = resolve(Some(source.with_port(700)));
+        let words = command_cause(&privileged, libc::EACCES).unwrap();
+        assert!(words.contains("CAP_NET_BIND_SERVICE"));
+    }
 }

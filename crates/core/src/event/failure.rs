@@ -57,7 +57,7 @@ impl EventFailure {
             }
             (EventKind::AddrError, libc::ENETUNREACH) => "no route leads there",
             (EventKind::AddrError, libc::EHOSTUNREACH) => {
-                "the host there cannot be reached: its neighbour entry failed"
+                "the route there ends at an unreachable host"
             }
             (EventKind::RouteError, libc::ETIMEDOUT) => {
                 "the subnet administrator did not answer within the timeout"

@@ -27,17 +27,17 @@ impl IdHandle {
         let address = address.into();
         let operation = Operation::Bind(address);
         let id = self.enter()?;
-        id.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
-                let request = Bind::new(id.kernel_id(), to_storage(&address));
-                id.send(operation, &request, &mut NoResponse, Attachment::None)
-            }
-            Dialect::IpOnly => {
-                let request = BindIp::new(id.kernel_id(), to_ip_slot(operation, &address)?);
-                id.send(operation, &request, &mut NoResponse, Attachment::None)
-            }
-        })?;
-        id.forget_answers();
-        Ok(())
+        id.moving_on(|| {
+            id.in_dialect(|dialect| match dialect {
+                Dialect::AnyFamily => {
+                    let request = Bind::new(id.kernel_id(), to_storage(&address));
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+                Dialect::IpOnly => {
+                    let request = BindIp::new(id.kernel_id(), to_ip_slot(operation, &address)?);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+            })
+        })
     }
 }

@@ -19,6 +19,14 @@ pub(crate) struct Kept {
 }
 
 impl IdState {
+    /// Runs a command that moves the id on. A refused one may have done so too:
+    /// the kernel binds an id before it looks for a route or listens.
+    pub(super) fn moving_on(&self, command: impl FnOnce() -> Result<()>) -> Result<()> {
+        let answer = command();
+        self.forget_answers();
+        answer
+    }
+
     /// The id has moved on, or may have.
     pub(crate) fn forget_answers(&self) {
         let mut kept = self.kept();

@@ -15,7 +15,8 @@ impl IdHandle {
     /// kernel silently drops those beyond it, and their senders try again after
     /// seconds. 0 and anything above `net.rdma_ucm.max_backlog` (1024 unless
     /// changed) mean that maximum. An id that is not bound is bound to
-    /// `0.0.0.0` and a port of the kernel's choice.
+    /// `0.0.0.0` and a port of the kernel's choice. A second call is refused and
+    /// changes the backlog all the same.
     /// Source: `rdma_listen(3)`, the kernel's `ucma.c`.
     ///
     /// # Errors
@@ -27,13 +28,7 @@ impl IdHandle {
         let id = self.enter()?;
         // The kernel reads an int, and anything out of its range as the maximum.
         let request = Listen::new(id.kernel_id(), backlog);
-        id.send(
-            Operation::Listen,
-            &request,
-            &mut NoResponse,
-            Attachment::None,
-        )?;
-        id.forget_answers();
-        Ok(())
+        let operation = Operation::Listen;
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 }

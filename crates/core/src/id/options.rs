@@ -13,10 +13,10 @@ use crate::path::PathData;
 const MAX_ACK_TIMEOUT: u8 = 31;
 
 impl IdHandle {
-    /// Sets the type of service: the traffic class on RoCE, the IP header's
-    /// byte on iWARP, the service level on InfiniBand. Counts for routes
-    /// resolved afterwards; children of a listener take it from the listener.
-    /// Source: `rdma_set_option(3)`.
+    /// Sets the type of service of routes resolved afterwards: the traffic class
+    /// on RoCE, the class of service asked of the subnet administrator on
+    /// InfiniBand over IPv4; on iWARP the driver's affair, and siw overlooks it.
+    /// Source: `rdma_set_option(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
     /// [`Error::Command`] when the kernel refuses.
@@ -69,7 +69,7 @@ impl IdHandle {
     /// Gives the id its route instead of resolving one; a
     /// [`RouteResolved`](crate::EventKind::RouteResolved) event follows. One of
     /// the records must carry exactly the flags
-    /// [`PathRecordData::USABLE`]: that one is used. Source: the kernel's
+    /// [`PathData::USABLE`]: that one is used. Source: the kernel's
     /// `ucma_set_ib_path`.
     ///
     /// # Errors
@@ -91,9 +91,7 @@ impl IdHandle {
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(places.as_bytes());
-        id.send(operation, &request, &mut NoResponse, value)?;
-        id.forget_answers();
-        Ok(())
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, value))
     }
 
     fn set(&self, operation: Operation, option: IdOption, value: &[u8]) -> Result<()> {

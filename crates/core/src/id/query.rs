@@ -1,5 +1,7 @@
 //! What the kernel knows about an id.
 
+use std::net::Ipv4Addr;
+
 use rdmacm_abi::{
     AddressFamily, Command, QueryAddr, QueryAddrResponse, QueryGid, QueryPath, QueryPathResponse,
     QueryRoute, QueryRouteResponse, SockaddrStorage,
@@ -13,7 +15,8 @@ use crate::device::Attachment;
 use crate::devices::DeviceId;
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
-use crate::gid::{Gid, Guid};
+use crate::gid::Gid;
+use crate::guid::Guid;
 use crate::operation::Operation;
 use crate::path::{PathData, PathRecords};
 
@@ -47,9 +50,9 @@ pub struct Gids {
     /// The local port's.
     #[doc(alias = "sgid")]
     pub source: Gid,
-    /// The peer's port's; all zeros where there is no peer.
+    /// The peer's port's; `None` where there is no peer.
     #[doc(alias = "dgid")]
-    pub destination: Gid,
+    pub destination: Option<Gid>,
 }
 
 impl IdHandle {
@@ -148,7 +151,11 @@ impl InFlight {
                     source: slot(operation, &answer.source, answer.source_size)?,
                     destination: slot(operation, &answer.destination, answer.destination_size)?
                         .filter(is_peer),
-                    device: device(answer.node_guid.get(), answer.device_index),
+                    device: device(
+                        answer.port_number,
+                        answer.node_guid.get(),
+                        answer.device_index,
+                    ),
                     port_number: answer.port_number,
                     pkey: answer.pkey.get(),
                 })
@@ -158,7 +165,11 @@ impl InFlight {
                 Ok(Addresses {
                     source: from_ip_slot(&answer.source),
                     destination: from_ip_slot(&answer.destination).filter(is_peer),
-                    device: device(answer.node_guid.get(), answer.device_index),
+                    device: device(
+                        answer.port_number,
+                        answer.node_guid.get(),
+                        answer.device_index,
+                    ),
                     port_number: answer.port_number,
                     pkey: answer.paths[0].pkey.get(),
                 })
@@ -175,7 +186,7 @@ impl InFlight {
                 self.send(operation, &request, &mut answer, Attachment::None)?;
                 Ok(Gids {
                     source: gid(operation, &answer.source)?,
-                    destination: gid(operation, &answer.destination)?,
+                    destination: peer(gid(operation, &answer.destination)?),
                 })
             }
             // The first path has the GIDs even where there is no path.
@@ -183,7 +194,7 @@ impl InFlight {
                 let answer = self.ask_route(operation)?;
                 Ok(Gids {
                     source: Gid(answer.paths[0].source_gid),
-                    destination: Gid(answer.paths[0].destination_gid),
+                    destination: peer(Gid(answer.paths[0].destination_gid)),
                 })
             }
         })
@@ -193,8 +204,8 @@ impl InFlight {
         let operation = Operation::QueryPathRecords;
         let (command, paths) = self.in_dialect(|dialect| match dialect {
             Dialect::AnyFamily => {
-                // One more than wanted: the kernel stops when exactly one
-                // record's room is left.
+                // One more than wanted: kernels have stopped when exactly one
+                // record's room was left.
                 type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
                 let mut answer = QueryPathResponse::new_zeroed();
                 let request = Ask::new(self.kernel_id());
@@ -267,9 +278,19 @@ fn gid(operation: Operation, slot: &SockaddrStorage) -> Result<Gid> {
     }
 }
 
-/// No device has the GUID 0.
-fn device(guid: u64, index: u32) -> Option<DeviceId> {
-    (guid != 0).then_some(DeviceId {
+/// Without a peer the kernel tells the GID of the wildcard address.
+fn peer(gid: Gid) -> Option<Gid> {
+    let no_peer = [
+        Gid::UNSPECIFIED,
+        Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().into(),
+    ];
+    (!no_peer.contains(&gid)).then_some(gid)
+}
+
+/// Ports count from 1; the kernel says 0 where there is no device. (A GUID of 0
+/// says nothing: virtual functions may have it.)
+fn device(port_number: u8, guid: u64, index: u32) -> Option<DeviceId> {
+    (port_number != 0).then_some(DeviceId {
         index: (index != NO_INDEX).then_some(index),
         guid: Guid(guid),
     })
@@ -280,10 +301,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_needs_a_guid_and_may_lack_an_index() {
-        assert_eq!(device(0, 3), None);
-        assert_eq!(device(7, NO_INDEX).unwrap().index, None);
-        assert_eq!(device(7, 0).unwrap().index, Some(0));
+    fn a_device_needs_a_port_and_may_lack_an_index() {
+        assert_eq!(device(0, 7, 3), None);
+        assert_eq!(device(1, 7, NO_INDEX).unwrap().index, None);
+        assert_eq!(device(1, 7, 0).unwrap().index, Some(0));
+        assert!(device(1, 0, 0).is_some());
     }
 
     #[test]

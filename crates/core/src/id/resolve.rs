@@ -18,13 +18,15 @@ impl IdHandle {
     /// an error the id may try again.
     ///
     /// The kernel chooses the source by its routes unless one is given or the
-    /// id is bound (then a given source is ignored). The timeout is for the
-    /// neighbour to answer; it is counted in milliseconds, rounded up.
+    /// id is bound (then a given source is ignored). A failure, at once or by
+    /// event, leaves the id bound, so a second attempt with another source
+    /// needs another id. The timeout is for the neighbour to answer, in
+    /// milliseconds, rounded up; 0 is enough for one that is known already.
     /// Source: `rdma_resolve_addr(3)`, the kernel's `cma.c` and `addr.c`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a source of another family or a timeout over
-    /// `i32::MAX` milliseconds. [`Error::Command`]: `ENETUNREACH` and the like
+    /// `i32::MAX` milliseconds (24 days). [`Error::Command`]: `ENETUNREACH` and the like
     /// where no route leads there, those of [`bind`](Self::bind) for the source,
     /// `EINVAL` for an id that resolves or has resolved already.
     #[doc(alias = "rdma_resolve_addr")]
@@ -46,22 +48,22 @@ impl IdHandle {
             return Err(Error::invalid(operation, reason));
         }
         let id = self.enter()?;
-        id.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
-                let from = source.as_ref().map(to_storage);
-                let to = to_storage(&destination);
-                let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
-                id.send(operation, &request, &mut NoResponse, Attachment::None)
-            }
-            Dialect::IpOnly => {
-                let from = source.map(|source| to_ip_slot(operation, &source));
-                let to = to_ip_slot(operation, &destination)?;
-                let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
-                id.send(operation, &request, &mut NoResponse, Attachment::None)
-            }
-        })?;
-        id.forget_answers();
-        Ok(())
+        id.moving_on(|| {
+            id.in_dialect(|dialect| match dialect {
+                Dialect::AnyFamily => {
+                    let from = source.as_ref().map(to_storage);
+                    let to = to_storage(&destination);
+                    let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+                Dialect::IpOnly => {
+                    let from = source.map(|source| to_ip_slot(operation, &source));
+                    let to = to_ip_slot(operation, &destination)?;
+                    let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+            })
+        })
     }
 
     /// Begins to resolve the route to the destination; a
@@ -85,13 +87,11 @@ impl IdHandle {
         let timeout = milliseconds(operation, timeout)?;
         let id = self.enter()?;
         let request = ResolveRoute::new(id.kernel_id(), timeout);
-        id.send(operation, &request, &mut NoResponse, Attachment::None)?;
-        id.forget_answers();
-        Ok(())
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 }
 
-/// The kernel takes a u32 and reads it as an int.
+/// The kernel takes a u32, and its clock anything over this for infinity.
 const MAX_MILLISECONDS: u32 = i32::MAX as u32;
 
 fn milliseconds(operation: Operation, timeout: Duration) -> Result<u32> {

@@ -6,6 +6,7 @@ use std::io;
 const HEADER_BYTES: usize = 16;
 const NLM_F_REQUEST: u16 = 0x001;
 const NLM_F_DUMP: u16 = 0x300;
+const NLM_F_DUMP_INTR: u16 = 0x010;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `RDMA_NL_NLDEV`, in the upper bits of a message's type.
@@ -36,7 +37,12 @@ pub(super) enum Message<'a> {
     /// An object's attributes.
     Object(Attributes<'a>),
     /// The end of a dump.
-    Done,
+    Done {
+        /// Whether the list changed while it was being dumped.
+        interrupted: bool,
+    },
+    /// An object of a list that changed while it was being dumped.
+    Interrupted,
     /// The request failed with this errno, positive.
     Failed(i32),
 }
@@ -53,12 +59,18 @@ impl<'a> Reply<'a> {
     fn take(&mut self) -> Option<Message<'a>> {
         let length = read_u32(self.0, 0)? as usize;
         let kind = read_u16(self.0, 4)?;
+        let flags = read_u16(self.0, 6)?;
         let payload = self.0.get(HEADER_BYTES..length)?;
         self.0 = self.0.get(aligned(length)..).unwrap_or_default();
+        let interrupted = flags & NLM_F_DUMP_INTR != 0;
         Some(match kind {
-            NLMSG_DONE => Message::Done,
-            // Errno, negative; 0 would be an acknowledgement, never asked for.
-            NLMSG_ERROR => Message::Failed(read_i32(payload, 0)?.wrapping_neg()),
+            // Both carry an error number, negative; a dump that fails says so
+            // only in its end.
+            NLMSG_DONE | NLMSG_ERROR => match read_i32(payload, 0)? {
+                errno if errno < 0 => Message::Failed(errno.wrapping_neg()),
+                _ => Message::Done { interrupted },
+            },
+            _ if interrupted => Message::Interrupted,
             _ => Message::Object(Attributes(payload)),
         })
     }
@@ -178,7 +190,10 @@ mod tests {
         assert_eq!(attributes.u64(6), Some(0x1122));
         assert_eq!(attributes.u8(12), Some(4));
         assert_eq!(attributes.u32(3), None);
-        assert!(matches!(reply.next(), Some(Ok(Message::Done))));
+        assert!(matches!(
+            reply.next(),
+            Some(Ok(Message::Done { interrupted: false }))
+        ));
         assert!(reply.next().is_none());
     }
 
@@ -188,6 +203,25 @@ mod tests {
         assert!(matches!(
             Reply::messages(&bytes).next(),
             Some(Ok(Message::Failed(libc::ENODEV)))
+        ));
+    }
+
+    #[test]
+    fn a_dump_that_fails_says_so_in_its_end() {
+        let bytes = message(NLMSG_DONE, &(-libc::EINVAL).to_ne_bytes());
+        assert!(matches!(
+            Reply::messages(&bytes).next(),
+            Some(Ok(Message::Failed(libc::EINVAL)))
+        ));
+    }
+
+    #[test]
+    fn a_dump_of_a_list_that_changed_is_known() {
+        let mut bytes = message(NLDEV | 1, &attribute(1, &7_u32.to_ne_bytes()));
+        bytes[6..8].copy_from_slice(&NLM_F_DUMP_INTR.to_ne_bytes());
+        assert!(matches!(
+            Reply::messages(&bytes).next(),
+            Some(Ok(Message::Interrupted))
         ));
     }
 

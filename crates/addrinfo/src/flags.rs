@@ -1,0 +1,22 @@
+//! How to resolve.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// How to resolve. Source: the manual page `rdma_getaddrinfo(3)`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct AddrInfoFlags: u32 {
+        /// The result is for listening: it has a source and no destination.
+        #[doc(alias = "RAI_PASSIVE")]
+        const PASSIVE = 1;
+        /// The node is an address in figures; no name server is asked.
+        #[doc(alias = "RAI_NUMERICHOST")]
+        const NUMERICHOST = 2;
+        /// Routes are not resolved.
+        #[doc(alias = "RAI_NOROUTE")]
+        const NOROUTE = 4;
+        /// The node is to be read as an address of the family in the hints.
+        #[doc(alias = "RAI_FAMILY")]
+        const FAMILY = 8;
+    }
+}

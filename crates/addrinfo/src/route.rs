@@ -1,0 +1,46 @@
+//! How RDMA gets to an address.
+
+use std::fmt;
+
+use rdmacm_core::{DeviceId, Gid, PathData, Transport};
+
+/// How RDMA gets to an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// The device and its port; `None` for a wildcard address, which belongs to
+    /// every device.
+    pub via: Option<Via>,
+    /// The path records; empty on iWARP, which has none, in passive results,
+    /// and where routes were not to be resolved.
+    #[doc(alias = "ai_route")]
+    pub path_records: Vec<PathData>,
+}
+
+/// The device and port an address is served by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Via {
+    /// The device as the kernel's answers name it.
+    pub device: DeviceId,
+    /// The device's name; `None` where nothing tells it without doubt.
+    pub device_name: Option<String>,
+    /// The protocol the device speaks, told together with its name.
+    pub transport: Transport,
+    /// The number of the port, from 1.
+    pub port: u8,
+    /// The source's GID.
+    pub source_gid: Gid,
+    /// The destination's GID; `None` in a passive result.
+    pub destination_gid: Option<Gid>,
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.device_name {
+            Some(name) => f.write_str(name)?,
+            None => write!(f, "unknown device {}", self.device.guid)?,
+        }
+        write!(f, " port {}", self.port)
+    }
+}
