@@ -1,3 +1,85 @@
 //! Kernels, virtual machines, tests and checks of this repository.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program of the terminal: its output is its purpose"
+)]
 
-fn main() {}
+mod abi;
+mod abi_check;
+mod demo;
+mod guest;
+mod host_packages;
+mod kernel;
+mod process;
+mod terminal;
+mod test;
+mod vm;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::kernel::{Kernel, Role};
+
+/// The exit code for a guest or a task that failed as such.
+const FAILED: u8 = 125;
+
+/// Kernels, virtual machines, tests and checks of this repository.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Prepares the kernels that guests run, in the user's cache
+    Kernel {
+        /// Only this one
+        #[arg(long, value_parser = parse_role)]
+        kernel: Option<Role>,
+        /// Asks the mirror for newer ones than the cache has
+        #[arg(long)]
+        update: bool,
+    },
+    Vm(vm::Args),
+    Test(test::Args),
+    Demo(demo::Args),
+    /// Compares our structures and numbers with C headers: the installed ones
+    /// and those of the new kernel
+    AbiCheck,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().task {
+        Task::Kernel { kernel, update } => prepare(kernel, update),
+        Task::Vm(args) => vm::run(&args),
+        Task::Test(args) => test::run(&args),
+        Task::Demo(args) => demo::run(&args),
+        Task::AbiCheck => abi::run(),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(FAILED)
+    })
+}
+
+fn prepare(role: Option<Role>, update: bool) -> anyhow::Result<ExitCode> {
+    for role in Role::ALL
+        .into_iter()
+        .filter(|one| role.is_none_or(|role| role == *one))
+    {
+        println!("{}", Kernel::prepare(role, update)?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_role(text: &str) -> Result<Role, String> {
+    Role::ALL
+        .into_iter()
+        .find(|role| role.as_str() == text)
+        .ok_or_else(|| format!("`{text}` is neither `stock` nor `new`"))
+}

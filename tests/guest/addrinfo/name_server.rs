@@ -19,6 +19,7 @@ crate::once!("addrinfo::name_server":
 /// It hears every question, and an `/etc` that sends them there.
 fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
     let server = UdpSocket::bind((address, 53)).unwrap();
+    server.set_read_timeout(Some(30 * SECOND)).unwrap();
     let etc = PrivateEtc::new()
         .file("nsswitch.conf", "hosts: files dns\n")
         .file("resolv.conf", &format!("nameserver {address}\n"));

@@ -1,0 +1,181 @@
+//! A guest: one boot of one kernel, for one command.
+
+mod accelerator;
+mod console;
+mod initramfs;
+mod network;
+mod qemu;
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rdmacm_init::{Job, Plan, Share, WindowSize};
+
+pub(crate) use self::accelerator::Accelerator;
+pub(crate) use self::run::{Sinks, run};
+use crate::host_packages::{self, Need};
+use crate::kernel::{Cache, Kernel};
+use crate::workspace::Workspace;
+
+/// What the guest hides under file systems in memory.
+const HIDDEN: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev"];
+
+/// What a guest is given, apart from its kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// How long it may live, boot and all.
+    pub(crate) timeout: Duration,
+    /// Its memory in MiB.
+    pub(crate) memory: u32,
+    /// Host folders to show it, beyond the root, the checkout and its target.
+    pub(crate) shares: Vec<PathBuf>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(600),
+            memory: 1024,
+            shares: Vec::new(),
+        }
+    }
+}
+
+/// A kernel that can be booted here: everything it takes is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Guest {
+    workspace: Workspace,
+    pub(crate) kernel: Kernel,
+    init: PathBuf,
+    pub(crate) accelerator: Accelerator,
+}
+
+impl Guest {
+    /// Makes the init, and finds out how QEMU runs best here.
+    pub(crate) fn prepare(workspace: &Workspace, kernel: Kernel) -> anyhow::Result<Self> {
+        host_packages::install(&Need::GUEST)?;
+        let init = initramfs::build_init(workspace)?;
+        let accelerator = Accelerator::choose(&Cache::open()?, &kernel, &init)?;
+        Ok(Self {
+            workspace: workspace.clone(),
+            kernel,
+            init,
+            accelerator,
+        })
+    }
+
+    /// The plan for one command.
+    fn plan(
+        &self,
+        argv: &[String],
+        shares: &[PathBuf],
+        terminal: Option<WindowSize>,
+    ) -> anyhow::Result<Plan> {
+        let directory = std::env::current_dir()?;
+        let job = Job {
+            shares: share(&self.workspace, shares, &directory),
+            argv: argv.to_vec(),
+            environment: self.environment(terminal.is_some()),
+            directory,
+            terminal,
+            network: network::standard(),
+        };
+        Ok(Plan {
+            modules: Vec::new(),
+            job: Some(job),
+        })
+    }
+
+    /// The command's whole environment.
+    fn environment(&self, terminal: bool) -> Vec<(String, String)> {
+        let programs = self.workspace.programs();
+        let path = format!(
+            "{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            programs.display()
+        );
+        let mut variables = vec![
+            ("PATH", path),
+            ("HOME", "/tmp".to_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("RDMACM_GUEST", "1".to_owned()),
+            ("RDMACM_KERNEL", self.kernel.name.to_owned()),
+            ("RDMACM_KERNEL_RELEASE", self.kernel.release.clone()),
+        ];
+        for name in ["RUST_BACKTRACE", "TERM"] {
+            if let Ok(value) = std::env::var(name) {
+                if terminal || name != "TERM" {
+                    variables.push((name, value));
+                }
+            }
+        }
+        variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+}
+
+/// The folders to export: the checkout and its target always, the working
+/// directory where the guest would hide it, and what the user adds.
+fn share(workspace: &Workspace, more: &[PathBuf], directory: &Path) -> Vec<Share> {
+    let mut paths: Vec<&Path> = vec![&workspace.root, &workspace.target];
+    paths.extend(more.iter().map(PathBuf::as_path));
+    let hidden = HIDDEN.iter().any(|folder| directory.starts_with(folder));
+    if hidden && !HIDDEN.contains(&directory.to_string_lossy().as_ref()) {
+        paths.push(directory);
+    }
+    let mut shares: Vec<Share> = Vec::new();
+    for path in paths {
+        if !shares.iter().any(|share| path.starts_with(&share.path)) {
+            let tag = format!("share{}", shares.len());
+            shares.push(Share {
+                tag,
+                path: path.to_owned(),
+            });
+        }
+    }
+    // A share inside another is mounted after it.
+    shares.sort_by_key(|share| share.path.components().count());
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(root: &str, target: &str, more: &[&str], directory: &str) -> Vec<String> {
+        let workspace = Workspace {
+            root: root.into(),
+            target: target.into(),
+        };
+        let more: Vec<PathBuf> = more.iter().map(PathBuf::from).collect();
+        share(&workspace, &more, Path::new(directory))
+            .into_iter()
+            .map(|share| share.path.display().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn a_target_inside_the_checkout_needs_no_share() {
+        assert_eq!(paths("/src/a", "/src/a/target", &[], "/src/a"), ["/src/a"]);
+    }
+
+    #[test]
+    fn a_hidden_working_directory_is_shared() {
+        assert_eq!(
+            paths("/src/a", "/tmp/t", &[], "/tmp/w/x"),
+            ["/src/a", "/tmp/t", "/tmp/w/x"]
+        );
+        assert_eq!(paths("/src/a", "/src/a/t", &[], "/home/w"), ["/src/a"]);
+        assert_eq!(paths("/src/a", "/src/a/t", &[], "/tmp"), ["/src/a"]);
+    }
+
+    #[test]
+    fn outer_shares_are_mounted_first() {
+        assert_eq!(
+            paths("/tmp/a/b", "/tmp/t", &["/tmp/a"], "/"),
+            ["/tmp/t", "/tmp/a", "/tmp/a/b"]
+        );
+    }
+}

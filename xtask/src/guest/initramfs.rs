@@ -1,0 +1,114 @@
+//! What a guest boots from: the static init, kernel modules and the plan.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use cpio::newc::{Builder, ModeFileType, trailer};
+use rdmacm_init::{PLAN_PATH, Plan};
+
+use crate::kernel::Kernel;
+use crate::process;
+use crate::workspace::Workspace;
+
+/// Named, although it is the host's own: without it, build scripts would be
+/// made static as well.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Builds the init as a static program, in a target folder of its own; its
+/// path.
+pub(crate) fn build_init(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let target = workspace.target.join("guest");
+    let mut cargo = workspace.cargo();
+    cargo.args([
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "rdmacm-init",
+        "--target",
+        TARGET,
+    ]);
+    cargo.env("CARGO_TARGET_DIR", &target);
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
+    process::run(&mut cargo).context("build the guest's init")?;
+    Ok(target.join(TARGET).join("release/rdmacm-init"))
+}
+
+/// Writes the archive; the plan gets its modules here.
+pub(crate) fn write(
+    mut out: impl Write,
+    init: &Path,
+    kernel: &Kernel,
+    mut plan: Plan,
+) -> anyhow::Result<()> {
+    add(&mut out, "init", 0o755, &read(init)?)?;
+    directory(&mut out, "modules")?;
+    for path in kernel.modules_to_load()? {
+        let stem = path
+            .file_name()
+            .context("a module has a name")?
+            .to_string_lossy();
+        let stem = stem.split('.').next().unwrap_or_default();
+        let name = format!("modules/{stem}.ko");
+        add(&mut out, &name, 0o644, &module(&path)?)?;
+        plan.modules.push(Path::new("/").join(name));
+    }
+    let plan = serde_json::to_vec(&plan).context("write the plan")?;
+    add(&mut out, PLAN_PATH.trim_start_matches('/'), 0o644, &plan)?;
+    trailer(out).context("end the archive")?;
+    Ok(())
+}
+
+/// A module as the kernel takes it: not compressed.
+fn module(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let program = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => "xz",
+        Some("zst") => "zstd",
+        Some("gz") => "gzip",
+        _ => return read(path),
+    };
+    let output = Command::new(program)
+        .arg("-dc")
+        .arg(path)
+        .output()
+        .with_context(|| format!("start {program} to unpack {}", path.display()))?;
+    ensure!(
+        output.status.success(),
+        "{program} -dc {}: {}",
+        path.display(),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(output.stdout)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("read {}", path.display()))
+}
+
+fn add(out: &mut impl Write, name: &str, mode: u32, bytes: &[u8]) -> anyhow::Result<()> {
+    let size = u32::try_from(bytes.len()).context("an archive member of 4 GiB")?;
+    let entry = Builder::new(name)
+        .mode(mode)
+        .set_mode_file_type(ModeFileType::Regular);
+    let mut writer = entry.write(out, size);
+    writer
+        .write_all(bytes)
+        .with_context(|| format!("archive {name}"))?;
+    writer.finish().with_context(|| format!("archive {name}"))?;
+    Ok(())
+}
+
+fn directory(out: &mut impl Write, name: &str) -> anyhow::Result<()> {
+    let entry = Builder::new(name)
+        .mode(0o755)
+        .set_mode_file_type(ModeFileType::Directory);
+    entry
+        .write(out, 0)
+        .finish()
+        .with_context(|| format!("archive {name}"))?;
+    Ok(())
+}

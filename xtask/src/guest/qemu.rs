@@ -1,0 +1,250 @@
+//! QEMU's command line, and the sockets to the guest's ports.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rdmacm_init::{Plan, PortName, Share};
+use tempfile::TempDir;
+
+use crate::guest::{Accelerator, initramfs};
+use crate::kernel::Kernel;
+
+pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
+/// More of a guest's lines than these would only slow its boot down.
+const LOG_LEVEL: u8 = 5;
+/// QEMU's limit for the exports' names.
+const ROOT_TAG: &str = "root";
+
+/// What to boot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boot<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) init: &'a Path,
+    pub(crate) accelerator: Accelerator,
+    pub(crate) memory: u32,
+    pub(crate) plan: &'a Plan,
+}
+
+/// A running QEMU with every port connected.
+#[derive(Debug)]
+pub(crate) struct Qemu {
+    pub(crate) process: Process,
+    /// The guest's reports.
+    pub(crate) control: UnixStream,
+    pub(crate) stdout: UnixStream,
+    pub(crate) stderr: UnixStream,
+    /// The guest's virtual terminal, where the plan has one.
+    pub(crate) terminal: Option<UnixStream>,
+    /// The initramfs and the sockets' names, until the guest is up.
+    files: Option<TempDir>,
+}
+
+impl Qemu {
+    /// Starts it and connects every port.
+    pub(crate) fn start(boot: &Boot<'_>) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("rdmacm-")
+            .tempdir()
+            .context("a folder")?;
+        let initrd = folder.path().join("initramfs");
+        let file = BufWriter::new(File::create(&initrd).context("make the initramfs")?);
+        initramfs::write(file, boot.init, boot.kernel, boot.plan.clone())?;
+
+        let mut command = Command::new(PROGRAM);
+        command.args(machine(boot, &initrd));
+        let job = boot.plan.job.as_ref();
+        command.args(exports(job.map_or(&[], |job| &job.shares), job.is_some()));
+        let mut port = |port: PortName| {
+            let listener = Listener::bind(&folder, port.as_str())?;
+            command.args(listener.port(port));
+            anyhow::Ok(listener)
+        };
+        let control = port(PortName::Control)?;
+        let stdout = port(PortName::Stdout)?;
+        let stderr = port(PortName::Stderr)?;
+        let terminal = match job.and_then(|job| job.terminal) {
+            Some(_) => Some(Listener::bind(&folder, "terminal")?),
+            None => None,
+        };
+        if let Some(listener) = &terminal {
+            command.args(listener.console());
+        }
+        let process = Process::start(command)?;
+        Ok(Self {
+            control: process.accept(&control)?,
+            stdout: process.accept(&stdout)?,
+            stderr: process.accept(&stderr)?,
+            terminal: terminal
+                .map(|listener| process.accept(&listener))
+                .transpose()?,
+            process,
+            files: Some(folder),
+        })
+    }
+
+    /// Removes the files that only the start needs, so that an interrupted
+    /// run leaves none behind.
+    pub(crate) fn remove_files(&mut self) {
+        self.files = None;
+    }
+}
+
+/// QEMU itself, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    complaints: File,
+}
+
+impl Process {
+    fn start(mut command: Command) -> anyhow::Result<Self> {
+        let complaints = tempfile::tempfile().context("make QEMU's log")?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(complaints.try_clone().context("share QEMU's log")?);
+        let child = command
+            .spawn()
+            .with_context(|| format!("start {PROGRAM}"))?;
+        Ok(Self { child, complaints })
+    }
+
+    /// The guest's serial port; to be had once.
+    pub(crate) fn console(&mut self) -> anyhow::Result<ChildStdout> {
+        self.child.stdout.take().context("the console is taken")
+    }
+
+    /// What QEMU itself complained of.
+    pub(crate) fn complaints(&self) -> String {
+        let mut bytes = vec![0; 8192];
+        let length = self.complaints.read_at(&mut bytes, 0).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
+    }
+
+    /// Connects a port. QEMU does its part before the guest runs, or gives up,
+    /// which closes its standard output.
+    fn accept(&self, listener: &Listener) -> anyhow::Result<UnixStream> {
+        let console = self.child.stdout.as_ref().context("the console is taken")?;
+        let mut waiting = [
+            PollFd::new(listener.socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(console.as_fd(), PollFlags::empty()),
+        ];
+        poll(&mut waiting, PollTimeout::NONE).context("wait for QEMU")?;
+        if !waiting[0].any().unwrap_or(false) {
+            bail!("{PROGRAM} did not start: {}", self.complaints());
+        }
+        let (stream, _) = listener.socket.accept().context("connect to QEMU")?;
+        Ok(stream)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A socket that waits for QEMU.
+struct Listener {
+    name: String,
+    path: PathBuf,
+    socket: UnixListener,
+}
+
+impl Listener {
+    fn bind(folder: &TempDir, name: &str) -> anyhow::Result<Self> {
+        let path = folder.path().join(name);
+        let socket = UnixListener::bind(&path)
+            .with_context(|| format!("make the socket {}", path.display()))?;
+        socket
+            .set_nonblocking(true)
+            .context("a socket that does not block")?;
+        Ok(Self {
+            name: name.to_owned(),
+            path,
+            socket,
+        })
+    }
+
+    fn character_device(&self) -> OsString {
+        let mut option = OsString::from(format!("socket,id={},path=", self.name));
+        option.push(&self.path);
+        option
+    }
+
+    fn port(&self, port: PortName) -> [OsString; 4] {
+        let name = port.as_str();
+        let device = format!("virtserialport,chardev={name},name={name}");
+        [
+            "-chardev".into(),
+            self.character_device(),
+            "-device".into(),
+            device.into(),
+        ]
+    }
+
+    fn console(&self) -> [OsString; 4] {
+        let device = format!("virtconsole,chardev={}", self.name);
+        [
+            "-chardev".into(),
+            self.character_device(),
+            "-device".into(),
+            device.into(),
+        ]
+    }
+}
+
+/// Processor, memory, kernel and the serial port, which is the kernel's
+/// console and QEMU's standard output.
+fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
+    let arguments = format!(
+        "console=ttyS0 loglevel={LOG_LEVEL} panic=-1 oops=panic softlockup_panic=1 \
+         hung_task_panic=1 random.trust_cpu=on dummy.numdummies=0 bonding.max_bonds=0"
+    );
+    let processors = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(4);
+    let mut options: Vec<OsString> = ["-nodefaults", "-no-user-config", "-no-reboot"]
+        .into_iter()
+        .chain(["-display", "none", "-serial", "stdio"])
+        .chain(boot.accelerator.options().iter().copied())
+        .map(OsString::from)
+        .collect();
+    for (name, value) in [
+        ("-smp", processors.to_string().into()),
+        ("-m", format!("{}M", boot.memory).into()),
+        ("-kernel", boot.kernel.image.clone().into_os_string()),
+        ("-initrd", initrd.into()),
+        ("-append", arguments.into()),
+        ("-device", OsString::from("virtio-serial-pci")),
+    ] {
+        options.extend([name.into(), value]);
+    }
+    options
+}
+
+/// The host's root, where there is a job, and the shares.
+fn exports(shares: &[Share], root: bool) -> Vec<OsString> {
+    let root = root.then(|| (ROOT_TAG, Path::new("/")));
+    let shares = shares
+        .iter()
+        .map(|share| (share.tag.as_str(), share.path.as_path()));
+    let mut options = Vec::new();
+    for (tag, path) in root.into_iter().chain(shares) {
+        let mut export = OsString::from(format!(
+            "local,id={tag},security_model=none,readonly=on,multidevs=remap,path="
+        ));
+        export.push(path);
+        let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
+        options.extend(["-fsdev".into(), export, "-device".into(), device.into()]);
+    }
+    options
+}

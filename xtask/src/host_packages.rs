@@ -1,0 +1,213 @@
+//! Programs and headers that this machine may lack, and how to get them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use nix::unistd::Uid;
+
+use crate::kernel::CHECKLIST;
+use crate::process;
+
+/// Something that must be on the machine, and the Debian package that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    what: What,
+    package: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// A program on the path or in the system's folders.
+    Program(&'static str),
+    /// A header of the C compiler's own folders.
+    Header(&'static str),
+    /// A file in one of the linker's folders.
+    Library(&'static str),
+}
+
+use What::{Header, Library, Program};
+
+const fn need(what: What, package: &'static str) -> Need {
+    Need { what, package }
+}
+
+impl Need {
+    /// To build a kernel module.
+    pub(crate) const MODULE_BUILD: [Self; 7] = [
+        need(Program("gcc"), "gcc"),
+        need(Program("make"), "make"),
+        need(Program("tar"), "tar"),
+        need(Program("xz"), "xz-utils"),
+        need(Program("depmod"), "kmod"),
+        need(Library("libelf.so.1"), "libelf1"),
+        need(Header("stdio.h"), "libc6-dev"),
+    ];
+    /// To build a kernel.
+    pub(crate) const KERNEL_BUILD: [Self; 11] = [
+        need(Program("gcc"), "gcc"),
+        need(Program("make"), "make"),
+        need(Program("flex"), "flex"),
+        need(Program("bison"), "bison"),
+        need(Program("bc"), "bc"),
+        need(Program("perl"), "perl"),
+        need(Program("tar"), "tar"),
+        need(Program("xz"), "xz-utils"),
+        need(Header("stdio.h"), "libc6-dev"),
+        need(Header("gelf.h"), "libelf-dev"),
+        need(Header("openssl/opensslv.h"), "libssl-dev"),
+    ];
+    /// To run a guest.
+    pub(crate) const GUEST: [Self; 4] = [
+        need(Program("qemu-system-x86_64"), "qemu-system-x86"),
+        need(Program("ip"), "iproute2"),
+        need(Program("rdma"), "iproute2"),
+        need(Program("setsid"), "util-linux"),
+    ];
+    /// To compare with C headers.
+    pub(crate) const C_HEADERS: [Self; 3] = [
+        need(Program("gcc"), "gcc"),
+        need(Header("stdio.h"), "libc6-dev"),
+        need(Header("rdma/rdma_user_cm.h"), "linux-libc-dev"),
+    ];
+    /// What the guest suite runs beside our own programs.
+    pub(crate) const GUEST_SUITE: [Self; 2] = [
+        need(Program("strace"), "strace"),
+        need(Program("setpriv"), "util-linux"),
+    ];
+
+    fn is_there(&self) -> bool {
+        match self.what {
+            Program(name) => program(name).is_some(),
+            Header(name) => [
+                "/usr/include",
+                "/usr/include/x86_64-linux-gnu",
+                "/usr/local/include",
+            ]
+            .iter()
+            .any(|folder| Path::new(folder).join(name).exists()),
+            Library(name) => [
+                "/usr/lib/x86_64-linux-gnu",
+                "/lib/x86_64-linux-gnu",
+                "/usr/lib64",
+                "/usr/lib",
+            ]
+            .iter()
+            .any(|folder| Path::new(folder).join(name).exists()),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.what {
+            Program(name) | Header(name) | Library(name) => name,
+        }
+    }
+}
+
+/// Makes sure that everything is there: on Debian, root installs what is
+/// missing; others are told what to do.
+pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
+    let missing: Vec<_> = needs.iter().filter(|need| !need.is_there()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.iter().map(|need| need.name()).collect();
+    let mut packages: Vec<_> = missing.iter().map(|need| need.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    let (names, list) = (names.join(", "), packages.join(" "));
+    if program("apt-get").is_none() {
+        bail!("missing here: {names} (Debian's packages are called {list})");
+    }
+    if !Uid::effective().is_root() {
+        bail!("missing here: {names}. Type: sudo apt-get install --no-install-recommends {list}");
+    }
+    eprintln!("installing {list}, for {names}");
+    apt_install(&packages)?;
+    match needs.iter().find(|need| !need.is_there()) {
+        None => Ok(()),
+        Some(need) => bail!(
+            "{} is not there, even with {} installed",
+            need.name(),
+            need.package
+        ),
+    }
+}
+
+fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
+    let install = || {
+        let mut command = Command::new("apt-get");
+        command
+            .args(["-qq", "-y", "--no-install-recommends", "install"])
+            .args(packages);
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        process::output(&mut command)
+    };
+    // The lists may be empty, or name versions that the mirror dropped.
+    if install().is_err() {
+        if let Err(error) = process::output(Command::new("apt-get").args(["-qq", "update"])) {
+            eprintln!("  {error}");
+        }
+        install().context("install what is missing")?;
+    }
+    Ok(())
+}
+
+/// Finds a program, also in the folders that a user's path may lack.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+/// The name of the host's Debian release.
+pub(crate) fn debian_codename() -> anyhow::Result<String> {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    match codename(&text) {
+        Some(name) => Ok(name.to_owned()),
+        None => bail!(
+            "this machine is no Debian release, so there is no kernel to fetch for it: \
+             use `--kernel PATH`.\n{CHECKLIST}"
+        ),
+    }
+}
+
+fn codename(os_release: &str) -> Option<&str> {
+    let field = |name: &str| {
+        os_release
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+            .map(|value| value.trim_matches('"'))
+    };
+    (field("ID") == Some("debian"))
+        .then(|| field("VERSION_CODENAME"))
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_debian_has_a_codename_here() {
+        assert_eq!(
+            codename("ID=debian\nVERSION_CODENAME=bookworm\n"),
+            Some("bookworm")
+        );
+        assert_eq!(
+            codename("ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"),
+            None
+        );
+        assert_eq!(codename("PRETTY_NAME=\"Debian\"\nID=debian\n"), None);
+        assert_eq!(codename(""), None);
+    }
+
+    #[test]
+    fn a_program_everyone_has_is_found() {
+        assert!(program("sh").is_some());
+        assert!(program("no-such-program-anywhere").is_none());
+    }
+}

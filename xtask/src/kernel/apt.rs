@@ -1,0 +1,217 @@
+//! Debian packages, fetched and verified by apt without touching the system's
+//! own package lists: no root needed, and no other source gets in the way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::kernel::cache::Cache;
+use crate::kernel::version::compare;
+use crate::process;
+
+/// Keys of the Debian archive, in the order of preference.
+const KEYRINGS: [&str; 2] = [
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+];
+
+/// apt with lists of its own.
+#[derive(Debug)]
+pub(crate) struct Apt {
+    options: Vec<String>,
+}
+
+/// A package as the lists describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// The names it depends on; of alternatives, the first.
+    pub(crate) depends: Vec<String>,
+}
+
+impl Apt {
+    /// The sources that the host itself uses.
+    pub(crate) fn of_host(cache: &Cache) -> anyhow::Result<Self> {
+        let apt = Self::with_lists(cache, "host", &[])?;
+        apt.update();
+        Ok(apt)
+    }
+
+    /// Another suite, from the host's own mirror and under Debian's keys.
+    pub(crate) fn of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
+        let mirror = Self::of_host(cache)?.mirror()?;
+        let keyring = KEYRINGS
+            .into_iter()
+            .find(|path| Path::new(path).exists())
+            .context("no Debian keys here: install debian-archive-keyring")?;
+        let folder = lists(cache, suite)?;
+        let sources = folder.join("suite.sources");
+        let entry = format!(
+            "Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-By: {keyring}\n"
+        );
+        fs::write(&sources, entry).context("write a source entry")?;
+        let options = [
+            format!("Dir::Etc::sourcelist={}", sources.display()),
+            "Dir::Etc::sourceparts=/dev/null".to_owned(),
+        ];
+        let apt = Self::with_lists(cache, suite, &options)?;
+        apt.update();
+        Ok(apt)
+    }
+
+    fn with_lists(cache: &Cache, name: &str, options: &[String]) -> anyhow::Result<Self> {
+        let folder = lists(cache, name)?;
+        let own = [
+            format!("Dir::State::Lists={}", folder.join("lists").display()),
+            format!("Dir::Cache={}", folder.join("cache").display()),
+            "Dir::Cache::pkgcache=".to_owned(),
+            "Dir::Cache::srcpkgcache=".to_owned(),
+            "APT::Sandbox::User=".to_owned(),
+        ];
+        Ok(Self {
+            options: own.into_iter().chain(options.iter().cloned()).collect(),
+        })
+    }
+
+    /// Reads the lists anew. A source that does not answer is complained of
+    /// here and missed later, if it is missed at all.
+    fn update(&self) {
+        if let Err(error) = process::output(self.command("apt-get").args(["-qq", "update"])) {
+            eprintln!("  {error}");
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        for option in &self.options {
+            command.arg("-o").arg(option);
+        }
+        command.env("LC_ALL", "C");
+        command
+    }
+
+    /// The URI of the Debian archive that the host uses.
+    fn mirror(&self) -> anyhow::Result<String> {
+        let mut command = self.command("apt-get");
+        command.args([
+            "indextargets",
+            "--format",
+            "$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+        ]);
+        command.arg("Created-By: Packages");
+        let targets = process::output(&mut command)?;
+        targets
+            .lines()
+            .find_map(|line| line.strip_prefix("Debian|main|"))
+            .map(str::to_owned)
+            .context("apt's sources name no Debian archive with lists that can be read")
+    }
+
+    /// The packages whose names match, each once.
+    pub(crate) fn names(&self, pattern: &str) -> anyhow::Result<Vec<String>> {
+        let text = process::output(self.command("apt-cache").args(["pkgnames", pattern]))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Every version of a package, newest first.
+    pub(crate) fn versions(&self, name: &str) -> anyhow::Result<Vec<Package>> {
+        let shown = process::output(self.command("apt-cache").args(["show", "--", name]));
+        let mut packages: Vec<_> = shown
+            .with_context(|| format!("look for the package {name}"))?
+            .split("\n\n")
+            .filter_map(parse)
+            .collect();
+        packages.sort_by(|a, b| compare(&b.version, &a.version));
+        packages.dedup();
+        if packages.is_empty() {
+            bail!("the mirror has no package {name}");
+        }
+        Ok(packages)
+    }
+
+    /// Fetches one package at one version; apt checks it against the signed
+    /// lists.
+    pub(crate) fn download(
+        &self,
+        name: &str,
+        version: &str,
+        into: &Path,
+    ) -> anyhow::Result<PathBuf> {
+        eprintln!("  download {name} {version}");
+        let folder = into.join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+        let mut command = self.command("apt-get");
+        command
+            .args(["-qq", "download"])
+            .arg(format!("{name}={version}"))
+            .current_dir(&folder);
+        process::output(&mut command)?;
+        let entry = fs::read_dir(&folder)
+            .context("look at the download")?
+            .next();
+        Ok(entry
+            .with_context(|| format!("apt fetched no {name}"))??
+            .path())
+    }
+}
+
+/// Unpacks a package without installing it.
+pub(crate) fn unpack(deb: &Path, into: &Path) -> anyhow::Result<()> {
+    process::run(Command::new("dpkg-deb").arg("--extract").arg(deb).arg(into))
+}
+
+fn lists(cache: &Cache, name: &str) -> anyhow::Result<PathBuf> {
+    let folder = cache.path("apt").join(name);
+    for part in ["lists/partial", "cache/archives/partial"] {
+        let path = folder.join(part);
+        fs::create_dir_all(&path).with_context(|| format!("make {}", path.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Reads one paragraph of `apt-cache show`.
+fn parse(paragraph: &str) -> Option<Package> {
+    let field = |name: &str| {
+        paragraph
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    };
+    let depends = field("Depends").unwrap_or_default().split(',');
+    Some(Package {
+        name: field("Package")?.to_owned(),
+        version: field("Version")?.to_owned(),
+        depends: depends
+            .filter_map(|one| one.split_ascii_whitespace().next())
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_is_read() {
+        let package = parse(
+            "Package: linux-headers-6.1.0-9-amd64\nVersion: 6.1.9-1\n\
+             Depends: linux-headers-6.1.0-9-common (= 6.1.9-1), linux-kbuild-6.1 (>= 6.1.9), a | b",
+        );
+        let package = package.unwrap();
+        assert_eq!(package.version, "6.1.9-1");
+        assert_eq!(
+            package.depends,
+            ["linux-headers-6.1.0-9-common", "linux-kbuild-6.1", "a"]
+        );
+    }
+
+    #[test]
+    fn a_paragraph_without_a_version_is_none() {
+        assert_eq!(parse("Package: virtual"), None);
+    }
+}

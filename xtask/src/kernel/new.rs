@@ -1,0 +1,196 @@
+//! The new kernel: built from the newest source that Debian's backports offer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::host_packages::{self, Need};
+use crate::kernel::apt::{self, Apt, Package};
+use crate::kernel::cache::{Cache, Record};
+use crate::kernel::{HEADERS, IMAGE, Role, image};
+use crate::process;
+
+const SUITE: &str = "trixie-backports";
+const SOURCE: &str = "linux-source-";
+/// The oldest that knows every ucma command.
+const OLDEST: (u32, u32) = (6, 18);
+/// How many sources are tried before giving up: each costs minutes.
+const TRIES: usize = 3;
+/// What is merged over `tinyconfig`.
+pub(crate) const CONFIG: &str = include_str!("../../kernel.config");
+
+/// Makes the newest there is, unless it is the one kept.
+pub(crate) fn make_newest(
+    cache: &Cache,
+    kept: Option<(PathBuf, Record)>,
+) -> anyhow::Result<(PathBuf, Record)> {
+    // Elsewhere there is neither the suite nor its keys.
+    host_packages::debian_codename()?;
+    host_packages::install(&Need::KERNEL_BUILD)?;
+    let apt = Apt::of_suite(cache, SUITE)?;
+    let sources = candidates(&apt)?;
+    if let Some(kept) = kept.filter(|(_, record)| {
+        sources
+            .first()
+            .is_some_and(|newest| newest.version == record.version)
+    }) {
+        return Ok(kept);
+    }
+    for source in sources.iter().take(TRIES) {
+        eprintln!("new kernel: {} {}", source.name, source.version);
+        match make(cache, &apt, source) {
+            Ok(made) => return Ok(made),
+            Err(error) => eprintln!("{} {}: {error:#}", source.name, source.version),
+        }
+    }
+    bail!("none of the newest sources in {SUITE} could be built")
+}
+
+/// The sources that are new enough, the newest of each series first, the
+/// older ones of the same series after all of those.
+fn candidates(apt: &Apt) -> anyhow::Result<Vec<Package>> {
+    let mut series: Vec<_> = apt
+        .names(SOURCE)?
+        .into_iter()
+        .filter_map(|name| Some((series(&name)?, name)))
+        .filter(|(series, _)| *series >= OLDEST)
+        .collect();
+    series.sort();
+    ensure!(
+        !series.is_empty(),
+        "{SUITE} has no linux-source of {OLDEST:?} or later"
+    );
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for (_, name) in series.iter().rev() {
+        let mut versions = apt.versions(name)?.into_iter();
+        first.extend(versions.next());
+        later.extend(versions);
+    }
+    Ok(first.into_iter().chain(later).collect())
+}
+
+/// `linux-source-7.2` is of the series 7.2.
+fn series(name: &str) -> Option<(u32, u32)> {
+    let (major, minor) = name.strip_prefix(SOURCE)?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, Record)> {
+    let work = cache.empty("making")?;
+    let deb = apt.download(&source.name, &source.version, &work)?;
+    eprintln!("  unpack");
+    apt::unpack(&deb, &work)?;
+    let tarball = work.join("usr/src").join(format!("{}.tar.xz", source.name));
+    process::run(
+        Command::new("tar")
+            .arg("-C")
+            .arg(&work)
+            .arg("-xf")
+            .arg(&tarball),
+    )?;
+    let tree = work.join(&source.name);
+
+    let kept = cache.empty("made")?;
+    build(&tree, &kept)?;
+    let image = kept.join(IMAGE);
+    let release = image::release(&image)?;
+    let version = source.version.clone();
+    let record = Record {
+        version,
+        release,
+        fits: CONFIG.to_owned(),
+    };
+    let folder = cache.keep(&kept, Role::New.as_str(), &record)?;
+    fs::remove_dir_all(&work).context("clean up")?;
+    Ok((folder, record))
+}
+
+/// Configures and builds the tree, and keeps what is needed of it.
+fn build(tree: &Path, kept: &Path) -> anyhow::Result<()> {
+    let fragment = tree.join("rdmacm.config");
+    fs::write(&fragment, CONFIG).context("write the configuration")?;
+    let log = |name: &str| kept.join(format!("{name}.log"));
+    let make = || {
+        let mut make = Command::new("make");
+        make.current_dir(tree);
+        make
+    };
+    process::logged("defaults", make().arg("tinyconfig"), &log("tinyconfig"))?;
+    let mut merge = Command::new("scripts/kconfig/merge_config.sh");
+    merge
+        .args(["-m", ".config", "rdmacm.config"])
+        .current_dir(tree);
+    process::logged("merge", &mut merge, &log("merge"))?;
+    process::logged(
+        "configure",
+        make().arg("olddefconfig"),
+        &log("olddefconfig"),
+    )?;
+    check_config(&fs::read_to_string(tree.join(".config")).context("read the configuration")?)?;
+
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    process::logged(
+        "build",
+        make().arg(format!("-j{jobs}")).arg("bzImage"),
+        &log("build"),
+    )?;
+    process::logged("headers", make().arg("headers"), &log("headers"))?;
+
+    fs::copy(tree.join("arch/x86/boot/bzImage"), kept.join(IMAGE)).context("keep the image")?;
+    fs::copy(tree.join(".config"), kept.join("config")).context("keep the configuration")?;
+    let headers = kept.join(HEADERS);
+    let folder = headers.parent().context("the headers lie in a folder")?;
+    fs::create_dir_all(folder).context("make the headers' folder")?;
+    process::run(
+        Command::new("cp")
+            .arg("-r")
+            .arg(tree.join("usr/include"))
+            .arg(headers),
+    )
+}
+
+/// A source whose options changed names builds happily without the devices.
+fn check_config(config: &str) -> anyhow::Result<()> {
+    let missing: Vec<_> = [
+        "RDMA_RXE",
+        "RDMA_SIW",
+        "INFINIBAND_USER_ACCESS",
+        "VIRTIO_CONSOLE",
+    ]
+    .into_iter()
+    .filter(|option| {
+        !config
+            .lines()
+            .any(|line| line == format!("CONFIG_{option}=y"))
+    })
+    .collect();
+    ensure!(
+        missing.is_empty(),
+        "its configuration does not take {}",
+        missing.join(", ")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_names_its_series() {
+        assert_eq!(series("linux-source-7.2"), Some((7, 2)));
+        assert!(series("linux-source-6.6") < Some(OLDEST));
+        assert!(series("linux-source-10.0") > Some(OLDEST));
+        assert_eq!(series("linux-source-7.2-rt"), None);
+        assert_eq!(series("linux-source"), None);
+    }
+
+    #[test]
+    fn a_configuration_without_siw_is_refused() {
+        assert!(check_config(CONFIG).is_ok());
+        let error = check_config(&CONFIG.replace("CONFIG_RDMA_SIW=y", "")).unwrap_err();
+        assert!(error.to_string().contains("RDMA_SIW"), "{error}");
+    }
+}

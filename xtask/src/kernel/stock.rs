@@ -1,0 +1,212 @@
+//! The stock kernel: the one that the host's Debian release ships, as it is,
+//! and siw, which Debian leaves out, built as a module from the same source.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::host_packages::{self, Need};
+use crate::kernel::apt::{self, Apt, Package};
+use crate::kernel::cache::{Cache, Record};
+use crate::kernel::{IMAGE, Role};
+use crate::process;
+
+/// What every Debian machine installs to have a kernel; it depends on the
+/// kernel itself.
+const META: &str = "linux-image-amd64";
+const SIW: &str = "drivers/infiniband/sw/siw";
+
+/// One version of the kernel and everything that is needed of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Set {
+    version: String,
+    release: String,
+    image: String,
+    source: String,
+}
+
+/// Makes the newest there is, unless it is the one kept.
+pub(crate) fn make_newest(
+    cache: &Cache,
+    kept: Option<(PathBuf, Record)>,
+) -> anyhow::Result<(PathBuf, Record)> {
+    let codename = host_packages::debian_codename()?;
+    host_packages::install(&Need::MODULE_BUILD)?;
+    let apt = Apt::of_host(cache)?;
+    let sets: Vec<_> = apt.versions(META)?.iter().filter_map(Set::of).collect();
+    if let Some(kept) = kept.filter(|(_, record)| {
+        sets.first()
+            .is_some_and(|newest| newest.version == record.version)
+    }) {
+        return Ok(kept);
+    }
+    for set in &sets {
+        eprintln!("stock kernel: {} {}", set.image, set.version);
+        match make(cache, &apt, set, &codename) {
+            Ok(made) => return Ok(made),
+            Err(error) => eprintln!("{} {}: {error:#}", set.image, set.version),
+        }
+    }
+    bail!(
+        "none of the {} versions of {META} could be made ready",
+        sets.len()
+    )
+}
+
+impl Set {
+    /// The set that a version of the meta package stands for.
+    fn of(meta: &Package) -> Option<Self> {
+        let image = meta
+            .depends
+            .iter()
+            .find(|name| name.starts_with("linux-image-"))?;
+        let release = image.strip_prefix("linux-image-")?;
+        let mut numbers = release.split('.');
+        let (major, minor) = (numbers.next()?, numbers.next()?);
+        Some(Self {
+            version: meta.version.clone(),
+            release: release.to_owned(),
+            image: image.clone(),
+            source: format!("linux-source-{major}.{minor}"),
+        })
+    }
+}
+
+fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(PathBuf, Record)> {
+    let work = cache.empty("making")?;
+    let kept = cache.empty("made")?;
+    let unpack =
+        |name: &str, into: &Path| apt::unpack(&apt.download(name, &set.version, &work)?, into);
+    unpack(&set.image, &kept)?;
+    merge_usr(&kept)?;
+    let boot = kept.join("boot");
+    fs::rename(
+        boot.join(format!("vmlinuz-{}", set.release)),
+        kept.join(IMAGE),
+    )
+    .context("keep the image")?;
+    fs::remove_dir_all(&boot).context("leave the rest")?;
+
+    for name in headers(apt, set)? {
+        unpack(&name, &work)?;
+    }
+    unpack(&set.source, &work)?;
+    let module = build_siw(&work, set, &kept)?;
+    let modules = kept.join("lib/modules").join(&set.release);
+    let place = modules.join("updates");
+    fs::create_dir_all(&place).context("make the module's folder")?;
+    fs::copy(&module, place.join("siw.ko")).context("keep siw")?;
+    process::run(
+        Command::new("depmod")
+            .env("PATH", SYSTEM_PATH)
+            .arg("-b")
+            .arg(&kept)
+            .arg(&set.release),
+    )?;
+
+    let (version, release) = (set.version.clone(), set.release.clone());
+    let record = Record {
+        version,
+        release,
+        fits: codename.to_owned(),
+    };
+    let folder = cache.keep(&kept, Role::Stock.as_str(), &record)?;
+    fs::remove_dir_all(&work).context("clean up")?;
+    Ok((folder, record))
+}
+
+/// Where `depmod` lies, which a user's own path may lack.
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Later releases put modules under `/usr/lib`; `depmod -b` looks in `/lib`.
+fn merge_usr(root: &Path) -> anyhow::Result<()> {
+    let (old, new) = (root.join("lib"), root.join("usr/lib"));
+    if !old.exists() {
+        ensure!(new.exists(), "the kernel's package has no modules");
+        fs::rename(&new, &old).context("place the modules")?;
+    }
+    Ok(())
+}
+
+/// The header packages of exactly this kernel: its own and what it rests on.
+fn headers(apt: &Apt, set: &Set) -> anyhow::Result<Vec<String>> {
+    let name = format!("linux-headers-{}", set.release);
+    let package = apt
+        .versions(&name)?
+        .into_iter()
+        .find(|package| package.version == set.version)
+        .with_context(|| format!("the mirror has no {name} {}", set.version))?;
+    let kin = package.depends.iter().filter(|depends| {
+        depends.starts_with("linux-headers-") || depends.starts_with("linux-kbuild-")
+    });
+    Ok([name].into_iter().chain(kin.cloned()).collect())
+}
+
+/// Builds siw against the unpacked headers; its path.
+fn build_siw(work: &Path, set: &Set, kept: &Path) -> anyhow::Result<PathBuf> {
+    let tarball = work.join("usr/src").join(format!("{}.tar.xz", set.source));
+    let inside = format!("{}/{SIW}", set.source);
+    eprintln!("  unpack siw's source");
+    process::run(
+        Command::new("tar")
+            .arg("-C")
+            .arg(work)
+            .arg("-xf")
+            .arg(&tarball)
+            .arg(&inside),
+    )?;
+
+    let sources = work.join("usr/src");
+    let headers = sources.join(format!("linux-headers-{}", set.release));
+    relocate(&headers, &sources)?;
+    let module = work.join(inside);
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(&headers)
+        .arg(format!("M={}", module.display()));
+    make.args(["CONFIG_RDMA_SIW=m", "modules"]);
+    process::logged("build siw", &mut make, &kept.join("siw.log"))?;
+    Ok(module.join("siw.ko"))
+}
+
+/// The packaged makefiles name each other by the place they would be
+/// installed at.
+fn relocate(headers: &Path, sources: &Path) -> anyhow::Result<()> {
+    let here = format!("{}/linux-headers-", sources.display());
+    for name in ["Makefile", ".kernelvariables"] {
+        let path = headers.join(name);
+        if let Ok(text) = fs::read_to_string(&path) {
+            let text = text.replace("/usr/src/linux-headers-", &here);
+            fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(depends: &[&str]) -> Package {
+        Package {
+            name: META.to_owned(),
+            version: "6.12.43-1".to_owned(),
+            depends: depends.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn the_meta_package_leads_to_image_and_source() {
+        let set = Set::of(&meta(&["linux-image-6.12.43+deb13-amd64"])).unwrap();
+        assert_eq!(set.release, "6.12.43+deb13-amd64");
+        assert_eq!(set.source, "linux-source-6.12");
+        assert_eq!(set.image, "linux-image-6.12.43+deb13-amd64");
+    }
+
+    #[test]
+    fn a_meta_package_without_an_image_is_passed_over() {
+        assert_eq!(Set::of(&meta(&["kmod"])), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Running other programs: their failures name the command line.
+
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+
+/// How often a long step shows how far it is.
+const PACE: Duration = Duration::from_secs(10);
+/// How much of a log a failure shows.
+const TAIL: usize = 30;
+
+/// Runs a program that may talk to the user.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let line = line(command);
+    let status = command
+        .status()
+        .with_context(|| format!("start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}`: {status}");
+    }
+    Ok(())
+}
+
+/// What a program prints; its failure carries what it complains of.
+pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
+    let line = line(command);
+    let output = command
+        .output()
+        .with_context(|| format!("start `{line}`"))?;
+    if !output.status.success() {
+        bail!(
+            "`{line}`: {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
+}
+
+/// Runs a long and wordy program: its words go to a log, a count of its lines
+/// to the user.
+pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::Result<()> {
+    let line = line(command);
+    let mut file = std::fs::File::create(log).with_context(|| format!("make {}", log.display()))?;
+    let errors = file.try_clone().context("share the log")?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("start `{line}`"))?;
+    let stdout = child.stdout.take().context("a piped output")?;
+    let mut progress = Progress::new(what);
+    for text in BufReader::new(stdout).split(b'\n') {
+        let mut text = text.with_context(|| format!("read from `{line}`"))?;
+        text.push(b'\n');
+        file.write_all(&text).context("write the log")?;
+        progress.step();
+    }
+    let status = child.wait().with_context(|| format!("wait for `{line}`"))?;
+    progress.end();
+    if !status.success() {
+        let text = std::fs::read(log).unwrap_or_default();
+        bail!(
+            "`{line}`: {status}; the end of its log:\n{}",
+            tail(&String::from_utf8_lossy(&text))
+        );
+    }
+    Ok(())
+}
+
+/// The last lines of a text.
+fn tail(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL)..].join("\n")
+}
+
+/// A command as a person would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let words = std::iter::once(name).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// One line that grows on a terminal, a line now and then elsewhere.
+struct Progress<'what> {
+    what: &'what str,
+    start: Instant,
+    shown: Instant,
+    steps: usize,
+    terminal: bool,
+}
+
+impl<'what> Progress<'what> {
+    fn new(what: &'what str) -> Self {
+        let now = Instant::now();
+        eprintln!("  {what} ...");
+        Self {
+            what,
+            start: now,
+            shown: now,
+            steps: 0,
+            terminal: std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        let pace = if self.terminal { PACE / 50 } else { PACE };
+        if self.shown.elapsed() >= pace {
+            self.shown = Instant::now();
+            let end = if self.terminal { "\r" } else { "\n" };
+            eprint!(
+                "  {}: {} steps, {} s{end}",
+                self.what,
+                self.steps,
+                self.seconds()
+            );
+        }
+    }
+
+    fn end(&self) {
+        eprintln!(
+            "  {}: {} steps in {} s",
+            self.what,
+            self.steps,
+            self.seconds()
+        );
+    }
+
+    fn seconds(&self) -> u64 {
+        self.start.elapsed().as_secs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_and_its_complaint() {
+        let error = output(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("sh -c") && error.contains('3') && error.contains("no"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_logged_failure_shows_the_end_of_the_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let mut command = Command::new("sh");
+        command.args(["-c", "seq 100; exit 1"]);
+        let error = logged("count", &mut command, &log).unwrap_err().to_string();
+        assert!(
+            error.contains("\n100") && !error.contains("\n50\n"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! Every check and every test, and what they come to.
+
+mod harness;
+mod host;
+mod lines;
+mod suite;
+mod totals;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use self::lines::Outcome;
+use self::totals::Totals;
+use crate::abi;
+use crate::guest::Machine;
+use crate::kernel::{Choice, Kernel, Role};
+use crate::workspace::Workspace;
+
+/// Checks format, lints, documentation, dependencies and the kernel's ABI, runs
+/// unit and doc tests, and the guest suite on both kernels
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Leaves the guests out
+    #[arg(long)]
+    quick: bool,
+    /// Only the guest suite of this kernel: `stock`, `new` or the path of a
+    /// bzImage
+    #[arg(long, value_name = "KERNEL", conflicts_with = "quick")]
+    kernel: Option<Choice>,
+    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Seconds each guest may live
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let mut totals = Totals::default();
+    host::run(&workspace, &mut totals);
+    compare_abi(args, &mut totals);
+    if args.quick {
+        let reason = "`--quick` leaves the guests out".to_owned();
+        totals.add("guest", &Outcome::Skipped(Some(reason)));
+    } else {
+        run_guests(args, &workspace, &mut totals);
+    }
+    totals.print_failures();
+    println!("{totals}");
+    Ok(if totals.failed() == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn compare_abi(args: &Args, totals: &mut Totals) {
+    totals.step(
+        "abi-check/installed",
+        abi::installed().and_then(abi::compare),
+    );
+    let name = "abi-check/new";
+    let everything = !args.quick && args.kernel.is_none();
+    let kernel = match Kernel::kept(Role::New) {
+        Ok(None) if everything => Kernel::prepare(Role::New, false).map(Some),
+        kept => kept,
+    };
+    match kernel {
+        Ok(Some(kernel)) => totals.step(name, abi::of(&kernel).and_then(abi::compare)),
+        Ok(None) => {
+            let reason = "the new kernel is not here: `cargo xtask kernel` makes it".to_owned();
+            totals.add(name, &Outcome::Skipped(Some(reason)));
+        }
+        Err(error) => totals.step(name, Err(error)),
+    }
+}
+
+fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
+    let suite = match suite::build(workspace) {
+        Ok(suite) => suite,
+        Err(error) => return totals.fail("guest/build", &format!("{error:#}")),
+    };
+    let machine = Machine {
+        timeout: Duration::from_secs(args.timeout),
+        ..Machine::default()
+    };
+    let choices = match &args.kernel {
+        Some(choice) => vec![choice.clone()],
+        None => Role::ALL.map(Choice::Role).to_vec(),
+    };
+    for choice in choices {
+        let kernel = Kernel::choose(&choice, args.modules.as_deref());
+        suite::run(workspace, kernel, &choice, &suite, &machine, totals);
+    }
+}

@@ -1,0 +1,102 @@
+//! The checks that need no guest.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::host_packages;
+use crate::process;
+use crate::test::harness::{Harness, NotZero};
+use crate::test::lines::Outcome;
+use crate::test::suite;
+use crate::test::totals::Totals;
+use crate::workspace::Workspace;
+
+/// Format, lints, documentation, dependencies, unit and doc tests.
+pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
+    let step = |arguments: &[&str]| quiet(workspace.cargo().args(arguments));
+    totals.step("fmt", step(&["fmt", "--all", "--check"]));
+    let deny = ["--", "-D", "warnings"];
+    let everything = ["clippy", "--workspace", "--all-targets"];
+    totals.step("clippy", step(&[&everything[..], &deny].concat()));
+    // No part of "all targets": a plain `cargo test` must not run it.
+    let suite = [
+        "clippy",
+        "--package",
+        suite::PACKAGE,
+        "--test",
+        suite::TARGET,
+    ];
+    totals.step("clippy/guest", step(&[&suite[..], &deny].concat()));
+    let mut rustdoc = workspace.cargo();
+    rustdoc
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    totals.step("rustdoc", quiet(&mut rustdoc));
+    if host_packages::program("cargo-deny").is_some() {
+        totals.step("cargo-deny", step(&["deny", "--workspace", "check"]));
+    } else {
+        let reason = "cargo-deny is not installed".to_owned();
+        totals.add("cargo-deny", &Outcome::Skipped(Some(reason)));
+    }
+    unit_and_doc_tests(workspace, totals);
+}
+
+/// A step whose output matters only when it fails.
+fn quiet(command: &mut Command) -> anyhow::Result<()> {
+    eprintln!("{} ...", process::line(command));
+    let output = command
+        .output()
+        .with_context(|| format!("start {}", process::line(command)))?;
+    if !output.status.success() {
+        let (stdout, stderr) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        bail!(
+            "{}: {}\n{stdout}{stderr}",
+            process::line(command),
+            output.status
+        );
+    }
+    Ok(())
+}
+
+fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--workspace", "--no-fail-fast"]);
+    eprintln!("{} ...", process::line(&cargo));
+    let mut harness = Harness::new(totals, "host", "host");
+    let end = listen(&mut cargo, &mut harness);
+    harness.close(end);
+}
+
+/// Both outputs in one, in the order they come: cargo names the program on the
+/// one, the program its tests on the other.
+fn listen(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<()> {
+    let (read, write) = pipe2(OFlag::O_CLOEXEC).context("pipe")?;
+    cargo
+        .stdin(Stdio::null())
+        .stderr(write.try_clone().context("pipe")?)
+        .stdout(write);
+    let mut child = cargo.spawn().context("start cargo")?;
+    // The command keeps its ends of the pipe open until it goes.
+    *cargo = Command::new("true");
+    let mut output = File::from(read);
+    let mut buffer = [0; 8192];
+    loop {
+        match output.read(&mut buffer).context("read from cargo")? {
+            0 => break,
+            length => harness.take(&buffer[..length]),
+        }
+    }
+    let status = child.wait().context("wait for cargo")?;
+    if !status.success() {
+        return Err(NotZero(status.to_string()).into());
+    }
+    Ok(())
+}

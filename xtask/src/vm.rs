@@ -1,0 +1,88 @@
+//! One command, or a shell, in a guest.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use crate::guest::{self, Guest, Machine, Sinks};
+use crate::kernel::{Choice, Kernel};
+use crate::terminal;
+use crate::workspace::Workspace;
+
+/// Runs a command in a guest, on the host's file system (read-only, changes
+/// stay in the guest's memory), and exits with its code: 128 + n for signal n,
+/// 125 when the guest itself failed
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// `stock`, `new`, or the path of a bzImage
+    #[arg(long, value_name = "KERNEL", default_value = "new")]
+    kernel: Choice,
+    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Seconds the guest may live, its boot included; a shell may live for ever
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    /// MiB of memory
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    memory: u32,
+    /// Another host folder to show to the guest, where it would be hidden (the
+    /// guest has its own /tmp, /run and /dev); may be given again
+    #[arg(long, value_name = "DIR")]
+    share: Vec<PathBuf>,
+    /// A shell on this terminal instead of a command
+    #[arg(long, conflicts_with = "command")]
+    shell: bool,
+    /// The command and its arguments
+    #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// When a shell's guest is given up.
+const NEVER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Does what the arguments say.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let size = if args.shell {
+        Some(terminal::size()?)
+    } else {
+        None
+    };
+    let workspace = Workspace::find()?;
+    let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
+    let guest = Guest::prepare(&workspace, kernel)?;
+    eprintln!("{}, by {}", guest.kernel, guest.accelerator);
+
+    let shares = args
+        .share
+        .iter()
+        .map(std::path::absolute)
+        .collect::<Result<_, _>>();
+    let machine = Machine {
+        timeout: if args.shell {
+            NEVER
+        } else {
+            Duration::from_secs(args.timeout)
+        },
+        memory: args.memory,
+        shares: shares.context("find the shares")?,
+    };
+    let shell = ["/bin/bash".to_owned(), "-i".to_owned()];
+    let command = if args.shell {
+        &shell
+    } else {
+        args.command.as_slice()
+    };
+    let mut sinks = Sinks {
+        stdout: &mut |bytes| {
+            let mut out = std::io::stdout().lock();
+            Ok(out.write_all(bytes).and_then(|()| out.flush())?)
+        },
+        stderr: &mut |bytes| Ok(std::io::stderr().write_all(bytes)?),
+    };
+    let ending = guest::run(&guest, &machine, command, size, &mut sinks)?;
+    Ok(ExitCode::from(ending.code()))
+}
