@@ -38,12 +38,39 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
         .env("RUSTDOCFLAGS", "-D warnings");
     totals.step("rustdoc", quiet(&mut rustdoc));
     if host_packages::program("cargo-deny").is_some() {
-        totals.step("cargo-deny", step(&["deny", "--workspace", "check"]));
+        let offline = [
+            "deny",
+            "--workspace",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ];
+        totals.step("cargo-deny", step(&offline));
+        advisories(workspace, totals);
     } else {
         let reason = "cargo-deny is not installed".to_owned();
         totals.add("cargo-deny", &Outcome::Skipped(Some(reason)));
     }
     unit_and_doc_tests(workspace, totals);
+}
+
+/// Known vulnerabilities, from a database on the network.
+fn advisories(workspace: &Workspace, totals: &mut Totals) {
+    let name = "cargo-deny/advisories";
+    let mut cargo = workspace.cargo();
+    let checked = quiet(cargo.args(["deny", "--workspace", "check", "advisories"]));
+    match checked {
+        Err(error)
+            if error
+                .to_string()
+                .contains("failed to fetch advisory database") =>
+        {
+            let reason = "the advisory database cannot be reached".to_owned();
+            totals.add(name, &Outcome::Skipped(Some(reason)));
+        }
+        checked => totals.step(name, checked),
+    }
 }
 
 /// A step whose output matters only when it fails.
