@@ -165,11 +165,25 @@ impl Hints {
         if self.is_passive() && self.destination.is_some() {
             return Err(Error::Hints("a passive address has no destination"));
         }
+        if let (Some(family), Some(address)) = (self.family, self.stand_in()) {
+            if family != address.family() {
+                return Err(Error::Hints("the address is not of the family asked for"));
+            }
+        }
         match (self.source, self.destination) {
             (Some(source), Some(destination)) if source.family() != destination.family() => {
                 Err(Error::Hints("source and destination differ in family"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The address that takes a node's place.
+    pub(crate) fn stand_in(&self) -> Option<CmAddr> {
+        if self.is_passive() {
+            self.source
+        } else {
+            self.destination
         }
     }
 

@@ -19,6 +19,7 @@
 
 mod addr_info;
 mod ask;
+mod candidate;
 mod devices;
 mod error;
 mod flags;

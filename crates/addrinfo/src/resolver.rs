@@ -6,12 +6,13 @@ use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
 
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
+use crate::candidate::{Candidate, candidates};
 use crate::devices::Devices;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::{Lookups, Named, Names};
+use crate::names::Lookups;
 
 /// Resolves names, with a bounded number of lookups left behind by deadlines.
 ///
@@ -59,7 +60,8 @@ impl Resolver {
         hints.check()?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let named = self.named(node.into(), service.into(), hints, kind, until)?;
+        let (node, service) = (node.into(), service.into());
+        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
         let channel = channel.open()?;
         // The name server's time is the system's, the kernel's the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -70,89 +72,17 @@ impl Resolver {
             with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
             until,
         };
-        let answers = ask(&inquiry, &named, hints)?;
-        let mut list: Vec<_> = named
+        let answers = ask(&inquiry, &candidates, hints)?;
+        let mut list: Vec<_> = candidates
             .into_iter()
             .zip(answers)
-            .map(|(named, answer)| entry(named, answer, hints, kind))
+            .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
             .collect();
         Devices::default().complete(&mut list);
         // Stable: each group keeps the order of the names.
         list.sort_by_key(|info| !info.is_reachable());
         Ok(list)
     }
-
-    fn named(
-        &self,
-        node: Option<&str>,
-        service: Option<&str>,
-        hints: &Hints,
-        kind: Kind,
-        until: Option<Instant>,
-    ) -> Result<Vec<Candidate>> {
-        let given = if hints.is_passive() {
-            hints.source
-        } else {
-            hints.destination
-        };
-        if node.is_none() && service.is_none() && given.is_none() {
-            return Err(Error::NothingToResolve);
-        }
-        if node.is_some() && given.is_some() {
-            return Err(Error::Hints("a node and an address to stand in its place"));
-        }
-        if node.is_none()
-            && given.is_some_and(|given| hints.family.is_some_and(|f| f != given.family()))
-        {
-            return Err(Error::Hints("the address is not of the family asked for"));
-        }
-        let mut names = Names {
-            node: node.map(str::to_owned),
-            service: service.map(str::to_owned),
-            family: hints.family,
-            datagram: kind.is_datagram(),
-            flags: hints.flags,
-            canonical_name: hints.canonical_name,
-        };
-        match (node, given) {
-            (None, Some(given)) => {
-                names.family = Some(given.family());
-                let port = match service {
-                    Some(_) => first_port(&names.resolve(&self.lookups, until)?),
-                    None => None,
-                };
-                let address = port.map_or(given, |port| given.with_port(port));
-                Ok(vec![Candidate {
-                    address,
-                    canonical_name: None,
-                }])
-            }
-            _ => Ok(names
-                .resolve(&self.lookups, until)?
-                .into_iter()
-                .map(Candidate::from)
-                .collect()),
-        }
-    }
-}
-
-/// An address to ask the kernel about.
-struct Candidate {
-    address: CmAddr,
-    canonical_name: Option<String>,
-}
-
-impl From<Named> for Candidate {
-    fn from(named: Named) -> Self {
-        Self {
-            address: named.address.into(),
-            canonical_name: named.canonical_name,
-        }
-    }
-}
-
-fn first_port(named: &[Named]) -> Option<u16> {
-    named.first().map(|named| named.address.port())
 }
 
 fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
