@@ -18,6 +18,7 @@ use rdmacm_tests::{Site, Soft};
 mod addrinfo;
 mod allocation;
 mod bind;
+mod c_library;
 mod channel;
 mod child;
 mod command;
@@ -87,6 +88,7 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
     addrinfo::deadlines::CASES,
+    c_library::CASES,
     channel::CASES,
     command::devices::CASES,
     command::resolve::CASES,

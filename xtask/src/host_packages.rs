@@ -25,9 +25,11 @@ enum What {
     Header(&'static str),
     /// A file in one of the linker's folders.
     Library(&'static str),
+    /// A file by its path.
+    File(&'static str),
 }
 
-use What::{Header, Library, Program};
+use What::{File, Header, Library, Program};
 
 const fn need(what: What, package: &'static str) -> Need {
     Need { what, package }
@@ -74,8 +76,13 @@ impl Need {
         need(Header("infiniband/verbs.h"), "libibverbs-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
     ];
-    /// What the guest suite runs beside our own programs.
-    pub(crate) const GUEST_SUITE: [Self; 2] = [
+    /// What the guest suite runs beside our own programs: the C library among
+    /// it, with its drivers, as the judge.
+    pub(crate) const GUEST_SUITE: [Self; 6] = [
+        need(Program("gcc"), "gcc"),
+        need(Header("stdio.h"), "libc6-dev"),
+        need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
+        need(File("/etc/libibverbs.d/rxe.driver"), "ibverbs-providers"),
         need(Program("strace"), "strace"),
         need(Program("setpriv"), "util-linux"),
     ];
@@ -98,12 +105,13 @@ impl Need {
             ]
             .iter()
             .any(|folder| Path::new(folder).join(name).exists()),
+            File(path) => Path::new(path).exists(),
         }
     }
 
     fn name(&self) -> &'static str {
         match self.what {
-            Program(name) | Header(name) | Library(name) => name,
+            Program(name) | Header(name) | Library(name) | File(name) => name,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context as _;
 use rdmacm_init::Ending;
@@ -26,6 +27,7 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let mut programs = workspace.cargo();
     programs.args(["build", "--quiet", "--workspace", "--bins", "--examples"]);
     process::run(&mut programs)?;
+    build_c_peer(workspace)?;
     let mut suite = workspace.cargo();
     suite.args([
         "test",
@@ -39,6 +41,16 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     suite.arg("--message-format=json-render-diagnostics");
     suite.stderr(std::process::Stdio::inherit());
     find_executable(&process::output(&mut suite)?).context("cargo built no guest suite")
+}
+
+/// The C library's side of the comparison, beside our own programs.
+fn build_c_peer(workspace: &Workspace) -> anyhow::Result<()> {
+    let source = workspace.root.join("tests/c/peer.c");
+    let program = workspace.programs().join("rdmacm-c-peer");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"]);
+    compiler.arg(program).arg(source);
+    process::run(compiler.args(["-lrdmacm", "-libverbs"]))
 }
 
 /// One of cargo's messages; most have no executable.
