@@ -86,10 +86,10 @@ pub struct PathRecord {
     /// The source GID.
     #[doc(alias = "sgid")]
     pub source_gid: [u8; 16],
-    /// The destination LID; 0 on RoCE.
+    /// The destination LID; on RoCE bytes of a MAC address, which mean nothing.
     #[doc(alias = "dlid")]
     pub destination_lid: big_endian::U16,
-    /// The source LID; 0 on RoCE.
+    /// The source LID; on RoCE bytes of a MAC address, which mean nothing.
     #[doc(alias = "slid")]
     pub source_lid: big_endian::U16,
     /// Flow label in bits 27 to 8, hop limit in bits 7 to 0, raw traffic in

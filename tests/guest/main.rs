@@ -9,7 +9,9 @@
     reason = "a test that cannot go on panics"
 )]
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
@@ -88,16 +90,25 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
     addrinfo::deadlines::CASES,
-    c_library::CASES,
     channel::CASES,
     command::devices::CASES,
     command::resolve::CASES,
     dialect::CASES,
     example::CASES,
     privilege::CASES,
-    removal::CASES,
-    system_calls::CASES,
 ];
+
+/// On both devices, with the guest to themselves: they make and remove RDMA
+/// devices, which wildcard listeners and whoever lists devices notice.
+const ALONE: &[&[Case]] = &[removal::CASES];
+
+/// On both devices, where the C library's side was built.
+const WITH_C: &[&[Case]] = &[c_library::CASES];
+const WITHOUT_C: &str = "tests/c/peer.c was not built: it takes gcc and librdmacm's headers";
+
+/// On both devices, where there is strace.
+const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
+const WITHOUT_STRACE: &str = "strace is not installed";
 
 /// On neither, as `both`.
 const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
@@ -127,9 +138,21 @@ fn trials(kernel: &str) -> Vec<Trial> {
         }
         let site = site(Dialect::AnyFamily);
         add(&mut trials, kernel, driver(&site), site, ON_BOTH_DEVICES);
-        match site.soft {
-            Soft::Rxe => add(&mut trials, kernel, driver(&site), site, ON_RXE),
-            Soft::Siw => skip(&mut trials, kernel, driver(&site), ON_RXE, NOT_ON_SIW),
+        add(&mut trials, kernel, driver(&site), site, ALONE);
+        for (modules, can_run, otherwise) in [
+            (ON_RXE, site.soft == Soft::Rxe, NOT_ON_SIW),
+            (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
+            (
+                WITH_STRACE,
+                Path::new("/usr/bin/strace").exists(),
+                WITHOUT_STRACE,
+            ),
+        ] {
+            if can_run {
+                add(&mut trials, kernel, driver(&site), site, modules);
+            } else {
+                skip(&mut trials, kernel, driver(&site), modules, otherwise);
+            }
         }
     }
     let site = Site::rxe(Dialect::AnyFamily);
@@ -140,11 +163,41 @@ fn trials(kernel: &str) -> Vec<Trial> {
 fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
+        let alone = ALONE
+            .iter()
+            .copied()
+            .flatten()
+            .any(|one| one.name == case.name);
         let name = format!("{kernel}/{place}/{}", case.name);
         trials.push(Trial::test(name, move || {
+            let _turn = Turn::take(alone);
             run(&site);
             Ok(())
         }));
+    }
+}
+
+/// A test's turn in the guest.
+enum Turn {
+    Shared {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
+    Alone {
+        _guard: RwLockWriteGuard<'static, ()>,
+    },
+}
+
+impl Turn {
+    /// A test that failed in its turn leaves nothing to be careful about.
+    fn take(alone: bool) -> Self {
+        static GUEST: RwLock<()> = RwLock::new(());
+        if alone {
+            let guard = GUEST.write().unwrap_or_else(PoisonError::into_inner);
+            Self::Alone { _guard: guard }
+        } else {
+            let guard = GUEST.read().unwrap_or_else(PoisonError::into_inner);
+            Self::Shared { _guard: guard }
+        }
     }
 }
 

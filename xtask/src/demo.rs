@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 use rdmacm_init::Ending;
 
 use crate::guest::{self, Guest, Machine, Sinks};
+use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
-use crate::process;
 use crate::workspace::Workspace;
 
 /// Boots each kernel with a RoCE and an iWARP device and resolves names there
@@ -24,60 +24,83 @@ pub(crate) struct Args {
     modules: Option<PathBuf>,
 }
 
-/// A command line of the show, what it shows, and its exit code.
+/// A command line of the show, what it shows, its exit code, and what its
+/// output must have.
 struct Scene {
     about: &'static str,
     command: &'static str,
     code: u8,
-}
-
-const fn scene(about: &'static str, command: &'static str, code: u8) -> Scene {
-    Scene {
-        about,
-        command,
-        code,
-    }
+    shows: &'static [&'static str],
 }
 
 const SCENES: [Scene; 8] = [
-    scene("The RDMA devices of this machine", "rdmacm devices", 0),
-    scene(
-        "RoCE, IPv4: with its path record",
-        "rdmacm resolve rxe 7471",
-        0,
-    ),
-    scene("RoCE, IPv6", "rdmacm resolve rxe6 7471", 0),
-    scene(
-        "iWARP, IPv4: it has no path records",
-        "rdmacm resolve siw 7471",
-        0,
-    ),
-    scene("iWARP, IPv6", "rdmacm resolve siw6 7471", 0),
-    scene(
-        "One name, an address on each device",
-        "rdmacm resolve pair 7471",
-        0,
-    ),
-    scene(
-        "One name, an address of each family",
-        "rdmacm resolve dual 7471",
-        0,
-    ),
-    scene(
-        "A destination that no RDMA device reaches, and why",
-        "rdmacm resolve plain 7471",
-        1,
-    ),
+    Scene {
+        about: "The RDMA devices of this machine",
+        command: "rdmacm devices",
+        code: 0,
+        shows: &["rxe0  RoCE", "siw0  iWARP", "10.71.1.1", "fd71:2::1"],
+    },
+    Scene {
+        about: "RoCE, IPv4: with its path record",
+        command: "rdmacm resolve rxe 7471",
+        code: 0,
+        shows: &[
+            "10.71.1.1:7471",
+            "rxe0 port 1",
+            "::ffff:10.71.1.1",
+            "mtu 1024",
+        ],
+    },
+    Scene {
+        about: "RoCE, IPv6",
+        command: "rdmacm resolve rxe6 7471",
+        code: 0,
+        shows: &["[fd71:1::1]:7471", "rxe0 port 1", "mtu 1024"],
+    },
+    Scene {
+        about: "iWARP, IPv4: it has no path records",
+        command: "rdmacm resolve siw 7471",
+        code: 0,
+        shows: &["10.71.2.1:7471", "siw0 port 1"],
+    },
+    Scene {
+        about: "iWARP, IPv6",
+        command: "rdmacm resolve siw6 7471",
+        code: 0,
+        shows: &["[fd71:2::1]:7471", "siw0 port 1"],
+    },
+    Scene {
+        about: "One name, an address on each device",
+        command: "rdmacm resolve pair 7471",
+        code: 0,
+        shows: &[
+            "10.71.1.1:7471",
+            "rxe0 port 1",
+            "10.71.2.1:7471",
+            "siw0 port 1",
+        ],
+    },
+    Scene {
+        about: "One name, an address of each family",
+        command: "rdmacm resolve dual 7471",
+        code: 0,
+        shows: &["[fd71:1::1]:7471", "10.71.1.1:7471", "rxe0 port 1"],
+    },
+    Scene {
+        about: "A destination that no RDMA device reaches, and why",
+        command: "rdmacm resolve plain 7471",
+        code: 1,
+        shows: &["10.71.3.1:7471", "no RDMA device serves the interface"],
+    },
 ];
 
 /// Does what the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
-    process::run(
-        workspace
-            .cargo()
-            .args(["build", "--quiet", "--package", "rdmacm-cli"]),
-    )?;
+    if host_packages::is_debian() && args.kernel.is_none() {
+        host_packages::install(&Need::all())?;
+    }
+    workspace.build_programs()?;
     let choices = match &args.kernel {
         Some(choice) => vec![choice.clone()],
         None => Role::ALL.map(Choice::Role).to_vec(),
@@ -99,9 +122,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// output, the exit codes on its standard error.
 fn show(guest: &Guest) -> anyhow::Result<()> {
     let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script()];
-    let mut codes = Vec::new();
+    let (mut shown, mut codes) = (Vec::new(), Vec::new());
     let mut sinks = Sinks {
         stdout: &mut |bytes| {
+            shown.extend_from_slice(bytes);
             let mut out = std::io::stdout().lock();
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         },
@@ -113,7 +137,7 @@ fn show(guest: &Guest) -> anyhow::Result<()> {
         ending == Ending::Exit(0),
         "the show broke off: {ending:?}: {codes}"
     );
-    check(&codes)
+    check(&String::from_utf8_lossy(&shown), &codes)
 }
 
 fn script() -> String {
@@ -129,21 +153,30 @@ fn script() -> String {
     script + "echo"
 }
 
-/// Whether each command ended with the code that its scene has.
-fn check(codes: &str) -> anyhow::Result<()> {
+/// Whether each command ended with the code that its scene has, and showed
+/// what it is there to show.
+fn check(shown: &str, codes: &str) -> anyhow::Result<()> {
+    // Each scene begins with its heading.
+    let shown: Vec<_> = shown.split("\n# ").skip(1).collect();
     let codes: Vec<_> = codes.lines().collect();
     ensure!(
-        codes.len() == SCENES.len(),
-        "{} of {} exit codes",
+        codes.len() == SCENES.len() && shown.len() == SCENES.len(),
+        "{} exit codes and {} outputs of {} commands",
         codes.len(),
+        shown.len(),
         SCENES.len()
     );
-    let wrong: Vec<_> = SCENES
-        .iter()
-        .zip(codes)
-        .filter(|(scene, code)| *code != scene.code.to_string())
-        .map(|(scene, code)| format!("`{}`: exit {code}, not {}", scene.command, scene.code))
-        .collect();
+    let mut wrong = Vec::new();
+    for (scene, (shown, code)) in SCENES.iter().zip(shown.into_iter().zip(codes)) {
+        if code != scene.code.to_string() {
+            wrong.push(format!(
+                "`{}`: exit {code}, not {}",
+                scene.command, scene.code
+            ));
+        }
+        let missing = scene.shows.iter().filter(|text| !shown.contains(**text));
+        wrong.extend(missing.map(|text| format!("`{}` does not show {text}", scene.command)));
+    }
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     Ok(())
 }
@@ -152,14 +185,29 @@ fn check(codes: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// What a show that goes well prints.
+    fn output() -> String {
+        let scenes = SCENES.iter();
+        scenes
+            .map(|scene| format!("\n# {}\n{}\n", scene.about, scene.shows.join(" ")))
+            .collect::<Vec<_>>()
+            .concat()
+    }
+
     #[test]
     fn a_wrong_exit_code_is_told() {
-        assert!(check("0\n0\n0\n0\n0\n0\n0\n1\n").is_ok());
-        let error = check("0\n0\n0\n0\n0\n0\n0\n0\n").unwrap_err().to_string();
-        assert!(
-            error.contains("rdmacm resolve plain") && error.contains("not 1"),
-            "{error}"
-        );
-        assert!(check("0\n").is_err());
+        assert!(check(&output(), "0\n0\n0\n0\n0\n0\n0\n1\n").is_ok());
+        let error = check(&output(), "0\n0\n0\n0\n0\n0\n0\n0\n").unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("rdmacm resolve plain"), "{error}");
+        assert!(error.contains("not 1"), "{error}");
+        assert!(check(&output(), "0\n").is_err());
+    }
+
+    #[test]
+    fn an_output_that_lacks_something_is_told() {
+        let shown = output().replacen("siw0 port 1", "rxe0 port 1", 1);
+        let error = check(&shown, "0\n0\n0\n0\n0\n0\n0\n1\n").unwrap_err();
+        assert!(error.to_string().contains("does not show siw0 port 1"));
     }
 }

@@ -61,11 +61,12 @@ impl Need {
         need(Header("openssl/opensslv.h"), "libssl-dev"),
     ];
     /// To run a guest.
-    pub(crate) const GUEST: [Self; 4] = [
+    pub(crate) const GUEST: [Self; 5] = [
         need(Program("qemu-system-x86_64"), "qemu-system-x86"),
         need(Program("ip"), "iproute2"),
         need(Program("rdma"), "iproute2"),
         need(Program("setsid"), "util-linux"),
+        need(Program("setpriv"), "util-linux"),
     ];
     /// To compare with C headers; what the kernel's own do not export stands in
     /// those of the C libraries.
@@ -78,14 +79,26 @@ impl Need {
     ];
     /// What the guest suite runs beside our own programs: the C library among
     /// it, with its drivers, as the judge.
-    pub(crate) const GUEST_SUITE: [Self; 6] = [
+    pub(crate) const GUEST_SUITE: [Self; 5] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
         need(File("/etc/libibverbs.d/rxe.driver"), "ibverbs-providers"),
         need(Program("strace"), "strace"),
-        need(Program("setpriv"), "util-linux"),
     ];
+
+    /// Everything that kernels, guests and their suite take, so that a machine
+    /// is made ready in one go.
+    pub(crate) fn all() -> Vec<Self> {
+        [
+            &Self::MODULE_BUILD[..],
+            &Self::KERNEL_BUILD,
+            &Self::GUEST,
+            &Self::C_HEADERS,
+            &Self::GUEST_SUITE,
+        ]
+        .concat()
+    }
 
     fn is_there(&self) -> bool {
         match self.what {
@@ -128,11 +141,14 @@ pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
     packages.sort_unstable();
     packages.dedup();
     let (names, list) = (names.join(", "), packages.join(" "));
-    if program("apt-get").is_none() {
+    if !is_debian() {
         bail!("missing here: {names} (Debian's packages are called {list})");
     }
     if !Uid::effective().is_root() {
-        bail!("missing here: {names}. Type: sudo apt-get install --no-install-recommends {list}");
+        bail!(
+            "missing here: {names}. Type: sudo apt-get update && \
+             sudo apt-get install --no-install-recommends {list}"
+        );
     }
     eprintln!("installing {list}, for {names}");
     apt_install(&packages)?;
@@ -151,6 +167,7 @@ fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
         let mut command = Command::new("apt-get");
         command
             .args(["-qq", "-y", "--no-install-recommends", "install"])
+            .args(["-o", "DPkg::Lock::Timeout=300"])
             .args(packages);
         command.env("DEBIAN_FRONTEND", "noninteractive");
         process::output(&mut command)
@@ -163,6 +180,11 @@ fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
         install().context("install what is missing")?;
     }
     Ok(())
+}
+
+/// Whether what is missing can be installed here.
+pub(crate) fn is_debian() -> bool {
+    program("apt-get").is_some()
 }
 
 /// Finds a program, also in the folders that a user's path may lack.

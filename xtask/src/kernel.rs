@@ -67,8 +67,8 @@ impl Kernel {
         let (folder, record) = match kept {
             Some(kept) if !update => kept,
             kept => match role {
-                Role::Stock => stock::make_newest(&cache, kept),
-                Role::New => new::make_newest(&cache, kept),
+                Role::Stock => stock::make_newest(&cache, kept.as_ref()),
+                Role::New => new::make_newest(&cache, kept.as_ref()),
             }
             .with_context(|| format!("prepare the {role} kernel"))?,
         };

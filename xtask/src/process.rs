@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -46,13 +46,14 @@ pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::R
     let line = line(command);
     let mut file = std::fs::File::create(log).with_context(|| format!("make {}", log.display()))?;
     let errors = file.try_clone().context("share the log")?;
-    let mut child = command
+    let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)
         .spawn()
         .with_context(|| format!("start `{line}`"))?;
-    let stdout = child.stdout.take().context("a piped output")?;
+    let mut child = Killed(child);
+    let stdout = child.0.stdout.take().context("a piped output")?;
     let mut progress = Progress::new(what);
     for text in BufReader::new(stdout).split(b'\n') {
         let mut text = text.with_context(|| format!("read from `{line}`"))?;
@@ -60,7 +61,10 @@ pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::R
         file.write_all(&text).context("write the log")?;
         progress.step();
     }
-    let status = child.wait().with_context(|| format!("wait for `{line}`"))?;
+    let status = child
+        .0
+        .wait()
+        .with_context(|| format!("wait for `{line}`"))?;
     progress.end();
     if !status.success() {
         let text = std::fs::read(log).unwrap_or_default();
@@ -70,6 +74,17 @@ pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::R
         );
     }
     Ok(())
+}
+
+/// A program that does not outlive the wait for it.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It has ended, unless the wait was given up.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The last lines of a text.

@@ -5,6 +5,7 @@ mod host;
 mod lines;
 mod suite;
 mod totals;
+mod trouble;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use self::lines::Outcome;
 use self::totals::Totals;
 use crate::abi;
 use crate::guest::Machine;
+use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
 use crate::workspace::Workspace;
 
@@ -39,6 +41,9 @@ pub(crate) struct Args {
 /// Does what the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
+    if host_packages::is_debian() && !args.quick {
+        host_packages::install(&Need::all())?;
+    }
     let mut totals = Totals::default();
     host::run(&workspace, &mut totals);
     compare_abi(args, &mut totals);

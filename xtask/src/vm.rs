@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None
     };
     let workspace = Workspace::find()?;
+    workspace.build_programs()?;
     let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
     let guest = Guest::prepare(&workspace, kernel)?;
     eprintln!("{}, by {}", guest.kernel, guest.accelerator);

@@ -37,6 +37,12 @@ impl Workspace {
         cargo
     }
 
+    /// Builds every program and example, for guests to run.
+    pub(crate) fn build_programs(&self) -> anyhow::Result<()> {
+        let mut cargo = self.cargo();
+        process::run(cargo.args(["build", "--quiet", "--workspace", "--bins", "--examples"]))
+    }
+
     /// Where `cargo build` puts programs.
     pub(crate) fn programs(&self) -> PathBuf {
         self.target.join("debug")

@@ -15,7 +15,8 @@ bitflags! {
         /// Routes are not resolved.
         #[doc(alias = "RAI_NOROUTE")]
         const NOROUTE = 4;
-        /// The node is to be read as an address of the family in the hints.
+        /// The family of the hints is to be heeded. It always is here; the flag
+        /// only makes hints without a family an error.
         #[doc(alias = "RAI_FAMILY")]
         const FAMILY = 8;
     }

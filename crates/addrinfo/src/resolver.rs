@@ -39,6 +39,9 @@ impl Resolver {
     }
 
     /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve).
     pub fn resolve<'name>(
         &self,
         node: impl Into<Option<&'name str>>,
@@ -50,6 +53,9 @@ impl Resolver {
 
     /// Resolves on a channel opened with these options: over another device, or
     /// in a given dialect.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve).
     pub fn resolve_with<'name>(
         &self,
         node: impl Into<Option<&'name str>>,

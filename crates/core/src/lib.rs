@@ -7,7 +7,7 @@
 //! commands are the kernel's own and nothing more, and what they begin ends
 //! with an [`Event`] on the channel. Everything that waits takes a
 //! [`Deadline`]. This is the layer for event loops and for authors of RDMA
-//! stacks; the `rdmacm` crate has connectors and listeners on top of it.
+//! stacks.
 //!
 //! * Dropping a [`CmId`] destroys it and waits for nobody: events are owned
 //!   values, hold [`IdHandle`]s that keep nothing alive and need no

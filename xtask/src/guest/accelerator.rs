@@ -64,6 +64,10 @@ impl Accelerator {
         }
         eprintln!("probing {KVM} ...");
         let accelerator = Self::probe(kernel, init);
+        // A user's own kernel may have failed for reasons of its own.
+        if kernel.is_custom() {
+            return Ok(accelerator);
+        }
         let record = serde_json::to_vec(&Record { accelerator, host }).context("a record")?;
         fs::write(&path, record).with_context(|| format!("write {}", path.display()))?;
         Ok(accelerator)

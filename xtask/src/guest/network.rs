@@ -49,7 +49,7 @@ fd71:1::1 dual
 10.71.1.1 pair
 10.71.2.1 pair
 10.71.3.1 plain
-10.71.3.77 silent
+10.71.1.77 silent
 ";
 
 /// rxe and siw, each on a link of its own, and a link with neither.

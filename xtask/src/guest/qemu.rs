@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use crate::kernel::Kernel;
 pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
 /// More of a guest's lines than these would only slow its boot down.
 const LOG_LEVEL: u8 = 5;
-/// QEMU's limit for the exports' names.
+/// The name by which the guest mounts the host's root.
 const ROOT_TAG: &str = "root";
 
 /// What to boot.
@@ -58,7 +59,9 @@ impl Qemu {
         let file = BufWriter::new(File::create(&initrd).context("make the initramfs")?);
         initramfs::write(file, boot.init, boot.kernel, boot.plan.clone())?;
 
-        let mut command = Command::new(PROGRAM);
+        // However this process ends, QEMU goes with it.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", PROGRAM]);
         command.args(machine(boot, &initrd));
         let job = boot.plan.job.as_ref();
         command.args(exports(job.map_or(&[], |job| &job.shares), job.is_some()));
@@ -176,7 +179,7 @@ impl Listener {
 
     fn character_device(&self) -> OsString {
         let mut option = OsString::from(format!("socket,id={},path=", self.name));
-        option.push(&self.path);
+        option.push(value(&self.path));
         option
     }
 
@@ -231,6 +234,12 @@ fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
     options
 }
 
+/// A path as the value of an option, in which a comma would begin the next.
+fn value(path: &Path) -> OsString {
+    let bytes = path.as_os_str().as_bytes().split(|byte| *byte == b',');
+    OsString::from_vec(bytes.collect::<Vec<_>>().join(&b",,"[..]))
+}
+
 /// The host's root, where there is a job, and the shares.
 fn exports(shares: &[Share], root: bool) -> Vec<OsString> {
     let root = root.then(|| (ROOT_TAG, Path::new("/")));
@@ -242,7 +251,7 @@ fn exports(shares: &[Share], root: bool) -> Vec<OsString> {
         let mut export = OsString::from(format!(
             "local,id={tag},security_model=none,readonly=on,multidevs=remap,path="
         ));
-        export.push(path);
+        export.push(value(path));
         let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
         options.extend(["-fsdev".into(), export, "-device".into(), device.into()]);
     }

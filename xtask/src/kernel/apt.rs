@@ -134,6 +134,25 @@ impl Apt {
         Ok(packages)
     }
 
+    /// The versions that a release itself has, its updates included, newest
+    /// first: the host may know other suites as well.
+    pub(crate) fn versions_of_release(
+        &self,
+        name: &str,
+        codename: &str,
+    ) -> anyhow::Result<Vec<Package>> {
+        let listed = process::output(self.command("apt-cache").args(["madison", "--", name]))?;
+        let mut packages = self.versions(name)?;
+        packages.retain(|package| {
+            let mut lines = listed.lines();
+            lines.any(|line| is_of_release(line, &package.version, codename))
+        });
+        if packages.is_empty() {
+            bail!("{codename} has no package {name} here");
+        }
+        Ok(packages)
+    }
+
     /// Fetches one package at one version; apt checks it against the signed
     /// lists.
     pub(crate) fn download(
@@ -143,14 +162,16 @@ impl Apt {
         into: &Path,
     ) -> anyhow::Result<PathBuf> {
         eprintln!("  download {name} {version}");
-        let folder = into.join(name);
+        // By version: what an interrupted run fetched is used by the next.
+        let folder = into.join(name).join(version);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
         let mut command = self.command("apt-get");
         command
-            .args(["-qq", "download"])
+            .args(["-q", "download"])
             .arg(format!("{name}={version}"))
-            .current_dir(&folder);
-        process::output(&mut command)?;
+            .current_dir(&folder)
+            .stdout(std::io::stderr());
+        process::run(&mut command)?;
         let entry = fs::read_dir(&folder)
             .context("look at the download")?
             .next();
@@ -163,6 +184,21 @@ impl Apt {
 /// Unpacks a package without installing it.
 pub(crate) fn unpack(deb: &Path, into: &Path) -> anyhow::Result<()> {
     process::run(Command::new("dpkg-deb").arg("--extract").arg(deb).arg(into))
+}
+
+/// Reads `linux-image-amd64 | 6.1.9-1 | URI bookworm-security/main amd64 Packages`.
+fn is_of_release(line: &str, version: &str, codename: &str) -> bool {
+    let mut columns = line.split('|').map(str::trim);
+    let (_, listed, source) = (columns.next(), columns.next(), columns.next());
+    let suite = source.and_then(|source| source.split_ascii_whitespace().nth(1));
+    let suite = suite
+        .and_then(|suite| suite.split('/').next())
+        .unwrap_or_default();
+    let own = ["", "-updates", "-security"];
+    listed == Some(version)
+        && suite
+            .strip_prefix(codename)
+            .is_some_and(|part| own.contains(&part))
 }
 
 fn lists(cache: &Cache, name: &str) -> anyhow::Result<PathBuf> {
@@ -208,6 +244,21 @@ mod tests {
             package.depends,
             ["linux-headers-6.1.0-9-common", "linux-kbuild-6.1", "a"]
         );
+    }
+
+    #[test]
+    fn a_release_has_its_own_suites_only() {
+        let of = |suite: &str| {
+            let line = format!(" linux-image-amd64 | 6.1.9-1 | uri {suite}/main amd64 Packages");
+            is_of_release(&line, "6.1.9-1", "bookworm")
+        };
+        assert!(of("bookworm") && of("bookworm-security") && of("bookworm-updates"));
+        assert!(!of("bookworm-backports") && !of("sid") && !of("trixie"));
+        assert!(!is_of_release(
+            "x | 6.1.8-1 | uri bookworm/main",
+            "6.1.9-1",
+            "bookworm"
+        ));
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 const RECORD: &str = "kernel.json";
+/// The folder of packages on their way into kernels: what an interrupted run
+/// fetched is not fetched again.
+pub(crate) const DEBS: &str = "debs";
 
 /// A folder under the user's cache.
 #[derive(Clone, Debug)]
@@ -41,6 +44,11 @@ impl Cache {
                 .join(".cache"),
         };
         let base = std::path::absolute(base.join("rdmacm")).context("find the cache")?;
+        let name = base.to_string_lossy();
+        ensure!(
+            !name.contains([' ', ':']),
+            "the kernel's build takes no spaces and colons in {name}: set XDG_CACHE_HOME"
+        );
         make(&base)?;
         Ok(Self(base))
     }

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 
 use crate::host_packages::{self, Need};
 use crate::kernel::apt::{self, Apt, Package};
-use crate::kernel::cache::{Cache, Record};
+use crate::kernel::cache::{Cache, DEBS, Record};
 use crate::kernel::{HEADERS, IMAGE, Role, image};
 use crate::process;
 
@@ -24,28 +24,32 @@ pub(crate) const CONFIG: &str = include_str!("../../kernel.config");
 /// Makes the newest there is, unless it is the one kept.
 pub(crate) fn make_newest(
     cache: &Cache,
-    kept: Option<(PathBuf, Record)>,
+    kept: Option<&(PathBuf, Record)>,
 ) -> anyhow::Result<(PathBuf, Record)> {
     // Elsewhere there is neither the suite nor its keys.
     host_packages::debian_codename()?;
     host_packages::install(&Need::KERNEL_BUILD)?;
     let apt = Apt::of_suite(cache, SUITE)?;
     let sources = candidates(&apt)?;
-    if let Some(kept) = kept.filter(|(_, record)| {
-        sources
-            .first()
-            .is_some_and(|newest| newest.version == record.version)
-    }) {
-        return Ok(kept);
-    }
+    let mut last = None;
     for source in sources.iter().take(TRIES) {
+        // It was built when a newer one could not be.
+        if let Some(kept) = kept.filter(|(_, record)| record.version == source.version) {
+            return Ok(kept.clone());
+        }
         eprintln!("new kernel: {} {}", source.name, source.version);
         match make(cache, &apt, source) {
             Ok(made) => return Ok(made),
-            Err(error) => eprintln!("{} {}: {error:#}", source.name, source.version),
+            Err(error) => {
+                eprintln!("{} {}: {error:#}", source.name, source.version);
+                last = Some(error);
+            }
         }
     }
-    bail!("none of the newest sources in {SUITE} could be built")
+    let last = last.unwrap_or_else(|| anyhow!("there is none"));
+    Err(last.context(format!(
+        "none of the newest sources in {SUITE} could be built"
+    )))
 }
 
 /// The sources that are new enough, the newest of each series first, the
@@ -79,8 +83,8 @@ fn series(name: &str) -> Option<(u32, u32)> {
 
 fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, Record)> {
     let work = cache.empty("making")?;
-    let deb = apt.download(&source.name, &source.version, &work)?;
-    eprintln!("  unpack");
+    let deb = apt.download(&source.name, &source.version, &cache.path(DEBS))?;
+    eprintln!("  unpack, some gigabyte");
     apt::unpack(&deb, &work)?;
     let tarball = work.join("usr/src").join(format!("{}.tar.xz", source.name));
     process::run(
@@ -104,6 +108,7 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
     };
     let folder = cache.keep(&kept, Role::New.as_str(), &record)?;
     fs::remove_dir_all(&work).context("clean up")?;
+    fs::remove_dir_all(cache.path(DEBS)).context("clean up")?;
     Ok((folder, record))
 }
 

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 
 use crate::host_packages::{self, Need};
 use crate::kernel::apt::{self, Apt, Package};
-use crate::kernel::cache::{Cache, Record};
+use crate::kernel::cache::{Cache, DEBS, Record};
 use crate::kernel::{IMAGE, Role};
 use crate::process;
 
@@ -30,29 +30,29 @@ struct Set {
 /// Makes the newest there is, unless it is the one kept.
 pub(crate) fn make_newest(
     cache: &Cache,
-    kept: Option<(PathBuf, Record)>,
+    kept: Option<&(PathBuf, Record)>,
 ) -> anyhow::Result<(PathBuf, Record)> {
     let codename = host_packages::debian_codename()?;
     host_packages::install(&Need::MODULE_BUILD)?;
     let apt = Apt::of_host(cache)?;
-    let sets: Vec<_> = apt.versions(META)?.iter().filter_map(Set::of).collect();
-    if let Some(kept) = kept.filter(|(_, record)| {
-        sets.first()
-            .is_some_and(|newest| newest.version == record.version)
-    }) {
-        return Ok(kept);
-    }
-    for set in &sets {
+    let metas = apt.versions_of_release(META, &codename)?;
+    let mut last = None;
+    for set in metas.iter().filter_map(Set::of) {
+        // It was made ready when a newer one could not be.
+        if let Some(kept) = kept.filter(|(_, record)| record.version == set.version) {
+            return Ok(kept.clone());
+        }
         eprintln!("stock kernel: {} {}", set.image, set.version);
-        match make(cache, &apt, set, &codename) {
+        match make(cache, &apt, &set, &codename) {
             Ok(made) => return Ok(made),
-            Err(error) => eprintln!("{} {}: {error:#}", set.image, set.version),
+            Err(error) => {
+                eprintln!("{} {}: {error:#}", set.image, set.version);
+                last = Some(error);
+            }
         }
     }
-    bail!(
-        "none of the {} versions of {META} could be made ready",
-        sets.len()
-    )
+    let last = last.unwrap_or_else(|| anyhow!("there is none"));
+    Err(last.context(format!("no version of {META} could be made ready")))
 }
 
 impl Set {
@@ -77,8 +77,9 @@ impl Set {
 fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(PathBuf, Record)> {
     let work = cache.empty("making")?;
     let kept = cache.empty("made")?;
+    let debs = cache.path(DEBS);
     let unpack =
-        |name: &str, into: &Path| apt::unpack(&apt.download(name, &set.version, &work)?, into);
+        |name: &str, into: &Path| apt::unpack(&apt.download(name, &set.version, &debs)?, into);
     unpack(&set.image, &kept)?;
     merge_usr(&kept)?;
     let boot = kept.join("boot");
@@ -114,6 +115,7 @@ fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(
     };
     let folder = cache.keep(&kept, Role::Stock.as_str(), &record)?;
     fs::remove_dir_all(&work).context("clean up")?;
+    fs::remove_dir_all(&debs).context("clean up")?;
     Ok((folder, record))
 }
 

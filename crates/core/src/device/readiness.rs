@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -18,9 +19,11 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 pub(super) struct Readiness {
     epoll: Epoll,
     wakeup: EventFd,
-    /// Whether somebody has written to the eventfd since it was last read, so
-    /// that looking for a wake-up costs no system call.
+    /// Whether the eventfd is readable, so that looking for a wake-up costs no
+    /// system call. Changes together with the eventfd, under the lock: were they
+    /// to disagree, a wake-up could be lost or a wait never sleep.
     woken: AtomicBool,
+    changing: Mutex<()>,
 }
 
 impl Readiness {
@@ -33,6 +36,7 @@ impl Readiness {
             epoll,
             wakeup,
             woken: AtomicBool::new(false),
+            changing: Mutex::default(),
         })
     }
 
@@ -57,20 +61,24 @@ impl Readiness {
     }
 
     pub(super) fn wake(&self) {
+        let _changing = self.changing();
         // The counter is full only after 2^64 - 2 wake-ups nobody took: then
         // one is pending, which is all this is to achieve.
         let _ = self.wakeup.write(1);
-        // Behind the write: who sees the flag can read.
         self.woken.store(true, Ordering::Release);
     }
 
     pub(super) fn take_wake(&self) -> bool {
-        if !self.woken.swap(false, Ordering::Acquire) {
+        if !self.woken.load(Ordering::Acquire) {
             return false;
         }
-        // Empty if another wake-up came between and was taken with this one.
-        let _ = self.wakeup.read();
-        true
+        let _changing = self.changing();
+        self.woken.swap(false, Ordering::AcqRel) && self.wakeup.read().is_ok()
+    }
+
+    /// Held over two calls that never sleep; there is nothing to be half-done.
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,6 +125,23 @@ mod tests {
         readiness.wake();
         assert!(readiness.take_wake(), "wake-ups are taken together");
         assert!(!readiness.take_wake());
+    }
+
+    #[test]
+    fn a_pending_wake_up_is_a_readable_descriptor_whatever_the_threads_do() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| readiness.wake());
+                    scope.spawn(|| readiness.take_wake());
+                }
+            });
+            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            let readable = poll(&mut fds, PollTimeout::ZERO).unwrap() == 1;
+            assert_eq!(readiness.take_wake(), readable);
+        }
     }
 
     #[test]

@@ -113,6 +113,8 @@ impl IdHandle {
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "rdma_ib_addr")]
+    #[doc(alias = "ibaddr")]
     pub fn gids(&self) -> Result<Gids> {
         let id = self.enter()?;
         id.keep_or_ask(

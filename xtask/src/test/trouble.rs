@@ -1,0 +1,69 @@
+//! Guests in trouble, made on purpose: each kind must be told for what it is.
+
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use rdmacm_init::Ending;
+
+use crate::guest::{self, Guest, Machine, Sinks};
+use crate::test::totals::Totals;
+
+/// Long enough to boot under emulation and begin the command.
+const SHORT: Duration = Duration::from_secs(40);
+
+/// A command that brings trouble, and what must be said of it.
+const TROUBLE: [(&str, &str, &str); 3] = [
+    ("panic", "echo c > /proc/sysrq-trigger; sleep 600", "panic"),
+    (
+        "lost",
+        "echo o > /proc/sysrq-trigger; sleep 600",
+        "the guest was lost",
+    ),
+    ("late", "sleep 600", "the wall-clock limit of 40 s"),
+];
+
+/// Makes each kind of trouble, and looks at exit codes and signals.
+pub(crate) fn run(guest: &Guest, step: &str, totals: &mut Totals) {
+    totals.step(
+        &format!("{step}/exit-code"),
+        ends(guest, "exit 3", Ending::Exit(3)),
+    );
+    let killed = ends(guest, "kill -9 $$", Ending::Signal(9));
+    totals.step(&format!("{step}/signal"), killed);
+    for (name, command, says) in TROUBLE {
+        totals.step(&format!("{step}/{name}"), fails(guest, command, says));
+    }
+}
+
+fn ends(guest: &Guest, command: &str, expected: Ending) -> anyhow::Result<()> {
+    let ending = play(guest, command)?;
+    ensure!(ending == expected, "`{command}` ended with {ending:?}");
+    Ok(())
+}
+
+fn fails(guest: &Guest, command: &str, says: &str) -> anyhow::Result<()> {
+    match play(guest, command) {
+        Ok(ending) => bail!("`{command}` was no trouble: {ending:?}"),
+        Err(error) => {
+            let text = format!("{error:#}");
+            ensure!(
+                text.contains(says),
+                "`{command}` is told without {says:?}: {text}"
+            );
+            Ok(())
+        }
+    }
+}
+
+fn play(guest: &Guest, command: &str) -> anyhow::Result<Ending> {
+    let argv = ["/bin/sh", "-c", command].map(str::to_owned);
+    let machine = Machine {
+        timeout: SHORT,
+        ..Machine::default()
+    };
+    let mut sinks = Sinks {
+        stdout: &mut |_| Ok(()),
+        stderr: &mut |_| Ok(()),
+    };
+    guest::run(guest, &machine, &argv, None, &mut sinks)
+}
