@@ -2,7 +2,7 @@
 
 use rdmacm_addrinfo::{AddrInfo, Hints, Resolver, Result, Unreachable};
 use rdmacm_core::EventChannel;
-use rdmacm_tests::{SECOND, Site};
+use rdmacm_tests::{PATIENCE, Site};
 
 pub(crate) mod deadlines;
 pub(crate) mod kinds;
@@ -17,7 +17,7 @@ pub(crate) mod unreached;
 
 /// Reliable connections, by a deadline that a busy machine holds.
 fn rc() -> Hints {
-    Hints::rc().deadline(SECOND * 30)
+    Hints::rc().deadline(PATIENCE)
 }
 
 /// Resolves in the site's dialect.

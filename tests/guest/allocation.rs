@@ -51,6 +51,9 @@ fn commands_allocate_nothing(site: &Site) {
     );
     let commands = || {
         id.set_tos(0).unwrap();
+        id.set_reuse_addr(true).unwrap();
+        id.set_af_only(true).unwrap();
+        id.set_ack_timeout(14).unwrap();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
         hear(EventKind::AddrResolved);
         id.resolve_route(SECOND).unwrap();

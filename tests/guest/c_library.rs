@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rdmacm_addrinfo::{AddrInfo, Hints};
 use rdmacm_core::{CmAddr, CmId, DeviceId, Error, Event, EventChannel, Gid, PortSpace};
-use rdmacm_tests::{PLAIN, SECOND, Site, Soft, UNROUTABLE, free_port};
+use rdmacm_tests::{PATIENCE, PLAIN, Site, Soft, UNROUTABLE, free_port};
 
 use crate::command::built;
 
@@ -104,7 +104,7 @@ fn resolve(destination: CmAddr) -> String {
     if let Err(error) = id.resolve_addr(None, destination, timeout) {
         return errno("resolve_addr", &error);
     }
-    let event = channel.next_event(SECOND * 30).unwrap();
+    let event = channel.next_event(PATIENCE).unwrap();
     let mut text = event_line(&event);
     if event.failure().is_some() {
         return text;
@@ -113,7 +113,7 @@ fn resolve(destination: CmAddr) -> String {
     if let Err(error) = id.resolve_route(timeout) {
         return text + &errno("resolve_route", &error);
     }
-    let event = channel.next_event(SECOND * 30).unwrap();
+    let event = channel.next_event(PATIENCE).unwrap();
     text += &event_line(&event);
     let source = id.local_addr().unwrap().unwrap().ip().unwrap();
     let destination = address(id.peer_addr().unwrap().unwrap());

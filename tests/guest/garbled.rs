@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_core::{Dialect, Error, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::{Garbling, SECOND, Site};
+use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
 
 crate::cases!("garbled":
     answers_about_an_id_are_checked,
@@ -48,7 +48,7 @@ fn events_are_checked(site: &Site) {
         let id = channel.create_id(PortSpace::TCP).unwrap();
         device.garble_all_but_the_owner();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
-        let event = channel.next_event(SECOND * 30).unwrap();
+        let event = channel.next_event(PATIENCE).unwrap();
         assert!(*event.id() == id);
         assert!(matches!(event.kind(), EventKind::Unknown(_)), "{seed}");
         assert!(event.private_data().len() <= 256);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdmacm_core::{Error, EventKind, PortSpace};
-use rdmacm_tests::{SECOND, Site, expect};
+use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
 
 crate::cases!("lifetime":
     a_thousand_ids_on_one_channel,
@@ -23,7 +23,7 @@ fn a_thousand_ids_on_one_channel(site: &Site) {
         .map(|_| channel.create_id(PortSpace::TCP).unwrap())
         .collect();
     for id in &ids {
-        id.resolve_addr(None, site.v4(7471), SECOND * 30).unwrap();
+        id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     }
     let mut kept = ids.split_off(500);
     drop(ids);
@@ -55,7 +55,7 @@ fn two_threads_share_a_channel(site: &Site) {
     let left = AtomicUsize::new(ids.len());
     let read = || {
         loop {
-            let event = match channel.next_event(SECOND * 30) {
+            let event = match channel.next_event(PATIENCE) {
                 Err(Error::Woken) => return,
                 event => event.unwrap(),
             };
@@ -69,7 +69,7 @@ fn two_threads_share_a_channel(site: &Site) {
     std::thread::scope(|scope| {
         let readers = [scope.spawn(read), scope.spawn(read)];
         for id in &ids {
-            id.resolve_addr(None, site.v4(7471), SECOND * 30).unwrap();
+            id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
         }
         for reader in readers {
             reader.join().unwrap();

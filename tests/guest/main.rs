@@ -133,12 +133,12 @@ fn trials(kernel: &str) -> Vec<Trial> {
     for site in [Site::rxe, Site::siw] {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
             let site = site(dialect);
-            let name = format!("{}/{}", driver(&site), dialect_name(dialect));
+            let name = format!("{}/{}", site.driver(), dialect_name(dialect));
             add(&mut trials, kernel, &name, site, IN_BOTH_DIALECTS);
         }
         let site = site(Dialect::AnyFamily);
-        add(&mut trials, kernel, driver(&site), site, ON_BOTH_DEVICES);
-        add(&mut trials, kernel, driver(&site), site, ALONE);
+        add(&mut trials, kernel, site.driver(), site, ON_BOTH_DEVICES);
+        add(&mut trials, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
             (ON_RXE, site.soft == Soft::Rxe, NOT_ON_SIW),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
@@ -149,9 +149,9 @@ fn trials(kernel: &str) -> Vec<Trial> {
             ),
         ] {
             if can_run {
-                add(&mut trials, kernel, driver(&site), site, modules);
+                add(&mut trials, kernel, site.driver(), site, modules);
             } else {
-                skip(&mut trials, kernel, driver(&site), modules, otherwise);
+                skip(&mut trials, kernel, site.driver(), modules, otherwise);
             }
         }
     }
@@ -214,11 +214,6 @@ fn skip(
         let skipped = move || Ok(Completion::ignored_with(reason));
         trials.push(Trial::ignorable_test(name, skipped));
     }
-}
-
-/// The device's name without its number.
-fn driver(site: &Site) -> &'static str {
-    site.device.trim_end_matches('0')
 }
 
 fn dialect_name(dialect: Dialect) -> &'static str {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rdmacm_core::{CmAddr, EventKind, RdmaDevice};
-use rdmacm_tests::{Site, Soft, expect, free_port};
+use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
 
 crate::cases!("removal":
     an_id_hears_of_its_devices_removal,
@@ -26,10 +26,7 @@ fn run(command: &str) {
 impl Link {
     fn new(site: &Site) -> Self {
         let number = free_port();
-        let kind = match site.soft {
-            Soft::Rxe => "rxe",
-            Soft::Siw => "siw",
-        };
+        let kind = site.driver();
         let (device, netdev) = (format!("{kind}{number}"), format!("v{number}"));
         let [high, low] = number.to_be_bytes();
         let ip = format!("10.{high}.{low}.1");
@@ -65,7 +62,7 @@ fn an_id_hears_of_its_devices_removal(site: &Site) {
     let (channel, id) = site.id();
     id.bind(link.address).unwrap();
     link.remove_device();
-    let event = channel.next_event(rdmacm_tests::SECOND * 30).unwrap();
+    let event = channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.kind(), EventKind::DeviceRemoval);
     assert!(event.failure().unwrap().to_string().contains("going away"));
     let error = id.listen(1).unwrap_err();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{CmAddr, Error, EventKind, PortSpace};
-use rdmacm_tests::{PLAIN, SECOND, Site, UNROUTABLE, expect, free_port};
+use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, UNROUTABLE, expect, free_port};
 
 crate::cases!("resolve":
     addresses_of_both_families_resolve,
@@ -100,7 +100,7 @@ fn no_route_is_told_at_once(site: &Site) {
 fn an_interface_without_rdma_is_told_by_event(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, (PLAIN, 7471), SECOND).unwrap();
-    let event = channel.next_event(SECOND * 30).unwrap();
+    let event = channel.next_event(PATIENCE).unwrap();
     let failure = event.failure().unwrap();
     assert_eq!(failure.kind(), EventKind::AddrError);
     assert_eq!(failure.raw_os_error(), Some(libc::ENODEV));
@@ -113,7 +113,7 @@ fn a_silent_neighbour_times_out_and_may_be_tried_again(site: &Site) {
         let destination = (site.silent, 7471);
         let timeout = Duration::from_millis(100);
         id.resolve_addr(None, destination, timeout).unwrap();
-        let event = channel.next_event(SECOND * 30).unwrap();
+        let event = channel.next_event(PATIENCE).unwrap();
         let failure = event.failure().unwrap();
         assert_eq!(failure.kind(), EventKind::AddrError);
         assert_eq!(failure.raw_os_error(), Some(libc::ETIMEDOUT));

@@ -10,4 +10,6 @@ mod device;
 mod site;
 
 pub use device::{Counting, Garbling, OldKernel};
-pub use site::{PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number};
+pub use site::{
+    PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
+};

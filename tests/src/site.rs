@@ -11,7 +11,7 @@ use rdmacm_core::{CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpa
 pub const SECOND: Duration = Duration::from_secs(1);
 
 /// How long a test waits for what must happen; emulated machines are slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A soft RDMA device of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,15 @@ impl Site {
             v6: Ipv6Addr::new(0xfd71, 2, 0, 0, 0, 0, 0, 1),
             silent: Ipv4Addr::new(10, 71, 2, 77),
             dialect,
+        }
+    }
+
+    /// The kind of its links, as `rdma link add` takes it.
+    #[must_use]
+    pub fn driver(&self) -> &'static str {
+        match self.soft {
+            Soft::Rxe => "rxe",
+            Soft::Siw => "siw",
         }
     }
 

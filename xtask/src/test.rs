@@ -35,7 +35,7 @@ pub(crate) struct Args {
     modules: Option<PathBuf>,
     /// Seconds each guest may live
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    timeout: u64,
+    timeout: u32,
 }
 
 /// Does what the arguments say.
@@ -89,7 +89,7 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         Err(error) => return totals.fail("guest/build", &format!("{error:#}")),
     };
     let machine = Machine {
-        timeout: Duration::from_secs(args.timeout),
+        timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
     let choices = match &args.kernel {

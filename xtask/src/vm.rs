@@ -25,7 +25,7 @@ pub(crate) struct Args {
     modules: Option<PathBuf>,
     /// Seconds the guest may live, its boot included; a shell may live for ever
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    timeout: u64,
+    timeout: u32,
     /// MiB of memory
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     memory: u32,
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeout: if args.shell {
             NEVER
         } else {
-            Duration::from_secs(args.timeout)
+            Duration::from_secs(args.timeout.into())
         },
         memory: args.memory,
         shares: shares.context("find the shares")?,

@@ -95,7 +95,8 @@ impl EventChannel {
     ///
     /// # Errors
     /// [`Error::DeadlinePassed`] when none came, [`Error::Woken`] when a
-    /// [`Waker`] ended the wait, which goes before any event, [`Error::Command`] when the kernel refuses.
+    /// [`Waker`] ended the wait, which goes before any event,
+    /// [`Error::Command`] when the kernel refuses.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
         let device = &self.shared.device;

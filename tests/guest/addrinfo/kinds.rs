@@ -2,7 +2,7 @@
 
 use rdmacm_addrinfo::{AddrInfo, Hints, Reason, Step};
 use rdmacm_core::{PortSpace, QpType};
-use rdmacm_tests::{SECOND, Site, Soft};
+use rdmacm_tests::{PATIENCE, Site, Soft};
 
 use super::{only, refusal, resolve, tells};
 
@@ -18,7 +18,7 @@ crate::cases!("addrinfo::kinds":
 );
 
 fn patient() -> Hints {
-    Hints::new().deadline(SECOND * 30)
+    Hints::new().deadline(PATIENCE)
 }
 
 fn resolved(site: &Site, hints: &Hints) -> AddrInfo {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rdmacm_addrinfo::{AddrInfo, Error, Hints, NameError};
 use rdmacm_core::{CmAddr, Family, QpType};
-use rdmacm_tests::{SECOND, Site};
+use rdmacm_tests::{PATIENCE, Site};
 
 use super::private_etc::PrivateEtc;
 use super::{only, rc, resolve};
@@ -40,7 +40,7 @@ fn addresses(found: &[AddrInfo]) -> Vec<String> {
 
 /// `rxe` and `rxe6`, `siw` and `siw6`.
 fn names_of_the_hosts_file(site: &Site) {
-    let driver = site.device.trim_end_matches('0');
+    let driver = site.driver();
     for (name, ip) in [driver.to_owned(), format!("{driver}6")]
         .iter()
         .zip(site.ips())
@@ -115,7 +115,7 @@ fn a_service_is_known_by_its_name_and_kind(site: &Site) {
     PrivateEtc::new().file("services", services).run(|| {
         let v4 = site.v4.to_string();
         for (qp_type, port) in [(QpType::RC, 7471), (QpType::UD, 7472)] {
-            let hints = Hints::new().qp_type(qp_type).deadline(SECOND * 30);
+            let hints = Hints::new().qp_type(qp_type).deadline(PATIENCE);
             let info = only(resolve(site, v4.as_str(), "storage", &hints));
             assert_eq!(info.destination, Some(site.v4(port)));
         }

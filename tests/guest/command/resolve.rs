@@ -24,7 +24,7 @@ crate::cases!("command::resolve":
 
 /// The name of the device's IPv4 address in the hosts file.
 fn name(site: &Site) -> &'static str {
-    site.device.trim_end_matches('0')
+    site.driver()
 }
 
 fn a_name_as_a_table(site: &Site) {

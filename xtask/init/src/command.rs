@@ -46,7 +46,7 @@ pub(crate) fn run(mut command: Command, ports: &mut Ports) -> anyhow::Result<Rep
     })
 }
 
-/// Runs the command as the leader of a session of its own on the terminal.
+/// Runs the command with the terminal for its controlling one.
 pub(crate) fn run_on_terminal(command: &Command, size: WindowSize) -> anyhow::Result<Report> {
     let terminal = File::options()
         .read(true)
@@ -61,25 +61,25 @@ pub(crate) fn run_on_terminal(command: &Command, size: WindowSize) -> anyhow::Re
         .stdin(stdio()?);
     start(&mut stty)?.wait().context("wait for stty")?;
 
-    let mut session = Command::new("/usr/bin/setsid");
-    session
+    let mut leader = Command::new("/usr/bin/setsid");
+    leader
         .args(["--ctty", "--wait"])
         .arg(command.get_program())
         .args(command.get_args());
-    session
+    leader
         .env_clear()
         .stdin(stdio()?)
         .stdout(stdio()?)
         .stderr(stdio()?);
-    session.envs(
+    leader.envs(
         command
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
     if let Some(directory) = command.get_current_dir() {
-        session.current_dir(directory);
+        leader.current_dir(directory);
     }
-    let child = start(&mut session)?;
+    let child = start(&mut leader)?;
     let ended = reap_until(Pid::from_raw(i32::try_from(child.id())?))?;
     Ok(Report::Ended {
         ending: ended.how()?,

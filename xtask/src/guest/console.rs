@@ -8,7 +8,7 @@ const TAIL: usize = 50;
 
 /// Signs that the kernel is no longer to be trusted, in the kernel's words.
 /// The first that fits names the trouble.
-const SIGNS: [(&str, &str); 9] = [
+const SIGNS: [(&str, &str); 10] = [
     ("Kernel panic - not syncing", "kernel panic"),
     ("soft lockup - CPU", "soft lockup"),
     ("hard LOCKUP on cpu", "hard lockup"),
@@ -17,7 +17,9 @@ const SIGNS: [(&str, &str); 9] = [
     ("BUG: ", "kernel bug"),
     ("kernel BUG at", "kernel bug"),
     ("Oops: ", "kernel oops"),
-    ("general protection fault", "kernel oops"),
+    // A program's trap says `general protection fault ip:`.
+    ("general protection fault, ", "kernel oops"),
+    ("general protection fault: ", "kernel oops"),
 ];
 const HUNG: (&str, &str) = ("INFO: task ", "blocked for more than");
 

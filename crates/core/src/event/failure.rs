@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rdmacm_abi::RejectReason;
+use rdmacm_abi::{RejectReason, SidrStatus};
 
 use super::EventKind;
 use crate::errno::Name;
@@ -45,6 +45,15 @@ impl EventFailure {
             .flatten()
     }
 
+    /// What a datagram service's answer means: the positive status of an
+    /// unreachable peer.
+    fn sidr_text(self) -> Option<&'static str> {
+        (self.kind == EventKind::Unreachable)
+            .then(|| SidrStatus::from_status(self.status))
+            .flatten()
+            .and_then(SidrStatus::text)
+    }
+
     /// The likely cause in words, where the numbers tell one.
     #[must_use]
     pub fn cause(self) -> Option<&'static str> {
@@ -82,7 +91,12 @@ impl fmt::Display for EventFailure {
                 return reason.text().map_or(Ok(()), |text| write!(f, ": {text}"));
             }
             (None, Some(errno)) => write!(f, " {}", Name(errno))?,
-            (None, None) if self.status != 0 => write!(f, " {}", self.status)?,
+            (None, None) if self.status != 0 => {
+                write!(f, " {}", self.status)?;
+                return self
+                    .sidr_text()
+                    .map_or(Ok(()), |text| write!(f, ": {text}"));
+            }
             (None, None) => {}
         }
         self.cause().map_or(Ok(()), |cause| write!(f, ": {cause}"))
@@ -115,6 +129,13 @@ mod tests {
             Some(RejectReason::CONSUMER_DEFINED)
         );
         assert!(rejected.to_string().starts_with("REJECTED 28: "));
+    }
+
+    #[test]
+    fn a_datagram_services_answer_is_read() {
+        let unknown = EventFailure::new(EventKind::Unreachable, 1);
+        let words = unknown.to_string();
+        assert!(words.starts_with("UNREACHABLE 1: "), "{words}");
     }
 
     #[test]
