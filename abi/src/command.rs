@@ -19,7 +19,7 @@ pub use proofs::MAX_REQUEST;
 /// To issue one, write [`Header::of`](crate::Header::of) and the request in
 /// one `write(2)`, the pointer at [`POINTER`](Self::POINTER) and the
 /// descriptor at [`FD`](Self::FD) filled in, to memory of at least the
-/// response's size that starts as zeros: kernels write a prefix of it, of
+/// response's size that is initialised: kernels write a prefix of it, of
 /// [`MIN_RESPONSE`](Self::MIN_RESPONSE) bytes or more.
 ///
 /// # Safety
