@@ -21,6 +21,7 @@ crate::cases!("channel":
     pending_events_end_when_there_are_none,
     descriptors_are_closed_on_exec_and_do_not_block,
     an_unknown_port_space_is_refused,
+    a_port_space_has_its_own_queue_pairs,
     an_id_moves_between_devices,
 );
 
@@ -131,6 +132,22 @@ fn an_unknown_port_space_is_refused(site: &Site) {
     assert!(words.contains("0x0999 (CREATE_ID): EINVAL"), "{words}");
     // Nothing of it stays behind.
     channel.create_id(PortSpace::TCP).unwrap();
+}
+
+/// The kernel would overlook the type and report about another one.
+fn a_port_space_has_its_own_queue_pairs(site: &Site) {
+    let channel = site.channel();
+    for (port_space, other, own) in [
+        (PortSpace::TCP, QpType::UD, QpType::RC),
+        (PortSpace::UDP, QpType::RC, QpType::UD),
+    ] {
+        let refused = channel.create_id_of_type(port_space, other);
+        assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+        let id = channel.create_id(port_space).unwrap();
+        assert_eq!(id.qp_type(), own);
+    }
+    let id = channel.create_id_of_type(PortSpace::IB, QpType::UC);
+    assert_eq!(id.unwrap().qp_type(), QpType::UC);
 }
 
 /// `MIGRATE_ID` through the seam: the one command that names a descriptor.

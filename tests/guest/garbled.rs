@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{Dialect, Error, EventChannel, EventKind, PortSpace};
+use rdmacm_core::{Dialect, Error, EventKind, PortSpace};
 use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
 
 crate::cases!("garbled":
@@ -13,11 +13,7 @@ crate::cases!("garbled":
 fn answers_about_an_id_are_checked(site: &Site) {
     for seed in 0..200 {
         let device = Arc::new(Garbling::new(seed));
-        let channel = EventChannel::options()
-            .device(Arc::clone(&device) as _)
-            .dialect(site.dialect)
-            .open()
-            .unwrap();
+        let channel = site.channel_on(&device);
         let id = channel.create_id(PortSpace::TCP).unwrap();
         id.bind(site.v4(0)).unwrap();
         device.garble();
@@ -40,11 +36,7 @@ fn answers_about_an_id_are_checked(site: &Site) {
 fn events_are_checked(site: &Site) {
     for seed in 0..200 {
         let device = Arc::new(Garbling::new(seed));
-        let channel = EventChannel::options()
-            .device(Arc::clone(&device) as _)
-            .dialect(site.dialect)
-            .open()
-            .unwrap();
+        let channel = site.channel_on(&device);
         let id = channel.create_id(PortSpace::TCP).unwrap();
         device.garble_all_but_the_owner();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, Dialect, EventChannel, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
+use rdmacm_core::{CmAddr, Dialect, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
 use rdmacm_tests::{Counting, SECOND, Site, Soft, UNROUTABLE, expect};
 
 crate::cases!("query":
@@ -108,11 +108,7 @@ fn both_dialects_say_the_same(site: &Site) {
 
 fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
     let device = Arc::new(Counting::new());
-    let channel = EventChannel::options()
-        .device(Arc::clone(&device) as _)
-        .dialect(site.dialect)
-        .open()
-        .unwrap();
+    let channel = site.channel_on(&device);
     let id = channel.create_id(PortSpace::TCP).unwrap();
     let asked = |ask: &dyn Fn()| {
         let before = device.commands();

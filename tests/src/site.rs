@@ -1,10 +1,12 @@
 //! Where a test runs: one RDMA device of the guest and one dialect.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
+use rdmacm_core::device::Device;
 use rdmacm_core::{CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace};
 
 /// Long enough for anything that is not to fail, short enough to wait for.
@@ -91,6 +93,14 @@ impl Site {
             .dialect(self.dialect)
             .open()
             .unwrap()
+    }
+
+    /// A channel in this site's dialect on a device of the test's own.
+    #[must_use]
+    pub fn channel_on<D: Device + 'static>(&self, device: &Arc<D>) -> EventChannel {
+        let device = Arc::clone(device);
+        let options = EventChannel::options().device(device);
+        options.dialect(self.dialect).open().unwrap()
     }
 
     /// A channel and an id for reliable connections on it.

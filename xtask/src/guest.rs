@@ -16,6 +16,7 @@ pub(crate) use self::accelerator::Accelerator;
 pub(crate) use self::run::{Sinks, run};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Cache, Kernel};
+use crate::process;
 use crate::workspace::Workspace;
 
 /// What the guest hides under file systems in memory.
@@ -90,10 +91,7 @@ impl Guest {
     /// The command's whole environment.
     fn environment(&self, terminal: bool) -> Vec<(String, String)> {
         let programs = self.workspace.programs();
-        let path = format!(
-            "{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            programs.display()
-        );
+        let path = format!("{}:{}", programs.display(), process::SYSTEM_PATH);
         let mut variables = vec![
             ("PATH", path),
             ("HOME", "/tmp".to_owned()),

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+/// Where a system's programs lie, those included that a user's path may lack.
+pub(crate) const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How often a long step shows how far it is.
 const PACE: Duration = Duration::from_secs(10);
 /// How much of a log a failure shows.

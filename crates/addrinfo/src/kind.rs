@@ -1,6 +1,6 @@
 //! Which types of queue pair belong to which port space.
 
-use rdmacm_core::{PortSpace, QpType};
+use rdmacm_core::{PortSpace, QpType, default_qp_type};
 
 use crate::error::{Error, Result};
 
@@ -50,10 +50,7 @@ impl Kind {
             },
             (Some(port_space), None) => Self {
                 port_space,
-                qp_type: match port_space {
-                    PortSpace::UDP | PortSpace::IPOIB => QpType::UD,
-                    _ => QpType::RC,
-                },
+                qp_type: default_qp_type(port_space),
             },
             (None, qp_type) => {
                 let qp_type = qp_type.unwrap_or(QpType::RC);

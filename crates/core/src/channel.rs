@@ -22,6 +22,7 @@ mod options;
 mod receive;
 mod waker;
 
+pub use create::default_qp_type;
 pub use iter::{Events, Pending};
 pub use options::ChannelOptions;
 pub use waker::Waker;

@@ -57,7 +57,7 @@ mod path;
 mod token;
 
 pub use address::{CmAddr, Family, IbAddr};
-pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker};
+pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use deadline::Deadline;
 pub use devices::{DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
 pub use dialect::Dialect;

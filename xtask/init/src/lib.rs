@@ -4,5 +4,5 @@
 mod plan;
 mod report;
 
-pub use plan::{Job, Network, PLAN_PATH, Plan, PortName, Share, WindowSize};
+pub use plan::{Job, Network, PLAN_PATH, Plan, PortName, ROOT_TAG, Share, WindowSize};
 pub use report::{Ending, Report};

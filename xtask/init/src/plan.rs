@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Where the plan lies in the initramfs.
 pub const PLAN_PATH: &str = "/plan.json";
 
+/// The name by which the guest mounts the share of the host's root.
+pub const ROOT_TAG: &str = "root";
+
 /// One guest's whole life, written by the host as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {

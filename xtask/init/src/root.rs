@@ -7,10 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use nix::mount::{MsFlags, mount};
-use rdmacm_init::Share;
+use rdmacm_init::{ROOT_TAG, Share};
 
-/// What the host calls the share of its root.
-const ROOT_TAG: &str = "root";
 const HOST: &str = "/host";
 const LAYER: &str = "/layer";
 const NEW_ROOT: &str = "/new";

@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm_init::{Plan, PortName, Share};
+use rdmacm_init::{Plan, PortName, ROOT_TAG, Share};
 use tempfile::TempDir;
 
 use crate::guest::{Accelerator, initramfs};
@@ -21,8 +21,6 @@ use crate::kernel::Kernel;
 pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
 /// More of a guest's lines than these would only slow its boot down.
 const LOG_LEVEL: u8 = 5;
-/// The name by which the guest mounts the host's root.
-const ROOT_TAG: &str = "root";
 
 /// What to boot.
 #[derive(Clone, Copy, Debug)]

@@ -101,7 +101,7 @@ fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(
     fs::copy(&module, place.join("siw.ko")).context("keep siw")?;
     process::run(
         Command::new("depmod")
-            .env("PATH", SYSTEM_PATH)
+            .env("PATH", process::SYSTEM_PATH)
             .arg("-b")
             .arg(&kept)
             .arg(&set.release),
@@ -118,9 +118,6 @@ fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(
     fs::remove_dir_all(&debs).context("clean up")?;
     Ok((folder, record))
 }
-
-/// Where `depmod` lies, which a user's own path may lack.
-const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Later releases put modules under `/usr/lib`; `depmod -b` looks in `/lib`.
 fn merge_usr(root: &Path) -> anyhow::Result<()> {

@@ -19,19 +19,26 @@ impl EventChannel {
     /// [`Error::Command`]: `EINVAL` for a port space the kernel does not know.
     #[doc(alias = "rdma_create_id")]
     pub fn create_id(&self, port_space: PortSpace) -> Result<CmId> {
-        let qp_type = match port_space {
-            PortSpace::UDP | PortSpace::IPOIB => QpType::UD,
-            _ => QpType::RC,
-        };
-        self.create_id_of_type(port_space, qp_type)
+        self.create_id_of_type(port_space, default_qp_type(port_space))
     }
 
     /// Makes an id for queue pairs of a given type. Only [`PortSpace::IB`]
-    /// leaves the choice; in the others the kernel goes by the port space.
+    /// leaves the choice; in the others the kernel goes by the port space
+    /// whatever it is told.
     ///
     /// # Errors
-    /// Those of [`create_id`](Self::create_id).
+    /// [`Error::InvalidInput`] for a type that the port space does not have,
+    /// and those of [`create_id`](Self::create_id).
     pub fn create_id_of_type(&self, port_space: PortSpace, qp_type: QpType) -> Result<CmId> {
+        let has_one_type = matches!(
+            port_space,
+            PortSpace::TCP | PortSpace::UDP | PortSpace::IPOIB
+        );
+        if has_one_type && qp_type != default_qp_type(port_space) {
+            let operation = Operation::CreateId(port_space);
+            let reason = "the port space has queue pairs of another type";
+            return Err(Error::invalid(operation, reason));
+        }
         // Registered before the kernel can report about it.
         let state = IdState::unborn(&self.shared, port_space, qp_type);
         let request = CreateId::new(state.token().uid(), port_space, qp_type);
@@ -45,5 +52,15 @@ impl EventChannel {
                 Err(Error::command(operation, CreateId::NUMBER, &error))
             }
         }
+    }
+}
+
+/// The type of queue pair that goes with a port space, where the caller leaves
+/// it open. Source: `ucma_get_qp_type` of the kernel's `ucma.c`.
+#[must_use]
+pub fn default_qp_type(port_space: PortSpace) -> QpType {
+    match port_space {
+        PortSpace::UDP | PortSpace::IPOIB => QpType::UD,
+        _ => QpType::RC,
     }
 }
