@@ -54,6 +54,7 @@ mod id;
 mod netlink;
 mod operation;
 mod path;
+mod queue_pair;
 mod token;
 
 pub use address::{CmAddr, Family, IbAddr};
@@ -68,4 +69,8 @@ pub use guid::Guid;
 pub use id::{Addresses, CmId, Gids, IdHandle};
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
-pub use rdmacm_abi::{CommandNumber, PathFlags, PathMtu, PortSpace, QpType, RejectReason};
+pub use queue_pair::{DepthLimits, QueuePair};
+pub use rdmacm_abi::{
+    AccessFlags, CommandNumber, Ece, PathFlags, PathMtu, PortSpace, QpAttr, QpAttrMask, QpState,
+    QpType, RejectReason,
+};
