@@ -60,8 +60,11 @@ mod token;
 pub use address::{CmAddr, Family, IbAddr};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use deadline::Deadline;
-pub use devices::{DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
+pub use devices::{
+    DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode,
+};
 pub use dialect::Dialect;
+pub use errno::Name as ErrnoName;
 pub use error::{CommandError, Error, Result};
 pub use event::{Event, EventFailure, EventKind};
 pub use gid::Gid;
@@ -70,6 +73,7 @@ pub use id::{Addresses, CmId, Gids, IdHandle};
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
 pub use queue_pair::{DepthLimits, QueuePair};
+pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{
     AccessFlags, CommandNumber, Ece, PathFlags, PathMtu, PortSpace, QpAttr, QpAttrMask, QpState,
     QpType, RejectReason,
