@@ -30,7 +30,7 @@
 //!     let caps = QpCaps { max_send_wr: 64, ..QpCaps::default() };
 //!     // With a protection domain and completion queues of its own.
 //!     let queue_pair = QueuePair::options(QpType::RC).caps(caps).create(&context)?;
-//!     println!("{}: {:#x} {:?}", device.name, queue_pair.number(), queue_pair.state()?);
+//!     println!("{}: queue pair {:#x}", device.name, queue_pair.number());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,6 +1,6 @@
 //! Queue pairs.
 
-use rdmacm_abi::uverbs::{CommandNumber, DestroyQp, QueryQp, QueryQpResponse};
+use rdmacm_abi::uverbs::{CommandNumber, DestroyQp, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::completion_queue::CompletionQueue;
@@ -119,24 +119,27 @@ impl QueuePair {
     #[doc(alias = "ibv_query_qp")]
     pub fn query(&self) -> Result<QpAttr> {
         let driver = self.context().driver();
-        Ok(attributes::from_query(driver, self.ask(driver.tells())?))
+        let number = self.number;
+        let operation = Operation::QueryQueuePair { number };
+        let request = QueryQp::new(self.handle, driver.tells());
+        let answer = self.context().uverbs().ask(operation, &request)?;
+        Ok(attributes::from_query(driver, answer))
     }
 
-    /// Its state now. siw takes `INIT` for that of a new one.
+    /// Its state now; `None` where the driver does not tell, as siw on Linux
+    /// 6.1, which leaves it to chance (to zeros, where the kernel clears memory
+    /// before use). siw takes `INIT` for the state of a new one, and knows no
+    /// `RESET`.
     ///
     /// # Errors
     /// Those of [`query`](Self::query).
     #[doc(alias = "ibv_query_qp")]
-    pub fn state(&self) -> Result<QpState> {
-        let answer = self.ask(QpAttrMask::STATE)?;
-        Ok(QpState::new(answer.qp_state.into()))
-    }
-
-    fn ask(&self, mask: QpAttrMask) -> Result<QueryQpResponse> {
-        let number = self.number;
-        let operation = Operation::QueryQueuePair { number };
-        let request = QueryQp::new(self.handle, mask);
-        self.context().uverbs().ask(operation, &request)
+    pub fn state(&self) -> Result<Option<QpState>> {
+        let attr = self.query()?;
+        Ok(attr
+            .mask
+            .contains(QpAttrMask::STATE)
+            .then_some(attr.qp_state))
     }
 
     /// What of a new one's answer can be wrong.

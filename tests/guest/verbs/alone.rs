@@ -91,13 +91,20 @@ fn descriptors() -> usize {
 
 /// How many objects of this process the kernel counts on the device.
 fn objects(site: &Site) -> usize {
-    let ours = format!("pid {} ", id());
+    let ours = format!(" pid {} ", id());
+    // A queue pair's line begins with a link, the other ones with a device.
+    let places = [
+        format!("link {}/", site.device),
+        format!("dev {} ", site.device),
+    ];
     let count = |kind| {
-        let arguments = ["resource", "show", kind, "link", site.device];
+        let arguments = ["resource", "show", kind];
         let output = Command::new("rdma").args(arguments).output().unwrap();
         assert!(output.status.success(), "rdma {arguments:?}");
         let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().filter(|line| line.contains(&ours)).count()
+        let there = |line: &&str| places.iter().any(|place| line.starts_with(place));
+        let lines = text.lines().filter(there);
+        lines.filter(|line| line.contains(&ours)).count()
     };
     ["qp", "cq", "pd", "ctx"].into_iter().map(count).sum()
 }

@@ -60,12 +60,19 @@ pub(super) fn to_modify(
 
 /// The attributes that a driver told; zeros in place of the others.
 pub(super) fn from_query(driver: Driver, answer: QueryQpResponse) -> QpAttr {
-    let answer = match driver {
-        Driver::Rxe => answer,
-        Driver::Siw => told_by_siw(&answer),
+    let (answer, mask) = match driver {
+        Driver::Rxe => (answer, driver.tells()),
+        Driver::Siw if siw_state(answer.qp_state) => (told_by_siw(&answer), driver.tells()),
+        Driver::Siw => {
+            let answer = QueryQpResponse {
+                qp_state: 0,
+                ..told_by_siw(&answer)
+            };
+            (answer, driver.tells() - QpAttrMask::STATE)
+        }
     };
     QpAttr {
-        mask: driver.tells(),
+        mask,
         qp_state: QpState::new(answer.qp_state.into()),
         current_qp_state: QpState::new(answer.current_qp_state.into()),
         path_mtu: PathMtu::new(answer.path_mtu.into()),
@@ -116,6 +123,12 @@ fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
         max_inline_data: answer.max_inline_data,
         ..QueryQpResponse::new_zeroed()
     }
+}
+
+/// Whether siw may have told this state: it counts from INIT, and on Linux 6.1
+/// tells none.
+fn siw_state(state: u8) -> bool {
+    (QpState::INIT..=QpState::ERR).contains(&QpState::new(state.into()))
 }
 
 #[cfg(test)]
@@ -190,11 +203,10 @@ mod tests {
 
     #[test]
     fn what_siw_leaves_to_chance_is_zero() {
-        let answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
+        let mut answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
         let attr = from_query(Driver::Siw, answer);
         let expected = QpAttr {
-            mask: Driver::Siw.tells(),
-            qp_state: QpState::new(0xa5),
+            mask: Driver::Siw.tells() - QpAttrMask::STATE,
             path_mtu: PathMtu::new(0xa5),
             access_flags: AccessFlags::from_bits_retain(0xa5a5_a5a5),
             max_send_wr: 0xa5a5_a5a5,
@@ -207,5 +219,15 @@ mod tests {
             ..QpAttr::new_zeroed()
         };
         assert_eq!(attr, expected);
+        answer.qp_state = 3;
+        let expected = QpAttr {
+            mask: Driver::Siw.tells(),
+            qp_state: QpState::RTS,
+            ..expected
+        };
+        assert_eq!(from_query(Driver::Siw, answer), expected);
+        answer.qp_state = 0;
+        let attr = from_query(Driver::Siw, answer);
+        assert!(!attr.mask.contains(QpAttrMask::STATE));
     }
 }
