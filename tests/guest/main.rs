@@ -26,6 +26,7 @@ mod child;
 mod command;
 mod dialect;
 mod example;
+mod face;
 mod garbled;
 mod lifetime;
 mod listen;
@@ -96,6 +97,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     command::resolve::CASES,
     dialect::CASES,
     example::CASES,
+    face::blocking::CASES,
     privilege::CASES,
     verbs::context::CASES,
     verbs::lifetime::CASES,

@@ -1,0 +1,3 @@
+//! Connectors, listeners and connections.
+
+pub(crate) mod blocking;
