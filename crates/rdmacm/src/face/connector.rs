@@ -49,14 +49,21 @@ impl<M: Mode> Connector<M> {
         Self::of(Peer::Addresses(vec![address.into()]))
     }
 
+    /// Connects to the first that works of several addresses, raced in their
+    /// order.
+    #[must_use]
+    pub fn to_addresses<A: Into<CmAddr>>(addresses: impl IntoIterator<Item = A>) -> Self {
+        let addresses = addresses.into_iter().map(Into::into);
+        Self::of(Peer::Addresses(addresses.collect()))
+    }
+
     /// Connects to the first that works of several results of
     /// [`addrinfo::resolve`](crate::addrinfo::resolve), raced in their order.
     /// Those that RDMA does not reach are left out.
     #[must_use]
     pub fn to_any(candidates: &[AddrInfo]) -> Self {
         let reachable = candidates.iter().filter(|info| info.is_reachable());
-        let addresses = reachable.filter_map(|info| info.destination);
-        Self::of(Peer::Addresses(addresses.collect()))
+        Self::to_addresses(reachable.filter_map(|info| info.destination))
     }
 
     fn of(peer: Peer) -> Self {
