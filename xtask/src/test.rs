@@ -6,6 +6,7 @@ mod lines;
 mod suite;
 mod totals;
 mod trouble;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use self::lines::Outcome;
 use self::totals::Totals;
 use crate::abi;
-use crate::guest::Machine;
+use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
 use crate::workspace::Workspace;
@@ -38,6 +39,31 @@ pub(crate) struct Args {
     timeout: u32,
 }
 
+/// Plays the tests of two guests on a wire, and nothing else
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WireArgs {
+    /// `stock`, `new` or the path of a bzImage
+    #[arg(long, value_name = "KERNEL", default_value = "new")]
+    kernel: Choice,
+    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Only tests whose names have this in them
+    #[arg(value_name = "FILTER", default_value = "")]
+    filter: String,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    workspace.build_programs()?;
+    let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
+    let guest = Guest::prepare(&workspace, kernel)?;
+    let mut totals = Totals::default();
+    wire::run(&workspace, &guest, &args.filter, &mut totals);
+    Ok(conclude(&totals))
+}
+
 /// Does what the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
@@ -53,13 +79,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         run_guests(args, &workspace, &mut totals);
     }
+    Ok(conclude(&totals))
+}
+
+/// All failures once more, and the sum.
+fn conclude(totals: &Totals) -> ExitCode {
     totals.print_failures();
     println!("{totals}");
-    Ok(if totals.failed() == 0 {
+    if totals.failed() == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
+    }
 }
 
 fn compare_abi(args: &Args, totals: &mut Totals) {

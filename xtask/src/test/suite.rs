@@ -14,7 +14,7 @@ use crate::kernel::{Choice, Kernel};
 use crate::process;
 use crate::test::harness::{Harness, NotZero};
 use crate::test::totals::Totals;
-use crate::test::trouble;
+use crate::test::{trouble, wire};
 use crate::workspace::Workspace;
 
 /// The package of the guest suite.
@@ -101,6 +101,7 @@ pub(crate) fn run(
         "guest suite on {}, by {} ...",
         guest.kernel, guest.accelerator
     );
+    wire::run(workspace, &guest, "", totals);
     trouble::run(&guest, &step, totals);
     let argv = [suite.to_string_lossy().into_owned()];
     let mut harness = Harness::new(totals, &step, "");

@@ -1,0 +1,2 @@
+//! TBD
+pub(super) const CASES: &[super::Case] = &[];

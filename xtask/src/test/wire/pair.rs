@@ -1,0 +1,168 @@
+//! Two guests, their wires, and what they have said.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use rdmacm_init::{Answer, Happening, Order, Step, Word};
+
+use crate::guest::{Driven, Guest, Machine, Station, Wire};
+
+/// Longer than all acts together; a guest that stands still counts too.
+const LIFE: Duration = Duration::from_secs(900);
+/// MiB: the program is small.
+const MEMORY: u32 = 512;
+
+/// A guest at each station.
+pub(super) struct Pair {
+    guest: Guest,
+    program: PathBuf,
+    wires: [Wire; 2],
+    near: Party,
+    /// None while it is dead.
+    far: Option<Party>,
+}
+
+/// A guest and its words.
+struct Party {
+    driven: Driven,
+    orders: u64,
+    answers: HashMap<u64, Answer>,
+    happenings: Vec<Happening>,
+}
+
+impl Pair {
+    /// Starts both.
+    pub(super) fn start(guest: &Guest, program: &Path) -> anyhow::Result<Self> {
+        let wires = [Wire::default(), Wire::default()];
+        let near = Party::start(guest, program, &wires, Station::Near)?;
+        let far = Party::start(guest, program, &wires, Station::Far)?;
+        Ok(Self {
+            guest: guest.clone(),
+            program: program.to_owned(),
+            wires,
+            near,
+            far: Some(far),
+        })
+    }
+
+    fn party(&mut self, station: Station) -> anyhow::Result<&mut Party> {
+        match station {
+            Station::Near => Ok(&mut self.near),
+            Station::Far => self.far.as_mut().context("the far guest is dead"),
+        }
+    }
+
+    /// Gives an order; its number.
+    pub(super) fn order(&mut self, station: Station, step: Step) -> anyhow::Result<u64> {
+        let party = self.party(station)?;
+        party.orders += 1;
+        let number = party.orders;
+        let order = serde_json::to_string(&Order { number, step }).context("write an order")?;
+        party.driven.tell(&order)?;
+        Ok(number)
+    }
+
+    /// The answer to an order, once it is there.
+    pub(super) fn answer(
+        &mut self,
+        station: Station,
+        order: u64,
+    ) -> anyhow::Result<Option<Answer>> {
+        Ok(self.party(station)?.answers.remove(&order))
+    }
+
+    /// The first event for this uid, once it is there.
+    pub(super) fn happening(
+        &mut self,
+        station: Station,
+        uid: u64,
+    ) -> anyhow::Result<Option<Happening>> {
+        let happenings = &mut self.party(station)?.happenings;
+        let place = happenings.iter().position(|one| one.uid == uid);
+        Ok(place.map(|place| happenings.remove(place)))
+    }
+
+    /// Listens to both for a moment; trouble with either is an error.
+    pub(super) fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {
+        self.near.listen(moment).context("the near guest")?;
+        if let Some(far) = &mut self.far {
+            far.listen(moment).context("the far guest")?;
+        }
+        Ok(())
+    }
+
+    /// The far guest stands still.
+    pub(super) fn freeze(&mut self) -> anyhow::Result<()> {
+        self.party(Station::Far)?.driven.freeze()
+    }
+
+    /// The far guest goes on.
+    pub(super) fn thaw(&mut self) -> anyhow::Result<()> {
+        self.party(Station::Far)?.driven.thaw()
+    }
+
+    /// The far guest dies at once, without a last word on the wire.
+    pub(super) fn kill(&mut self) {
+        self.far = None;
+    }
+
+    /// Another guest takes the place of the one that died, with its addresses.
+    pub(super) fn restart(&mut self) -> anyhow::Result<()> {
+        self.far = None;
+        let far = Party::start(&self.guest, &self.program, &self.wires, Station::Far)?;
+        self.far = Some(far);
+        Ok(())
+    }
+
+    /// Ends both in order.
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        self.near.driven.end().context("the near guest")?;
+        match self.far {
+            Some(far) => far.driven.end().context("the far guest"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Party {
+    fn start(
+        guest: &Guest,
+        program: &Path,
+        wires: &[Wire],
+        station: Station,
+    ) -> anyhow::Result<Self> {
+        let machine = Machine {
+            timeout: LIFE,
+            memory: MEMORY,
+            station: Some(station),
+            ..Machine::default()
+        };
+        let argv = [program.to_string_lossy().into_owned()];
+        let mut driven = Driven::start(guest, &machine, &argv)?;
+        for (wire, card) in wires.iter().zip(driven.wires()) {
+            wire.plug(station, card)?;
+        }
+        Ok(Self {
+            driven,
+            orders: 0,
+            answers: HashMap::new(),
+            happenings: Vec::new(),
+        })
+    }
+
+    fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {
+        let mut wait = moment;
+        while let Some(line) = self.driven.hear(wait)? {
+            let word = serde_json::from_str(&line).map_err(|error| anyhow!("{error}: {line}"))?;
+            match word {
+                Word::Answer { number, answer } => drop(self.answers.insert(number, answer)),
+                Word::Event(happening) => self.happenings.push(happening),
+            }
+            // What is there already, and no more.
+            wait = Duration::ZERO;
+        }
+        Ok(())
+    }
+}
