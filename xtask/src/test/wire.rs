@@ -9,6 +9,7 @@ mod restarted;
 mod side;
 mod soft;
 mod stage;
+mod status;
 mod well;
 
 use crate::guest::Guest;
@@ -30,7 +31,7 @@ const ACTS: [Act; 4] = [
         cases: frozen::CASES,
     },
     Act {
-        turns: &[Turn::Kill, Turn::Restart],
+        turns: &[Turn::Kill, Turn::Restart, Turn::Plug],
         cases: restarted::CASES,
     },
     Act {

@@ -32,8 +32,10 @@ pub(super) enum Turn {
     Thaw,
     /// It dies.
     Kill,
-    /// Another one takes its place.
+    /// Another one comes up, off the wires.
     Restart,
+    /// It is plugged into the wires.
+    Plug,
 }
 
 /// One test, on its way.

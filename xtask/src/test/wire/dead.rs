@@ -1,2 +1,92 @@
-//! TBD
-pub(super) const CASES: &[super::Case] = &[];
+//! The far guest dies and nobody takes its place.
+
+use rdmacm_abi::EventNumber;
+use rdmacm_init::Step;
+
+use super::side::LONG;
+use super::soft::Soft;
+use super::stage::Scene;
+use super::status::{ETIMEDOUT, TIMED_OUT};
+
+super::cases!(
+    BOTH: a_dead_peer_has_no_address,
+        a_request_to_a_dead_peer_ends,
+        a_request_that_a_dead_peer_held_is_unreachable,
+        a_disconnection_of_a_dead_peer_ends,
+        a_dead_peer_goes_unnoticed;
+    RXE: a_response_to_a_dead_peer_is_unreachable;
+);
+
+/// Where no neighbour is known.
+async fn a_dead_peer_has_no_address(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    let id = near.id().await?;
+    scene.turn().await;
+    let step = Step::ResolveAddr {
+        id: id.id,
+        address: scene.far().address_v6(7471),
+        timeout_ms: 2000,
+    };
+    near.does(step).await?;
+    near.sees(id, EventNumber::ADDR_ERROR, TIMED_OUT).await?;
+    Ok(())
+}
+
+/// Where the neighbour is written down for ever, so that its silence shows
+/// only later.
+async fn a_request_to_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    near.knows_the_other_for_ever().await?;
+    scene.turn().await;
+    let active = near.on_its_way_v6(7471).await?;
+    match scene.soft {
+        Soft::Rxe => {
+            near.connects(active, "").await?;
+            let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
+            seen.await.map(drop)
+        }
+        Soft::Siw => near.is_refused(active, ETIMEDOUT).await,
+    }
+}
+
+async fn a_request_that_a_dead_peer_held_is_unreachable(scene: Scene<'_>) -> anyhow::Result<()> {
+    let (near, far) = (scene.near(), scene.far());
+    let listener = far.listener().await?;
+    let active = near.on_its_way(listener.port).await?;
+    near.connects(active, "").await?;
+    far.requested(listener).await?;
+    scene.turn().await;
+    let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
+    seen.await.map(drop)
+}
+
+async fn a_response_to_a_dead_peer_is_unreachable(scene: Scene<'_>) -> anyhow::Result<()> {
+    let (near, far) = (scene.near(), scene.far());
+    let listener = near.listener().await?;
+    let active = far.on_its_way(listener.port).await?;
+    far.connects(active, "").await?;
+    let request = near.requested(listener).await?;
+    scene.turn().await;
+    let passive = near.accepts(&request, "").await?;
+    let seen = near.sees_within(LONG, passive, EventNumber::UNREACHABLE, TIMED_OUT);
+    seen.await.map(drop)
+}
+
+async fn a_disconnection_of_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    let (active, _) = scene.connection().await?;
+    scene.turn().await;
+    near.does(Step::Disconnect { id: active.id }).await?;
+    let status = scene.soft.disconnected_from_silence();
+    let seen = near.sees_within(LONG, active, EventNumber::DISCONNECTED, status);
+    seen.await.map(drop)
+}
+
+/// For as long as the connection manager is patient with a silent peer.
+async fn a_dead_peer_goes_unnoticed(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    let (active, _) = scene.connection().await?;
+    scene.turn().await;
+    scene.turn().await;
+    near.sees_nothing(active).await
+}

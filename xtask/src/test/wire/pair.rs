@@ -1,6 +1,7 @@
 //! Two guests, their wires, and what they have said.
 
 use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(super) struct Pair {
 /// A guest and its words.
 struct Party {
     driven: Driven,
+    /// Its network cards, until they are plugged in.
+    cards: Vec<UnixStream>,
     orders: u64,
     answers: HashMap<u64, Answer>,
     happenings: Vec<Happening>,
@@ -36,8 +39,10 @@ impl Pair {
     /// Starts both.
     pub(super) fn start(guest: &Guest, program: &Path) -> anyhow::Result<Self> {
         let wires = [Wire::default(), Wire::default()];
-        let near = Party::start(guest, program, &wires, Station::Near)?;
-        let far = Party::start(guest, program, &wires, Station::Far)?;
+        let mut near = Party::start(guest, program, Station::Near)?;
+        near.plug(&wires, Station::Near)?;
+        let mut far = Party::start(guest, program, Station::Far)?;
+        far.plug(&wires, Station::Far)?;
         Ok(Self {
             guest: guest.clone(),
             program: program.to_owned(),
@@ -108,12 +113,19 @@ impl Pair {
         self.far = None;
     }
 
-    /// Another guest takes the place of the one that died, with its addresses.
+    /// Another guest comes up in place of the one that died, with its
+    /// addresses, but off the wires.
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
         self.far = None;
-        let far = Party::start(&self.guest, &self.program, &self.wires, Station::Far)?;
+        let far = Party::start(&self.guest, &self.program, Station::Far)?;
         self.far = Some(far);
         Ok(())
+    }
+
+    /// The far guest's cards are plugged into the wires.
+    pub(super) fn plug(&mut self) -> anyhow::Result<()> {
+        let far = self.far.as_mut().context("the far guest is dead")?;
+        far.plug(&self.wires, Station::Far)
     }
 
     /// Ends both in order.
@@ -127,12 +139,7 @@ impl Pair {
 }
 
 impl Party {
-    fn start(
-        guest: &Guest,
-        program: &Path,
-        wires: &[Wire],
-        station: Station,
-    ) -> anyhow::Result<Self> {
+    fn start(guest: &Guest, program: &Path, station: Station) -> anyhow::Result<Self> {
         let machine = Machine {
             timeout: LIFE,
             memory: MEMORY,
@@ -141,15 +148,21 @@ impl Party {
         };
         let argv = [program.to_string_lossy().into_owned()];
         let mut driven = Driven::start(guest, &machine, &argv)?;
-        for (wire, card) in wires.iter().zip(driven.wires()) {
-            wire.plug(station, card)?;
-        }
         Ok(Self {
+            cards: driven.wires(),
             driven,
             orders: 0,
             answers: HashMap::new(),
             happenings: Vec::new(),
         })
+    }
+
+    fn plug(&mut self, wires: &[Wire], station: Station) -> anyhow::Result<()> {
+        let cards = wires.iter().zip(self.cards.drain(..));
+        for (wire, card) in cards {
+            wire.plug(station, card)?;
+        }
+        Ok(())
     }
 
     fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use super::stage::Scene;
 use crate::guest::Station;
 
 /// How long a story waits for what must happen soon, a boot included.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Longer than any timeout of the kernel's: 98 s is the longest seen.
 pub(super) const LONG: Duration = Duration::from_secs(180);
 /// How long the kernel may look for a neighbour.
@@ -199,8 +199,18 @@ impl<'s> Side<'s> {
 
     /// Accepts a request.
     pub(super) async fn accepts(self, request: &Happening, data: &str) -> anyhow::Result<Id> {
-        let (uid, id) = (self.uid(), request.id);
         let qp_number = self.queue_pair().await?;
+        self.accepts_with(request, qp_number, data).await
+    }
+
+    /// Accepts a request with this queue pair.
+    pub(super) async fn accepts_with(
+        self,
+        request: &Happening,
+        qp_number: u32,
+        data: &str,
+    ) -> anyhow::Result<Id> {
+        let (uid, id) = (self.uid(), request.id);
         self.does(Step::Accept {
             id,
             uid,
@@ -209,6 +219,29 @@ impl<'s> Side<'s> {
         })
         .await?;
         Ok(Id { uid, id, port: 0 })
+    }
+
+    /// Accepts a request that may be gone; the answer.
+    pub(super) async fn tries_to_accept(self, request: &Happening) -> anyhow::Result<Answer> {
+        let step = Step::Accept {
+            id: request.id,
+            uid: self.uid(),
+            qp_number: self.queue_pair().await?,
+            data: String::new(),
+        };
+        self.ask(step).await
+    }
+
+    /// Connects, which the kernel refuses with this error number.
+    pub(super) async fn is_refused(self, id: Id, errno: i32) -> anyhow::Result<()> {
+        let qp_number = self.queue_pair().await?;
+        let answer = self.ask(connect(id, qp_number, "")).await?;
+        let station = self.station;
+        ensure!(
+            answer == Answer::Refused(errno),
+            "CONNECT in the {station:?} guest: {answer:?}, not errno {errno}"
+        );
+        Ok(())
     }
 
     /// The end of connecting, as the active side sees it.
@@ -246,5 +279,17 @@ impl Scene<'_> {
             .sees(passive, EventNumber::ESTABLISHED, 0)
             .await?;
         Ok((active, passive))
+    }
+
+    /// The near guest ends a connection, and the far one agrees.
+    pub(super) async fn parts(self, active: Id, passive: Id) -> anyhow::Result<()> {
+        let (near, far) = (self.near(), self.far());
+        near.does(Step::Disconnect { id: active.id }).await?;
+        far.sees(passive, EventNumber::DISCONNECTED, 0).await?;
+        if self.soft == Soft::Rxe {
+            far.does(Step::Disconnect { id: passive.id }).await?;
+        }
+        near.sees(active, EventNumber::DISCONNECTED, 0).await?;
+        Ok(())
     }
 }

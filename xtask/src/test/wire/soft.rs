@@ -1,8 +1,9 @@
 //! The two RDMA devices, each on a wire of its own.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::status::TIMED_OUT;
 use crate::guest::Station;
 
 /// A soft RDMA device of both guests.
@@ -33,19 +34,30 @@ impl Soft {
     }
 
     fn host(self, host: u8, port: u16) -> SocketAddr {
-        let network = match self {
-            Self::Rxe => 8,
-            Self::Siw => 9,
-        };
-        (Ipv4Addr::new(10, 71, network, host), port).into()
+        (Ipv4Addr::new(10, 71, self.network(), host), port).into()
     }
 
-    /// Its network card.
-    pub(super) const fn card(self) -> &'static str {
+    /// The status with which a disconnection ends when the peer says nothing:
+    /// RoCE asks it, in vain, iWARP closes its own end.
+    pub(super) const fn disconnected_from_silence(self) -> i32 {
         match self {
-            Self::Rxe => "eth0",
-            Self::Siw => "eth1",
+            Self::Rxe => TIMED_OUT,
+            Self::Siw => 0,
         }
+    }
+
+    const fn network(self) -> u8 {
+        match self {
+            Self::Rxe => 8,
+            Self::Siw => 9,
+        }
+    }
+
+    /// Its IPv6 address at a station.
+    pub(super) fn address_v6(self, station: Station, port: u16) -> SocketAddr {
+        let host = station.host().into();
+        let address = Ipv6Addr::new(0xfd71, self.network().into(), 0, 0, 0, 0, 0, host);
+        (address, port).into()
     }
 }
 

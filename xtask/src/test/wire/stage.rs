@@ -54,6 +54,7 @@ impl Stage {
             Turn::Thaw => pair.thaw()?,
             Turn::Kill => pair.kill(),
             Turn::Restart => pair.restart()?,
+            Turn::Plug => pair.plug()?,
         }
         self.turns.set(self.turns.get() + 1);
         self.waiting.set(0);

@@ -4,27 +4,20 @@ use anyhow::ensure;
 use rdmacm_abi::EventNumber;
 use rdmacm_init::Step;
 
+use super::soft::Soft;
 use super::stage::Scene;
+use super::status::{CONSUMER_DEFINED, ECONNREFUSED, INVALID_SERVICE, RESET, TIMED_OUT};
 
 super::cases!(
-    RXE: a_connection_is_made_and_ended, a_rejection_carries_data, nobody_listens;
-    BOTH: nobody_has_the_address;
+    BOTH: a_connection_is_made_and_ended,
+        a_rejection_carries_data,
+        nobody_listens,
+        nobody_has_the_address;
 );
 
-const ETIMEDOUT: i32 = -110;
-/// `IB_CM_REJ_INVALID_SERVICE_ID`
-const NO_LISTENER: i32 = 8;
-/// `IB_CM_REJ_CONSUMER_DEFINED`
-const CONSUMER_DEFINED: i32 = 28;
-
 async fn a_connection_is_made_and_ended(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
     let (active, passive) = scene.connection().await?;
-    near.does(Step::Disconnect { id: active.id }).await?;
-    far.sees(passive, EventNumber::DISCONNECTED, 0).await?;
-    far.does(Step::Disconnect { id: passive.id }).await?;
-    near.sees(active, EventNumber::DISCONNECTED, 0).await?;
-    Ok(())
+    scene.parts(active, passive).await
 }
 
 async fn a_rejection_carries_data(scene: Scene<'_>) -> anyhow::Result<()> {
@@ -36,8 +29,11 @@ async fn a_rejection_carries_data(scene: Scene<'_>) -> anyhow::Result<()> {
     ensure!(request.data == "hello", "{request:?}");
     let (id, data) = (request.id, "no".to_owned());
     far.does(Step::Reject { id, data }).await?;
-    let rejected = near.sees(active, EventNumber::REJECTED, CONSUMER_DEFINED);
-    let rejected = rejected.await?;
+    let status = match scene.soft {
+        Soft::Rxe => CONSUMER_DEFINED,
+        Soft::Siw => RESET,
+    };
+    let rejected = near.sees(active, EventNumber::REJECTED, status).await?;
     ensure!(rejected.data == "no", "{rejected:?}");
     Ok(())
 }
@@ -45,10 +41,14 @@ async fn a_rejection_carries_data(scene: Scene<'_>) -> anyhow::Result<()> {
 async fn nobody_listens(scene: Scene<'_>) -> anyhow::Result<()> {
     let near = scene.near();
     let active = near.on_its_way(scene.stage.number()).await?;
-    near.connects(active, "").await?;
-    near.sees(active, EventNumber::REJECTED, NO_LISTENER)
-        .await?;
-    Ok(())
+    match scene.soft {
+        Soft::Rxe => {
+            near.connects(active, "").await?;
+            let seen = near.sees(active, EventNumber::REJECTED, INVALID_SERVICE);
+            seen.await.map(drop)
+        }
+        Soft::Siw => near.is_refused(active, ECONNREFUSED).await,
+    }
 }
 
 async fn nobody_has_the_address(scene: Scene<'_>) -> anyhow::Result<()> {
@@ -60,6 +60,6 @@ async fn nobody_has_the_address(scene: Scene<'_>) -> anyhow::Result<()> {
         timeout_ms: 1000,
     };
     near.does(step).await?;
-    near.sees(id, EventNumber::ADDR_ERROR, ETIMEDOUT).await?;
+    near.sees(id, EventNumber::ADDR_ERROR, TIMED_OUT).await?;
     Ok(())
 }
