@@ -1,0 +1,40 @@
+//! Queue pairs of siw, which moves them itself when it connects them.
+
+use rdmacm_core::{QpAttr, QpAttrMask, QpState};
+use rdmacm_tests::Site;
+use rdmacm_verbs::QueuePair;
+use zerocopy::FromZeros;
+
+crate::cases!("verbs::iwarp":
+    what_the_connection_manager_asks_changes_nothing,
+    the_error_state_is_the_end,
+);
+
+fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
+    let mut attr = QpAttr::new_zeroed();
+    (attr.qp_state, attr.port_number) = (state, 1);
+    let mask = QpAttrMask::STATE | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS;
+    queue_pair.modify(&attr, mask)
+}
+
+fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
+    let queue_pair = site.queue_pair();
+    for state in [QpState::INIT, QpState::RTR] {
+        to(&queue_pair, state).unwrap();
+        assert_eq!(queue_pair.state(), Ok(QpState::INIT));
+    }
+    let mut attr = QpAttr::new_zeroed();
+    attr.port_number = 1;
+    queue_pair.modify(&attr, QpAttrMask::PORT).unwrap();
+    assert_eq!(queue_pair.state(), Ok(QpState::INIT));
+}
+
+fn the_error_state_is_the_end(site: &Site) {
+    let queue_pair = site.queue_pair();
+    to(&queue_pair, QpState::ERR).unwrap();
+    assert_eq!(queue_pair.state(), Ok(QpState::ERR));
+    for state in [QpState::RESET, QpState::INIT] {
+        to(&queue_pair, state).unwrap();
+        assert_eq!(queue_pair.state(), Ok(QpState::ERR));
+    }
+}
