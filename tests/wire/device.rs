@@ -32,16 +32,17 @@ impl Device {
         transact(&self.0, request, &mut NoResponse, Attachment::None)
     }
 
-    /// Waits for an event.
-    pub(crate) fn next_event(&self) -> Happening {
-        loop {
-            match self.ask(&GetEvent::new()) {
-                Ok(event) => return happening(&event),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.0.wait(None).unwrap();
-                }
-                Err(error) => Err(error).unwrap(),
-            }
+    /// Waits until there may be an event.
+    pub(crate) fn wait(&self) {
+        self.0.wait(None).unwrap();
+    }
+
+    /// The next event, if there is one.
+    pub(crate) fn event(&self) -> Option<Happening> {
+        match self.ask(&GetEvent::new()) {
+            Ok(event) => Some(happening(&event)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(error) => Err(error).unwrap(),
         }
     }
 }

@@ -8,30 +8,57 @@
 )]
 
 mod device;
+mod queue_pairs;
 mod step;
 
 use std::io::{BufRead as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rdmacm_init::{Order, Word};
 
 use crate::device::Device;
+use crate::queue_pairs::QueuePairs;
+
+/// What every step and every event needs.
+#[derive(Debug)]
+struct Side {
+    device: Device,
+    queue_pairs: QueuePairs,
+    /// Whoever holds it tells events.
+    telling: Mutex<()>,
+}
 
 fn main() {
-    let device = Arc::new(Device::open());
-    let events = Arc::clone(&device);
+    let side = Arc::new(Side {
+        device: Device::open(),
+        queue_pairs: QueuePairs::default(),
+        telling: Mutex::new(()),
+    });
+    let watching = Arc::clone(&side);
     std::thread::spawn(move || {
         loop {
-            say(&Word::Event(events.next_event()));
+            watching.device.wait();
+            watching.tell_events();
         }
     });
     for line in std::io::stdin().lock().lines() {
         let Order { number, step } = serde_json::from_str(&line.unwrap()).unwrap();
-        let device = Arc::clone(&device);
+        let side = Arc::clone(&side);
         std::thread::spawn(move || {
-            let answer = step::carry_out(&device, step);
+            let answer = step::carry_out(&side, step);
+            // Before an answer comes whatever had happened before it.
+            side.tell_events();
             say(&Word::Answer { number, answer });
         });
+    }
+}
+
+impl Side {
+    fn tell_events(&self) {
+        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(happening) = self.device.event() {
+            say(&Word::Event(happening));
+        }
     }
 }
 

@@ -11,15 +11,17 @@ use rdmacm_abi::{
 use rdmacm_core::CmAddr;
 use rdmacm_init::{Answer, Step};
 
-use crate::device::Device;
+use crate::Side;
 
 /// Longer than the kernel needs for a route, which it makes without asking.
 const ROUTE_TIMEOUT_MS: u32 = 10_000;
 
 /// Carries one out, as long as that takes.
-pub(crate) fn carry_out(device: &Device, step: Step) -> Answer {
+pub(crate) fn carry_out(side: &Side, step: Step) -> Answer {
+    let device = &side.device;
     let done = match step {
         Step::Run { line } => return run(&line),
+        Step::QueuePair { device } => return Answer::Made(side.queue_pairs.make(&device)),
         Step::Create { uid } => {
             let create = CreateId::new(uid, PortSpace::TCP, QpType::RC);
             return match device.ask(&create) {

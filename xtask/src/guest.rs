@@ -111,7 +111,7 @@ impl Guest {
             init: &self.init,
             accelerator: self.accelerator,
             memory: machine.memory,
-            cards: machine.station.map_or(&[], Station::cards),
+            cards: machine.station.map_or(&[], |station| station.cards()),
             plan,
         }
     }

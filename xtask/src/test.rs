@@ -42,9 +42,9 @@ pub(crate) struct Args {
 /// Plays the tests of two guests on a wire, and nothing else
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WireArgs {
-    /// `stock`, `new` or the path of a bzImage
-    #[arg(long, value_name = "KERNEL", default_value = "new")]
-    kernel: Choice,
+    /// Only on this kernel: `stock`, `new` or the path of a bzImage
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<Choice>,
     /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
@@ -57,10 +57,15 @@ pub(crate) struct WireArgs {
 pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     workspace.build_programs()?;
-    let kernel = Kernel::choose(&args.kernel, args.modules.as_deref())?;
-    let guest = Guest::prepare(&workspace, kernel)?;
+    let guests = choices(args.kernel.as_ref())
+        .iter()
+        .map(|choice| {
+            let kernel = Kernel::choose(choice, args.modules.as_deref())?;
+            Guest::prepare(&workspace, kernel)
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let mut totals = Totals::default();
-    wire::run(&workspace, &guest, &args.filter, &mut totals);
+    wire::run(&workspace, &guests, &args.filter, &mut totals);
     Ok(conclude(&totals))
 }
 
@@ -123,12 +128,24 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
-    let choices = match &args.kernel {
+    let mut guests = Vec::new();
+    for choice in choices(args.kernel.as_ref()) {
+        let kernel = Kernel::choose(&choice, args.modules.as_deref());
+        match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
+            Ok(guest) => {
+                suite::run(&guest, &choice, &suite, &machine, totals);
+                guests.push(guest);
+            }
+            Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),
+        }
+    }
+    wire::run(workspace, &guests, "", totals);
+}
+
+/// The kernel that is asked for, or both.
+fn choices(asked: Option<&Choice>) -> Vec<Choice> {
+    match asked {
         Some(choice) => vec![choice.clone()],
         None => Role::ALL.map(Choice::Role).to_vec(),
-    };
-    for choice in choices {
-        let kernel = Kernel::choose(&choice, args.modules.as_deref());
-        suite::run(workspace, kernel, &choice, &suite, &machine, totals);
     }
 }

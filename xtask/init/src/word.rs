@@ -49,6 +49,12 @@ pub enum Step {
         /// The id.
         id: u32,
     },
+    /// Makes a reliable queue pair, which lasts as long as the program;
+    /// answered with its number.
+    QueuePair {
+        /// The RDMA device's name.
+        device: String,
+    },
     /// `CONNECT`
     Connect {
         /// The id.

@@ -127,7 +127,7 @@ pub(crate) enum Station {
 impl Station {
     /// The hardware addresses of its cards, of which RDMA devices make their
     /// GUIDs: another guest at this station has the same.
-    pub(crate) const fn cards(self) -> &'static [&'static str] {
+    pub(crate) const fn cards(self) -> &'static [&'static str; 2] {
         match self {
             Self::Near => &["52:54:00:71:08:01", "52:54:00:71:09:01"],
             Self::Far => &["52:54:00:71:08:02", "52:54:00:71:09:02"],

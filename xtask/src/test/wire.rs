@@ -12,6 +12,9 @@ mod stage;
 mod status;
 mod well;
 
+use std::sync::mpsc::channel;
+use std::thread;
+
 use crate::guest::Guest;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
@@ -20,24 +23,29 @@ use self::act::{Act, Turn};
 use self::soft::Soft;
 use self::stage::Scene;
 
-/// What is played, in this order, on one pair of guests.
-const ACTS: [Act; 4] = [
-    Act {
-        turns: &[],
-        cases: well::CASES,
-    },
-    Act {
-        turns: &[Turn::Freeze, Turn::Thaw],
-        cases: frozen::CASES,
-    },
-    Act {
-        turns: &[Turn::Kill, Turn::Restart, Turn::Plug],
-        cases: restarted::CASES,
-    },
-    Act {
-        turns: &[Turn::Kill],
-        cases: dead::CASES,
-    },
+/// What is played, each on a pair of guests of its own, at the same time: most of
+/// it is waiting.
+const PLAYS: [&[Act]; 2] = [
+    &[
+        Act {
+            turns: &[],
+            cases: well::CASES,
+        },
+        Act {
+            turns: &[Turn::Freeze, Turn::Thaw],
+            cases: frozen::CASES,
+        },
+    ],
+    &[
+        Act {
+            turns: &[Turn::Kill, Turn::Restart, Turn::Plug],
+            cases: restarted::CASES,
+        },
+        Act {
+            turns: &[Turn::Kill, Turn::Nothing],
+            cases: dead::CASES,
+        },
+    ],
 ];
 
 /// A test: its name and what it does on each device.
@@ -62,19 +70,28 @@ macro_rules! cases {
 }
 use cases;
 
-/// Plays every test on one kernel whose name has the filter in it.
-pub(crate) fn run(workspace: &Workspace, guest: &Guest, filter: &str, totals: &mut Totals) {
+/// Plays every test whose name has the filter in it, on every kernel at once.
+pub(crate) fn run(workspace: &Workspace, guests: &[Guest], filter: &str, totals: &mut Totals) {
     let program = workspace.programs().join("rdmacm-wire");
-    let name = guest.kernel.name;
-    eprintln!("two guests on a wire, on the {name} kernel ...");
-    let chosen = |soft: Soft, case: &Case| format!("{name}/{soft}/{}", case.name).contains(filter);
-    act::play(
-        guest,
-        &program,
-        &ACTS,
-        &chosen,
-        &mut |soft, case, result| {
-            totals.step(&format!("{name}/{soft}/{case}"), result);
-        },
-    );
+    let (tell, results) = channel();
+    thread::scope(|scope| {
+        for guest in guests {
+            eprintln!("two guests on a wire, on the {} ...", guest.kernel);
+            for acts in PLAYS {
+                let (tell, program) = (tell.clone(), &program);
+                scope.spawn(move || {
+                    let name = |soft, case: &str| format!("{}/{soft}/{case}", guest.kernel.name);
+                    let chosen = |soft, case: &Case| name(soft, case.name).contains(filter);
+                    act::play(guest, program, acts, &chosen, &mut |soft, case, result| {
+                        // Whoever hears it outlives every play.
+                        let _ = tell.send((name(soft, case), result));
+                    });
+                });
+            }
+        }
+        drop(tell);
+        for (name, result) in results {
+            totals.step(&name, result);
+        }
+    });
 }

@@ -36,6 +36,8 @@ pub(super) enum Turn {
     Restart,
     /// It is plugged into the wires.
     Plug,
+    /// Nothing, but that the others' turn has come and gone.
+    Nothing,
 }
 
 /// One test, on its way.

@@ -37,8 +37,9 @@ async fn a_dead_peer_has_no_address(scene: Scene<'_>) -> anyhow::Result<()> {
 async fn a_request_to_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
     let near = scene.near();
     near.knows_the_other_for_ever().await?;
+    near.gives_tcp_up_early().await?;
     scene.turn().await;
-    let active = near.on_its_way_v6(7471).await?;
+    let active = near.on_its_way(7471).await?;
     match scene.soft {
         Soft::Rxe => {
             near.connects(active, "").await?;

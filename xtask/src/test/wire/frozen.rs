@@ -18,6 +18,7 @@ super::cases!(
 
 async fn a_request_to_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
     let (near, far) = (scene.near(), scene.far());
+    near.gives_tcp_up_early().await?;
     let listener = far.listener().await?;
     let active = near.on_its_way(listener.port).await?;
     scene.turn().await;

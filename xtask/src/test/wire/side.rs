@@ -1,5 +1,6 @@
 //! One side of a story: what its guest does and sees.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
@@ -129,6 +130,42 @@ impl<'s> Side<'s> {
         self.scene.stage.number().into()
     }
 
+    /// The other side.
+    const fn other(self) -> Self {
+        match self.station {
+            Station::Near => self.scene.far(),
+            Station::Far => self.scene.near(),
+        }
+    }
+
+    /// Its IPv4 address.
+    pub(super) fn address(self, port: u16) -> SocketAddr {
+        self.scene.soft.v4(self.station, port)
+    }
+
+    /// Its IPv6 address.
+    pub(super) fn address_v6(self, port: u16) -> SocketAddr {
+        self.scene.soft.v6(self.station, port)
+    }
+
+    /// The other's hardware address needs no asking any more.
+    pub(super) async fn knows_the_other_for_ever(self) -> anyhow::Result<()> {
+        let soft = self.scene.soft;
+        let (ip, interface) = (self.other().address(0).ip(), soft.interface());
+        let hardware = soft.hardware(self.other().station);
+        self.runs(format!(
+            "ip neighbour replace {ip} lladdr {hardware} dev {interface} nud permanent"
+        ))
+        .await
+    }
+
+    /// The other may be dead for long: TCP's handshake is to end after a few
+    /// seconds instead of two minutes.
+    pub(super) async fn gives_tcp_up_early(self) -> anyhow::Result<()> {
+        self.runs("echo 1 > /proc/sys/net/ipv4/tcp_syn_retries".to_owned())
+            .await
+    }
+
     /// A new id.
     pub(super) async fn id(self) -> anyhow::Result<Id> {
         let uid = self.uid();
@@ -140,9 +177,13 @@ impl<'s> Side<'s> {
 
     /// A queue pair's number: of none at all on rxe, which never looks.
     pub(super) async fn queue_pair(self) -> anyhow::Result<u32> {
-        match self.scene.soft {
-            Soft::Rxe => Ok(0x10_0000 + u32::from(self.scene.stage.number())),
-            Soft::Siw => bail!("siw wants a queue pair"),
+        if self.scene.soft == Soft::Rxe {
+            return Ok(0x10_0000 + u32::from(self.scene.stage.number()));
+        }
+        let device = self.scene.soft.device().to_owned();
+        match self.ask(Step::QueuePair { device }).await? {
+            Answer::Made(number) => Ok(number),
+            answer => bail!("no queue pair in the {:?} guest: {answer:?}", self.station),
         }
     }
 
@@ -157,7 +198,7 @@ impl<'s> Side<'s> {
             port,
             ..self.id().await?
         };
-        let address = self.scene.soft.address(self.station, port);
+        let address = self.address(port);
         let id = listener.id;
         self.does(Step::Bind { id, address }).await?;
         self.does(Step::Listen { id }).await?;
@@ -166,11 +207,7 @@ impl<'s> Side<'s> {
 
     /// An id on its way to this port of the other guest, as far as the route.
     pub(super) async fn on_its_way(self, port: u16) -> anyhow::Result<Id> {
-        let station = match self.station {
-            Station::Near => Station::Far,
-            Station::Far => Station::Near,
-        };
-        let address = self.scene.soft.address(station, port);
+        let address = self.other().address(port);
         let active = self.id().await?;
         let id = active.id;
         self.does(Step::ResolveAddr {

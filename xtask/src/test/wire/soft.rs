@@ -23,8 +23,33 @@ pub(super) const RXE: &[Soft] = &[Soft::Rxe];
 pub(super) const SIW: &[Soft] = &[Soft::Siw];
 
 impl Soft {
-    /// Its address at a station.
-    pub(super) fn address(self, station: Station, port: u16) -> SocketAddr {
+    /// Its name in both guests.
+    pub(super) const fn device(self) -> &'static str {
+        match self {
+            Self::Rxe => "rxe0",
+            Self::Siw => "siw0",
+        }
+    }
+
+    /// The network card it uses in both guests.
+    pub(super) const fn interface(self) -> &'static str {
+        match self {
+            Self::Rxe => "eth0",
+            Self::Siw => "eth1",
+        }
+    }
+
+    /// That card's hardware address.
+    pub(super) const fn hardware(self, station: Station) -> &'static str {
+        let [rxe, siw] = station.cards();
+        match self {
+            Self::Rxe => rxe,
+            Self::Siw => siw,
+        }
+    }
+
+    /// Its IPv4 address at a station.
+    pub(super) fn v4(self, station: Station, port: u16) -> SocketAddr {
         self.host(station.host(), port)
     }
 
@@ -54,7 +79,7 @@ impl Soft {
     }
 
     /// Its IPv6 address at a station.
-    pub(super) fn address_v6(self, station: Station, port: u16) -> SocketAddr {
+    pub(super) fn v6(self, station: Station, port: u16) -> SocketAddr {
         let host = station.host().into();
         let address = Ipv6Addr::new(0xfd71, self.network().into(), 0, 0, 0, 0, 0, host);
         (address, port).into()

@@ -55,6 +55,7 @@ impl Stage {
             Turn::Kill => pair.kill(),
             Turn::Restart => pair.restart()?,
             Turn::Plug => pair.plug()?,
+            Turn::Nothing => {}
         }
         self.turns.set(self.turns.get() + 1);
         self.waiting.set(0);
