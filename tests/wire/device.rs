@@ -40,9 +40,8 @@ impl Device {
     /// The next event, if there is one.
     pub(crate) fn event(&self) -> Option<Happening> {
         match self.ask(&GetEvent::new()) {
-            Ok(event) => Some(happening(&event)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(error) => Err(error).unwrap(),
+            event => Some(happening(&event.unwrap())),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use anyhow::anyhow;
 
@@ -12,9 +11,6 @@ use super::pair::Pair;
 use super::soft::Soft;
 use super::stage::{Scene, Stage};
 use crate::guest::Guest;
-
-/// How long one guest is listened to before the other's turn comes.
-const MOMENT: Duration = Duration::from_millis(10);
 
 /// Stories that are told at the same time, because most of each is waiting.
 pub(super) struct Act {
@@ -119,7 +115,7 @@ fn perform(
     loop {
         go_on(&mut open, tell);
         let next = if open.len() > stage.waiting() {
-            stage.listen(MOMENT)
+            stage.listen()
         } else if let Some(turn) = turns.next() {
             stage.turn(*turn)
         } else if open.is_empty() {

@@ -3,7 +3,6 @@
 use rdmacm_abi::EventNumber;
 use rdmacm_init::Step;
 
-use super::side::LONG;
 use super::soft::Soft;
 use super::stage::Scene;
 use super::status::{ETIMEDOUT, TIMED_OUT};
@@ -43,8 +42,9 @@ async fn a_request_to_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
     match scene.soft {
         Soft::Rxe => {
             near.connects(active, "").await?;
-            let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
-            seen.await.map(drop)
+            let patient = scene.soft.patience_of_a_request();
+            let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+            seen.await
         }
         Soft::Siw => near.is_refused(active, ETIMEDOUT).await,
     }
@@ -57,8 +57,9 @@ async fn a_request_that_a_dead_peer_held_is_unreachable(scene: Scene<'_>) -> any
     near.connects(active, "").await?;
     far.requested(listener).await?;
     scene.turn().await;
-    let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
-    seen.await.map(drop)
+    let patient = scene.soft.patience_of_a_request();
+    let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+    seen.await
 }
 
 async fn a_response_to_a_dead_peer_is_unreachable(scene: Scene<'_>) -> anyhow::Result<()> {
@@ -69,8 +70,9 @@ async fn a_response_to_a_dead_peer_is_unreachable(scene: Scene<'_>) -> anyhow::R
     let request = near.requested(listener).await?;
     scene.turn().await;
     let passive = near.accepts(&request, "").await?;
-    let seen = near.sees_within(LONG, passive, EventNumber::UNREACHABLE, TIMED_OUT);
-    seen.await.map(drop)
+    let patient = scene.soft.patience_of_a_request();
+    let seen = near.sees_late(patient, passive, EventNumber::UNREACHABLE, TIMED_OUT);
+    seen.await
 }
 
 async fn a_disconnection_of_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
@@ -79,8 +81,9 @@ async fn a_disconnection_of_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result
     scene.turn().await;
     near.does(Step::Disconnect { id: active.id }).await?;
     let status = scene.soft.disconnected_from_silence();
-    let seen = near.sees_within(LONG, active, EventNumber::DISCONNECTED, status);
-    seen.await.map(drop)
+    let patient = scene.soft.patience_of_a_disconnection();
+    let seen = near.sees_late(patient, active, EventNumber::DISCONNECTED, status);
+    seen.await
 }
 
 /// For as long as the connection manager is patient with a silent peer.

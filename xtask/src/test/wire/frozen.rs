@@ -4,7 +4,6 @@ use anyhow::ensure;
 use rdmacm_abi::EventNumber;
 use rdmacm_init::{Answer, Step};
 
-use super::side::LONG;
 use super::soft::Soft;
 use super::stage::Scene;
 use super::status::{ECONNRESET, ETIMEDOUT, TIMED_OUT};
@@ -25,7 +24,8 @@ async fn a_request_to_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Result<()>
     match scene.soft {
         Soft::Rxe => {
             near.connects(active, "").await?;
-            let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
+            let patient = scene.soft.patience_of_a_request();
+            let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
             seen.await?;
             scene.turn().await;
             // What was on the wire is heard in the end, from one who gave up.
@@ -48,7 +48,8 @@ async fn a_request_that_a_frozen_peer_holds_is_unreachable(scene: Scene<'_>) -> 
     near.connects(active, "").await?;
     let request = far.requested(listener).await?;
     scene.turn().await;
-    let seen = near.sees_within(LONG, active, EventNumber::UNREACHABLE, TIMED_OUT);
+    let patient = scene.soft.patience_of_a_request();
+    let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await?;
     scene.turn().await;
     match scene.soft {
@@ -68,7 +69,8 @@ async fn a_disconnection_of_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Resu
     scene.turn().await;
     near.does(Step::Disconnect { id: active.id }).await?;
     let status = scene.soft.disconnected_from_silence();
-    let seen = near.sees_within(LONG, active, EventNumber::DISCONNECTED, status);
+    let patient = scene.soft.patience_of_a_disconnection();
+    let seen = near.sees_late(patient, active, EventNumber::DISCONNECTED, status);
     seen.await?;
     scene.turn().await;
     far.sees(passive, EventNumber::DISCONNECTED, 0).await?;

@@ -14,6 +14,8 @@ use crate::guest::{Driven, Guest, Machine, Station, Wire};
 const LIFE: Duration = Duration::from_secs(900);
 /// MiB: the program is small.
 const MEMORY: u32 = 512;
+/// How long one guest is listened to before the other's turn comes.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// A guest at each station.
 pub(super) struct Pair {
@@ -43,13 +45,27 @@ impl Pair {
         near.plug(&wires, Station::Near)?;
         let mut far = Party::start(guest, program, Station::Far)?;
         far.plug(&wires, Station::Far)?;
-        Ok(Self {
+        let mut pair = Self {
             guest: guest.clone(),
             program: program.to_owned(),
             wires,
             near,
             far: Some(far),
-        })
+        };
+        pair.wait_until_up(Station::Near)?;
+        pair.wait_until_up(Station::Far)?;
+        Ok(pair)
+    }
+
+    /// A guest whose network stands only half answers some of what it is
+    /// asked, so it is waited for: until its program does something.
+    fn wait_until_up(&mut self, station: Station) -> anyhow::Result<()> {
+        let line = "true".to_owned();
+        let order = self.order(station, Step::Run { line })?;
+        while self.answer(station, order)?.is_none() {
+            self.listen()?;
+        }
+        Ok(())
     }
 
     fn party(&mut self, station: Station) -> anyhow::Result<&mut Party> {
@@ -90,10 +106,10 @@ impl Pair {
     }
 
     /// Listens to both for a moment; trouble with either is an error.
-    pub(super) fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {
-        self.near.listen(moment).context("the near guest")?;
+    pub(super) fn listen(&mut self) -> anyhow::Result<()> {
+        self.near.listen(MOMENT).context("the near guest")?;
         if let Some(far) = &mut self.far {
-            far.listen(moment).context("the far guest")?;
+            far.listen(MOMENT).context("the far guest")?;
         }
         Ok(())
     }
@@ -119,7 +135,7 @@ impl Pair {
         self.far = None;
         let far = Party::start(&self.guest, &self.program, Station::Far)?;
         self.far = Some(far);
-        Ok(())
+        self.wait_until_up(Station::Far)
     }
 
     /// The far guest's cards are plugged into the wires.

@@ -57,9 +57,9 @@ async fn a_request_dies_with_the_peer(scene: Scene<'_>) -> anyhow::Result<()> {
     near.connects(active, "").await?;
     far.requested(listener).await?;
     scene.turn().await;
+    scene.turn().await;
     near.sees(active, EventNumber::UNREACHABLE, TIMED_OUT)
         .await?;
-    scene.turn().await;
     let listener = far.listener_at(listener.port).await?;
     scene.turn().await;
     far.sees_nothing(listener).await

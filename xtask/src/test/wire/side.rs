@@ -1,7 +1,7 @@
 //! One side of a story: what its guest does and sees.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use rdmacm_abi::EventNumber;
@@ -13,8 +13,8 @@ use crate::guest::Station;
 
 /// How long a story waits for what must happen soon, a boot included.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Longer than any timeout of the kernel's: 98 s is the longest seen.
-pub(super) const LONG: Duration = Duration::from_secs(180);
+/// Longer than any timeout of the kernel's: 102 s is the longest seen.
+const LONG: Duration = Duration::from_secs(180);
 /// How long the kernel may look for a neighbour.
 const RESOLVE_TIMEOUT_MS: u32 = 10_000;
 
@@ -27,7 +27,7 @@ pub(super) struct Side<'s> {
 
 /// An id of one side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Id {
+pub(super) struct Handle {
     /// What its events carry.
     pub(super) uid: u64,
     /// The kernel's number.
@@ -75,7 +75,7 @@ impl<'s> Side<'s> {
     }
 
     /// The next event of this id.
-    pub(super) async fn happening(self, id: Id, within: Duration) -> anyhow::Result<Happening> {
+    async fn happening(self, id: Handle, within: Duration) -> anyhow::Result<Happening> {
         let what = format!("the {:?} guest's event", self.station);
         self.scene
             .until(within, &what, |pair| pair.happening(self.station, id.uid))
@@ -85,18 +85,36 @@ impl<'s> Side<'s> {
     /// The next event of this id, which is of this kind and has this status.
     pub(super) async fn sees(
         self,
-        id: Id,
+        id: Handle,
         kind: EventNumber,
         status: i32,
     ) -> anyhow::Result<Happening> {
         self.sees_within(PATIENCE, id, kind, status).await
     }
 
-    /// The same for what takes its time.
-    pub(super) async fn sees_within(
+    /// The same when it comes late, and not before the kernel has been patient
+    /// with a silent peer for so long.
+    pub(super) async fn sees_late(
+        self,
+        patient: Duration,
+        id: Handle,
+        kind: EventNumber,
+        status: i32,
+    ) -> anyhow::Result<()> {
+        let start = Instant::now();
+        self.sees_within(LONG, id, kind, status).await?;
+        let after = start.elapsed();
+        ensure!(
+            after >= patient,
+            "{kind:?} {status} came after {after:?} already, not after {patient:?}"
+        );
+        Ok(())
+    }
+
+    async fn sees_within(
         self,
         within: Duration,
-        id: Id,
+        id: Handle,
         kind: EventNumber,
         status: i32,
     ) -> anyhow::Result<Happening> {
@@ -115,7 +133,7 @@ impl<'s> Side<'s> {
     }
 
     /// Nothing has happened to this id.
-    pub(super) async fn sees_nothing(self, id: Id) -> anyhow::Result<()> {
+    pub(super) async fn sees_nothing(self, id: Handle) -> anyhow::Result<()> {
         // An answer comes after the events that were there before it.
         self.runs("true".to_owned()).await?;
         let mut pair = self.scene.stage.pair.borrow_mut();
@@ -167,10 +185,10 @@ impl<'s> Side<'s> {
     }
 
     /// A new id.
-    pub(super) async fn id(self) -> anyhow::Result<Id> {
+    pub(super) async fn id(self) -> anyhow::Result<Handle> {
         let uid = self.uid();
         match self.ask(Step::Create { uid }).await? {
-            Answer::Made(id) => Ok(Id { uid, id, port: 0 }),
+            Answer::Made(id) => Ok(Handle { uid, id, port: 0 }),
             answer => bail!("no id in the {:?} guest: {answer:?}", self.station),
         }
     }
@@ -188,13 +206,13 @@ impl<'s> Side<'s> {
     }
 
     /// An id that listens, on a port of its own.
-    pub(super) async fn listener(self) -> anyhow::Result<Id> {
+    pub(super) async fn listener(self) -> anyhow::Result<Handle> {
         self.listener_at(self.scene.stage.number()).await
     }
 
     /// An id that listens on this port.
-    pub(super) async fn listener_at(self, port: u16) -> anyhow::Result<Id> {
-        let listener = Id {
+    pub(super) async fn listener_at(self, port: u16) -> anyhow::Result<Handle> {
+        let listener = Handle {
             port,
             ..self.id().await?
         };
@@ -206,7 +224,7 @@ impl<'s> Side<'s> {
     }
 
     /// An id on its way to this port of the other guest, as far as the route.
-    pub(super) async fn on_its_way(self, port: u16) -> anyhow::Result<Id> {
+    pub(super) async fn on_its_way(self, port: u16) -> anyhow::Result<Handle> {
         let address = self.other().address(port);
         let active = self.id().await?;
         let id = active.id;
@@ -223,19 +241,19 @@ impl<'s> Side<'s> {
     }
 
     /// Connects with a queue pair of its own.
-    pub(super) async fn connects(self, id: Id, data: &str) -> anyhow::Result<()> {
+    pub(super) async fn connects(self, id: Handle, data: &str) -> anyhow::Result<()> {
         let qp_number = self.queue_pair().await?;
         self.does(connect(id, qp_number, data)).await
     }
 
     /// The request that a listener sees next; its id has no uid before it is
     /// accepted.
-    pub(super) async fn requested(self, listener: Id) -> anyhow::Result<Happening> {
+    pub(super) async fn requested(self, listener: Handle) -> anyhow::Result<Happening> {
         self.sees(listener, EventNumber::CONNECT_REQUEST, 0).await
     }
 
     /// Accepts a request.
-    pub(super) async fn accepts(self, request: &Happening, data: &str) -> anyhow::Result<Id> {
+    pub(super) async fn accepts(self, request: &Happening, data: &str) -> anyhow::Result<Handle> {
         let qp_number = self.queue_pair().await?;
         self.accepts_with(request, qp_number, data).await
     }
@@ -246,7 +264,7 @@ impl<'s> Side<'s> {
         request: &Happening,
         qp_number: u32,
         data: &str,
-    ) -> anyhow::Result<Id> {
+    ) -> anyhow::Result<Handle> {
         let (uid, id) = (self.uid(), request.id);
         self.does(Step::Accept {
             id,
@@ -255,7 +273,7 @@ impl<'s> Side<'s> {
             data: data.to_owned(),
         })
         .await?;
-        Ok(Id { uid, id, port: 0 })
+        Ok(Handle { uid, id, port: 0 })
     }
 
     /// Accepts a request that may be gone; the answer.
@@ -270,7 +288,7 @@ impl<'s> Side<'s> {
     }
 
     /// Connects, which the kernel refuses with this error number.
-    pub(super) async fn is_refused(self, id: Id, errno: i32) -> anyhow::Result<()> {
+    pub(super) async fn is_refused(self, id: Handle, errno: i32) -> anyhow::Result<()> {
         let qp_number = self.queue_pair().await?;
         let answer = self.ask(connect(id, qp_number, "")).await?;
         let station = self.station;
@@ -282,7 +300,7 @@ impl<'s> Side<'s> {
     }
 
     /// The end of connecting, as the active side sees it.
-    pub(super) async fn is_connected(self, id: Id) -> anyhow::Result<Happening> {
+    pub(super) async fn is_connected(self, id: Handle) -> anyhow::Result<Happening> {
         match self.scene.soft {
             Soft::Rxe => {
                 let response = self.sees(id, EventNumber::CONNECT_RESPONSE, 0).await?;
@@ -295,7 +313,7 @@ impl<'s> Side<'s> {
 }
 
 /// A `CONNECT`.
-pub(super) fn connect(id: Id, qp_number: u32, data: &str) -> Step {
+pub(super) fn connect(id: Handle, qp_number: u32, data: &str) -> Step {
     Step::Connect {
         id: id.id,
         qp_number,
@@ -305,7 +323,7 @@ pub(super) fn connect(id: Id, qp_number: u32, data: &str) -> Step {
 
 impl Scene<'_> {
     /// A connection of the near guest with the far one: both its ids.
-    pub(super) async fn connection(self) -> anyhow::Result<(Id, Id)> {
+    pub(super) async fn connection(self) -> anyhow::Result<(Handle, Handle)> {
         let listener = self.far().listener().await?;
         let active = self.near().on_its_way(listener.port).await?;
         self.near().connects(active, "").await?;
@@ -319,7 +337,7 @@ impl Scene<'_> {
     }
 
     /// The near guest ends a connection, and the far one agrees.
-    pub(super) async fn parts(self, active: Id, passive: Id) -> anyhow::Result<()> {
+    pub(super) async fn parts(self, active: Handle, passive: Handle) -> anyhow::Result<()> {
         let (near, far) = (self.near(), self.far());
         near.does(Step::Disconnect { id: active.id }).await?;
         far.sees(passive, EventNumber::DISCONNECTED, 0).await?;

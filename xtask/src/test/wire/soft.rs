@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use super::status::TIMED_OUT;
 use crate::guest::Station;
@@ -14,6 +15,9 @@ pub(crate) enum Soft {
     /// iWARP.
     Siw,
 }
+
+/// Sixteen tries of four seconds or more, less what went before.
+const ROCE_PATIENCE: Duration = Duration::from_secs(55);
 
 /// On both devices.
 pub(super) const BOTH: &[Soft] = &[Soft::Rxe, Soft::Siw];
@@ -60,6 +64,24 @@ impl Soft {
 
     fn host(self, host: u8, port: u16) -> SocketAddr {
         (Ipv4Addr::new(10, 71, self.network(), host), port).into()
+    }
+
+    /// How long a request waits for its answer at least: sixteen tries on
+    /// RoCE, ten seconds on iWARP once there is a TCP connection.
+    pub(super) const fn patience_of_a_request(self) -> Duration {
+        match self {
+            Self::Rxe => ROCE_PATIENCE,
+            Self::Siw => Duration::from_secs(5),
+        }
+    }
+
+    /// How long a disconnection waits for its answer at least: iWARP does not
+    /// ask.
+    pub(super) const fn patience_of_a_disconnection(self) -> Duration {
+        match self {
+            Self::Rxe => ROCE_PATIENCE,
+            Self::Siw => Duration::ZERO,
+        }
     }
 
     /// The status with which a disconnection ends when the peer says nothing:

@@ -63,8 +63,8 @@ impl Stage {
     }
 
     /// Listens to both guests for a moment.
-    pub(super) fn listen(&self, moment: Duration) -> anyhow::Result<()> {
-        self.pair.borrow_mut().listen(moment)
+    pub(super) fn listen(&self) -> anyhow::Result<()> {
+        self.pair.borrow_mut().listen()
     }
 
     /// Ends both guests in order.
@@ -103,9 +103,12 @@ impl<'s> Scene<'s> {
         let stage = self.stage;
         let before = stage.turns.get();
         stage.waiting.set(stage.waiting.get() + 1);
-        poll_fn(|_| match stage.turns.get() > before {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        poll_fn(|_| {
+            if stage.turns.get() > before {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
     }
