@@ -62,6 +62,9 @@ pub(super) fn play(
 ) {
     let mut acts: Vec<_> = acts.iter().map(|act| (act, act.open(chosen))).collect();
     acts.retain(|(_, open)| !open.is_empty());
+    if acts.is_empty() {
+        return;
+    }
     let mut stage = Pair::start(guest, program).map(Stage::new);
     for (act, open) in acts {
         match stage {

@@ -12,8 +12,8 @@ super::cases!(
         a_request_to_a_dead_peer_ends,
         a_request_that_a_dead_peer_held_is_unreachable,
         a_disconnection_of_a_dead_peer_ends,
+        a_response_to_a_dead_peer_is_heard_by_nobody,
         a_dead_peer_goes_unnoticed;
-    RXE: a_response_to_a_dead_peer_is_unreachable;
 );
 
 /// Where no neighbour is known.
@@ -62,7 +62,8 @@ async fn a_request_that_a_dead_peer_held_is_unreachable(scene: Scene<'_>) -> any
     seen.await
 }
 
-async fn a_response_to_a_dead_peer_is_unreachable(scene: Scene<'_>) -> anyhow::Result<()> {
+/// RoCE waits to hear that the response came, iWARP takes it for granted.
+async fn a_response_to_a_dead_peer_is_heard_by_nobody(scene: Scene<'_>) -> anyhow::Result<()> {
     let (near, far) = (scene.near(), scene.far());
     let listener = near.listener().await?;
     let active = far.on_its_way(listener.port).await?;
@@ -70,9 +71,17 @@ async fn a_response_to_a_dead_peer_is_unreachable(scene: Scene<'_>) -> anyhow::R
     let request = near.requested(listener).await?;
     scene.turn().await;
     let passive = near.accepts(&request, "").await?;
-    let patient = scene.soft.patience_of_a_request();
-    let seen = near.sees_late(patient, passive, EventNumber::UNREACHABLE, TIMED_OUT);
-    seen.await
+    match scene.soft {
+        Soft::Rxe => {
+            let patient = scene.soft.patience_of_a_request();
+            let seen = near.sees_late(patient, passive, EventNumber::UNREACHABLE, TIMED_OUT);
+            seen.await
+        }
+        Soft::Siw => {
+            near.sees(passive, EventNumber::ESTABLISHED, 0).await?;
+            Ok(())
+        }
+    }
 }
 
 async fn a_disconnection_of_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
