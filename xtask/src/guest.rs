@@ -2,10 +2,13 @@
 
 mod accelerator;
 mod console;
+mod driven;
 mod initramfs;
+mod monitor;
 mod network;
 mod qemu;
 mod run;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +16,11 @@ use std::time::Duration;
 use rdmacm_init::{Job, Plan, Share, WindowSize};
 
 pub(crate) use self::accelerator::Accelerator;
+pub(crate) use self::driven::Driven;
+pub(crate) use self::network::Station;
+use self::qemu::Boot;
 pub(crate) use self::run::{Sinks, run};
+pub(crate) use self::wire::Wire;
 use crate::host_packages::{self, Need};
 use crate::kernel::{Cache, Kernel};
 use crate::process;
@@ -31,6 +38,10 @@ pub(crate) struct Machine {
     pub(crate) memory: u32,
     /// Host folders to show it, beyond the root, the checkout and its target.
     pub(crate) shares: Vec<PathBuf>,
+    /// Its place on the wires to another guest, where it is on them.
+    pub(crate) station: Option<Station>,
+    /// Whether the host writes its command's standard input.
+    pub(crate) driven: bool,
 }
 
 impl Default for Machine {
@@ -39,6 +50,8 @@ impl Default for Machine {
             timeout: Duration::from_secs(600),
             memory: 1024,
             shares: Vec::new(),
+            station: None,
+            driven: false,
         }
     }
 }
@@ -70,22 +83,37 @@ impl Guest {
     fn plan(
         &self,
         argv: &[String],
-        shares: &[PathBuf],
+        machine: &Machine,
         terminal: Option<WindowSize>,
     ) -> anyhow::Result<Plan> {
         let directory = std::env::current_dir()?;
         let job = Job {
-            shares: share(&self.workspace, shares, &directory),
+            shares: share(&self.workspace, &machine.shares, &directory),
             argv: argv.to_vec(),
             environment: self.environment(terminal.is_some()),
             directory,
             terminal,
-            network: network::standard(),
+            driven: machine.driven,
+            network: machine
+                .station
+                .map_or_else(network::standard, network::wired),
         };
         Ok(Plan {
             modules: Vec::new(),
             job: Some(job),
         })
+    }
+
+    /// What QEMU is told of it.
+    fn boot<'a>(&'a self, machine: &'a Machine, plan: &'a Plan) -> Boot<'a> {
+        Boot {
+            kernel: &self.kernel,
+            init: &self.init,
+            accelerator: self.accelerator,
+            memory: machine.memory,
+            cards: machine.station.map_or(&[], |station| station.cards()),
+            plan,
+        }
     }
 
     /// The command's whole environment.

@@ -158,7 +158,7 @@ A kernel of your own needs, built in or as modules (give their folder with
 `--modules DIR`, the one that holds modules.dep):
   boot     BLK_DEV_INITRD, SERIAL_8250_CONSOLE, ACPI, PCI, DEVTMPFS
   host     VIRTIO_PCI, VIRTIO_CONSOLE, NET_9P_VIRTIO, 9P_FS, OVERLAY_FS, TMPFS
-  network  IPV6, VETH, DUMMY
+  network  IPV6, VETH, DUMMY, VIRTIO_NET
   RDMA     INFINIBAND_USER_ACCESS, INFINIBAND_ADDR_TRANS, RDMA_RXE, RDMA_SIW
            (and CRYPTO_CRC32, CRYPTO_CRC32C for kernels before 6.14)
 xtask/kernel.config is a complete fragment for `make tinyconfig`.";

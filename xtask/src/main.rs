@@ -47,6 +47,7 @@ enum Task {
     },
     Vm(vm::Args),
     Test(test::Args),
+    Wire(test::WireArgs),
     Demo(demo::Args),
     /// Compares our structures and numbers with C headers: the installed ones
     /// and those of the new kernel
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Task::Kernel { kernel, update } => prepare(kernel, update),
         Task::Vm(args) => vm::run(&args),
         Task::Test(args) => test::run(&args),
+        Task::Wire(args) => test::run_on_a_wire(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),
     };

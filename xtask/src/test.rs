@@ -6,6 +6,7 @@ mod lines;
 mod suite;
 mod totals;
 mod trouble;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use self::lines::Outcome;
 use self::totals::Totals;
 use crate::abi;
-use crate::guest::Machine;
+use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
 use crate::workspace::Workspace;
@@ -38,6 +39,36 @@ pub(crate) struct Args {
     timeout: u32,
 }
 
+/// Plays the tests of two guests on a wire, and nothing else
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct WireArgs {
+    /// Only on this kernel: `stock`, `new` or the path of a bzImage
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<Choice>,
+    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Only tests whose names have this in them
+    #[arg(value_name = "FILTER", default_value = "")]
+    filter: String,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    workspace.build_programs()?;
+    let guests = choices(args.kernel.as_ref())
+        .iter()
+        .map(|choice| {
+            let kernel = Kernel::choose(choice, args.modules.as_deref())?;
+            Guest::prepare(&workspace, kernel)
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut totals = Totals::default();
+    wire::run(&workspace, &guests, &args.filter, &mut totals);
+    Ok(conclude(&totals))
+}
+
 /// Does what the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
@@ -53,13 +84,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         run_guests(args, &workspace, &mut totals);
     }
+    Ok(conclude(&totals))
+}
+
+/// All failures once more, and the sum.
+fn conclude(totals: &Totals) -> ExitCode {
     totals.print_failures();
     println!("{totals}");
-    Ok(if totals.failed() == 0 {
+    if totals.failed() == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
+    }
 }
 
 fn compare_abi(args: &Args, totals: &mut Totals) {
@@ -92,12 +128,24 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
-    let choices = match &args.kernel {
+    let mut guests = Vec::new();
+    for choice in choices(args.kernel.as_ref()) {
+        let kernel = Kernel::choose(&choice, args.modules.as_deref());
+        match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
+            Ok(guest) => {
+                suite::run(&guest, &choice, &suite, &machine, totals);
+                guests.push(guest);
+            }
+            Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),
+        }
+    }
+    wire::run(workspace, &guests, "", totals);
+}
+
+/// The kernel that is asked for, or both.
+fn choices(asked: Option<&Choice>) -> Vec<Choice> {
+    match asked {
         Some(choice) => vec![choice.clone()],
         None => Role::ALL.map(Choice::Role).to_vec(),
-    };
-    for choice in choices {
-        let kernel = Kernel::choose(&choice, args.modules.as_deref());
-        suite::run(workspace, kernel, &choice, &suite, &machine, totals);
     }
 }

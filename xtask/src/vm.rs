@@ -70,6 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         memory: args.memory,
         shares: shares.context("find the shares")?,
+        ..Machine::default()
     };
     let shell = ["/bin/bash".to_owned(), "-i".to_owned()];
     let command = if args.shell {

@@ -21,9 +21,11 @@ use crate::ports::Ports;
 const TERMINAL: &str = "/dev/hvc0";
 
 /// Runs the command with pipes that are copied to the ports as they fill.
-pub(crate) fn run(mut command: Command, ports: &mut Ports) -> anyhow::Result<Report> {
+/// A driven one has its standard input from a port.
+pub(crate) fn run(mut command: Command, driven: bool, ports: &mut Ports) -> anyhow::Result<Report> {
+    let stdin = ports.stdin.take().filter(|_| driven);
     command
-        .stdin(Stdio::null())
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = start(&mut command)?;

@@ -65,6 +65,6 @@ fn run(job: &Job, ports: &mut Ports) -> anyhow::Result<Report> {
     command.env_clear().envs(job.environment.iter().cloned());
     match job.terminal {
         Some(size) => command::run_on_terminal(&command, size),
-        None => command::run(command, ports),
+        None => command::run(command, job.driven, ports),
     }
 }

@@ -32,6 +32,9 @@ pub struct Job {
     pub directory: PathBuf,
     /// The size of the terminal it gets; without one it gets pipes.
     pub terminal: Option<WindowSize>,
+    /// Whether the host writes its standard input; without a terminal it has
+    /// none otherwise.
+    pub driven: bool,
     /// The network that is made before it starts.
     pub network: Network,
 }
@@ -54,7 +57,7 @@ pub struct WindowSize {
     pub columns: u16,
 }
 
-/// The guest's network: two RDMA devices and a link without RDMA.
+/// The guest's network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     /// Input of `ip -b`.
@@ -72,6 +75,8 @@ pub struct Network {
 /// The virtio-serial ports between host and guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortName {
+    /// The command's standard input.
+    Stdin,
     /// [`Report`](crate::Report) lines out; closed by the host when it leaves.
     Control,
     /// The command's standard output.
@@ -81,13 +86,16 @@ pub enum PortName {
 }
 
 impl PortName {
-    /// Every port.
-    pub const ALL: [Self; 3] = [Self::Control, Self::Stdout, Self::Stderr];
+    /// Every port, in the order they are plugged in. The guest learns that the
+    /// host is connected to them in this order, so once the control port works,
+    /// standard input does not read as if the host had left.
+    pub const ALL: [Self; 4] = [Self::Stdin, Self::Control, Self::Stdout, Self::Stderr];
 
     /// The name as the guest finds it in sysfs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Stdin => "rdmacm.stdin",
             Self::Control => "rdmacm.control",
             Self::Stdout => "rdmacm.stdout",
             Self::Stderr => "rdmacm.stderr",

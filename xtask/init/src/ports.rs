@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The open ports.
 pub(crate) struct Ports {
+    /// Where the command's standard input comes from; to be had once.
+    pub(crate) stdin: Option<File>,
     control: File,
     /// Where the command's standard output goes.
     pub(crate) stdout: File,
@@ -44,6 +46,7 @@ impl Ports {
         });
         let mut next = || ports.next().context("fewer ports than names")?;
         Ok(Self {
+            stdin: Some(next()?),
             control: next()?,
             stdout: next()?,
             stderr: next()?,

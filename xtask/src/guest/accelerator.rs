@@ -83,6 +83,7 @@ impl Accelerator {
             init,
             accelerator: Self::Kvm,
             memory: 512,
+            cards: &[],
             plan: &plan,
         };
         match run::comes_up(&boot, PROBE) {

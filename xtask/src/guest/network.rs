@@ -1,4 +1,5 @@
-//! The network that every guest has.
+//! The networks that guests have: one that leads nowhere, or wires to another
+//! guest.
 
 use std::fmt::Write as _;
 
@@ -83,6 +84,92 @@ pub(crate) fn standard() -> Network {
         rdma,
         devices: DEVICES.map(|device| device.name.to_owned()).to_vec(),
         hosts: HOSTS.to_owned(),
+    }
+}
+
+/// An RDMA device on a network card of its own, because two on one interface
+/// share their addresses, and the kernel takes whichever was there first.
+struct Card {
+    name: &'static str,
+    kind: &'static str,
+    interface: &'static str,
+    /// Both addresses, for the last number.
+    ipv4: &'static str,
+    ipv6: &'static str,
+}
+
+const CARDS: [Card; 2] = [
+    Card {
+        name: "rxe0",
+        kind: "rxe",
+        interface: "eth0",
+        ipv4: "10.71.8.",
+        ipv6: "fd71:8::",
+    },
+    Card {
+        name: "siw0",
+        kind: "siw",
+        interface: "eth1",
+        ipv4: "10.71.9.",
+        ipv6: "fd71:9::",
+    },
+];
+
+/// One of two guests on the same wires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Station {
+    /// Host 1 of each wire's network.
+    Near,
+    /// Host 2.
+    Far,
+}
+
+impl Station {
+    /// The hardware addresses of its cards, of which RDMA devices make their
+    /// GUIDs: another guest at this station has the same.
+    pub(crate) const fn cards(self) -> &'static [&'static str; 2] {
+        match self {
+            Self::Near => &["52:54:00:71:08:01", "52:54:00:71:09:01"],
+            Self::Far => &["52:54:00:71:08:02", "52:54:00:71:09:02"],
+        }
+    }
+
+    /// The last number of its addresses.
+    pub(crate) const fn host(self) -> u8 {
+        match self {
+            Self::Near => 1,
+            Self::Far => 2,
+        }
+    }
+}
+
+/// rxe and siw, each on a wire of its own.
+pub(crate) fn wired(station: Station) -> Network {
+    let (mut links, mut rdma) = (String::from("link set lo up\n"), String::new());
+    let host = station.host();
+    for Card {
+        name,
+        kind,
+        interface,
+        ipv4,
+        ipv6,
+    } in CARDS
+    {
+        links += &addresses(
+            interface,
+            &format!("{ipv4}{host}"),
+            &format!("{ipv6}{host}"),
+        );
+        // Writing to a string never fails.
+        let _ = writeln!(links, "link set {interface} up");
+        let _ = writeln!(rdma, "link add {name} type {kind} netdev {interface}");
+    }
+    Network {
+        links,
+        interfaces: CARDS.map(|card| card.interface.to_owned()).to_vec(),
+        rdma,
+        devices: CARDS.map(|card| card.name.to_owned()).to_vec(),
+        hosts: "127.0.0.1 localhost\n".to_owned(),
     }
 }
 

@@ -15,6 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_init::{Plan, PortName, ROOT_TAG, Share};
 use tempfile::TempDir;
 
+use crate::guest::monitor::Monitor;
 use crate::guest::{Accelerator, initramfs};
 use crate::kernel::Kernel;
 
@@ -29,6 +30,8 @@ pub(crate) struct Boot<'a> {
     pub(crate) init: &'a Path,
     pub(crate) accelerator: Accelerator,
     pub(crate) memory: u32,
+    /// The hardware addresses of its network cards.
+    pub(crate) cards: &'a [&'a str],
     pub(crate) plan: &'a Plan,
 }
 
@@ -36,6 +39,12 @@ pub(crate) struct Boot<'a> {
 #[derive(Debug)]
 pub(crate) struct Qemu {
     pub(crate) process: Process,
+    /// What stops the guest and lets it go on.
+    pub(crate) monitor: Monitor,
+    /// What each network card sends and receives, in order; to be taken.
+    pub(crate) wires: Vec<UnixStream>,
+    /// Where the command's standard input comes from.
+    pub(crate) stdin: UnixStream,
     /// The guest's reports.
     pub(crate) control: UnixStream,
     pub(crate) stdout: UnixStream,
@@ -68,6 +77,8 @@ impl Qemu {
             command.args(listener.port(port));
             anyhow::Ok(listener)
         };
+        // Plugged in as `PortName::ALL` wants it.
+        let stdin = port(PortName::Stdin)?;
         let control = port(PortName::Control)?;
         let stdout = port(PortName::Stdout)?;
         let stderr = port(PortName::Stderr)?;
@@ -78,8 +89,20 @@ impl Qemu {
         if let Some(listener) = &terminal {
             command.args(listener.console());
         }
+        let monitor = Listener::bind(&folder, "monitor")?;
+        command.args(monitor.monitor());
+        let mut wires = Vec::new();
+        for (number, address) in boot.cards.iter().enumerate() {
+            let listener = Listener::bind(&folder, &format!("wire{number}"))?;
+            command.args(listener.card(address));
+            wires.push(listener);
+        }
         let process = Process::start(command)?;
+        let wires = wires.iter().map(|listener| process.accept(listener));
         Ok(Self {
+            wires: wires.collect::<anyhow::Result<_>>()?,
+            monitor: Monitor::new(process.accept(&monitor)?)?,
+            stdin: process.accept(&stdin)?,
             control: process.accept(&control)?,
             stdout: process.accept(&stdout)?,
             stderr: process.accept(&stderr)?,
@@ -190,6 +213,27 @@ impl Listener {
             "-device".into(),
             device.into(),
         ]
+    }
+
+    fn monitor(&self) -> [OsString; 4] {
+        let device = format!("chardev={},mode=control", self.name);
+        [
+            "-chardev".into(),
+            self.character_device(),
+            "-mon".into(),
+            device.into(),
+        ]
+    }
+
+    /// A network card whose frames go through this socket.
+    fn card(&self, address: &str) -> [OsString; 4] {
+        let name = &self.name;
+        let mut wire = OsString::from(format!("stream,id={name},server=off,addr.type=unix,"));
+        wire.push("addr.path=");
+        wire.push(value(&self.path));
+        // Nothing boots from it, so it needs no boot ROM.
+        let device = format!("virtio-net-pci,netdev={name},mac={address},romfile=");
+        ["-netdev".into(), wire, "-device".into(), device.into()]
     }
 
     fn console(&self) -> [OsString; 4] {

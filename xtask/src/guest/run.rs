@@ -33,7 +33,7 @@ pub(crate) struct Sinks<'a> {
 }
 
 /// What a thread saw.
-enum Event {
+pub(super) enum Event {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Console(String),
@@ -51,15 +51,8 @@ pub(crate) fn run(
     terminal: Option<WindowSize>,
     sinks: &mut Sinks<'_>,
 ) -> anyhow::Result<Ending> {
-    let plan = guest.plan(argv, &machine.shares, terminal)?;
-    let boot = Boot {
-        kernel: &guest.kernel,
-        init: &guest.init,
-        accelerator: guest.accelerator,
-        memory: machine.memory,
-        plan: &plan,
-    };
-    let mut watched = Watched::start(&boot, machine.timeout)?;
+    let plan = guest.plan(argv, machine, terminal)?;
+    let mut watched = Watched::start(&guest.boot(machine, &plan), machine.timeout)?;
     let ending = match watched.qemu.terminal.take() {
         Some(stream) => {
             let _raw = terminal::connect(stream)?;
@@ -88,13 +81,17 @@ pub(crate) fn comes_up(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<()> {
 }
 
 /// A guest with a thread on each of its outlets.
-struct Watched {
-    qemu: Qemu,
+pub(super) struct Watched {
+    pub(super) qemu: Qemu,
     console: Console,
     events: Receiver<Event>,
     end: Instant,
     limit: Duration,
     stage: Stage,
+    /// Bytes that came of the command's standard output and error.
+    heard: (u64, u64),
+    /// How the command ended and how many bytes there were, once it has.
+    ended: Option<(Ending, (u64, u64))>,
 }
 
 /// How far it came.
@@ -107,7 +104,7 @@ enum Stage {
 }
 
 impl Watched {
-    fn start(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<Self> {
+    pub(super) fn start(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<Self> {
         let mut qemu = Qemu::start(boot)?;
         let (sender, events) = sync_channel(BACKLOG);
         let console = qemu.process.console()?;
@@ -124,13 +121,21 @@ impl Watched {
             end,
             limit,
             stage: Stage::Boot,
+            heard: (0, 0),
+            ended: None,
         })
     }
 
     /// The next thing that is not the console's; trouble there is an error.
     fn next(&mut self) -> anyhow::Result<Event> {
+        let event = self.next_by(self.end)?;
+        event.ok_or_else(|| self.late())
+    }
+
+    /// The same, none when it has not come in time.
+    pub(super) fn next_by(&mut self, by: Instant) -> anyhow::Result<Option<Event>> {
         loop {
-            let left = self.end.saturating_duration_since(Instant::now());
+            let left = self.end.min(by).saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
                 Ok(Event::Console(line)) => {
                     if self.console.take(&line) {
@@ -139,55 +144,64 @@ impl Watched {
                     }
                 }
                 Ok(Event::Gone) | Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
-                Ok(event) => return Ok(event),
-                Err(RecvTimeoutError::Timeout) => return Err(self.late()),
+                Ok(event) => return Ok(Some(event)),
+                Err(RecvTimeoutError::Timeout) if self.end <= by => return Err(self.late()),
+                Err(RecvTimeoutError::Timeout) => return Ok(None),
             }
         }
     }
 
-    fn until_ended(&mut self, sinks: &mut Sinks<'_>) -> anyhow::Result<Ending> {
-        let (mut out, mut err) = (0, 0);
-        let mut ended = None;
+    pub(super) fn until_ended(&mut self, sinks: &mut Sinks<'_>) -> anyhow::Result<Ending> {
         loop {
-            match self.next()? {
-                Event::Stdout(bytes) => {
-                    out += u64::try_from(bytes.len())?;
-                    (sinks.stdout)(&bytes)?;
-                }
-                Event::Stderr(bytes) => {
-                    err += u64::try_from(bytes.len())?;
-                    (sinks.stderr)(&bytes)?;
-                }
-                Event::Report(line) => match line.parse()? {
-                    Report::Up(_) => {
-                        self.stage = Stage::Setup;
-                        self.qemu.remove_files();
-                    }
-                    Report::Ready => self.stage = Stage::Command,
-                    Report::Failed(reason) => bail!("trouble {}: {reason}", self.stage.when()),
-                    Report::Ended {
-                        ending,
-                        stdout,
-                        stderr,
-                    } => {
-                        self.stage = Stage::Over;
-                        ended = Some((ending, stdout, stderr));
-                    }
-                },
-                Event::Console(_) | Event::Gone => {}
-            }
-            // The ports are separate: the end may overtake the last bytes.
-            if let Some((ending, stdout, stderr)) = ended {
-                if (out, err) == (stdout, stderr) {
-                    return Ok(ending);
-                }
+            let event = self.next()?;
+            if let Some(ending) = self.take(event, sinks)? {
+                return Ok(ending);
             }
         }
+    }
+
+    /// Does what is to be done about an event; the command's end, once all it
+    /// wrote is there.
+    pub(super) fn take(
+        &mut self,
+        event: Event,
+        sinks: &mut Sinks<'_>,
+    ) -> anyhow::Result<Option<Ending>> {
+        match event {
+            Event::Stdout(bytes) => {
+                self.heard.0 += u64::try_from(bytes.len())?;
+                (sinks.stdout)(&bytes)?;
+            }
+            Event::Stderr(bytes) => {
+                self.heard.1 += u64::try_from(bytes.len())?;
+                (sinks.stderr)(&bytes)?;
+            }
+            Event::Report(line) => match line.parse()? {
+                Report::Up(_) => {
+                    self.stage = Stage::Setup;
+                    self.qemu.remove_files();
+                }
+                Report::Ready => self.stage = Stage::Command,
+                Report::Failed(reason) => bail!("trouble {}: {reason}", self.stage.when()),
+                Report::Ended {
+                    ending,
+                    stdout,
+                    stderr,
+                } => {
+                    self.stage = Stage::Over;
+                    self.ended = Some((ending, (stdout, stderr)));
+                }
+            },
+            Event::Console(_) | Event::Gone => {}
+        }
+        // The ports are separate: the end may overtake the last bytes.
+        let all_heard = |&(_, written): &(_, _)| written == self.heard;
+        Ok(self.ended.filter(all_heard).map(|(ending, _)| ending))
     }
 
     /// Hangs up, which tells the guest to go, and watches it go: trouble on
     /// the way out is trouble as well.
-    fn power_off(&mut self) -> anyhow::Result<()> {
+    pub(super) fn power_off(&mut self) -> anyhow::Result<()> {
         self.qemu
             .control
             .shutdown(Shutdown::Both)
@@ -231,7 +245,7 @@ impl Watched {
     }
 
     /// An error with everything that helps to understand it.
-    fn explain(&self, error: &anyhow::Error, checklist: bool) -> anyhow::Error {
+    pub(super) fn explain(&self, error: &anyhow::Error, checklist: bool) -> anyhow::Error {
         // Writing to a string never fails.
         let mut text = format!("{error:#}");
         let complaints = self.qemu.process.complaints();

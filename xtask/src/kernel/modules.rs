@@ -9,12 +9,13 @@ use anyhow::Context as _;
 /// What a guest stands on, in the order it is loaded where the kernel has it
 /// as modules. The checksums are asked for by name, so no file lists them as
 /// dependencies.
-const WANTED: [&str; 15] = [
+const WANTED: [&str; 16] = [
     "virtio_pci",
     "virtio_console",
     "9pnet_virtio",
     "9p",
     "overlay",
+    "virtio_net",
     "veth",
     "dummy",
     "crc32_generic",

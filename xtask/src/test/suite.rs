@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::guest::{self, Guest, Machine, Sinks};
 use crate::host_packages::{self, Need};
-use crate::kernel::{Choice, Kernel};
+use crate::kernel::Choice;
 use crate::process;
 use crate::test::harness::{Harness, NotZero};
 use crate::test::totals::Totals;
@@ -85,23 +85,18 @@ fn find_executable(messages: &str) -> Option<PathBuf> {
 
 /// Runs it on one kernel.
 pub(crate) fn run(
-    workspace: &Workspace,
-    kernel: anyhow::Result<Kernel>,
+    guest: &Guest,
     choice: &Choice,
     suite: &Path,
     machine: &Machine,
     totals: &mut Totals,
 ) {
     let step = format!("guest/{choice}");
-    let guest = match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
-        Ok(guest) => guest,
-        Err(error) => return totals.fail(&step, &format!("{error:#}")),
-    };
     eprintln!(
         "guest suite on {}, by {} ...",
         guest.kernel, guest.accelerator
     );
-    trouble::run(&guest, &step, totals);
+    trouble::run(guest, &step, totals);
     let argv = [suite.to_string_lossy().into_owned()];
     let mut harness = Harness::new(totals, &step, "");
     let mut complaints = Vec::new();
@@ -112,7 +107,7 @@ pub(crate) fn run(
         },
         stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
     };
-    let ending = guest::run(&guest, machine, &argv, None, &mut sinks);
+    let ending = guest::run(guest, machine, &argv, None, &mut sinks);
     let end = ending.and_then(|ending| match ending {
         Ending::Exit(0) => Ok(()),
         Ending::Exit(code) => Err(NotZero(format!("exit code {code}")).into()),

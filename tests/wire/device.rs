@@ -1,0 +1,59 @@
+//! The connection manager's device, for bare commands.
+
+use std::io;
+
+use rdmacm_abi::{Command, EventResponse, GetEvent, NoResponse};
+use rdmacm_core::device::{Attachment, Device as _, KernelDevice, transact};
+use rdmacm_init::Happening;
+use zerocopy::FromZeros;
+
+/// One open file, for every id.
+#[derive(Debug)]
+pub(crate) struct Device(KernelDevice);
+
+impl Device {
+    pub(crate) fn open() -> Self {
+        Self(KernelDevice::open().unwrap())
+    }
+
+    /// Sends a command that has a response.
+    pub(crate) fn ask<C>(&self, request: &C) -> io::Result<C::Response>
+    where
+        C: Command,
+        C::Response: FromZeros,
+    {
+        let mut response = C::Response::new_zeroed();
+        transact(&self.0, request, &mut response, Attachment::None)?;
+        Ok(response)
+    }
+
+    /// Sends a command that has none.
+    pub(crate) fn tell<C: Command<Response = NoResponse>>(&self, request: &C) -> io::Result<()> {
+        transact(&self.0, request, &mut NoResponse, Attachment::None)
+    }
+
+    /// Waits until there may be an event.
+    pub(crate) fn wait(&self) {
+        self.0.wait(None).unwrap();
+    }
+
+    /// The next event, if there is one.
+    pub(crate) fn event(&self) -> Option<Happening> {
+        match self.ask(&GetEvent::new()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            event => Some(happening(&event.unwrap())),
+        }
+    }
+}
+
+fn happening(event: &EventResponse) -> Happening {
+    let data = event.param.conn().private_data();
+    let data = String::from_utf8_lossy(data);
+    Happening {
+        uid: event.uid,
+        id: event.id,
+        kind: event.event.number(),
+        status: event.status(),
+        data: data.trim_end_matches('\0').to_owned(),
+    }
+}

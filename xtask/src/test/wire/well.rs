@@ -1,0 +1,65 @@
+//! Both guests are well.
+
+use anyhow::ensure;
+use rdmacm_abi::EventNumber;
+use rdmacm_init::Step;
+
+use super::soft::Soft;
+use super::stage::Scene;
+use super::status::{CONSUMER_DEFINED, ECONNREFUSED, INVALID_SERVICE, RESET, TIMED_OUT};
+
+super::cases!(
+    BOTH: a_connection_is_made_and_ended,
+        a_rejection_carries_data,
+        nobody_listens,
+        nobody_has_the_address;
+);
+
+async fn a_connection_is_made_and_ended(scene: Scene<'_>) -> anyhow::Result<()> {
+    let (active, passive) = scene.connection().await?;
+    scene.parts(active, passive).await
+}
+
+async fn a_rejection_carries_data(scene: Scene<'_>) -> anyhow::Result<()> {
+    let (near, far) = (scene.near(), scene.far());
+    let listener = far.listener().await?;
+    let active = near.on_its_way(listener.port).await?;
+    near.connects(active, "hello").await?;
+    let request = far.requested(listener).await?;
+    ensure!(request.data == "hello", "{request:?}");
+    let (id, data) = (request.id, "no".to_owned());
+    far.does(Step::Reject { id, data }).await?;
+    let status = match scene.soft {
+        Soft::Rxe => CONSUMER_DEFINED,
+        Soft::Siw => RESET,
+    };
+    let rejected = near.sees(active, EventNumber::REJECTED, status).await?;
+    ensure!(rejected.data == "no", "{rejected:?}");
+    Ok(())
+}
+
+async fn nobody_listens(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    let active = near.on_its_way(scene.stage.number()).await?;
+    match scene.soft {
+        Soft::Rxe => {
+            near.connects(active, "").await?;
+            let seen = near.sees(active, EventNumber::REJECTED, INVALID_SERVICE);
+            seen.await.map(drop)
+        }
+        Soft::Siw => near.is_refused(active, ECONNREFUSED).await,
+    }
+}
+
+async fn nobody_has_the_address(scene: Scene<'_>) -> anyhow::Result<()> {
+    let near = scene.near();
+    let id = near.id().await?;
+    let step = Step::ResolveAddr {
+        id: id.id,
+        address: scene.soft.nobody(7471),
+        timeout_ms: 1000,
+    };
+    near.does(step).await?;
+    near.sees(id, EventNumber::ADDR_ERROR, TIMED_OUT).await?;
+    Ok(())
+}
