@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
 use rdmacm_core::{EventKind, PortSpace};
 use rdmacm_tests::{SECOND, Site, expect, free_port};
@@ -13,7 +14,16 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator with a count for each thread.
+/// What the process has allocated and not freed, in bytes.
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+/// What the process has allocated and not freed, in bytes: all tests together,
+/// so it tells most to a test that runs alone.
+pub(crate) fn live_bytes() -> isize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+/// The system's allocator with a count for each thread, and of all bytes.
 struct CountingAllocator;
 
 // SAFETY: every call goes to the system's allocator unchanged; the counter is a
@@ -21,11 +31,19 @@ struct CountingAllocator;
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE.fetch_add(
+            isize::try_from(layout.size()).unwrap_or(isize::MAX),
+            Ordering::Relaxed,
+        );
         // SAFETY: the caller keeps this function's contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(
+            isize::try_from(layout.size()).unwrap_or(isize::MAX),
+            Ordering::Relaxed,
+        );
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) };
     }

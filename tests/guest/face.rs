@@ -13,6 +13,7 @@ pub(crate) mod blocking;
 pub(crate) mod deadlines;
 pub(crate) mod migration;
 pub(crate) mod several;
+pub(crate) mod storm;
 
 /// A queue pair of either kind.
 type AnyQueuePair = Arc<dyn QueuePair>;

@@ -110,7 +110,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 
 /// On both devices, with the guest to themselves: they make and remove RDMA
 /// devices, which wildcard listeners and whoever lists devices notice.
-const ALONE: &[&[Case]] = &[removal::CASES];
+const ALONE: &[&[Case]] = &[face::storm::CASES, removal::CASES];
 
 /// On both devices, where the C library's side was built.
 const WITH_C: &[&[Case]] = &[c_library::CASES];

@@ -298,13 +298,17 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
 }
 
 fn a_source_that_is_not_there_says_so(site: &Site) {
-    for connector in [
-        connector(site, 7).from_interface("nowhere0"),
-        connector(site, 7).from_device("nothing0"),
-        connector(site, 7).from_interface("lo"),
+    for (connector, step) in [
+        (connector(site, 7).from_interface("nowhere0"), Step::Bind),
+        (connector(site, 7).from_device("nothing0"), Step::Bind),
+        // It has an address, and no RDMA device.
+        (
+            connector(site, 7).from_interface("plain0"),
+            Step::ResolveAddress,
+        ),
     ] {
         let error = connector.resolve().unwrap_err();
-        assert_eq!(error.step(), Step::Bind, "{error}");
+        assert_eq!(error.step(), step, "{error}");
     }
     let error = connector(site, 7).from_address(site.v6(0)).resolve();
     assert!(matches!(error.unwrap_err().cause(), Cause::NoAddress));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
 use rdmacm::{Cause, Connector, Step};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect, free_port};
+use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
 
 use super::QueuePairs;
 use super::asynchronous::on_one_thread;
@@ -146,15 +146,11 @@ fn an_accepted_peer_that_does_not_come(site: &Site) {
         return an_accepted_peer_is_there(site);
     }
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
-    let (channel, id) = site.id();
-    let id = {
-        drop(id);
-        site.routed(&channel, listener.local_addr())
-    };
+    let channel = EventChannel::open().unwrap();
+    let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
-    id.with(&queue_pairs.one())
-        .connect(ConnParam::new())
-        .unwrap();
+    let queue_pair = queue_pairs.one();
+    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
     let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
     let started = Instant::now();
     let error = incoming.accept_with(queue_pairs).unwrap_err();
@@ -165,13 +161,11 @@ fn an_accepted_peer_that_does_not_come(site: &Site) {
 
 fn an_accepted_peer_is_there(site: &Site) {
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
-    let (channel, id) = site.id();
-    drop(id);
+    let channel = EventChannel::open().unwrap();
     let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
-    id.with(&queue_pairs.one())
-        .connect(ConnParam::new())
-        .unwrap();
+    let queue_pair = queue_pairs.one();
+    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
     let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
     drop(incoming.accept_with(queue_pairs).unwrap());
 }
@@ -180,8 +174,7 @@ fn an_accepted_peer_is_there(site: &Site) {
 /// the connection by itself.)
 fn a_peer_that_does_not_part(site: &Site) {
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
-    let (channel, unused) = site.id();
-    drop(unused);
+    let channel = EventChannel::open().unwrap();
     let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
     let queue_pair = queue_pairs.one();
@@ -208,5 +201,4 @@ fn a_peer_that_does_not_part(site: &Site) {
         closed.unwrap();
     }
     expect(&channel, EventKind::Disconnected);
-    let _ = SECOND;
 }

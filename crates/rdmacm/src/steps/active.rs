@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_core::{CmAddr, ConnParam, Event, EventKind, PortSpace, QueuePair};
+use rdmacm_core::{CmAddr, ConnParam, Error, Event, EventKind, PortSpace, QueuePair};
 
 use super::{Attempt, Established};
 use crate::error::{Cause, Result};
@@ -56,7 +56,8 @@ async fn arrived(
     wanted: EventKind,
 ) -> Result<()> {
     loop {
-        let event = next_event(attempt, tracked, step).await?;
+        let event = next_event(attempt, tracked).await;
+        let event = event.map_err(|cause| attempt.fail_on(tracked.id(), step, cause))?;
         if event.kind() == wanted && event.failure().is_none() {
             return Ok(());
         }
@@ -67,14 +68,13 @@ async fn arrived(
 }
 
 /// The next event; an offloaded command that was refused is a failure.
-async fn next_event(attempt: &Attempt, tracked: &Tracked, step: Step) -> Result<Box<Event>> {
+async fn next_event(attempt: &Attempt, tracked: &Tracked) -> Result<Box<Event>, Cause> {
     loop {
-        let letter = tracked.next(attempt.until).await;
-        match letter.map_err(|error| attempt.fail(step, error))? {
+        match tracked.next(attempt.until).await? {
             Letter::Event(event) => return Ok(event),
             Letter::Returned(Ok(())) => {}
-            Letter::Returned(Err(error)) => return Err(attempt.fail(step, error)),
-            Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),
+            Letter::Returned(Err(error)) => return Err(error.into()),
+            Letter::Stop => return Err(Cause::Gone),
         }
     }
 }
@@ -113,15 +113,14 @@ pub(crate) async fn connect(
         asked.map_err(|error| attempt.fail_on(&id, step, error))?;
     }
     loop {
-        let event = match next_event(&attempt, &tracked, step).await {
-            Ok(event) => event,
-            Err(error) => return Err(error),
-        };
+        let event = next_event(&attempt, &tracked).await;
+        let event = event.map_err(|cause| attempt.fail_on(&id, step, cause))?;
         match event.kind() {
             EventKind::ConnectResponse => {
                 tracked.answer_parting();
                 let established = id.with(queue_pair.as_ref()).establish(&event);
-                established.map_err(|error| attempt.fail_on(&id, Step::Establish, error))?;
+                established
+                    .map_err(|error| attempt.fail_on(&id, Step::Establish, gone_or(error)))?;
                 return Ok(agreed(tracked, &event));
             }
             EventKind::Established if event.failure().is_none() => {
@@ -150,6 +149,16 @@ fn connect_elsewhere(
         let returned = id.with(queue_pair.as_ref()).connect(param);
         mailbox.deliver(Letter::Returned(returned));
     }));
+}
+
+/// After the peer's message this side does what comes next in the protocol, so
+/// the kernel refuses it only because the peer has said otherwise meanwhile.
+pub(super) fn gone_or(error: Error) -> Cause {
+    match error {
+        Error::Command(refused) if refused.errno == libc::EINVAL => Cause::Gone,
+        Error::Command(refused) if refused.errno == libc::ECONNRESET => Cause::Gone,
+        error => error.into(),
+    }
 }
 
 pub(super) fn agreed(tracked: Tracked, event: &Event) -> Established {

@@ -16,6 +16,8 @@ pub(crate) struct Attempt {
     pub(crate) started: Instant,
     pub(crate) until: Option<Instant>,
     target: Target,
+    /// The id has been asked about its device.
+    learnt: bool,
 }
 
 impl Attempt {
@@ -25,6 +27,7 @@ impl Attempt {
             started: hub.now(),
             until,
             target,
+            learnt: false,
         }
     }
 
@@ -58,17 +61,18 @@ impl Attempt {
     /// Learns the device, for a step after which the id must not be asked.
     pub(crate) fn learn(&mut self, id: &IdHandle) {
         self.target = Target::of_id(id, self.target.address());
+        self.learnt = true;
     }
 
     pub(crate) fn fail(&self, step: Step, cause: impl Into<Cause>) -> Error {
         Error::new(step, self.target.clone(), self.elapsed(), cause.into())
     }
 
-    /// A failure with the device the id is attached to. Only for ids of which
-    /// no command can be blocked in the kernel.
+    /// A failure with the device the id is attached to. An id of which a command
+    /// may be blocked in the kernel must have been asked before.
     pub(crate) fn fail_on(&self, id: &IdHandle, step: Step, cause: impl Into<Cause>) -> Error {
         let mut known = self.clone();
-        if known.target.device().is_none() {
+        if !known.learnt {
             known.learn(id);
         }
         known.fail(step, cause)

@@ -12,7 +12,7 @@ pub(crate) async fn ended(attempt: &Attempt, tracked: &Tracked) -> Result<Box<Ev
     let step = Step::Close;
     loop {
         let letter = tracked.next(attempt.until).await;
-        match letter.map_err(|error| attempt.fail(step, error))? {
+        match letter.map_err(|error| attempt.fail_on(tracked.id(), step, error))? {
             Letter::Event(event) if ends_connection(&event) => return Ok(event),
             Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),
             Letter::Event(_) | Letter::Returned(_) => {}

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use rdmacm_core::{CmAddr, CmId, ConnParam, Event, EventKind, Family, PortSpace, QueuePair};
 
-use super::active::{agreed, ends_attempt};
+use super::active::{agreed, ends_attempt, gone_or};
 use super::{Attempt, Established};
 use crate::error::{Cause, Result};
-use crate::hub::{Letter, Mailbox, Tracked, next};
+use crate::hub::{Letter, Mailbox, Tracked, is_iwarp, next};
 use crate::id_options::IdOptions;
 use crate::step::Step;
 
@@ -121,11 +121,18 @@ pub(crate) async fn establish(
     tracked.attach(Arc::clone(&queue_pair));
     tracked.answer_parting();
     let accepted = id.with(queue_pair.as_ref()).accept(param);
-    accepted.map_err(|error| attempt.fail_on(&id, step, error))?;
+    accepted.map_err(|error| {
+        let cause = match error.raw_os_error() {
+            // iWARP says so of a queue pair that is not its device's as well.
+            Some(libc::EINVAL) if is_iwarp(queue_pair.as_ref()) => error.into(),
+            _ => gone_or(error),
+        };
+        attempt.fail_on(&id, step, cause)
+    })?;
     tracked.shakes_hands(true);
     loop {
         let letter = tracked.next(attempt.until).await;
-        let event = match letter.map_err(|error| attempt.fail(step, error))? {
+        let event = match letter.map_err(|error| attempt.fail_on(&id, step, error))? {
             Letter::Event(event) => event,
             Letter::Returned(_) => continue,
             Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),

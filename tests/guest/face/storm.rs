@@ -1,0 +1,251 @@
+//! Thousands of connections on two channels, with futures dropped at random.
+//!
+//! Each outcome is one that somebody chose, or that follows from one: nothing
+//! times out, nothing is refused by the kernel for no reason. Afterwards
+//! descriptors, ids and memory are as before.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdmacm::tokio::{Connector, Incoming, Listener, Node};
+use rdmacm::{Cause, Step};
+use rdmacm_tests::{PATIENCE, Site};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::QueuePairs;
+use super::asynchronous::{Dropped, on_threads};
+use crate::allocation::live_bytes;
+
+crate::cases!("face::storm": everything_is_accounted_for);
+
+/// In each direction.
+const CONNECTIONS: usize = 1000;
+/// Under way at a time, in each direction.
+const AT_ONCE: usize = 32;
+
+/// More seeds for a longer run.
+const SEEDS: &str = "RDMACM_SEEDS";
+
+fn everything_is_accounted_for(site: &Site) {
+    let seeds = std::env::var(SEEDS).map_or(3, |seeds| seeds.parse().unwrap());
+    // What is made once stays: names of devices, the runtime's own.
+    storm(site, 0, CONNECTIONS / 10);
+    let before = Belongings::now();
+    for seed in 1..=seeds {
+        let outcomes = storm(site, seed, CONNECTIONS);
+        println!("{} seed {seed}: {outcomes:?}", site.device);
+        before.are_all_that_is_left(seed);
+    }
+}
+
+/// What this process has.
+#[derive(Debug, PartialEq, Eq)]
+struct Belongings {
+    descriptors: usize,
+    ids: usize,
+    bytes: isize,
+}
+
+impl Belongings {
+    fn now() -> Self {
+        let shown = Command::new("rdma")
+            .args(["resource", "show", "cm_id"])
+            .output()
+            .unwrap();
+        let own = format!(" pid {} ", std::process::id());
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        Self {
+            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
+            ids: shown.lines().filter(|line| line.contains(&own)).count(),
+            bytes: live_bytes(),
+        }
+    }
+
+    /// Ends that had to wait for a handshake run on threads of their own: they
+    /// are given the time the kernel takes.
+    fn are_all_that_is_left(&self, seed: u64) {
+        const SLACK: isize = 256 * 1024;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let now = Self::now();
+            let same = (now.descriptors, now.ids) == (self.descriptors, self.ids);
+            if same && now.bytes - self.bytes < SLACK {
+                return;
+            }
+            assert!(
+                Instant::now() < until,
+                "seed {seed}: {self:?}, then {now:?}"
+            );
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Numbers from a seed (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
+    }
+
+    /// After how many polls to drop a future; mostly never.
+    fn patience(&mut self) -> u32 {
+        match self.below(4) {
+            0 => u32::try_from(1 + self.below(8)).unwrap(),
+            _ => u32::MAX,
+        }
+    }
+}
+
+type Outcomes = BTreeMap<&'static str, usize>;
+
+fn count(outcomes: &mut Outcomes, outcome: &'static str) {
+    *outcomes.entry(outcome).or_default() += 1;
+}
+
+/// One storm; how it ended for those who connected.
+fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
+    let runtime = on_threads();
+    let site = *site;
+    let outcomes = runtime.block_on(async move {
+        let nodes = [Node::open().unwrap(), Node::open().unwrap()];
+        let queue_pairs = QueuePairs::new(&site);
+        let mut servers = JoinSet::new();
+        let mut clients = JoinSet::new();
+        let mut stoppers = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let listener = Listener::options().on(node).bind(site.v4(0)).unwrap();
+            let port = listener.local_addr().port();
+            stoppers.push(listener.stopper());
+            let direction = seed * 2 + u64::try_from(index).unwrap();
+            servers.spawn(serve(listener, queue_pairs.clone(), direction));
+            let to = Connector::to(site.v4(port)).on(&nodes[1 - index]);
+            drop(to);
+            clients.spawn(connect_all(
+                site,
+                nodes[1 - index].clone(),
+                port,
+                queue_pairs.clone(),
+                direction,
+                connections,
+            ));
+        }
+        let mut outcomes = Outcomes::new();
+        while let Some(direction) = clients.join_next().await {
+            for (outcome, times) in direction.unwrap() {
+                *outcomes.entry(outcome).or_default() += times;
+            }
+        }
+        stoppers.iter().for_each(rdmacm::Stopper::stop);
+        while let Some(server) = servers.join_next().await {
+            server.unwrap();
+        }
+        outcomes
+    });
+    assert_eq!(outcomes.values().sum::<usize>(), 2 * connections);
+    outcomes
+}
+
+async fn connect_all(
+    site: Site,
+    node: Node,
+    port: u16,
+    queue_pairs: QueuePairs,
+    direction: u64,
+    connections: usize,
+) -> Outcomes {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut random = Random::new(direction.wrapping_add(1 << 32));
+    let mut tasks = JoinSet::new();
+    for _ in 0..connections {
+        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+        let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
+        let connecting = connector.connect_with(queue_pairs.clone());
+        let (patience, end) = (random.patience(), random.below(3));
+        tasks.spawn(async move {
+            let outcome = connect(Dropped::after(patience, connecting), end).await;
+            drop(place);
+            outcome
+        });
+    }
+    let mut outcomes = Outcomes::new();
+    while let Some(outcome) = tasks.join_next().await {
+        count(&mut outcomes, outcome.unwrap());
+    }
+    outcomes
+}
+
+async fn connect<F, Q: Send + Sync>(connecting: Dropped<F>, end: u64) -> &'static str
+where
+    F: Future<Output = rdmacm::Result<rdmacm::tokio::Connection<Q>>>,
+{
+    let connection = match connecting.await {
+        None => return "given up",
+        Some(Ok(connection)) => connection,
+        Some(Err(error)) if error.is_rejected() => return "rejected",
+        // The other side gave up when it had accepted.
+        Some(Err(error)) if matches!(error.cause(), Cause::Gone | Cause::Event(_)) => {
+            assert!(!error.is_timeout(), "{error}");
+            return "lost";
+        }
+        // On iWARP the other side's reset may come before CONNECT returns.
+        Some(Err(error)) if error.raw_os_error() == Some(libc::ECONNRESET) => return "lost",
+        Some(Err(error)) => panic!("{error}"),
+    };
+    match end {
+        0 => drop(connection),
+        1 => drop(connection.ended(Duration::from_millis(5)).await),
+        _ => connection.close(PATIENCE).await.unwrap(),
+    }
+    "connected"
+}
+
+async fn serve(listener: Listener, queue_pairs: QueuePairs, direction: u64) {
+    let mut random = Random::new(direction);
+    let mut tasks = JoinSet::new();
+    loop {
+        let incoming = match listener.accept(PATIENCE).await {
+            Ok(incoming) => incoming,
+            Err(error) if matches!(error.cause(), Cause::Stopped) => break,
+            Err(error) => panic!("{error}"),
+        };
+        let (patience, end) = (random.patience(), random.below(8));
+        tasks.spawn(answer(incoming, queue_pairs.clone(), patience, end));
+    }
+    while let Some(answered) = tasks.join_next().await {
+        answered.unwrap();
+    }
+}
+
+async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end: u64) {
+    match end {
+        0 => return drop(incoming),
+        // The peer may be gone already.
+        1 => return drop(incoming.reject(b"no")),
+        _ => {}
+    }
+    let accepting = incoming.deadline(PATIENCE).accept_with(queue_pairs);
+    match Dropped::after(patience, accepting).await {
+        None => {}
+        Some(Ok(connection)) if end < 4 => drop(connection),
+        Some(Ok(connection)) => {
+            connection.ended(PATIENCE).await.unwrap();
+        }
+        Some(Err(error)) => {
+            // The peer gave up.
+            assert_eq!(error.step(), Step::Establish, "{error}");
+            assert!(!error.is_timeout(), "{error}");
+        }
+    }
+}
