@@ -103,6 +103,7 @@ impl Hub {
     }
 
     pub(crate) fn introduce(&self, id: &IdHandle, mailbox: &Arc<Mailbox>) {
+        mailbox.trace().name(id);
         let mailbox = Arc::clone(mailbox);
         self.state().mailboxes.insert(id.clone(), mailbox);
     }
@@ -127,13 +128,13 @@ impl Hub {
     }
 
     fn hand_out(&self, event: Event) {
-        crate::trace::event(&event);
         // A multicast group's events are its id's; a connect request is its
         // listener's. One whose owner has just gone is dropped.
         let mailbox = self.state().mailboxes.get(event.id()).cloned();
         let Some(mailbox) = mailbox else {
             return;
         };
+        mailbox.trace().event(&event);
         if event.kind() == EventKind::Disconnected {
             mailbox.answer();
         }

@@ -1,18 +1,59 @@
 //! What the feature `tracing` tells; nothing without it.
 
-use rdmacm_core::Event;
+use std::time::Duration;
 
-/// An event has been read.
+use rdmacm_core::{Event, IdHandle};
+
+use crate::step::Step;
+
+/// The span of an id: a listener's ids and those of its requests that wait
+/// share one.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "tracing"), derive(Default))]
+pub(crate) struct Trace {
+    #[cfg(feature = "tracing")]
+    span: tracing::Span,
+}
+
 #[cfg(feature = "tracing")]
-pub(crate) fn event(event: &Event) {
-    tracing::debug!(
-        target: "rdmacm",
-        id = ?event.id(),
-        kind = %event.kind(),
-        status = event.status(),
-        "event"
-    );
+impl Trace {
+    /// Whose span it is.
+    pub(crate) fn name(&self, id: &IdHandle) {
+        self.span.record("id", tracing::field::debug(id));
+    }
+
+    /// An event has been read.
+    pub(crate) fn event(&self, event: &Event) {
+        tracing::debug!(
+            target: "rdmacm",
+            parent: &self.span,
+            kind = %event.kind(),
+            status = event.status(),
+            "event"
+        );
+    }
+
+    /// A step is done, so long after the beginning.
+    pub(crate) fn step(&self, step: Step, elapsed: Duration) {
+        tracing::debug!(target: "rdmacm", parent: &self.span, ?step, ?elapsed, "done");
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            span: tracing::debug_span!(target: "rdmacm", "cm_id", id = tracing::field::Empty),
+        }
+    }
 }
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) fn event(_: &Event) {}
+#[expect(clippy::unused_self, reason = "as with the feature")]
+impl Trace {
+    pub(crate) fn name(&self, _: &IdHandle) {}
+
+    pub(crate) fn event(&self, _: &Event) {}
+
+    pub(crate) fn step(&self, _: Step, _: Duration) {}
+}

@@ -7,6 +7,8 @@ use std::task::Waker;
 
 use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
 
+use crate::trace::Trace;
+
 /// One thing that came for an id.
 #[derive(Debug)]
 pub(crate) enum Letter {
@@ -22,6 +24,7 @@ pub(crate) enum Letter {
 #[derive(Default)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
+    trace: Trace,
 }
 
 #[derive(Default)]
@@ -52,6 +55,10 @@ impl Mailbox {
         let mailbox = Self::default();
         mailbox.inner().room = Some(room);
         Arc::new(mailbox)
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -59,6 +59,7 @@ async fn arrived(
         let event = next_event(attempt, tracked).await;
         let event = event.map_err(|cause| attempt.fail_on(tracked.id(), step, cause))?;
         if event.kind() == wanted && event.failure().is_none() {
+            tracked.mailbox().trace().step(step, attempt.elapsed());
             return Ok(());
         }
         if ends_attempt(&event) {
@@ -121,12 +122,12 @@ pub(crate) async fn connect(
                 let established = id.with(queue_pair.as_ref()).establish(&event);
                 established
                     .map_err(|error| attempt.fail_on(&id, Step::Establish, gone_or(error)))?;
-                return Ok(agreed(tracked, &event));
+                return Ok(agreed(&attempt, step, tracked, &event));
             }
             EventKind::Established if event.failure().is_none() => {
                 tracked.shakes_hands(false);
                 tracked.answer_parting();
-                return Ok(agreed(tracked, &event));
+                return Ok(agreed(&attempt, step, tracked, &event));
             }
             _ if ends_attempt(&event) => {
                 tracked.shakes_hands(false);
@@ -161,7 +162,13 @@ pub(super) fn gone_or(error: Error) -> Cause {
     }
 }
 
-pub(super) fn agreed(tracked: Tracked, event: &Event) -> Established {
+pub(super) fn agreed(
+    attempt: &Attempt,
+    step: Step,
+    tracked: Tracked,
+    event: &Event,
+) -> Established {
+    tracked.mailbox().trace().step(step, attempt.elapsed());
     Established {
         tracked,
         peer: event.conn(),

@@ -3,6 +3,7 @@
 use rdmacm_core::{Event, EventKind};
 
 use super::Attempt;
+use super::active::gone_or;
 use crate::error::{Cause, Result};
 use crate::hub::{Letter, Tracked};
 use crate::step::Step;
@@ -44,12 +45,18 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked) -> Result<()> {
         Some(queue_pair) => id.with(queue_pair.as_ref()).disconnect(),
         None => id.disconnect(),
     };
-    parted.map_err(|error| attempt.fail_on(id, step, error))?;
+    match parted.map_err(gone_or) {
+        Ok(()) => {}
+        // The peer was faster.
+        Err(Cause::Gone) => return Ok(()),
+        Err(cause) => return Err(attempt.fail_on(id, step, cause)),
+    }
     let event = ended(attempt, &tracked).await?;
     match event.failure() {
-        Some(failure) if event.kind() != EventKind::DeviceRemoval => {
+        Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
             Err(attempt.fail_on(id, step, Cause::Event(failure)))
         }
+        // Over by the peer's doing, or with the device.
         _ => Ok(()),
     }
 }

@@ -139,7 +139,7 @@ pub(crate) async fn establish(
         };
         if event.kind() == EventKind::Established && event.failure().is_none() {
             tracked.shakes_hands(false);
-            return Ok(agreed(tracked, &event));
+            return Ok(agreed(&attempt, step, tracked, &event));
         }
         if ends_attempt(&event) {
             tracked.shakes_hands(false);
