@@ -24,7 +24,7 @@ pub type Connector<R> = face::Connector<Async<R>>;
 pub type Incoming<R> = face::Incoming<Async<R>>;
 /// [`face::Listener`] whose steps are awaited.
 pub type Listener<R> = face::Listener<Async<R>>;
-/// [`crate::Node`] whose steps are awaited.
-pub type Node<R> = crate::node::Node<Async<R>>;
+/// [`face::Node`] whose steps are awaited.
+pub type Node<R> = face::Node<Async<R>>;
 /// [`face::Resolved`] whose steps are awaited.
 pub type Resolved<R> = face::Resolved<Async<R>>;

@@ -18,3 +18,5 @@ pub use incoming::Incoming;
 pub use listener::{Listener, ListenerOptions, Requests};
 pub use resolved::Resolved;
 pub use stopper::Stopper;
+
+pub use crate::node::Node;

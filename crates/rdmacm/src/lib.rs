@@ -82,8 +82,8 @@ pub type Connector = face::Connector<Blocking>;
 pub type Incoming = face::Incoming<Blocking>;
 /// Waits for peers, see [`face::Listener`].
 pub type Listener = face::Listener<Blocking>;
-/// What connectors and listeners share.
-pub type Node = node::Node<Blocking>;
+/// What connectors and listeners share, see [`face::Node`].
+pub type Node = face::Node<Blocking>;
 /// A peer whose address and route are resolved, see [`face::Resolved`].
 pub type Resolved = face::Resolved<Blocking>;
 
