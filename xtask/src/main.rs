@@ -48,6 +48,7 @@ enum Task {
     Vm(vm::Args),
     Test(test::Args),
     Wire(test::WireArgs),
+    Soak(test::SoakArgs),
     Demo(demo::Args),
     /// Compares our structures and numbers with C headers: the installed ones
     /// and those of the new kernel
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test(args) => test::run(&args),
         Task::Wire(args) => test::run_on_a_wire(&args),
+        Task::Soak(args) => test::soak(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),
     };

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
     /// Seconds each guest may live
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u32,
 }
 
@@ -66,6 +66,42 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut totals = Totals::default();
     wire::run(&workspace, &guests, &args.filter, &mut totals);
+    Ok(conclude(&totals))
+}
+
+/// Plays storms of connections, seed after seed, and nothing else
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SoakArgs {
+    /// Only on this kernel: `stock`, `new` or the path of a bzImage
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<Choice>,
+    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// How many seeds on each device
+    #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+    seeds: u32,
+}
+
+/// What a seed may take on a slow machine, on both devices.
+const SEED: Duration = Duration::from_secs(240);
+
+/// Does what the arguments say.
+pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let suite = suite::build(&workspace)?.to_string_lossy().into_owned();
+    let machine = Machine {
+        timeout: SEED * (args.seeds + 1),
+        ..Machine::default()
+    };
+    let seeds = format!("RDMACM_SEEDS={}", args.seeds);
+    let command = ["env", &seeds, &suite, "storm"].map(str::to_owned);
+    let mut totals = Totals::default();
+    for choice in choices(args.kernel.as_ref()) {
+        let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
+        let guest = Guest::prepare(&workspace, kernel)?;
+        suite::run(&guest, &choice, &command, &machine, &mut totals);
+    }
     Ok(conclude(&totals))
 }
 
@@ -133,7 +169,8 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref());
         match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
             Ok(guest) => {
-                suite::run(&guest, &choice, &suite, &machine, totals);
+                let command = [suite.to_string_lossy().into_owned()];
+                suite::run(&guest, &choice, &command, &machine, totals);
                 guests.push(guest);
             }
             Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),

@@ -1,7 +1,7 @@
 //! The guest suite: the same test program on each kernel.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
@@ -83,11 +83,11 @@ fn find_executable(messages: &str) -> Option<PathBuf> {
         .find_map(|message| message.executable)
 }
 
-/// Runs it on one kernel.
+/// Runs it on one kernel: `argv` is its path and what it is told.
 pub(crate) fn run(
     guest: &Guest,
     choice: &Choice,
-    suite: &Path,
+    argv: &[String],
     machine: &Machine,
     totals: &mut Totals,
 ) {
@@ -97,7 +97,6 @@ pub(crate) fn run(
         guest.kernel, guest.accelerator
     );
     trouble::run(guest, &step, totals);
-    let argv = [suite.to_string_lossy().into_owned()];
     let mut harness = Harness::new(totals, &step, "");
     let mut complaints = Vec::new();
     let mut sinks = Sinks {
@@ -107,7 +106,7 @@ pub(crate) fn run(
         },
         stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
     };
-    let ending = guest::run(guest, machine, &argv, None, &mut sinks);
+    let ending = guest::run(guest, machine, argv, None, &mut sinks);
     let end = ending.and_then(|ending| match ending {
         Ending::Exit(0) => Ok(()),
         Ending::Exit(code) => Err(NotZero(format!("exit code {code}")).into()),

@@ -1,4 +1,5 @@
-//! error: no method named `connect` found for struct `rdmacm::face::Connector<rdmacm::Blocking>`
+//! error: no method named `connect` found
+//! error: there is a method `connect_with`
 
 use rdmacm::core::QueuePair;
 
