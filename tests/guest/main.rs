@@ -24,6 +24,7 @@ mod c_library;
 mod channel;
 mod child;
 mod command;
+mod connection;
 mod dialect;
 mod example;
 mod face;
@@ -95,10 +96,19 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     channel::CASES,
     command::devices::CASES,
     command::resolve::CASES,
+    connection::attributes::CASES,
+    connection::depth::CASES,
+    connection::ends::CASES,
+    connection::failing::CASES,
+    connection::notify::CASES,
+    connection::order::CASES,
+    connection::private_data::CASES,
+    connection::reject::CASES,
     dialect::CASES,
     example::CASES,
     face::blocking::CASES,
     privilege::CASES,
+    request::CASES,
     verbs::context::CASES,
     verbs::lifetime::CASES,
     verbs::objects::CASES,
@@ -119,9 +129,12 @@ const WITHOUT_STRACE: &str = "strace is not installed";
 /// On neither, as `both`.
 const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
 
-/// Where an id connects without a queue pair.
-const ON_RXE: &[&[Case]] = &[request::CASES];
-const NOT_ON_SIW: &str = "siw connects nothing without a queue pair";
+/// Where the connecting side answers a response.
+const WITH_RESPONSE: &[&[Case]] = &[
+    connection::failing::WITH_RESPONSE,
+    connection::response::CASES,
+];
+const NO_RESPONSE: &str = "iWARP's peers connect without a response of the connecting side";
 
 /// Where queue pairs go where they are told.
 const MOVED: &[&[Case]] = &[verbs::states::CASES];
@@ -154,7 +167,7 @@ fn trials(kernel: &str) -> Vec<Trial> {
         add(&mut trials, kernel, site.driver(), site, ON_BOTH_DEVICES);
         add(&mut trials, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
-            (ON_RXE, site.soft == Soft::Rxe, NOT_ON_SIW),
+            (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (MOVED, site.soft == Soft::Rxe, MOVES_ITSELF),
             (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
