@@ -14,9 +14,9 @@ crate::cases!("connection::ends":
 );
 
 /// What the driver says of a queue pair's state; siw says nothing certain.
-fn assert_state(site: &Site, side: &Side, state: QpState) {
+fn assert_state(site: &Site, at: &Side, state: QpState) {
     if site.soft == Soft::Rxe {
-        assert_eq!(side.queue_pair.state(), Ok(Some(state)));
+        assert_eq!(at.queue_pair.state(), Ok(Some(state)));
     }
 }
 

@@ -14,11 +14,9 @@ crate::cases!("connection::failing":
     a_side_that_cannot_part_says_so,
 );
 
-/// The one of them that iWARP has no use for.
-pub(crate) const WITH_RESPONSE: &[crate::Case] = &[crate::Case {
-    name: "connection::failing::a_side_that_cannot_establish_refuses",
-    run: a_side_that_cannot_establish_refuses,
-}];
+crate::cases!("connection::failing" as WITH_RESPONSE:
+    a_side_that_cannot_establish_refuses,
+);
 
 /// A real queue pair that refuses one state and keeps a list of the others.
 #[derive(Debug)]
@@ -67,7 +65,7 @@ impl QueuePair for Stubborn<'_> {
 
 fn assert_refused(outcome: Result<(), Error>, state: QpState) {
     let errno = libc::ENOBUFS;
-    assert_eq!(outcome, Err(Error::QueuePair { state, errno }));
+    assert_eq!(outcome.unwrap_err(), Error::QueuePair { state, errno });
 }
 
 /// The failure of one side and a rejection to the other is all there is: ids
