@@ -16,19 +16,19 @@ pub(crate) mod several;
 pub(crate) mod storm;
 
 /// A queue pair of either kind.
-type AnyQueuePair = Arc<dyn QueuePair>;
+pub(crate) type AnyQueuePair = Arc<dyn QueuePair>;
 
 /// Makes queue pairs for a site: real ones for siw, which connects no other, and
 /// on paper for rxe, which does.
 #[derive(Clone, Debug)]
-struct QueuePairs(Option<Context>);
+pub(crate) struct QueuePairs(Option<Context>);
 
 impl QueuePairs {
-    fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         Self((site.soft == Soft::Siw).then(|| site.verbs()))
     }
 
-    fn one(&self) -> AnyQueuePair {
+    pub(crate) fn one(&self) -> AnyQueuePair {
         match &self.0 {
             Some(context) => Arc::new(
                 rdmacm_verbs::QueuePair::options(QpType::RC)

@@ -24,20 +24,28 @@ mod c_library;
 mod channel;
 mod child;
 mod command;
+mod connection;
 mod dialect;
 mod example;
 mod face;
 mod garbled;
+mod kept;
 mod lifetime;
+mod link;
 mod listen;
+mod migrate;
+mod multicast;
+mod newer;
 mod options;
 mod privilege;
 mod query;
 mod removal;
 mod request;
 mod resolve;
+mod sidr;
 mod system_calls;
 mod verbs;
+mod writes;
 
 /// A test: its name and what it does.
 struct Case {
@@ -48,8 +56,12 @@ struct Case {
 /// Lists a module's tests by their functions' names.
 macro_rules! cases {
     ($module:literal: $($name:ident),+ $(,)?) => {
-        /// The tests of this module.
-        pub(crate) const CASES: &[crate::Case] = &[
+        crate::cases!($module as CASES: $($name),+);
+    };
+    // Those of them that only some places have.
+    ($module:literal as $list:ident: $($name:ident),+ $(,)?) => {
+        /// Tests of this module.
+        pub(crate) const $list: &[crate::Case] = &[
             $(crate::Case { name: concat!($module, "::", stringify!($name)), run: $name }),+
         ];
     };
@@ -84,6 +96,7 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
     garbled::CASES,
     lifetime::CASES,
     listen::CASES,
+    multicast::CASES,
     options::CASES,
     query::CASES,
     resolve::CASES,
@@ -95,6 +108,14 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     channel::CASES,
     command::devices::CASES,
     command::resolve::CASES,
+    connection::attributes::CASES,
+    connection::depth::CASES,
+    connection::ends::CASES,
+    connection::failing::CASES,
+    connection::notify::CASES,
+    connection::order::CASES,
+    connection::private_data::CASES,
+    connection::reject::CASES,
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
@@ -102,15 +123,41 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::deadlines::CASES,
     face::migration::CASES,
     face::several::CASES,
+    kept::CASES,
+    migrate::CASES,
+    migrate::connection::CASES,
+    migrate::listener::CASES,
+    migrate::race::CASES,
+    migrate::waiting::CASES,
+    newer::CASES,
     privilege::CASES,
+    request::CASES,
     verbs::context::CASES,
     verbs::lifetime::CASES,
     verbs::objects::CASES,
+    writes::CASES,
 ];
 
 /// On both devices, with the guest to themselves: they make and remove RDMA
 /// devices, which wildcard listeners and whoever lists devices notice.
-const ALONE: &[&[Case]] = &[face::storm::CASES, removal::CASES];
+const ALONE: &[&[Case]] = &[face::storm::CASES, kept::device::CASES, removal::CASES];
+
+/// The same, on rxe.
+const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];
+const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
+
+/// Where there are datagrams and groups.
+const ON_RXE: &[&[Case]] = &[kept::ON_ROCE, migrate::group::CASES, sidr::CASES];
+const ON_RXE_IN_BOTH_DIALECTS: &[&[Case]] = &[multicast::groups::CASES];
+const CONNECTED: &str = "siw has reliable connections alone";
+
+/// Where a handshake is TCP's to begin.
+const ON_SIW: &[&[Case]] = &[kept::ON_IWARP];
+const NO_TCP: &str = "RoCE's peers have no TCP connection to be strange on";
+
+/// Where the kernel takes events of one's own.
+const ON_NEWER: &[&[Case]] = &[kept::NEWER];
+const OLDER: &str = "this kernel takes no events of one's own";
 
 /// On both devices, where the C library's side was built.
 const WITH_C: &[&[Case]] = &[c_library::CASES];
@@ -123,9 +170,12 @@ const WITHOUT_STRACE: &str = "strace is not installed";
 /// On neither, as `both`.
 const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
 
-/// Where an id connects without a queue pair.
-const ON_RXE: &[&[Case]] = &[request::CASES];
-const NOT_ON_SIW: &str = "siw connects nothing without a queue pair";
+/// Where the connecting side answers a response.
+const WITH_RESPONSE: &[&[Case]] = &[
+    connection::failing::WITH_RESPONSE,
+    connection::response::CASES,
+];
+const NO_RESPONSE: &str = "iWARP's peers connect without a response of the connecting side";
 
 /// Where queue pairs go where they are told.
 const MOVED: &[&[Case]] = &[verbs::states::CASES];
@@ -153,12 +203,21 @@ fn trials(kernel: &str) -> Vec<Trial> {
             let site = site(dialect);
             let name = format!("{}/{}", site.driver(), dialect_name(dialect));
             add(&mut trials, kernel, &name, site, IN_BOTH_DIALECTS);
+            let modules = ON_RXE_IN_BOTH_DIALECTS;
+            match site.soft {
+                Soft::Rxe => add(&mut trials, kernel, &name, site, modules),
+                Soft::Siw => skip(&mut trials, kernel, &name, modules, CONNECTED),
+            }
         }
         let site = site(Dialect::AnyFamily);
         add(&mut trials, kernel, site.driver(), site, ON_BOTH_DEVICES);
         add(&mut trials, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
-            (ON_RXE, site.soft == Soft::Rxe, NOT_ON_SIW),
+            (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
+            (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
+            (ON_RXE, site.soft == Soft::Rxe, CONNECTED),
+            (ON_SIW, site.soft == Soft::Siw, NO_TCP),
+            (ON_NEWER, newer::is_new(), OLDER),
             (MOVED, site.soft == Soft::Rxe, MOVES_ITSELF),
             (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
@@ -185,6 +244,7 @@ fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: 
         let run = case.run;
         let alone = ALONE
             .iter()
+            .chain(ALONE_ON_RXE)
             .copied()
             .flatten()
             .any(|one| one.name == case.name);

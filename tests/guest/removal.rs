@@ -1,63 +1,21 @@
 //! Devices that go away, each on links of the test's own.
 
-use std::process::Command;
+use rdmacm_core::{
+    ConnParam, Error, EventKind, IbService, IdHandle, JoinFlags, Notification, PortSpace, QpState,
+    QpType, RdmaDevice,
+};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect};
+use rdmacm_verbs::{Context, Error as VerbsError, QueuePair};
 
-use rdmacm_core::{CmAddr, EventKind, QpType, RdmaDevice};
-use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
-use rdmacm_verbs::{Context, Error, QueuePair};
+use crate::link::{Link, run};
 
 crate::cases!("removal":
     an_id_hears_of_its_devices_removal,
     a_device_that_is_gone_has_no_name,
     a_device_goes_when_its_contexts_are_closed,
+    every_command_of_a_half_dead_id_says_so,
+    a_listener_hears_of_its_devices_removal,
 );
-
-/// An RDMA device on an interface of its own, gone when dropped.
-struct Link {
-    device: String,
-    netdev: String,
-    address: CmAddr,
-}
-
-fn run(command: &str) {
-    let mut words = command.split_whitespace();
-    let status = Command::new(words.next().unwrap()).args(words).status();
-    assert!(status.unwrap().success(), "{command}");
-}
-
-impl Link {
-    fn new(site: &Site) -> Self {
-        let number = free_port();
-        let kind = site.driver();
-        let (device, netdev) = (format!("{kind}{number}"), format!("v{number}"));
-        let [high, low] = number.to_be_bytes();
-        let ip = format!("10.{high}.{low}.1");
-        run(&format!(
-            "ip link add {netdev} type veth peer name {netdev}p"
-        ));
-        run(&format!("ip addr add {ip}/24 dev {netdev}"));
-        run(&format!("ip link set {netdev} up"));
-        run(&format!("ip link set {netdev}p up"));
-        run(&format!(
-            "rdma link add {device} type {kind} netdev {netdev}"
-        ));
-        Self {
-            device,
-            netdev,
-            address: CmAddr::from(([10, high, low, 1], 0)),
-        }
-    }
-
-    fn remove_device(&self) {
-        run(&format!("rdma link del {}", self.device));
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        run(&format!("ip link del {}", self.netdev));
-    }
-}
 
 fn an_id_hears_of_its_devices_removal(site: &Site) {
     let link = Link::new(site);
@@ -72,7 +30,7 @@ fn an_id_hears_of_its_devices_removal(site: &Site) {
     assert!(error.to_string().contains("drop the id"), "{error}");
     drop(id);
     let ordinary = site.resolved(&channel, site.v4(7471));
-    ordinary.resolve_route(rdmacm_tests::SECOND).unwrap();
+    ordinary.resolve_route(SECOND).unwrap();
     expect(&channel, EventKind::RouteResolved);
 }
 
@@ -109,12 +67,102 @@ fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
     let device = devices.iter().find(|one| one.name == link.device).unwrap();
     let context = Context::open(device).unwrap();
     let queue_pair = QueuePair::options(QpType::RC).create(&context).unwrap();
-    let mut removal = Command::new("rdma")
+    let mut removal = std::process::Command::new("rdma")
         .args(["link", "del", &link.device])
         .spawn()
         .unwrap();
     drop((context, queue_pair));
     assert!(removal.wait().unwrap().success());
     let error = Context::open(device).unwrap_err();
-    assert!(matches!(error, Error::NoNode { .. }), "{error}");
+    assert!(matches!(error, VerbsError::NoNode { .. }), "{error}");
+}
+
+type Command = fn(&Site, &IdHandle) -> Result<(), Error>;
+
+/// Each command about an id that a kernel of either kind knows.
+const COMMANDS: &[(&str, Command)] = &[
+    ("bind", |site, id| id.bind(site.v4(0))),
+    ("listen", |_, id| id.listen(1)),
+    ("resolve the address", |site, id| {
+        id.resolve_addr(None, site.v4(7471), SECOND)
+    }),
+    ("resolve the route", |_, id| id.resolve_route(SECOND)),
+    ("addresses", |_, id| id.addresses().map(drop)),
+    ("gids", |_, id| id.gids().map(drop)),
+    ("paths", |_, id| id.path_records().map(drop)),
+    ("tos", |_, id| id.set_tos(8)),
+    ("connect", |_, id| id.connect(ConnParam::new())),
+    ("accept", |_, id| id.accept(ConnParam::new())),
+    ("establish", |_, id| id.establish()),
+    ("reject", |_, id| id.reject(&[])),
+    ("disconnect", |_, id| id.disconnect()),
+    ("notify", |_, id| {
+        id.notify(Notification::CommunicationEstablished)
+    }),
+    ("attributes", |_, id| {
+        id.init_qp_attr(QpState::INIT).map(drop)
+    }),
+    ("join", |_, id| {
+        let group = ([239, 71, 2, 1], 0);
+        id.join_multicast(group, JoinFlags::FULL_MEMBER).map(drop)
+    }),
+];
+
+/// Commands of newer kernels: an older one says that it does not know them.
+const NEWER_COMMANDS: &[Command] = &[
+    |_, id| id.write_event(0, 1),
+    |_, id| id.resolve_ib_service(IbService::with_id(1)),
+    |_, id| id.ib_service_records().map(drop),
+];
+
+fn assert_half_dead(what: &str, outcome: Result<(), Error>) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENXIO), "{what}: {error}");
+    assert!(error.to_string().contains("drop the id"), "{error}");
+}
+
+fn every_command_of_a_half_dead_id_says_so(site: &Site) {
+    let link = Link::new(site);
+    let channel = site.channel();
+    let ids = [PortSpace::TCP, PortSpace::UDP].map(|port_space| {
+        let id = channel.create_id(port_space).unwrap();
+        id.bind(link.address).unwrap();
+        id
+    });
+    link.remove_device();
+    for _ in &ids {
+        let event = channel.next_event(PATIENCE).unwrap();
+        assert_eq!(event.kind(), EventKind::DeviceRemoval);
+    }
+    for id in ids {
+        for (what, command) in COMMANDS {
+            assert_half_dead(what, command(site, &id));
+        }
+        for command in NEWER_COMMANDS {
+            match command(site, &id) {
+                Err(Error::Unsupported { .. }) => {}
+                outcome => assert_half_dead("a newer command", outcome),
+            }
+        }
+        assert_half_dead("migrate", id.migrate(&site.channel()));
+        drop(id);
+    }
+    assert!(channel.try_next_event().unwrap().is_none());
+}
+
+fn a_listener_hears_of_its_devices_removal(site: &Site) {
+    let link = Link::new(site);
+    let (channel, bound) = site.id();
+    bound.bind(link.address).unwrap();
+    bound.listen(1).unwrap();
+    let wildcard = channel.create_id(PortSpace::TCP).unwrap();
+    wildcard.listen(1).unwrap();
+    link.remove_device();
+    let event = channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::DeviceRemoval);
+    assert!(*event.id() == bound);
+    drop(bound);
+    // The other one listens on the devices that are left.
+    assert!(channel.try_next_event().unwrap().is_none());
+    wildcard.addresses().unwrap();
 }

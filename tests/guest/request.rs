@@ -1,19 +1,11 @@
-//! Connect requests and the child ids they bring, from a peer that speaks to
-//! the kernel without this library's ids. On rxe alone: siw connects nothing
-//! without a queue pair.
+//! Connect requests and the child ids they bring.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, poll};
-use rdmacm_abi::{
-    ConnParam, Connect, CreateId, CreateIdResponse, Ece, EventNumber, EventResponse, GetEvent,
-    NoResponse, ResolveAddr, ResolveRoute,
-};
-use rdmacm_core::device::{Attachment, Device, KernelDevice, transact};
-use rdmacm_core::{CmAddr, EventKind, PortSpace, QpType};
-use rdmacm_tests::{Site, expect, free_port, free_qp_number};
-use zerocopy::FromZeros;
+use rdmacm_core::{ConnParam, EventKind, PortSpace, QpType};
+use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft};
 
 crate::cases!("request":
     a_request_brings_a_child_of_its_listeners_kind,
@@ -26,116 +18,74 @@ crate::cases!("request":
 /// What the peer says with its request.
 const HELLO: &[u8] = b"hello, version 1";
 
-/// An active side made of bare commands.
-struct Peer {
-    device: KernelDevice,
-    id: u32,
+fn connect(site: &Site) -> (Side, Listening) {
+    let listener = site.listening(PortSpace::TCP);
+    let peer = site.side(&listener);
+    let param = ConnParam::new().private_data(HELLO).unwrap();
+    peer.id.with(&peer.queue_pair).connect(param).unwrap();
+    (peer, listener)
 }
 
-impl Peer {
-    /// Connects with a made-up queue pair number, which rxe takes.
-    fn connect(destination: CmAddr) -> Self {
-        let device = KernelDevice::open().unwrap();
-        let create = CreateId::new(1, PortSpace::TCP, QpType::RC);
-        let mut created = CreateIdResponse::new_zeroed();
-        transact(&device, &create, &mut created, Attachment::None).unwrap();
-        let peer = Self {
-            device,
-            id: created.id,
-        };
-        let destination = destination.socket_addr().unwrap().into();
-        peer.send(&ResolveAddr::new(peer.id, None, destination, 1000));
-        peer.expect(EventNumber::ADDR_RESOLVED);
-        peer.send(&ResolveRoute::new(peer.id, 1000));
-        peer.expect(EventNumber::ROUTE_RESOLVED);
-        let param = ConnParam::new(free_qp_number());
-        let param = param.with_private_data(HELLO).unwrap();
-        peer.send(&Connect::new(peer.id, param, Ece::default()));
-        peer
-    }
-
-    fn send<C: rdmacm_abi::Command<Response = NoResponse>>(&self, request: &C) {
-        transact(&self.device, request, &mut NoResponse, Attachment::None).unwrap();
-    }
-
-    /// The next event, which is of this kind.
-    fn expect(&self, kind: EventNumber) -> EventResponse {
-        let mut fds = [PollFd::new(self.device.readiness(), PollFlags::POLLIN)];
-        assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1, "{kind:?}");
-        let mut event = EventResponse::new_zeroed();
-        transact(&self.device, &GetEvent::new(), &mut event, Attachment::None).unwrap();
-        assert_eq!(event.event, kind);
-        event
-    }
-
-    /// Rejected for no reason of the connection manager's own.
-    fn expect_rejection(&self) {
-        const CONSUMER_DEFINED: i32 = 28;
-        let event = self.expect(EventNumber::REJECTED);
-        assert_eq!(event.status(), CONSUMER_DEFINED);
-    }
+/// Rejected for no reason of the connection manager's own.
+fn expect_rejection(site: &Site, peer: &Side) {
+    const CONSUMER_DEFINED: i32 = 28;
+    let event = peer.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+    let status = match site.soft {
+        Soft::Rxe => CONSUMER_DEFINED,
+        Soft::Siw => -libc::ECONNRESET,
+    };
+    assert_eq!(event.status(), status);
 }
 
 fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
-    let (channel, listener) = site.id();
-    listener.bind(site.v4(free_port())).unwrap();
-    listener.listen(1).unwrap();
-    let peer = Peer::connect(listener.local_addr().unwrap().unwrap());
-    let request = expect(&channel, EventKind::ConnectRequest);
-    assert!(*request.id() == listener);
-    let child = request.into_child().unwrap();
+    let (peer, listener) = connect(site);
+    let child = listener.next_request().into_child().unwrap();
     assert_eq!(child.port_space(), PortSpace::TCP);
     assert_eq!(child.qp_type(), QpType::RC);
-    assert_eq!(child.local_addr(), listener.local_addr());
+    assert_eq!(child.local_addr(), listener.id.local_addr());
     assert!(child.peer_addr().unwrap().is_some());
     drop(child);
-    peer.expect_rejection();
+    expect_rejection(site, &peer);
 }
 
 fn private_data_fills_its_field(site: &Site) {
-    let (channel, listener) = site.id();
-    listener.bind(site.v4(free_port())).unwrap();
-    listener.listen(1).unwrap();
-    let _peer = Peer::connect(listener.local_addr().unwrap().unwrap());
-    let request = expect(&channel, EventKind::ConnectRequest);
-    let data = request.private_data();
-    assert_eq!(data.len(), 56);
-    let (hello, padding) = data.split_at(HELLO.len());
+    let (_peer, listener) = connect(site);
+    let request = listener.next_request();
+    let (hello, padding) = request.private_data().split_at(HELLO.len());
     assert_eq!(hello, HELLO);
+    let field = match site.soft {
+        Soft::Rxe => 56,
+        // iWARP's message tells its length.
+        Soft::Siw => HELLO.len(),
+    };
+    assert_eq!(padding.len(), field - HELLO.len());
     assert!(padding.iter().all(|byte| *byte == 0));
 }
 
 fn a_request_dropped_untaken_is_rejected(site: &Site) {
-    let (channel, listener) = site.id();
-    listener.bind(site.v4(free_port())).unwrap();
-    listener.listen(1).unwrap();
-    let peer = Peer::connect(listener.local_addr().unwrap().unwrap());
-    drop(expect(&channel, EventKind::ConnectRequest));
-    peer.expect_rejection();
+    let (peer, listener) = connect(site);
+    drop(listener.next_request());
+    expect_rejection(site, &peer);
 }
 
 fn a_request_whose_listener_is_gone_is_rejected(site: &Site) {
-    let (channel, listener) = site.id();
-    listener.bind(site.v4(free_port())).unwrap();
-    listener.listen(1).unwrap();
-    let peer = Peer::connect(listener.local_addr().unwrap().unwrap());
+    let (peer, Listening { channel, id }) = connect(site);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1);
-    drop(listener);
+    drop(id);
     assert!(channel.try_next_event().unwrap().is_none());
-    peer.expect_rejection();
+    expect_rejection(site, &peer);
 }
 
 fn a_child_outlives_its_listener(site: &Site) {
-    let (channel, listener) = site.id();
-    listener.bind(site.v4(free_port())).unwrap();
-    listener.listen(1).unwrap();
-    let peer = Peer::connect(listener.local_addr().unwrap().unwrap());
-    let request = expect(&channel, EventKind::ConnectRequest);
-    drop(listener);
+    let (peer, listener) = connect(site);
+    let request = listener.next_request();
+    let Listening { channel, id } = listener;
+    drop(id);
     let child = request.into_child().unwrap();
     assert!(child.addresses().unwrap().device.is_some());
     assert!(channel.next_event(Duration::ZERO).is_err());
     drop(child);
-    peer.expect_rejection();
+    expect_rejection(site, &peer);
 }

@@ -29,8 +29,14 @@ impl OldKernel {
 #[derive(Debug)]
 pub struct Counting {
     kernel: KernelDevice,
-    commands: AtomicUsize,
+    /// By number; the last counts what has a number beyond.
+    commands: [AtomicUsize; NUMBERS],
+    /// Reads that found no event.
+    vain: AtomicUsize,
 }
+
+/// More than the kernel's table has.
+const NUMBERS: usize = 32;
 
 impl Counting {
     /// Opens the kernel's device.
@@ -42,14 +48,39 @@ impl Counting {
     pub fn new() -> Self {
         Self {
             kernel: KernelDevice::open().unwrap(),
-            commands: AtomicUsize::new(0),
+            commands: [const { AtomicUsize::new(0) }; NUMBERS],
+            vain: AtomicUsize::new(0),
         }
     }
 
     /// How many commands there were so far.
     pub fn commands(&self) -> usize {
-        self.commands.load(Ordering::Relaxed)
+        let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        self.commands.iter().map(load).sum()
     }
+
+    /// How many of them had this number.
+    pub fn of(&self, number: CommandNumber) -> usize {
+        self.commands[place(number)].load(Ordering::Relaxed)
+    }
+
+    /// How many of them looked for an event and found none.
+    pub fn vain(&self) -> usize {
+        self.vain.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, number: CommandNumber, answer: &io::Result<()>) {
+        self.commands[place(number)].fetch_add(1, Ordering::Relaxed);
+        let vain = matches!(answer, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if vain && number == CommandNumber::GET_EVENT {
+            self.vain.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn place(number: CommandNumber) -> usize {
+    let place = usize::try_from(number.number()).unwrap_or(usize::MAX);
+    place.min(NUMBERS - 1)
 }
 
 /// The kernel, whose answers arrive garbled.
@@ -148,8 +179,9 @@ device_over!(OldKernel, 0, |this, call| {
 });
 
 device_over!(Counting, kernel, |this, call| {
-    this.commands.fetch_add(1, Ordering::Relaxed);
-    this.kernel.execute(call)
+    let answer = this.kernel.execute(call);
+    this.count(call.number(), &answer);
+    answer
 });
 
 device_over!(Garbling, kernel, |this, call| {

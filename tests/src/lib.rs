@@ -7,10 +7,12 @@
 )]
 
 mod device;
+mod pair;
 mod paper;
 mod site;
 
 pub use device::{Counting, Garbling, OldKernel};
+pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,

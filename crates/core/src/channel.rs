@@ -130,6 +130,24 @@ impl EventChannel {
         }
     }
 
+    /// Waits until there may be an event, without reading it: after a look that
+    /// found none, it costs no other before the wait.
+    ///
+    /// # Errors
+    /// [`Error::DeadlinePassed`] and [`Error::Woken`] as
+    /// [`next_event`](Self::next_event).
+    pub fn wait(&self, deadline: impl Into<Deadline>) -> Result<()> {
+        let device = &self.shared.device;
+        let until = deadline.into().until(device.now());
+        if wait(device.as_ref(), until)? {
+            return Err(Error::Woken);
+        }
+        if until.is_some_and(|until| until <= device.now()) {
+            return Err(Error::DeadlinePassed);
+        }
+        Ok(())
+    }
+
     /// The next event if there is one; does not wait for one. (A connect
     /// request whose listener is gone is destroyed on the way, which on iWARP
     /// takes as long as the kernel takes for it.)

@@ -5,7 +5,9 @@ use rdmacm_abi::{AhAttr, ConnParam, UdParam};
 use crate::queue_pair::DepthLimits;
 
 /// What the peer says of its side of a reliable connection. Depths are as this
-/// side sees them: what the peer would have under way, this side answers.
+/// side sees them: what the peer would have under way, this side answers. (With
+/// the establishment on iWARP the drivers differ: siw tells the two the other
+/// way round.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "rdma_conn_param")]

@@ -19,7 +19,9 @@ pub enum Notification {
     /// last message of the handshake was lost.
     #[doc(alias = "IBV_EVENT_COMM_EST")]
     CommunicationEstablished,
-    /// The connection migrated to its alternate path.
+    /// The connection migrated to its alternate path. Only for one that has
+    /// such a path: on RoCE the kernel takes the other path, which is none, for
+    /// the way to the peer, and its messages go nowhere.
     #[doc(alias = "IBV_EVENT_PATH_MIG")]
     PathMigrated,
 }
@@ -76,9 +78,10 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`] leave the
-    /// request as it was. Any [`Error::Command`] has rejected it, except
-    /// `EINVAL` on an id that brought no request or has accepted: `EINVAL` also
-    /// when the peer has gone, `ECONNRESET` for that on iWARP.
+    /// request as it was. Any [`Error::Command`] has rejected it, also when it
+    /// was accepted already and the peer has yet to answer that: `EINVAL` for
+    /// an id that brought no request, that has accepted, or whose peer has gone;
+    /// `ECONNRESET` for the last on iWARP.
     ///
     /// [`Established`]: crate::EventKind::Established
     #[doc(alias = "rdma_accept")]
@@ -99,7 +102,9 @@ impl IdHandle {
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP.
+    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP. One
+    /// that is still to come does not come then: the attempt ends, without an
+    /// event.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
         let id = self.enter()?;

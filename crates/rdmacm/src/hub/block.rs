@@ -72,13 +72,10 @@ impl Hub {
     /// Sleeps until there is something to read or a timer is due, hands out what
     /// there is, and steps down.
     fn lead(&self, until: Deadline) {
-        let event = self.channel.next_event(until);
+        let woken = self.channel.wait(until);
         self.state().leader = Leader::Awake;
-        match event {
-            Ok(event) => {
-                self.hand_out(event);
-                self.drain();
-            }
+        match woken {
+            Ok(()) => self.drain(),
             Err(Error::DeadlinePassed | Error::Woken) => {}
             Err(error) => self.break_down(error),
         }

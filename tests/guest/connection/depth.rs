@@ -1,0 +1,132 @@
+//! How many reads and atomics may be under way.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CommandNumber, ConnInfo, ConnParam, Error, Event, PortSpace, QueuePair};
+use rdmacm_tests::{Asked, Counting, Listening, Pair, Site, Soft};
+
+crate::cases!("connection::depth":
+    the_devices_most_is_asked_for_and_agreed_to,
+    a_side_asks_for_less,
+    accepting_agrees_to_no_more_than_was_asked_for,
+    whoever_accepts_may_insist,
+    nothing_is_asked_for_without_a_queue_pair,
+    more_than_the_device_has_is_refused_before_the_kernel,
+);
+
+fn depths(info: ConnInfo) -> (u8, u8) {
+    (info.responder_resources, info.initiator_depth)
+}
+
+/// What the answer says. siw tells what it answers and what it asks the other
+/// way round, and has a side that accepts answer as much as it was asked for.
+fn answered(site: &Site, answer: &Event) -> (u8, u8) {
+    let (answers, asks) = depths(answer.conn().unwrap());
+    match site.soft {
+        Soft::Rxe => (answers, asks),
+        Soft::Siw => (asks, answers),
+    }
+}
+
+fn asked(asked: &Asked) -> (u8, u8) {
+    depths(asked.request.conn().unwrap())
+}
+
+/// What two queue pairs of rxe were moved with: as the one that answers and as
+/// the one that asks, of the client and of the server.
+fn moved(pair: &Pair) -> [(u8, u8); 2] {
+    [&pair.client, &pair.server].map(|side| {
+        let attr = side.queue_pair.query().unwrap();
+        (attr.max_destination_rd_atomic, attr.max_rd_atomic)
+    })
+}
+
+fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
+    let request = site.asked();
+    let limits = request.client.queue_pair.depth_limits();
+    let most = (limits.responder_resources, limits.initiator_depth);
+    // Both devices have as many of the one as of the other.
+    assert_eq!(asked(&request), most);
+    let pair = request.taken(site);
+    pair.accept(&ConnParam::new());
+    let answer = pair.establish(site);
+    assert_eq!(answered(site, &answer), most);
+    if site.soft == Soft::Rxe {
+        assert_eq!(moved(&pair), [most, most]);
+    }
+}
+
+/// What one side has under way the other answers.
+fn a_side_asks_for_less(site: &Site) {
+    let param = ConnParam::new().responder_resources(3).initiator_depth(5);
+    let request = site.asked_with(&param);
+    assert_eq!(asked(&request), (5, 3));
+    let pair = request.taken(site);
+    let param = ConnParam::new().responder_resources(4).initiator_depth(2);
+    pair.accept(&param);
+    let answer = pair.establish(site);
+    let granted = match site.soft {
+        Soft::Rxe => 4,
+        Soft::Siw => 5,
+    };
+    assert_eq!(answered(site, &answer), (2, granted));
+    if site.soft == Soft::Rxe {
+        // rxe rounds what it answers up to a power of two.
+        let [client, server] = moved(&pair);
+        assert_eq!((client.1, server.1), (4, 2));
+        assert!(client.0 >= 2 && server.0 >= 4, "{client:?} {server:?}");
+    }
+}
+
+fn accepting_agrees_to_no_more_than_was_asked_for(site: &Site) {
+    let param = ConnParam::new().responder_resources(2).initiator_depth(1);
+    let pair = site.asked_with(&param).taken(site);
+    pair.accept(&ConnParam::new());
+    let answer = pair.establish(site);
+    assert_eq!(answered(site, &answer), (2, 1));
+}
+
+fn whoever_accepts_may_insist(site: &Site) {
+    let param = ConnParam::new().responder_resources(8).initiator_depth(2);
+    let pair = site.asked_with(&param).taken(site);
+    pair.accept(&ConnParam::new().responder_resources(7).initiator_depth(1));
+    let answer = pair.establish(site);
+    assert_eq!(answered(site, &answer), (1, 7));
+}
+
+fn nothing_is_asked_for_without_a_queue_pair(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    let number = client.queue_pair.number();
+    let param = ConnParam::new().qp_number(number);
+    client.id.connect(param).unwrap();
+    let request = listener.next_request();
+    assert_eq!(depths(request.conn().unwrap()), (0, 0));
+}
+
+fn more_than_the_device_has_is_refused_before_the_kernel(site: &Site) {
+    let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
+    let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
+    let client = site.side_on(site.channel_on(&ours), &listener);
+    let limits = client.queue_pair.depth_limits();
+    let (answers, asks) = (limits.responder_resources + 1, limits.initiator_depth + 1);
+    let beyond = [
+        ConnParam::new().responder_resources(answers),
+        ConnParam::new().initiator_depth(asks),
+    ];
+    let refused = |error| assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
+    for param in &beyond {
+        let with = client.id.with(&client.queue_pair);
+        refused(with.connect(param).unwrap_err());
+    }
+    assert_eq!(ours.of(CommandNumber::CONNECT), 0);
+    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    for param in &beyond {
+        let with = pair.server.id.with(&pair.server.queue_pair);
+        refused(with.accept(param).unwrap_err());
+    }
+    assert_eq!(theirs.of(CommandNumber::ACCEPT), 0);
+    assert_eq!(theirs.of(CommandNumber::REJECT), 0);
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+}

@@ -1,0 +1,57 @@
+//! What a queue pair reports that the connection manager may have missed.
+
+use rdmacm_core::{ConnParam, EventKind, Notification, PortSpace};
+use rdmacm_tests::{Site, Soft};
+
+crate::cases!("connection::notify":
+    an_established_connection_is_no_news,
+    what_is_not_that_far_is_refused,
+    a_path_that_migrated_is_believed,
+);
+
+fn errno(outcome: Result<(), rdmacm_core::Error>) -> Option<i32> {
+    outcome.unwrap_err().raw_os_error()
+}
+
+fn an_established_connection_is_no_news(site: &Site) {
+    let pair = site.pair();
+    for side in [&pair.client, &pair.server] {
+        let told = side.id.notify(Notification::CommunicationEstablished);
+        match site.soft {
+            Soft::Rxe => assert_eq!(errno(told), Some(libc::EISCONN)),
+            Soft::Siw => assert_eq!(told, Ok(())),
+        }
+        assert!(side.channel.try_next_event().unwrap().is_none());
+    }
+}
+
+/// A resolved id, the one that has asked, and the one that was asked.
+fn what_is_not_that_far_is_refused(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let resolved = site.side(&listener);
+    let told = resolved.id.notify(Notification::CommunicationEstablished);
+    assert_eq!(errno(told), Some(libc::EINVAL));
+    let pair = site.asked().taken(site);
+    for side in [&pair.client, &pair.server] {
+        let told = side.id.notify(Notification::CommunicationEstablished);
+        match site.soft {
+            Soft::Rxe => assert_eq!(errno(told), Some(libc::EINVAL)),
+            Soft::Siw => assert_eq!(told, Ok(())),
+        }
+    }
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+}
+
+/// The kernel believes it of any RoCE connection, whose other path is none; the
+/// peer is still heard.
+fn a_path_that_migrated_is_believed(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let early = site.side(&listener).id.notify(Notification::PathMigrated);
+    assert_eq!(errno(early), Some(libc::EINVAL));
+    let pair = site.pair();
+    pair.client.id.notify(Notification::PathMigrated).unwrap();
+    assert!(pair.client.channel.try_next_event().unwrap().is_none());
+    pair.server.disconnect();
+    pair.client.expect(EventKind::Disconnected);
+}

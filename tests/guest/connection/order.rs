@@ -1,0 +1,139 @@
+//! Commands in an order that is none.
+
+use std::time::Instant;
+
+use rdmacm_core::{ConnParam, Error, EventKind, PortSpace, QpState};
+use rdmacm_tests::{Asked, PATIENCE, Pair, Site, Soft, expect};
+
+crate::cases!("connection::order":
+    connecting_takes_a_route,
+    accepting_takes_a_request,
+    a_request_is_accepted_once,
+    accepting_a_peer_that_has_gone,
+    parting_takes_a_beginning,
+    establishing_takes_a_response,
+    what_is_no_number_is_refused_before_the_kernel,
+    a_refused_connection_leaves_the_id_usable,
+);
+
+fn refused(outcome: Result<(), Error>, words: &str) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+fn connecting_takes_a_route(site: &Site) {
+    let param = ConnParam::new().qp_number(0x77);
+    let channel = site.channel();
+    let unbound = channel.create_id(PortSpace::TCP).unwrap();
+    refused(unbound.connect(&param), "route is not resolved");
+    let resolved = site.resolved(&channel, site.v4(7471));
+    refused(resolved.connect(&param), "route is not resolved");
+    let listener = site.listening(PortSpace::TCP);
+    refused(listener.id.connect(&param), "route is not resolved");
+}
+
+fn accepting_takes_a_request(site: &Site) {
+    let param = ConnParam::new().qp_number(0x77);
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    for id in [&client.id, &listener.id] {
+        refused(id.accept(&param), "brought no request");
+    }
+}
+
+fn a_request_is_accepted_once(site: &Site) {
+    let pair = site.pair();
+    let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
+    refused(pair.server.id.accept(&param), "accepted already");
+    refused(pair.client.id.accept(&param), "brought no request");
+    pair.part();
+}
+
+/// The one who was asked hears nothing of it before it answers.
+fn accepting_a_peer_that_has_gone(site: &Site) {
+    let Pair { client, server } = site.asked().taken(site);
+    // On iWARP this takes as long as the kernel waits for an answer.
+    drop(client);
+    let words = "the peer has gone";
+    let param = ConnParam::new().qp_number(server.queue_pair.number());
+    match site.soft {
+        Soft::Rxe => {
+            // The attributes tell when the cancellation has arrived.
+            let late = Instant::now() + PATIENCE;
+            while server.id.init_qp_attr(QpState::RTR).is_ok() {
+                assert!(Instant::now() < late, "the cancellation is lost");
+                std::thread::yield_now();
+            }
+            refused(server.id.accept(param), words);
+        }
+        Soft::Siw => {
+            let error = server.id.accept(param).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+    assert!(server.channel.try_next_event().unwrap().is_none());
+}
+
+fn parting_takes_a_beginning(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    refused(client.id.disconnect(), "has not begun to connect");
+    let (_channel, unbound) = site.id();
+    refused(unbound.disconnect(), "has not begun to connect");
+}
+
+fn establishing_takes_a_response(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    refused(client.id.establish(), "no response of a peer");
+    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+    pair.part();
+}
+
+fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    for param in [
+        ConnParam::new().qp_number(0x100_0000),
+        ConnParam::new().retry_count(8),
+        ConnParam::new().rnr_retry_count(8),
+    ] {
+        let outcome = client.id.connect(param);
+        assert!(matches!(outcome, Err(Error::InvalidInput { .. })));
+    }
+    client
+        .id
+        .with(&client.queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
+    let _ = listener.next_request();
+}
+
+/// Where nobody listens: on RoCE it is rejected, and the id has connected; on
+/// iWARP TCP finds out first, and the id may try again.
+fn a_refused_connection_leaves_the_id_usable(site: &Site) {
+    let gone = site.listening(PortSpace::TCP);
+    let address = gone.address();
+    let client = site.side(&gone);
+    drop(gone);
+    let with = client.id.with(&client.queue_pair);
+    let outcome = with.connect(ConnParam::new());
+    if site.soft == Soft::Rxe {
+        outcome.unwrap();
+        let event = client.channel.next_event(PATIENCE).unwrap();
+        assert_eq!((event.kind(), event.status()), (EventKind::Rejected, 8));
+        return;
+    }
+    let error = outcome.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ECONNREFUSED));
+    assert!(error.to_string().contains("nobody listens"), "{error}");
+    let (channel, listener) = site.id();
+    listener.bind(address).unwrap();
+    listener.listen(1).unwrap();
+    with.connect(ConnParam::new()).unwrap();
+    expect(&channel, EventKind::ConnectRequest);
+}

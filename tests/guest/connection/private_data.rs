@@ -1,0 +1,133 @@
+//! Private data at each moment: as much as there is room for, and no more.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CommandNumber, ConnParam, Error, EventKind, PortSpace, RejectReason};
+use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Side, Site, Soft};
+
+crate::cases!("connection::private_data":
+    a_request_is_filled,
+    an_acceptance_is_filled,
+    a_rejection_is_filled,
+    short_data_are_padded_where_their_length_is_not_sent,
+    no_data_are_none_or_zeros,
+);
+
+/// Bytes that are no padding.
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|at| u8::try_from(at % 251).unwrap() | 1)
+        .collect()
+}
+
+fn param(length: usize) -> Result<ConnParam, Error> {
+    ConnParam::new().private_data(&bytes(length))
+}
+
+/// iWARP's room, or that of the moment on rxe.
+fn room(site: &Site, on_rxe: usize) -> usize {
+    match site.soft {
+        Soft::Rxe => on_rxe,
+        Soft::Siw => 251,
+    }
+}
+
+/// What lies beyond is refused by whoever knows first: what nothing transmits
+/// by the parameters, the rest by the command.
+fn assert_too_long(outcome: Result<(), Error>, room: usize) {
+    let refused = Error::PrivateDataTooLong {
+        length: room + 1,
+        limit: room,
+    };
+    assert_eq!(outcome.unwrap_err(), refused);
+}
+
+/// A listener and a client that has yet to ask, with counts of their commands.
+fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
+    let devices = [(); 2].map(|()| Arc::new(Counting::new()));
+    let listener = Listening::on(site.channel_on(&devices[1]), site, PortSpace::TCP);
+    let client = site.side_on(site.channel_on(&devices[0]), &listener);
+    (devices, client, listener)
+}
+
+fn a_request_is_filled(site: &Site) {
+    let room = room(site, 56);
+    let ([ours, _], client, listener) = counted(site);
+    let with = client.id.with(&client.queue_pair);
+    let too_long = param(room + 1).and_then(|param| with.connect(param));
+    assert_too_long(too_long, room);
+    let bare = param(room + 1).and_then(|param| client.id.connect(param));
+    assert_too_long(bare, room);
+    assert_eq!(ours.of(CommandNumber::CONNECT), 0);
+    let asked = Asked::by(client, listener, &param(room).unwrap());
+    assert_eq!(asked.request.private_data(), bytes(room));
+}
+
+fn an_acceptance_is_filled(site: &Site) {
+    let room = room(site, 196);
+    let ([_, theirs], client, listener) = counted(site);
+    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    let with = pair.server.id.with(&pair.server.queue_pair);
+    let too_long = param(room + 1).and_then(|param| with.accept(param));
+    assert_too_long(too_long, room);
+    let bare = param(room + 1).and_then(|param| pair.server.id.accept(param));
+    assert_too_long(bare, room);
+    assert_eq!(theirs.of(CommandNumber::ACCEPT), 0);
+    assert_eq!(theirs.of(CommandNumber::REJECT), 0);
+    pair.accept(&param(room).unwrap());
+    let answer = pair.establish(site);
+    assert_eq!(answer.private_data(), bytes(room));
+}
+
+fn a_rejection_is_filled(site: &Site) {
+    let room = room(site, 148);
+    let ([_, theirs], client, listener) = counted(site);
+    let Asked {
+        client, request, ..
+    } = Asked::by(client, listener, &ConnParam::new());
+    let child = request.into_child().unwrap();
+    assert_too_long(child.reject(&bytes(room + 1)), room);
+    assert_too_long(child.reject_ece(&bytes(room + 1)), room);
+    assert_eq!(theirs.of(CommandNumber::REJECT), 0);
+    child.reject(&bytes(room)).unwrap();
+    let event = client.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+    assert_eq!(event.private_data(), bytes(room));
+}
+
+fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
+    let said = bytes(5);
+    let expected = |field: usize| {
+        let mut expected = said.clone();
+        if site.soft == Soft::Rxe {
+            expected.resize(field, 0);
+        }
+        expected
+    };
+    let asked = site.asked_with(&param(5).unwrap());
+    assert_eq!(asked.request.private_data(), expected(56));
+    let pair = asked.taken(site);
+    pair.accept(&param(5).unwrap());
+    assert_eq!(pair.establish(site).private_data(), expected(196));
+    let Asked {
+        client, request, ..
+    } = site.asked();
+    request.into_child().unwrap().reject(&said).unwrap();
+    let event = client.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.private_data(), expected(148));
+    let reason = event.failure().unwrap().reject_reason();
+    let defined = (site.soft == Soft::Rxe).then_some(RejectReason::CONSUMER_DEFINED);
+    assert_eq!(reason, defined);
+}
+
+fn no_data_are_none_or_zeros(site: &Site) {
+    let asked = site.asked();
+    let zeros = |field: usize| match site.soft {
+        Soft::Rxe => vec![0; field],
+        Soft::Siw => Vec::new(),
+    };
+    assert_eq!(asked.request.private_data(), zeros(56));
+    let pair = asked.taken(site);
+    pair.accept(&ConnParam::new());
+    assert_eq!(pair.establish(site).private_data(), zeros(196));
+}

@@ -1,0 +1,92 @@
+//! Refusing.
+
+use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
+use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
+
+crate::cases!("connection::reject":
+    a_request_is_refused,
+    options_are_refused,
+    a_rejected_id_connects_no_more,
+    a_request_is_answered_once,
+    nothing_is_refused_where_nothing_was_asked,
+    a_connection_is_not_refused_anymore,
+    a_dropped_child_refuses,
+);
+
+/// The rejection, with the reason in which only RoCE tells it.
+fn rejected(site: &Site, client: &Side, reason: RejectReason) -> Event {
+    let event = client.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+    let failure = event.failure().unwrap();
+    match site.soft {
+        Soft::Rxe => assert_eq!(failure.reject_reason(), Some(reason)),
+        Soft::Siw => assert_eq!(failure.raw_os_error(), Some(libc::ECONNRESET)),
+    }
+    event
+}
+
+fn request(site: &Site) -> (Side, CmId) {
+    let Asked {
+        client, request, ..
+    } = site.asked();
+    (client, request.into_child().unwrap())
+}
+
+fn a_request_is_refused(site: &Site) {
+    for words in [&b""[..], b"not today"] {
+        let (client, child) = request(site);
+        child.reject(words).unwrap();
+        let event = rejected(site, &client, RejectReason::CONSUMER_DEFINED);
+        assert!(event.private_data().starts_with(words));
+    }
+}
+
+fn options_are_refused(site: &Site) {
+    for words in [&b""[..], b"other options"] {
+        let (client, child) = request(site);
+        child.reject_ece(words).unwrap();
+        let event = rejected(site, &client, RejectReason::VENDOR_OPTION_NOT_SUPPORTED);
+        assert!(event.private_data().starts_with(words));
+    }
+}
+
+fn a_rejected_id_connects_no_more(site: &Site) {
+    let (client, child) = request(site);
+    child.reject(&[]).unwrap();
+    rejected(site, &client, RejectReason::CONSUMER_DEFINED);
+    let with = client.id.with(&client.queue_pair);
+    let error = with.connect(rdmacm_core::ConnParam::new()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+fn a_request_is_answered_once(site: &Site) {
+    let (_client, child) = request(site);
+    child.reject(&[]).unwrap();
+    let error = child.reject(&[]).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("nothing to refuse"), "{error}");
+}
+
+fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
+    let listener = site.listening(PortSpace::TCP);
+    let client = site.side(&listener);
+    for id in [&client.id, &listener.id] {
+        let error = id.reject(&[]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+}
+
+fn a_connection_is_not_refused_anymore(site: &Site) {
+    let pair = site.pair();
+    for side in [&pair.client, &pair.server] {
+        let error = side.id.reject(&[]).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+    pair.part();
+}
+
+fn a_dropped_child_refuses(site: &Site) {
+    let Pair { client, server } = site.asked().taken(site);
+    drop(server);
+    rejected(site, &client, RejectReason::CONSUMER_DEFINED);
+}

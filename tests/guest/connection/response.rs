@@ -1,0 +1,98 @@
+//! The peer's response, which only InfiniBand and RoCE have the connecting side
+//! answer.
+
+use rdmacm_core::{ConnParam, EventKind, Notification, QpState, RejectReason};
+use rdmacm_tests::{PATIENCE, Site};
+
+crate::cases!("connection::response":
+    the_connecting_side_refuses_it,
+    the_connecting_side_refuses_its_options,
+    a_response_that_was_refused_is_not_established,
+    data_establish_what_no_answer_does,
+    a_response_is_answered_once,
+    establishing_too_early_ends_the_attempt,
+    accepting_twice_refuses,
+);
+
+fn the_connecting_side_refuses_it(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    pair.client.expect(EventKind::ConnectResponse);
+    pair.client.id.reject(b"changed my mind").unwrap();
+    let event = pair.server.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+    let reason = event.failure().unwrap().reject_reason();
+    assert_eq!(reason, Some(RejectReason::CONSUMER_DEFINED));
+    assert!(event.private_data().starts_with(b"changed my mind"));
+    assert_eq!(event.private_data().len(), 148);
+}
+
+fn the_connecting_side_refuses_its_options(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    pair.client.expect(EventKind::ConnectResponse);
+    pair.client.id.reject_ece(&[]).unwrap();
+    let event = pair.server.channel.next_event(PATIENCE).unwrap();
+    let reason = event.failure().unwrap().reject_reason();
+    assert_eq!(reason, Some(RejectReason::VENDOR_OPTION_NOT_SUPPORTED));
+}
+
+fn a_response_that_was_refused_is_not_established(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    pair.client.expect(EventKind::ConnectResponse);
+    pair.client.id.reject(&[]).unwrap();
+    let error = pair.client.id.establish().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    assert!(error.to_string().contains("answered already"), "{error}");
+}
+
+/// The connecting side's last message does not come, but its data do.
+fn data_establish_what_no_answer_does(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    pair.client.expect(EventKind::ConnectResponse);
+    let server = &pair.server;
+    server
+        .id
+        .notify(Notification::CommunicationEstablished)
+        .unwrap();
+    server.expect(EventKind::Established);
+    assert_eq!(server.queue_pair.state(), Ok(Some(QpState::RTS)));
+    let again = server.id.notify(Notification::CommunicationEstablished);
+    assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::EISCONN));
+}
+
+fn a_response_is_answered_once(site: &Site) {
+    let pair = site.pair();
+    let error = pair.client.id.establish().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    pair.part();
+}
+
+/// The kernel refuses the peer where it cannot tell it that it is ready, though
+/// the peer has said nothing yet.
+fn establishing_too_early_ends_the_attempt(site: &Site) {
+    let pair = site.asked().taken(site);
+    let error = pair.client.id.establish().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    pair.accept(&ConnParam::new());
+    // By the time another connection has come and gone nobody has heard of this
+    // one.
+    site.pair().part();
+    for side in [&pair.client, &pair.server] {
+        assert!(side.channel.try_next_event().unwrap().is_none());
+    }
+}
+
+/// As long as the peer has not answered the first time.
+fn accepting_twice_refuses(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
+    let error = pair.server.id.accept(param).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    pair.client.expect(EventKind::ConnectResponse);
+    let event = pair.client.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+}

@@ -1,0 +1,95 @@
+//! RDMA devices of a test's own.
+
+use std::process::Command;
+
+use rdmacm_core::CmAddr;
+use rdmacm_tests::{Site, free_port};
+
+/// An RDMA device on an interface of its own, gone when dropped.
+pub(crate) struct Link {
+    pub(crate) device: String,
+    pub(crate) netdev: String,
+    /// The interface's, with port 0.
+    pub(crate) address: CmAddr,
+    /// What else to take down.
+    slaves: Vec<String>,
+}
+
+pub(crate) fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).status();
+    assert!(status.unwrap().success(), "{command}");
+}
+
+fn veth(name: &str) {
+    run(&format!("ip link add {name} type veth peer name {name}p"));
+    run(&format!("ip link set {name}p up"));
+}
+
+impl Link {
+    pub(crate) fn new(site: &Site) -> Self {
+        let number = free_port();
+        let netdev = format!("v{number}");
+        veth(&netdev);
+        Self::over(site, number, netdev, Vec::new())
+    }
+
+    /// On a bond of two interfaces, whose address is that of the one in use.
+    pub(crate) fn bonded(site: &Site) -> Self {
+        let number = free_port();
+        let netdev = format!("b{number}");
+        let slaves = ["x", "y"].map(|which| format!("{which}{number}"));
+        run(&format!(
+            "ip link add {netdev} type bond mode active-backup fail_over_mac active miimon 100"
+        ));
+        for slave in &slaves {
+            veth(slave);
+            run(&format!("ip link set {slave} down"));
+            run(&format!("ip link set {slave} master {netdev}"));
+            run(&format!("ip link set {slave} up"));
+        }
+        Self::over(site, number, netdev, slaves.into())
+    }
+
+    fn over(site: &Site, number: u16, netdev: String, slaves: Vec<String>) -> Self {
+        let kind = site.driver();
+        let device = format!("{kind}{number}");
+        let [high, low] = number.to_be_bytes();
+        run(&format!("ip addr add 10.{high}.{low}.1/24 dev {netdev}"));
+        run(&format!("ip link set {netdev} up"));
+        if let Some(first) = slaves.first() {
+            run(&format!(
+                "ip link set {netdev} type bond active_slave {first}"
+            ));
+        }
+        run(&format!(
+            "rdma link add {device} type {kind} netdev {netdev}"
+        ));
+        Self {
+            device,
+            netdev,
+            address: CmAddr::from(([10, high, low, 1], 0)),
+            slaves,
+        }
+    }
+
+    pub(crate) fn remove_device(&self) {
+        run(&format!("rdma link del {}", self.device));
+    }
+
+    /// A bond goes on with its other interface.
+    pub(crate) fn fail_over(&self) {
+        let (bond, other) = (&self.netdev, &self.slaves[1]);
+        run(&format!(
+            "ip link set {bond} type bond active_slave {other}"
+        ));
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        for netdev in std::iter::once(&self.netdev).chain(&self.slaves) {
+            run(&format!("ip link del {netdev}"));
+        }
+    }
+}

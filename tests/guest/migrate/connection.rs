@@ -1,0 +1,69 @@
+//! Connections that move, at every stage.
+
+use rdmacm_core::{ConnParam, EventChannel, EventKind};
+use rdmacm_tests::{Pair, Side, Site, Soft, expect};
+
+use super::wait_for_an_event;
+
+crate::cases!("migrate::connection":
+    a_child_moves_before_it_is_accepted,
+    a_child_moves_after_it_is_accepted,
+    a_client_moves_while_it_connects,
+    a_connection_moves,
+);
+
+/// To a channel of its own; the old one stays with the caller.
+fn relocate(site: &Site, moving: &mut Side) -> EventChannel {
+    let new = site.channel();
+    moving.id.migrate(&new).unwrap();
+    std::mem::replace(&mut moving.channel, new)
+}
+
+fn a_child_moves_before_it_is_accepted(site: &Site) {
+    let mut pair = site.asked().taken(site);
+    let old = relocate(site, &mut pair.server);
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+    pair.part();
+    assert!(old.try_next_event().unwrap().is_none());
+}
+
+fn a_child_moves_after_it_is_accepted(site: &Site) {
+    let mut pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    let old = relocate(site, &mut pair.server);
+    pair.establish(site);
+    pair.part();
+    assert!(old.try_next_event().unwrap().is_none());
+}
+
+/// With its answer unread.
+fn a_client_moves_while_it_connects(site: &Site) {
+    let mut pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    wait_for_an_event(&pair.client.channel);
+    let old = relocate(site, &mut pair.client);
+    pair.establish(site);
+    pair.part();
+    assert!(old.try_next_event().unwrap().is_none());
+}
+
+fn a_connection_moves(site: &Site) {
+    let mut pair = site.pair();
+    let olds = [
+        relocate(site, &mut pair.client),
+        relocate(site, &mut pair.server),
+    ];
+    let Pair { client, server } = &pair;
+    client.disconnect();
+    server.expect(EventKind::Disconnected);
+    server.disconnect();
+    client.expect(EventKind::Disconnected);
+    if site.soft == Soft::Rxe {
+        expect(&client.channel, EventKind::TimewaitExit);
+        expect(&server.channel, EventKind::TimewaitExit);
+    }
+    for old in &olds {
+        assert!(old.try_next_event().unwrap().is_none());
+    }
+}

@@ -1,0 +1,48 @@
+//! Commands while the id moves.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rdmacm_core::{EventKind, QpState};
+use rdmacm_tests::{PATIENCE, Site};
+
+crate::cases!("migrate::race":
+    commands_find_the_id_wherever_it_is,
+    events_come_wherever_the_id_is,
+);
+
+const MOVES: usize = 100;
+
+fn commands_find_the_id_wherever_it_is(site: &Site) {
+    let channels = [site.channel(), site.channel()];
+    let id = site.resolved(&channels[0], site.v4(7471));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let commands = scope.spawn(|| {
+            let mut count = 0;
+            while !done.load(Ordering::Relaxed) || count < MOVES {
+                id.set_tos(8).unwrap();
+                id.init_qp_attr(QpState::INIT).unwrap();
+                count += 1;
+            }
+        });
+        for channel in channels.iter().cycle().skip(1).take(MOVES) {
+            id.migrate(channel).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        commands.join().unwrap();
+    });
+}
+
+/// The event is on its way while the id moves, and is delivered once.
+fn events_come_wherever_the_id_is(site: &Site) {
+    for _ in 0..20 {
+        let (old, id) = site.id();
+        let new = site.channel();
+        id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
+        id.migrate(&new).unwrap();
+        assert!(old.try_next_event().unwrap().is_none());
+        let event = new.next_event(PATIENCE).unwrap();
+        assert_eq!(event.kind(), EventKind::AddrResolved);
+        assert!(new.try_next_event().unwrap().is_none());
+    }
+}

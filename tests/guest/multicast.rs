@@ -1,0 +1,60 @@
+//! Multicast groups.
+
+use rdmacm_core::{CmAddr, CmId, Error, EventChannel, Family, JoinFlags, PortSpace};
+use rdmacm_tests::{Site, Soft};
+
+pub(crate) mod groups;
+
+crate::cases!("multicast":
+    iwarp_has_no_groups,
+    a_connected_service_joins_nothing,
+    an_unbound_id_joins_nothing,
+    a_wildcard_is_no_group,
+);
+
+fn group(number: u8) -> CmAddr {
+    CmAddr::from(([239, 71, 0, number], 0))
+}
+
+fn bound(site: &Site) -> (EventChannel, CmId) {
+    let channel = site.channel();
+    let id = channel.create_id(PortSpace::UDP).unwrap();
+    id.bind(site.v4(0)).unwrap();
+    (channel, id)
+}
+
+fn refused(id: &CmId, group: CmAddr, errno: i32, words: &str) {
+    let outcome = id.join_multicast(group, JoinFlags::FULL_MEMBER);
+    let error = outcome.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(errno), "{error}");
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+fn iwarp_has_no_groups(site: &Site) {
+    let (_channel, id) = bound(site);
+    match site.soft {
+        Soft::Siw => refused(&id, group(1), libc::ENOSYS, "no multicast"),
+        Soft::Rxe => drop(id.join_multicast(group(1), JoinFlags::FULL_MEMBER).unwrap()),
+    }
+}
+
+fn a_connected_service_joins_nothing(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(0)).unwrap();
+    refused(&id, group(1), libc::EINVAL, "for datagrams");
+}
+
+fn an_unbound_id_joins_nothing(site: &Site) {
+    let channel = site.channel();
+    let id = channel.create_id(PortSpace::UDP).unwrap();
+    refused(&id, group(1), libc::EINVAL, "attached to a device");
+}
+
+fn a_wildcard_is_no_group(site: &Site) {
+    let (_channel, id) = bound(site);
+    let wildcard = CmAddr::any(Family::V4);
+    let error = id
+        .join_multicast(wildcard, JoinFlags::FULL_MEMBER)
+        .unwrap_err();
+    assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
+}

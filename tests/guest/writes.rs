@@ -1,0 +1,115 @@
+//! How many commands a connection costs. One more is one too many.
+
+use std::sync::Arc;
+
+use rdmacm::{Connector, Listener, Node};
+use rdmacm_core::{CommandNumber, ConnParam, Dialect, EventChannel, EventKind, PortSpace};
+use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Pair, Side, Site};
+
+use crate::face::QueuePairs;
+
+crate::cases!("writes":
+    of_a_connection,
+    of_a_connection_by_the_blocking_face,
+);
+
+/// From making the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`,
+/// `RESOLVE_ROUTE`, `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`,
+/// `DESTROY_ID`, and one read for each of four events.
+const ACTIVE: usize = 11;
+
+/// From its request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`,
+/// and one read for each of three events; one to spare.
+const PASSIVE: usize = 7;
+
+/// What is counted, since the last time.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    commands: usize,
+    attributes: usize,
+    reads: usize,
+    vain: usize,
+}
+
+impl Count {
+    fn of(device: &Counting) -> Self {
+        Self {
+            commands: device.commands(),
+            attributes: device.of(CommandNumber::INIT_QP_ATTR),
+            reads: device.of(CommandNumber::GET_EVENT),
+            vain: device.vain(),
+        }
+    }
+
+    fn assert_at_most(self, most: usize, device: &Counting) {
+        let now = Self::of(device);
+        let vain = now.vain - self.vain;
+        let attributes = now.attributes - self.attributes;
+        let commands = now.commands - self.commands - attributes - vain;
+        assert!(commands <= most, "{commands} commands");
+        // One look before each wait.
+        let events = now.reads - self.reads - vain;
+        assert!(
+            vain <= events,
+            "{vain} reads found nothing, {events} an event"
+        );
+        // INIT before posting receives, then once more, RTR and RTS.
+        assert!(attributes <= 4, "{attributes} questions for attributes");
+    }
+}
+
+fn of_a_connection(site: &Site) {
+    let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
+    let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
+    let address = listener.address();
+    let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
+    assert_eq!(address, listener.address());
+    let client = site.side_on(site.channel_on(&ours), &listener);
+    let asked = Asked::by(client, listener, &ConnParam::new());
+    let Listening { channel, id } = asked.listener;
+    let server = Side {
+        channel,
+        id: asked.request.into_child().unwrap(),
+        queue_pair: site.queue_pair(),
+    };
+    let pair = Pair {
+        server,
+        client: asked.client,
+    };
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+    pair.part();
+    drop(pair);
+    active.assert_at_most(ACTIVE, &ours);
+    passive.assert_at_most(PASSIVE, &theirs);
+    drop(id);
+}
+
+fn of_a_connection_by_the_blocking_face(site: &Site) {
+    let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
+    let [client_node, server_node] = [&ours, &theirs].map(|device| {
+        let device: Arc<Counting> = Arc::clone(device);
+        let channel = EventChannel::options().device(device);
+        let channel = channel.dialect(Dialect::AnyFamily);
+        Node::options().channel(channel).open().unwrap()
+    });
+    let listener = Listener::options().on(&server_node);
+    let listener = listener.bind(site.v4(0)).unwrap();
+    let address = site.v4(listener.local_addr().port());
+    let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let connector = Connector::to(address).on(&client_node).deadline(PATIENCE);
+            let client = connector.connect_with(QueuePairs::new(site)).unwrap();
+            client.close(PATIENCE).unwrap();
+        });
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let server = incoming.accept(site.queue_pair()).unwrap();
+        let end = server.ended(PATIENCE).unwrap();
+        assert_eq!(end.kind(), EventKind::Disconnected);
+        drop(server);
+        client.join().unwrap();
+    });
+    active.assert_at_most(ACTIVE, &ours);
+    passive.assert_at_most(PASSIVE, &theirs);
+}
