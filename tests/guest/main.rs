@@ -21,6 +21,7 @@ mod addrinfo;
 mod allocation;
 mod bind;
 mod c_library;
+mod c_tools;
 mod channel;
 mod child;
 mod command;
@@ -163,6 +164,20 @@ const OLDER: &str = "this kernel takes no events of one's own";
 const WITH_C: &[&[Case]] = &[c_library::CASES];
 const WITHOUT_C: &str = "tests/c/peer.c was not built: it takes gcc and librdmacm's headers";
 
+/// On both devices, where there are rdma-core's tools.
+const WITH_TOOLS: &[&[Case]] = &[c_tools::rping::CASES, c_tools::ucmatose::CASES];
+const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
+
+/// The same, where cmtime is of the older kind.
+const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
+const WITHOUT_CMTIME: &str =
+    "there is no cmtime that needs nothing but connections: rdmacm-utils before 52";
+
+/// The same, where there are datagram services.
+const WITH_UDADDY: &[&[Case]] = &[c_tools::udaddy::CASES];
+const WITHOUT_UDADDY: &str =
+    "udaddy is not installed (rdmacm-utils), or has no datagrams to send: iWARP has none";
+
 /// On both devices, where there is strace.
 const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
@@ -198,6 +213,9 @@ fn main() -> ExitCode {
 
 fn trials(kernel: &str) -> Vec<Trial> {
     let mut trials = Vec::new();
+    let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
+    let tools = !tools.contains(&false);
+    let cmtime = c_tools::cmtime::is_alone();
     for site in [Site::rxe, Site::siw] {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
             let site = site(dialect);
@@ -221,6 +239,9 @@ fn trials(kernel: &str) -> Vec<Trial> {
             (MOVED, site.soft == Soft::Rxe, MOVES_ITSELF),
             (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
+            (WITH_TOOLS, tools, WITHOUT_TOOLS),
+            (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
+            (WITH_UDADDY, tools && site.soft == Soft::Rxe, WITHOUT_UDADDY),
             (
                 WITH_STRACE,
                 Path::new("/usr/bin/strace").exists(),

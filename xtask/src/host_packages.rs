@@ -78,12 +78,13 @@ impl Need {
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
     ];
     /// What the guest suite runs beside our own programs: the C library among
-    /// it, with its drivers, as the judge.
-    pub(crate) const GUEST_SUITE: [Self; 5] = [
+    /// it, with its drivers, as the judge, and its tools, as peers.
+    pub(crate) const GUEST_SUITE: [Self; 6] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
         need(File("/etc/libibverbs.d/rxe.driver"), "ibverbs-providers"),
+        need(Program("ucmatose"), "rdmacm-utils"),
         need(Program("strace"), "strace"),
     ];
 

@@ -1,0 +1,96 @@
+//! cmtime: connections at once, timed. Its client parts when all are there; its
+//! server parts with whoever does, and never ends.
+
+use std::process::Command;
+
+use rdmacm::{Listener, Node};
+use rdmacm_core::{ConnParam, EventKind};
+use rdmacm_tests::{PATIENCE, Site};
+
+use super::end::End;
+use super::tool::{Tool, path};
+use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
+use super::{check_established, connect_when_it_listens};
+
+crate::cases!("c_tools::cmtime":
+    its_server_takes_a_hundred_connections,
+    its_client_makes_a_hundred_connections,
+);
+
+/// More connections than this in one process are too many for it on siw.
+const ON_SIW: usize = 50;
+
+/// Whether it needs nothing but connections: since rdma-core 52 its sides agree
+/// on each step over a TCP connection of their own.
+pub(crate) fn is_alone() -> bool {
+    let usage = Command::new(path("cmtime")).arg("-h").output();
+    usage.is_ok_and(|usage| !String::from_utf8_lossy(&usage.stdout).contains("num_threads"))
+}
+
+fn its_server_takes_a_hundred_connections(site: &Site) {
+    for count in shares(site, ON_SIW) {
+        let port = rdmacm_tests::free_port();
+        let (address, service) = (site.v4.to_string(), port.to_string());
+        let server = Tool::start("cmtime", &["-b", &address, "-p", &service]);
+        let node = Node::open().unwrap();
+        let connections: Vec<_> = (0..count)
+            .map(|_| {
+                let connection = connect_when_it_listens(site, &node, port);
+                check_established(site, &connection, ASKED);
+                connection
+            })
+            .collect();
+        for connection in connections {
+            connection.close(PATIENCE).unwrap();
+        }
+        server.stop().check_said_all(&[]);
+    }
+}
+
+fn its_client_makes_a_hundred_connections(site: &Site) {
+    for count in shares(site, ON_SIW) {
+        accept_its_client(site, count);
+    }
+}
+
+fn accept_its_client(site: &Site, count: usize) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let (address, total) = (site.v4.to_string(), count.to_string());
+    let arguments = ["-s", &address, "-p", &port, "-c", &total, "-r", "3"];
+    let client = Tool::start("cmtime", &arguments);
+    let connections: Vec<_> = (0..count)
+        .map(|_| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            let asked = incoming.peer().unwrap();
+            check_request(site, &asked, 3, 0);
+            check_no_private_data(site, incoming.private_data(), REQUEST_ROOM);
+            let answer = ConnParam::new().private_data(b"welcome").unwrap();
+            let connection = incoming.param(answer).accept(End::new(site)).unwrap();
+            let end = connection.queue_pair();
+            end.check_connected_to(asked.qp_number);
+            connection
+        })
+        .collect();
+    for connection in connections {
+        let end = connection.ended(PATIENCE).unwrap();
+        assert_eq!(end.kind(), EventKind::Disconnected);
+        connection.close(PATIENCE).unwrap();
+    }
+    let ended = client.finish();
+    ended.check_success();
+    let steps = |said: &str| !said.contains(':') && !said.starts_with("step ");
+    let steps: Vec<_> = ended.said().iter().filter(|said| steps(said)).collect();
+    assert_eq!(
+        steps,
+        [
+            "creating id",
+            "resolving address",
+            "resolving route",
+            "creating qp",
+            "connecting",
+            "disconnecting",
+            "destroying id",
+        ]
+    );
+}

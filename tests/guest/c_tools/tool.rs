@@ -1,0 +1,150 @@
+//! A C tool at work.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use rdmacm_tests::PATIENCE;
+
+/// Whether the guest has the tool.
+pub(crate) fn installed(name: &str) -> bool {
+    path(name).exists()
+}
+
+pub(super) fn path(name: &str) -> PathBuf {
+    Path::new("/usr/bin").join(name)
+}
+
+/// A running tool, killed when dropped.
+pub(super) struct Tool {
+    child: Child,
+    lines: Receiver<String>,
+    /// What it has printed, so far as it was read.
+    said: Vec<String>,
+}
+
+/// How a tool ended.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    said: Vec<String>,
+}
+
+impl Tool {
+    /// Starts it, with lines that come as they are printed.
+    pub(super) fn start(name: &str, arguments: &[&str]) -> Self {
+        let mut child = Command::new("/usr/bin/stdbuf")
+            .args(["-oL", "-eL"])
+            .arg(path(name))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        read(child.stdout.take().unwrap(), sender.clone());
+        read(child.stderr.take().unwrap(), sender);
+        Self {
+            child,
+            lines,
+            said: Vec::new(),
+        }
+    }
+
+    /// Waits for a line that begins so.
+    pub(super) fn wait_for(&mut self, beginning: &str) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).unwrap();
+            let found = line.starts_with(beginning);
+            self.said.push(line);
+            if found {
+                return;
+            }
+        }
+    }
+
+    /// Waits until it ends by itself.
+    pub(super) fn finish(mut self) -> Ended {
+        self.read_to_the_end();
+        self.ended()
+    }
+
+    /// Ends one that ends not by itself, and still ran.
+    pub(super) fn stop(mut self) -> Ended {
+        assert_eq!(self.child.try_wait().unwrap(), None);
+        self.child.kill().unwrap();
+        self.read_to_the_end();
+        self.ended()
+    }
+
+    fn read_to_the_end(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.said.push(line),
+                Err(end) => break assert!(Instant::now() < until, "{end}"),
+            }
+        }
+    }
+
+    /// Its output is closed: it is as good as gone.
+    fn ended(&mut self) -> Ended {
+        Ended {
+            status: self.child.wait().unwrap(),
+            said: std::mem::take(&mut self.said),
+        }
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            // Whoever finds it gone wanted it gone.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            self.said.extend(self.lines.try_iter());
+            let said = self.said.join("\n");
+            let _ = writeln!(std::io::stderr(), "the tool said:\n{said}");
+        }
+    }
+}
+
+/// Sends on what the tool prints, until it closes its output.
+fn read(pipe: impl Read + Send + 'static, lines: Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+impl Ended {
+    /// It ended well.
+    pub(super) fn check_success(&self) {
+        assert_eq!(self.status.code(), Some(0), "{:?}", self.said);
+    }
+
+    /// It printed this line.
+    pub(super) fn check_said(&self, line: &str) {
+        assert!(self.said.iter().any(|one| one == line), "{:?}", self.said);
+    }
+
+    /// It printed these lines and no other.
+    pub(super) fn check_said_all(&self, lines: &[&str]) {
+        assert_eq!(self.said, lines);
+    }
+
+    /// What it printed.
+    pub(super) fn said(&self) -> &[String] {
+        &self.said
+    }
+}

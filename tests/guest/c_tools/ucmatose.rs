@@ -1,0 +1,174 @@
+//! ucmatose: connections at once, on one event channel. Its server parts when
+//! all are there, and its client waits for that.
+
+use rdmacm::Node;
+use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, PortSpace};
+use rdmacm_tests::{PATIENCE, Site, free_port};
+
+use super::end::End;
+use super::tool::Tool;
+use super::{ANSWER_ROOM, ASKED, REQUEST_ROOM, check_answer, check_no_private_data, check_request};
+use super::{asking, connect_when_it_listens, shares};
+
+crate::cases!("c_tools::ucmatose":
+    its_server_takes_a_hundred_connections,
+    its_client_makes_a_hundred_connections,
+);
+
+/// More connections than this in one process are too many for it on siw.
+const ON_SIW: usize = 25;
+
+fn its_server_takes_a_hundred_connections(site: &Site) {
+    for count in shares(site, ON_SIW) {
+        connect_to_its_server(site, count);
+    }
+}
+
+fn its_client_makes_a_hundred_connections(site: &Site) {
+    for count in shares(site, ON_SIW) {
+        accept_its_client(site, count);
+    }
+}
+
+fn start(site: &Site, side: &str, port: u16, count: usize) -> Tool {
+    let (address, port, count) = (site.v4.to_string(), port.to_string(), count.to_string());
+    let arguments = [side, &address, "-p", &port, "-c", &count, "-C", "0"];
+    Tool::start("ucmatose", &arguments)
+}
+
+/// One of our ids, and its end.
+struct Ours {
+    id: CmId,
+    end: End,
+}
+
+impl Ours {
+    fn new(site: &Site, id: CmId) -> Self {
+        let end = End::new(site);
+        Self { id, end }
+    }
+
+    fn part(&self) {
+        self.id.with(&self.end).disconnect().unwrap();
+    }
+}
+
+fn next(channel: &EventChannel) -> Event {
+    let event = channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.failure(), None, "{event:?}");
+    event
+}
+
+fn concerned<'a>(all: &'a [Ours], event: &Event) -> &'a Ours {
+    all.iter().find(|ours| *event.id() == ours.id).unwrap()
+}
+
+/// The first waits for the server, the others connect at once.
+fn connect_to_its_server(site: &Site, count: usize) {
+    let port = free_port();
+    let server = start(site, "-b", port, count);
+    let node = Node::open().unwrap();
+    let first = connect_when_it_listens(site, &node, port);
+    let channel = site.channel();
+    let others: Vec<_> = (1..count)
+        .map(|_| Ours::new(site, channel.create_id(PortSpace::TCP).unwrap()))
+        .collect();
+    for ours in &others {
+        let destination = site.v4(port);
+        ours.id.resolve_addr(None, destination, PATIENCE).unwrap();
+    }
+    let mut parted = 0;
+    while parted < others.len() {
+        let event = next(&channel);
+        let ours = concerned(&others, &event);
+        let with = ours.id.with(&ours.end);
+        match event.kind() {
+            EventKind::AddrResolved => ours.id.resolve_route(PATIENCE).unwrap(),
+            EventKind::RouteResolved => {
+                with.init().unwrap();
+                with.connect(asking()).unwrap();
+            }
+            EventKind::ConnectResponse => {
+                check_response(site, &event);
+                with.establish(&event).unwrap();
+                let peer = event.conn().unwrap().qp_number;
+                ours.end.check_connected_to(peer);
+            }
+            // On iWARP, where nothing is left to be done.
+            EventKind::Established => check_response(site, &event),
+            EventKind::Disconnected => {
+                ours.part();
+                ours.end.check_parted();
+                parted += 1;
+            }
+            kind => panic!("{kind}"),
+        }
+    }
+    let end = first.ended(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+    first.close(PATIENCE).unwrap();
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_said_all(&[
+        "cmatose: starting server",
+        "cmatose: disconnecting",
+        "disconnected",
+        "test complete",
+        "return status 0",
+    ]);
+}
+
+fn check_response(site: &Site, event: &Event) {
+    check_answer(site, &event.conn().unwrap(), ASKED);
+    check_no_private_data(site, event.private_data(), ANSWER_ROOM);
+}
+
+fn accept_its_client(site: &Site, count: usize) {
+    let (channel, listener) = site.id();
+    let port = free_port();
+    listener.bind(site.v4(port)).unwrap();
+    listener.listen(0).unwrap();
+    let client = start(site, "-s", port, count);
+    let mut all = Vec::new();
+    let (mut established, mut parted) = (0, 0);
+    while parted < count {
+        let mut event = next(&channel);
+        match event.kind() {
+            EventKind::ConnectRequest => {
+                assert!(*event.id() == listener);
+                let asked = event.conn().unwrap();
+                check_request(site, &asked, 5, 0);
+                check_no_private_data(site, event.private_data(), REQUEST_ROOM);
+                let ours = Ours::new(site, event.take_child().unwrap());
+                let peer = ours.id.peer_addr().unwrap().unwrap();
+                assert_eq!(peer.ip(), Some(site.v4.into()));
+                let with = ours.id.with(&ours.end);
+                with.init().unwrap();
+                let answer = ConnParam::new().private_data(b"welcome").unwrap();
+                with.accept(answer).unwrap();
+                ours.end.check_connected_to(asked.qp_number);
+                all.push(ours);
+            }
+            EventKind::Established => {
+                concerned(&all, &event);
+                established += 1;
+                if established == count {
+                    all.iter().for_each(Ours::part);
+                }
+            }
+            EventKind::Disconnected => {
+                concerned(&all, &event).end.check_parted();
+                parted += 1;
+            }
+            kind => panic!("{kind}"),
+        }
+    }
+    let ended = client.finish();
+    ended.check_success();
+    ended.check_said_all(&[
+        "cmatose: starting client",
+        "cmatose: connecting",
+        "test complete",
+        "return status 0",
+    ]);
+}
