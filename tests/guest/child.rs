@@ -16,18 +16,21 @@ const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
 const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
-/// Runs a task of [`tasks`] in a process of its own, which must succeed.
-pub(crate) fn run(task: &str) {
-    check(Command::new("/proc/self/exe").env(TASK, task));
+/// A task of [`TASKS`] in a process of its own.
+pub(crate) fn task(task: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.env(TASK, task);
+    command
+}
+
+/// Runs one, which must succeed.
+pub(crate) fn run(name: &str) {
+    check(&mut task(name));
 }
 
 /// The same, told the address of a device.
-pub(crate) fn run_at(task: &str, site: &Site) {
-    check(
-        Command::new("/proc/self/exe")
-            .env(TASK, task)
-            .env(ADDRESS, site.v4.to_string()),
-    );
+pub(crate) fn run_at(name: &str, site: &Site) {
+    check(task(name).env(ADDRESS, site.v4.to_string()));
 }
 
 fn check(command: &mut Command) {

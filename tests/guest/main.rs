@@ -27,6 +27,7 @@ mod command;
 mod dialect;
 mod example;
 mod garbled;
+mod judge;
 mod lifetime;
 mod listen;
 mod options;
@@ -154,6 +155,7 @@ fn trials(kernel: &str) -> Vec<Trial> {
                 skip(&mut trials, kernel, site.driver(), modules, otherwise);
             }
         }
+        trials.extend(judge::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut trials, kernel, "both", site, ONCE);
