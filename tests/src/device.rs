@@ -117,6 +117,14 @@ macro_rules! device_over {
                 self.$kernel.take_wake()
             }
 
+            fn look_again(&self) {
+                self.$kernel.look_again();
+            }
+
+            fn take_look(&self) -> bool {
+                self.$kernel.take_look()
+            }
+
             fn now(&self) -> Instant {
                 self.$kernel.now()
             }

@@ -111,6 +111,22 @@ impl CmAddr {
         }
     }
 
+    /// Whether both name the same host or group: ports, flow labels and other
+    /// things that lead to no other place do not count.
+    #[must_use]
+    pub fn is_same_host(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::V4(one), Self::V4(other)) => one.ip() == other.ip(),
+            (Self::V6(one), Self::V6(other)) => {
+                (one.ip(), one.scope_id()) == (other.ip(), other.scope_id())
+            }
+            (Self::Ib(one), Self::Ib(other)) => {
+                (one.gid, one.pkey, one.scope_id) == (other.gid, other.pkey, other.scope_id)
+            }
+            _ => false,
+        }
+    }
+
     /// The same address with another port.
     #[must_use]
     pub fn with_port(mut self, port: u16) -> Self {

@@ -14,6 +14,7 @@ use crate::dialect::{Choice, Dialect};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::id::IdState;
+use crate::known::Known;
 use crate::token::Token;
 
 mod create;
@@ -65,7 +66,17 @@ pub struct EventChannel {
 pub(crate) struct Shared {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) dialect: Choice,
-    owners: Mutex<HashMap<Token, Weak<IdState>>>,
+    pub(crate) known: Known,
+    owners: Mutex<HashMap<Token, Owner>>,
+}
+
+/// Whom a token in an event stands for.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// The id itself.
+    Id(Weak<IdState>),
+    /// A multicast group the id joined.
+    Group(Weak<IdState>),
 }
 
 impl EventChannel {
@@ -90,6 +101,10 @@ impl EventChannel {
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         self.shared.dialect.current()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Waits for the next event.
@@ -176,7 +191,7 @@ fn wait(device: &dyn Device, until: Option<Instant>) -> Result<bool> {
 impl Shared {
     /// The map is consistent between any two statements, so a panic elsewhere
     /// while it was locked leaves nothing broken.
-    pub(crate) fn owners(&self) -> MutexGuard<'_, HashMap<Token, Weak<IdState>>> {
+    pub(crate) fn owners(&self) -> MutexGuard<'_, HashMap<Token, Owner>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -46,6 +46,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// before every look for an event, so it should cost next to nothing.
     fn take_wake(&self) -> bool;
 
+    /// Makes whoever waits look for events that came without the kernel's saying
+    /// so, as those of an id that moved here; not a wake-up.
+    fn look_again(&self);
+
+    /// Asked before a look for an event: whether one was called for. The answer
+    /// is `true` once; who then finds an event calls for another look.
+    fn take_look(&self) -> bool;
+
     /// The time by which deadlines are measured.
     fn now(&self) -> Instant;
 

@@ -9,7 +9,7 @@ use crate::device::{Attachment, Device, transact};
 use crate::error::Result;
 
 /// An id no kernel ever hands out, so that a command about it does nothing.
-const NO_ID: u32 = u32::MAX;
+pub(crate) const NO_ID: u32 = u32::MAX;
 
 /// One of the kernel's two sets of address commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

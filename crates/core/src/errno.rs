@@ -6,7 +6,7 @@ use nix::errno::Errno;
 
 /// `ENOTSUPP`, a number of the kernel's own that leaks into answers (IPv6
 /// multicast on RoCE v2) and that no C library names.
-const ENOTSUPP: i32 = 524;
+pub(crate) const ENOTSUPP: i32 = 524;
 
 /// An error number as messages write it: `ENODEV`.
 pub(crate) struct Name(pub(crate) i32);

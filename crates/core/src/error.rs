@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rdmacm_abi::CommandNumber;
+use rdmacm_abi::{CommandNumber, QpState};
 
 use crate::errno::Name;
 use crate::operation::Operation;
@@ -53,6 +53,31 @@ pub enum Error {
         /// What is wrong with the answer.
         what: &'static str,
     },
+    /// The caller's private data are longer than what there is room for;
+    /// nothing has changed.
+    #[error("{length} bytes of private data: at most {limit} fit here")]
+    PrivateDataTooLong {
+        /// How long they are, in bytes.
+        length: usize,
+        /// How long they may be, in bytes.
+        limit: usize,
+    },
+    /// This kernel does not know a command.
+    #[error("this kernel does not know {command:?}: it takes {needs}")]
+    Unsupported {
+        /// The kernel command.
+        command: CommandNumber,
+        /// What has it.
+        needs: &'static str,
+    },
+    /// The queue pair could not be moved on.
+    #[error("move the queue pair to {state:?}: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
+    QueuePair {
+        /// The state it was to be in.
+        state: QpState,
+        /// The error number of its library.
+        errno: i32,
+    },
     /// The id was destroyed by its owner; a handle to it is of no more use.
     #[error("the id has been destroyed")]
     IdGone,
@@ -99,6 +124,27 @@ impl Error {
         }
     }
 
+    pub(crate) fn private_data(length: usize, limit: usize) -> Self {
+        Self::PrivateDataTooLong { length, limit }
+    }
+
+    pub(crate) fn unsupported(command: CommandNumber) -> Self {
+        let needs = match command {
+            CommandNumber::RESOLVE_IB_SERVICE | CommandNumber::WRITE_CM_EVENT => {
+                "Linux 6.18 or newer"
+            }
+            _ => "Linux 3.12 or newer",
+        };
+        Self::Unsupported { command, needs }
+    }
+
+    pub(crate) fn queue_pair(state: QpState, error: &io::Error) -> Self {
+        Self::QueuePair {
+            state,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+
     pub(crate) fn answer(operation: Operation, command: CommandNumber, what: &'static str) -> Self {
         Self::Answer {
             operation: Box::new(operation),
@@ -128,13 +174,22 @@ impl Error {
         }
     }
 
+    /// Whether the caller's values were refused before anything changed.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::InvalidInput { .. } | Self::PrivateDataTooLong { .. }
+        )
+    }
+
     /// The error number the kernel gave, if the error is the kernel's.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Open { errno, .. } | Self::Wait { errno } | Self::Devices { errno } => {
-                Some(*errno)
-            }
+            Self::Open { errno, .. }
+            | Self::Wait { errno }
+            | Self::Devices { errno }
+            | Self::QueuePair { errno, .. } => Some(*errno),
             Self::Command(error) => Some(error.errno),
             _ => None,
         }
@@ -145,7 +200,10 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (&error, error.raw_os_error()) {
             (_, Some(errno)) => io::Error::from_raw_os_error(errno).kind(),
-            (Error::InvalidInput { .. }, _) => io::ErrorKind::InvalidInput,
+            (Error::InvalidInput { .. } | Error::PrivateDataTooLong { .. }, _) => {
+                io::ErrorKind::InvalidInput
+            }
+            (Error::Unsupported { .. }, _) => io::ErrorKind::Unsupported,
             (Error::Answer { .. }, _) => io::ErrorKind::InvalidData,
             (Error::IdGone, _) => io::ErrorKind::NotFound,
             (Error::DeadlinePassed, _) => io::ErrorKind::TimedOut,

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rdmacm_abi::{EventNumber, EventResponse, QpType};
+use rdmacm_abi::{Ece, EventNumber, EventResponse, QpType};
 
 use crate::id::{CmId, IdHandle, IdState};
+use crate::token::Token;
 
 mod failure;
+mod info;
 
 pub use failure::EventFailure;
+pub use info::{ConnInfo, UdInfo};
 
 /// One event of a channel, owned: it points into nothing, keeps neither its id
 /// nor its channel alive, and needs no acknowledgement.
@@ -23,18 +26,38 @@ pub use failure::EventFailure;
 pub struct Event {
     id: IdHandle,
     child: Option<CmId>,
+    group: Option<Token>,
     qp_type: QpType,
     answer: EventResponse,
 }
 
 impl Event {
-    pub(crate) fn new(owner: &Arc<IdState>, child: Option<CmId>, answer: &EventResponse) -> Self {
+    pub(crate) fn new(owner: &Arc<IdState>, answer: &EventResponse) -> Self {
         Self {
             id: IdHandle::to(owner),
-            child,
+            child: None,
+            group: None,
             qp_type: owner.qp_type(),
             answer: *answer,
         }
+    }
+
+    pub(crate) fn with_child(self, child: CmId) -> Self {
+        Self {
+            child: Some(child),
+            ..self
+        }
+    }
+
+    pub(crate) fn of_group(self, group: Token) -> Self {
+        Self {
+            group: Some(group),
+            ..self
+        }
+    }
+
+    pub(crate) fn group(&self) -> Option<Token> {
+        self.group
     }
 
     /// The id the event concerns; for a connect request the listener.
@@ -80,6 +103,50 @@ impl Event {
             QpType::UD => self.answer.param.ud().private_data(),
             _ => self.answer.param.conn().private_data(),
         }
+    }
+
+    /// What the peer says of its connection, where the event brings it: a
+    /// connect request, a response to one, and on iWARP the establishment.
+    #[must_use]
+    #[doc(alias = "rdma_conn_param")]
+    pub fn conn(&self) -> Option<ConnInfo> {
+        (self.qp_type != QpType::UD && self.brings_parameters())
+            .then(|| self.answer.param.conn().into())
+    }
+
+    /// What the peer says of its datagram service, where the event brings it: a
+    /// question for one, the answer to it, and a multicast group that is joined.
+    #[must_use]
+    #[doc(alias = "rdma_ud_param")]
+    pub fn ud(&self) -> Option<UdInfo> {
+        (self.qp_type == QpType::UD && self.brings_parameters())
+            .then(|| self.answer.param.ud().into())
+    }
+
+    fn brings_parameters(&self) -> bool {
+        use EventKind::{ConnectRequest, ConnectResponse, Established, MulticastJoin};
+        let kind = self.kind();
+        matches!(
+            kind,
+            ConnectRequest | ConnectResponse | Established | MulticastJoin
+        )
+    }
+
+    /// The argument of a [`User`](EventKind::User) or
+    /// [`Internal`](EventKind::Internal) event.
+    #[must_use]
+    #[doc(alias = "arg")]
+    pub fn argument(&self) -> Option<u64> {
+        let written = matches!(self.kind(), EventKind::User | EventKind::Internal);
+        written.then(|| self.answer.param.arg())
+    }
+
+    /// The peer's options of enhanced connection establishment; zeros where it
+    /// has none, as on rxe and siw, and before Linux 5.8.
+    #[must_use]
+    #[doc(alias = "rdma_get_remote_ece")]
+    pub fn ece(&self) -> Ece {
+        self.answer.ece
     }
 
     /// The id a connect request brings.

@@ -4,20 +4,31 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use rdmacm_abi::{EventResponse, QpType};
+
 use crate::channel::Shared;
 
 mod bind;
+mod connect;
 mod handle;
 mod kept;
 mod listen;
+mod migrate;
+mod multicast;
 mod options;
+mod qp_attr;
 mod query;
 mod resolve;
+mod service;
 mod state;
+mod with;
+mod write_event;
 
+pub use connect::Notification;
 pub use handle::IdHandle;
 pub use query::{Addresses, Gids};
-pub(crate) use state::IdState;
+pub(crate) use state::{IdState, InFlight};
+pub use with::WithQueuePair;
 
 /// The owner of an id. Its commands are those of [`IdHandle`], to which it
 /// dereferences.
@@ -44,9 +55,15 @@ impl CmId {
     }
 
     /// The id that came with a connect request; its kind is its listener's.
-    pub(crate) fn adopt(channel: &Arc<Shared>, listener: &IdState, kernel_id: u32) -> Self {
-        let state = IdState::unborn(channel, listener.port_space(), listener.qp_type());
-        Self::born(state, kernel_id)
+    pub(crate) fn adopt(
+        channel: &Arc<Shared>,
+        listener: &IdState,
+        request: &EventResponse,
+    ) -> Self {
+        let (port_space, qp_type) = (listener.port_space(), listener.qp_type());
+        let asked = (qp_type != QpType::UD).then(|| request.param.conn().into());
+        let state = IdState::unborn(channel, port_space, qp_type, asked);
+        Self::born(state, request.id)
     }
 
     /// A handle for others to use while this owner lives.

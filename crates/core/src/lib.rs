@@ -40,6 +40,7 @@
 
 mod address;
 mod channel;
+mod conn_param;
 mod deadline;
 pub mod device;
 mod devices;
@@ -51,26 +52,32 @@ mod gate;
 mod gid;
 mod guid;
 mod id;
+mod known;
+mod multicast;
 mod netlink;
 mod operation;
 mod path;
+mod private_data;
 mod queue_pair;
 mod token;
 
 pub use address::{CmAddr, Family, IbAddr};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
+pub use conn_param::{ConnParam, UdParam};
 pub use deadline::Deadline;
 pub use devices::{DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
 pub use dialect::Dialect;
 pub use error::{CommandError, Error, Result};
-pub use event::{Event, EventFailure, EventKind};
+pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
 pub use gid::Gid;
 pub use guid::Guid;
-pub use id::{Addresses, CmId, Gids, IdHandle};
+pub use id::{Addresses, CmId, Gids, IdHandle, Notification, WithQueuePair};
+pub use multicast::MulticastGroup;
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
+pub use private_data::PrivateData;
 pub use queue_pair::{DepthLimits, QueuePair};
 pub use rdmacm_abi::{
-    AccessFlags, CommandNumber, Ece, PathFlags, PathMtu, PortSpace, QpAttr, QpAttrMask, QpState,
-    QpType, RejectReason,
+    AccessFlags, AhAttr, CommandNumber, Ece, GlobalRoute, IbService, JoinFlags, PathFlags, PathMtu,
+    PortSpace, QpAttr, QpAttrMask, QpState, QpType, RejectReason, ServiceRecord, SidrStatus,
 };

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use rdmacm_abi::PortSpace;
+use rdmacm_abi::{PortSpace, QpState};
 
 use crate::address::CmAddr;
+use crate::id::Notification;
 
 /// What was asked for when an error happened, with the values that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,33 @@ pub enum Operation {
     SetIbPath,
     /// [`EventChannel::next_event`](crate::EventChannel::next_event) and its kin.
     GetEvent,
+    /// [`IdHandle::connect`](crate::IdHandle::connect).
+    Connect,
+    /// [`IdHandle::accept`](crate::IdHandle::accept).
+    Accept,
+    /// [`IdHandle::establish`](crate::IdHandle::establish).
+    Establish,
+    /// [`IdHandle::reject`](crate::IdHandle::reject) and its kin.
+    Reject,
+    /// [`IdHandle::disconnect`](crate::IdHandle::disconnect).
+    Disconnect,
+    /// [`IdHandle::notify`](crate::IdHandle::notify).
+    Notify(Notification),
+    /// [`IdHandle::init_qp_attr`](crate::IdHandle::init_qp_attr).
+    InitQpAttr(QpState),
+    /// [`CmId::migrate`](crate::CmId::migrate).
+    Migrate,
+    /// [`IdHandle::join_multicast`](crate::IdHandle::join_multicast).
+    JoinMulticast(CmAddr),
+    /// [`IdHandle::leave_multicast`](crate::IdHandle::leave_multicast) and
+    /// [`MulticastGroup::leave`](crate::MulticastGroup::leave).
+    LeaveMulticast(CmAddr),
+    /// [`IdHandle::write_event`](crate::IdHandle::write_event).
+    WriteEvent,
+    /// [`IdHandle::resolve_ib_service`](crate::IdHandle::resolve_ib_service).
+    ResolveIbService,
+    /// [`IdHandle::ib_service_records`](crate::IdHandle::ib_service_records).
+    QueryIbService,
 }
 
 impl fmt::Display for Operation {
@@ -73,6 +101,34 @@ impl fmt::Display for Operation {
             Self::SetAckTimeout(exponent) => write!(f, "set the ACK timeout to {exponent}"),
             Self::SetIbPath => f.write_str("set the path"),
             Self::GetEvent => f.write_str("get an event"),
+            Self::Connect => f.write_str("connect"),
+            Self::Accept => f.write_str("accept"),
+            Self::Establish => f.write_str("establish"),
+            Self::Reject => f.write_str("reject"),
+            Self::Disconnect => f.write_str("disconnect"),
+            Self::Notify(Notification::CommunicationEstablished) => {
+                f.write_str("notify of data on the connection")
+            }
+            Self::Notify(Notification::PathMigrated) => f.write_str("notify of the path migrated"),
+            Self::InitQpAttr(state) => write!(f, "ask how the queue pair goes to {state:?}"),
+            Self::Migrate => f.write_str("move the id to another channel"),
+            Self::JoinMulticast(group) => write!(f, "join {}", Host(group)),
+            Self::LeaveMulticast(group) => write!(f, "leave {}", Host(group)),
+            Self::WriteEvent => f.write_str("write an event"),
+            Self::ResolveIbService => f.write_str("resolve the InfiniBand service"),
+            Self::QueryIbService => f.write_str("ask for the service's records"),
+        }
+    }
+}
+
+/// A group's address without the port, which means nothing.
+struct Host<'a>(&'a CmAddr);
+
+impl fmt::Display for Host<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.ip() {
+            Some(ip) => ip.fmt(f),
+            None => self.0.fmt(f),
         }
     }
 }

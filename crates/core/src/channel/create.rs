@@ -40,7 +40,7 @@ impl EventChannel {
             return Err(Error::invalid(operation, reason));
         }
         // Registered before the kernel can report about it.
-        let state = IdState::unborn(&self.shared, port_space, qp_type);
+        let state = IdState::unborn(&self.shared, port_space, qp_type, None);
         let request = CreateId::new(state.token().uid(), port_space, qp_type);
         let mut answer = CreateIdResponse::new_zeroed();
         let device = self.shared.device.as_ref();

@@ -6,6 +6,7 @@ use super::{EventChannel, Shared};
 use crate::device::{Device, KernelDevice};
 use crate::dialect::{Choice, Dialect};
 use crate::error::Result;
+use crate::known::Known;
 
 /// How to open an [`EventChannel`].
 #[derive(Debug, Default)]
@@ -43,6 +44,7 @@ impl ChannelOptions {
             shared: Arc::new(Shared {
                 device,
                 dialect: Choice::new(self.dialect),
+                known: Known::default(),
                 owners: Mutex::default(),
             }),
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
-use super::Shared;
+use super::{Owner, Shared};
 use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -17,6 +17,16 @@ use crate::token::Token;
 impl Shared {
     /// The next event that concerns a living id, if there is one.
     pub(super) fn receive(self: &Arc<Self>) -> Result<Option<Event>> {
+        let called_for = self.device.take_look();
+        let found = self.look();
+        if called_for && !matches!(found, Ok(None)) {
+            // There may be more that the kernel does not announce.
+            self.device.look_again();
+        }
+        found
+    }
+
+    fn look(self: &Arc<Self>) -> Result<Option<Event>> {
         loop {
             let Some(answer) = self.get_event()? else {
                 return Ok(None);
@@ -52,17 +62,19 @@ impl Shared {
     /// dropped; a connect request brings a child even then, and nobody would
     /// ever destroy it.
     fn deliver(self: &Arc<Self>, answer: &EventResponse) -> Option<Event> {
-        let owner = self.owner(Token::from_kernel(answer.uid));
+        let token = Token::from_kernel(answer.uid);
         let is_request = answer.event == EventNumber::CONNECT_REQUEST;
-        match owner {
-            Some(listener) if is_request => {
-                let child = CmId::adopt(self, &listener, answer.id);
-                Some(Event::new(&listener, Some(child), answer))
+        match self.owner(token) {
+            Some((listener, _)) if is_request => {
+                listener.follow(answer.id, self);
+                let child = CmId::adopt(self, &listener, answer);
+                Some(Event::new(&listener, answer).with_child(child))
             }
-            Some(owner) => {
-                owner.forget_answers();
-                Some(Event::new(&owner, None, answer))
+            Some((id, Concern::Id)) => {
+                id.forget_answers();
+                Some(Event::new(&id, answer))
             }
+            Some((id, Concern::Group)) => Some(Event::new(&id, answer).of_group(token)),
             None => {
                 if is_request {
                     self.destroy(answer.id);
@@ -72,8 +84,17 @@ impl Shared {
         }
     }
 
-    fn owner(&self, token: Token) -> Option<Arc<IdState>> {
-        let owner = self.owners().get(&token)?.upgrade()?;
-        owner.is_open().then_some(owner)
+    fn owner(&self, token: Token) -> Option<(Arc<IdState>, Concern)> {
+        let (id, concern) = match self.owners().get(&token)? {
+            Owner::Id(id) => (id.upgrade()?, Concern::Id),
+            Owner::Group(id) => (id.upgrade()?, Concern::Group),
+        };
+        id.is_open().then_some((id, concern))
     }
+}
+
+/// What of an id an event concerns.
+enum Concern {
+    Id,
+    Group,
 }

@@ -92,6 +92,14 @@ impl Device for KernelDevice {
         self.readiness.take_wake()
     }
 
+    fn look_again(&self) {
+        self.readiness.look_again();
+    }
+
+    fn take_look(&self) -> bool {
+        self.readiness.take_look()
+    }
+
     fn now(&self) -> Instant {
         Instant::now()
     }

@@ -19,10 +19,12 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 pub(super) struct Readiness {
     epoll: Epoll,
     wakeup: EventFd,
-    /// Whether the eventfd is readable, so that looking for a wake-up costs no
-    /// system call. Changes together with the eventfd, under the lock: were they
-    /// to disagree, a wake-up could be lost or a wait never sleep.
+    /// Why the eventfd is readable, so that asking costs no system call: it is
+    /// as long as one of the two is set. They change together with it, under
+    /// the lock: were they to disagree, a wake-up could be lost or a wait never
+    /// sleep.
     woken: AtomicBool,
+    look: AtomicBool,
     changing: Mutex<()>,
 }
 
@@ -36,6 +38,7 @@ impl Readiness {
             epoll,
             wakeup,
             woken: AtomicBool::new(false),
+            look: AtomicBool::new(false),
             changing: Mutex::default(),
         })
     }
@@ -61,19 +64,42 @@ impl Readiness {
     }
 
     pub(super) fn wake(&self) {
-        let _changing = self.changing();
-        // The counter is full only after 2^64 - 2 wake-ups nobody took: then
-        // one is pending, which is all this is to achieve.
-        let _ = self.wakeup.write(1);
-        self.woken.store(true, Ordering::Release);
+        self.raise(&self.woken);
     }
 
     pub(super) fn take_wake(&self) -> bool {
-        if !self.woken.load(Ordering::Acquire) {
+        self.take(&self.woken, &self.look)
+    }
+
+    /// As a wake-up, but ends no caller's wait: who waits looks for events.
+    pub(super) fn look_again(&self) {
+        self.raise(&self.look);
+    }
+
+    pub(super) fn take_look(&self) -> bool {
+        self.take(&self.look, &self.woken)
+    }
+
+    fn raise(&self, reason: &AtomicBool) {
+        let _changing = self.changing();
+        // The counter is full only after 2^64 - 2 of these that nobody took:
+        // then the descriptor is readable, which is all this is to achieve.
+        let _ = self.wakeup.write(1);
+        reason.store(true, Ordering::Release);
+    }
+
+    /// Takes one reason; the descriptor stays readable while the other holds.
+    fn take(&self, reason: &AtomicBool, other: &AtomicBool) -> bool {
+        if !reason.load(Ordering::Acquire) {
             return false;
         }
         let _changing = self.changing();
-        self.woken.swap(false, Ordering::AcqRel) && self.wakeup.read().is_ok()
+        let taken = reason.swap(false, Ordering::AcqRel);
+        if taken && !other.load(Ordering::Acquire) {
+            // Readable by the rule above; reading resets it.
+            let _ = self.wakeup.read();
+        }
+        taken
     }
 
     /// Held over two calls that never sleep; there is nothing to be half-done.

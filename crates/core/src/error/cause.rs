@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::address::CmAddr;
+use crate::errno::ENOTSUPP;
 use crate::operation::Operation;
 
 /// The kernel asks for `CAP_NET_BIND_SERVICE` below this port, whatever the
@@ -47,6 +48,16 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         } => resolve_cause(source.as_ref(), destination, errno),
         Operation::ResolveRoute { .. } => route_cause(errno),
         Operation::Listen => listen_cause(errno),
+        Operation::Connect => connect_cause(errno),
+        Operation::Accept => accept_cause(errno),
+        Operation::Establish => establish_cause(errno),
+        Operation::Reject => reject_cause(errno),
+        Operation::Disconnect => disconnect_cause(errno),
+        Operation::Notify(_) => notify_cause(errno),
+        Operation::InitQpAttr(_) => attributes_cause(errno),
+        Operation::Migrate => migrate_cause(errno),
+        Operation::JoinMulticast(_) => join_cause(errno),
+        Operation::ResolveIbService | Operation::QueryIbService => service_cause(errno),
         Operation::SetReuseAddr(_)
         | Operation::SetAfOnly(_)
         | Operation::SetAckTimeout(_)
@@ -169,6 +180,90 @@ fn listen_cause(errno: i32) -> Option<&'static str> {
             "the port is taken; iWARP listens on the TCP port of the same number too, and each \
              of several iWARP devices wants it",
         ),
+        _ => None,
+    }
+}
+
+fn connect_cause(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        libc::EINVAL => {
+            "the id's route is not resolved, or it has tried already; on iWARP also: its device \
+             has no queue pair of this number, or not in a state to connect"
+        }
+        libc::ECONNREFUSED => "nobody listens there",
+        libc::ETIMEDOUT => "the peer did not answer",
+        libc::ENETUNREACH => "no route leads there",
+        libc::EHOSTUNREACH => "no neighbour there answers",
+        libc::EADDRINUSE | libc::EADDRNOTAVAIL => "no TCP port is left to connect from",
+        libc::ENOMEM => "out of memory, or more reads and atomics than the device has",
+        _ => return None,
+    })
+}
+
+fn accept_cause(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        libc::EINVAL => {
+            "the peer has gone, or the id brought no request or has accepted already; on iWARP \
+             also: its device has no queue pair of this number, or not in a state to connect"
+        }
+        libc::ECONNRESET => "the peer has gone",
+        libc::ENOMEM => "out of memory, or more reads and atomics than the device has",
+        _ => return None,
+    })
+}
+
+fn establish_cause(errno: i32) -> Option<&'static str> {
+    (errno == libc::EINVAL).then_some(
+        "no response of a peer awaits it: none has come, it was answered already, or this is \
+         iWARP, which needs none",
+    )
+}
+
+fn reject_cause(errno: i32) -> Option<&'static str> {
+    (errno == libc::EINVAL).then_some(
+        "there is nothing to refuse: no request, one that was answered already, or a peer that \
+         has gone",
+    )
+}
+
+fn disconnect_cause(errno: i32) -> Option<&'static str> {
+    (errno == libc::EINVAL).then_some("the id has not begun to connect")
+}
+
+fn notify_cause(errno: i32) -> Option<&'static str> {
+    match errno {
+        libc::EISCONN => Some("the connection is established already"),
+        libc::EINVAL => Some("the connection is not that far"),
+        _ => None,
+    }
+}
+
+fn attributes_cause(errno: i32) -> Option<&'static str> {
+    (errno == libc::EINVAL)
+        .then_some("the id is attached to no device, or has not come far enough for this state")
+}
+
+fn migrate_cause(errno: i32) -> Option<&'static str> {
+    (errno == libc::EINVAL).then_some("the id is not on the channel it is to leave")
+}
+
+fn join_cause(errno: i32) -> Option<&'static str> {
+    match errno {
+        libc::EINVAL => Some(
+            "the id must be for datagrams, attached to a device, and not further than a resolved \
+             address",
+        ),
+        libc::ENOSYS => Some("iWARP has no multicast"),
+        ENOTSUPP => Some("RoCE v2 joins IPv4 groups alone"),
+        _ => None,
+    }
+}
+
+fn service_cause(errno: i32) -> Option<&'static str> {
+    match errno {
+        libc::EOPNOTSUPP => Some("only InfiniBand has a subnet administrator to ask"),
+        libc::EINVAL => Some("the id is attached to no device"),
+        libc::ENODATA => Some("no service is resolved"),
         _ => None,
     }
 }

@@ -58,7 +58,7 @@ impl IdHandle {
     }
 
     /// Counts a command in, so that the id is not destroyed under it.
-    pub(super) fn enter(&self) -> Result<InFlight> {
+    pub(crate) fn enter(&self) -> Result<InFlight> {
         self.state
             .upgrade()
             .and_then(IdState::enter)

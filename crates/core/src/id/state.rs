@@ -3,17 +3,19 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use rdmacm_abi::{Command, PortSpace, QpType};
+use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
 
 use super::kept::Kept;
-use crate::channel::Shared;
+use crate::channel::{Owner, Shared};
 use crate::device::{Attachment, transact};
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
+use crate::multicast::Membership;
 use crate::operation::Operation;
+use crate::queue_pair::DepthLimits;
 use crate::token::Token;
 
 /// No id has this number, and no command about it does anything.
@@ -21,13 +23,19 @@ const UNBORN: u32 = u32::MAX;
 
 /// An id's state, shared by its owner, its handles and the commands in flight.
 pub(crate) struct IdState {
-    channel: Arc<Shared>,
+    /// Changes when the id migrates.
+    channel: RwLock<Arc<Shared>>,
+    /// Where connect requests that are still unread may have come through.
+    former: Mutex<Vec<Arc<Shared>>>,
     token: Token,
     kernel_id: AtomicU32,
     port_space: PortSpace,
     qp_type: QpType,
+    /// What the peer asked for with the request that brought this id.
+    asked: Option<DepthLimits>,
     gate: Gate,
     pub(super) kept: Mutex<Kept>,
+    groups: Mutex<Vec<Arc<Membership>>>,
 }
 
 impl IdState {
@@ -36,18 +44,21 @@ impl IdState {
         channel: &Arc<Shared>,
         port_space: PortSpace,
         qp_type: QpType,
+        asked: Option<DepthLimits>,
     ) -> Arc<Self> {
         let state = Arc::new(Self {
-            channel: Arc::clone(channel),
+            channel: RwLock::new(Arc::clone(channel)),
+            former: Mutex::default(),
             token: Token::new(),
             kernel_id: AtomicU32::new(UNBORN),
             port_space,
             qp_type,
+            asked,
             gate: Gate::default(),
             kept: Mutex::default(),
+            groups: Mutex::default(),
         });
-        let weak = Arc::downgrade(&state);
-        channel.owners().insert(state.token, weak);
+        state.register(channel);
         state
     }
 
@@ -71,13 +82,66 @@ impl IdState {
         self.qp_type
     }
 
+    pub(crate) fn asked(&self) -> Option<DepthLimits> {
+        self.asked
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         !self.gate.is_closed()
     }
 
+    // The locked values are whole between any two statements, so a panic
+    // elsewhere while one was locked leaves nothing broken.
+
+    pub(crate) fn channel(&self) -> Arc<Shared> {
+        Arc::clone(&self.channel.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn former(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the id on another channel if `migrate` succeeds. Commands that begin
+    /// meanwhile wait to learn where the id is.
+    pub(super) fn relocate(
+        &self,
+        to: &Arc<Shared>,
+        migrate: impl FnOnce(&Arc<Shared>) -> Result<()>,
+    ) -> Result<()> {
+        let mut channel = self.channel.write().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&channel, to) {
+            return Ok(());
+        }
+        migrate(&channel)?;
+        *channel = Arc::clone(to);
+        Ok(())
+    }
+
+    /// Events on `channel` find the id and its groups from now on.
+    pub(super) fn register(self: &Arc<Self>, channel: &Shared) {
+        let mut owners = channel.owners();
+        owners.insert(self.token, Owner::Id(Arc::downgrade(self)));
+        for group in self.groups().iter() {
+            owners.insert(group.token(), Owner::Group(Arc::downgrade(self)));
+        }
+    }
+
+    /// Events on `channel` find them no more.
+    pub(super) fn unregister(&self, channel: &Shared) {
+        let mut owners = channel.owners();
+        owners.remove(&self.token);
+        for group in self.groups().iter() {
+            owners.remove(&group.token());
+        }
+    }
+
     /// Takes back the registration of an id that did not come to be.
     pub(crate) fn withdraw(&self) {
-        self.channel.owners().remove(&self.token);
+        self.unregister(&self.channel());
     }
 
     pub(crate) fn enter(self: Arc<Self>) -> Option<InFlight> {
@@ -89,8 +153,12 @@ impl IdState {
     pub(crate) fn close(&self) {
         self.withdraw();
         if self.gate.close() {
-            self.channel.destroy(self.kernel_id());
+            self.destroy();
         }
+    }
+
+    fn destroy(&self) {
+        self.channel().destroy(self.kernel_id());
     }
 }
 
@@ -109,6 +177,11 @@ impl fmt::Debug for IdState {
 pub(crate) struct InFlight(Arc<IdState>);
 
 impl InFlight {
+    /// The state, for what outlives the command.
+    pub(crate) fn state(&self) -> &Arc<IdState> {
+        &self.0
+    }
+
     /// Sends a command that belongs to `operation`.
     pub(crate) fn send<C: Command>(
         &self,
@@ -117,17 +190,41 @@ impl InFlight {
         response: &mut C::Response,
         attachment: Attachment<'_>,
     ) -> Result<()> {
-        transact(self.channel.device.as_ref(), request, response, attachment)
-            .map_err(|error| Error::command(operation, C::NUMBER, &error))
+        let mut channel = self.channel();
+        loop {
+            let sent = transact(channel.device.as_ref(), request, response, attachment);
+            let error = match sent {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            // EINVAL before anything else where the id is on another file: it
+            // may have moved since the channel was looked up.
+            let now = self.channel();
+            if error.raw_os_error() != Some(libc::EINVAL) || Arc::ptr_eq(&now, &channel) {
+                return Err(Error::command(operation, C::NUMBER, &error));
+            }
+            channel = now;
+        }
     }
 
     /// Runs a command in the channel's dialect, see [`Choice::run`].
     ///
     /// [`Choice::run`]: crate::dialect::Choice::run
     pub(crate) fn in_dialect<T>(&self, command: impl FnMut(Dialect) -> Result<T>) -> Result<T> {
-        self.channel
-            .dialect
-            .run(self.channel.device.as_ref(), command)
+        let channel = self.channel();
+        channel.dialect.run(channel.device.as_ref(), command)
+    }
+
+    /// Runs a command that older kernels lack, see [`Known::run`].
+    ///
+    /// [`Known::run`]: crate::known::Known::run
+    pub(crate) fn if_known<T>(
+        &self,
+        number: CommandNumber,
+        command: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let channel = self.channel();
+        channel.known.run(channel.device.as_ref(), number, command)
     }
 }
 
@@ -142,7 +239,7 @@ impl Deref for InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if self.0.gate.leave() {
-            self.0.channel.destroy(self.0.kernel_id());
+            self.0.destroy();
         }
     }
 }

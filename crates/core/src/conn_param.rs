@@ -1,0 +1,309 @@
+//! What to tell the peer when connecting or accepting.
+
+use rdmacm_abi::{ConnParam as Wire, Ece};
+
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::queue_pair::{DepthLimits, QueuePair};
+
+mod limit;
+mod ud;
+
+pub(crate) use limit::{Moment, Place};
+pub use ud::UdParam;
+
+/// Queue pair numbers have 24 bits.
+const MAX_QP_NUMBER: u32 = 0xFF_FFFF;
+/// Retry counts have 3 bits.
+const MAX_RETRIES: u8 = 7;
+
+/// What to tell the peer when connecting or accepting a reliable connection.
+///
+/// A new one asks for seven retries of either kind and sends no private data.
+/// Reads and atomics: where nothing is said, connecting asks for as many as the
+/// queue pair's device can have under way, and accepting agrees to what the
+/// peer asks for as far as the device goes. Only the queue pair knows its
+/// device ([`of`](Self::of)); without one, connecting asks for none and
+/// accepting agrees to everything.
+/// Source: `rdma_connect(3)`, `rdma_accept(3)`.
+///
+/// ```
+/// use rdmacm_core::ConnParam;
+///
+/// let param = ConnParam::new()
+///     .qp_number(0x11)
+///     .responder_resources(4)
+///     .private_data(b"hello, version 1")?;
+/// # assert_eq!(format!("{param:?}").len() > 1, true);
+/// # Ok::<(), rdmacm_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "rdma_conn_param")]
+pub struct ConnParam {
+    wire: Wire,
+    responder_resources: Option<u8>,
+    initiator_depth: Option<u8>,
+    limits: Option<DepthLimits>,
+    ece: Ece,
+}
+
+impl ConnParam {
+    /// Says nothing that need not be said.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut wire = Wire::new(0);
+        wire.retry_count = MAX_RETRIES;
+        wire.rnr_retry_count = MAX_RETRIES;
+        Self {
+            wire,
+            responder_resources: None,
+            initiator_depth: None,
+            limits: None,
+            ece: Ece::default(),
+        }
+    }
+
+    /// Names the queue pair, says whether it has a shared receive queue, and
+    /// goes by the limits of its device.
+    #[must_use]
+    pub fn of(mut self, queue_pair: &dyn QueuePair) -> Self {
+        self.limits = Some(queue_pair.depth_limits());
+        self.qp_number(queue_pair.number())
+            .srq(queue_pair.has_srq())
+    }
+
+    /// The number of the queue pair, 24 bits. rxe takes any that no other
+    /// connection to the same peer uses; siw looks it up on its device.
+    #[must_use]
+    #[doc(alias = "qp_num")]
+    pub fn qp_number(mut self, number: u32) -> Self {
+        self.wire.qp_number = number;
+        self
+    }
+
+    /// Whether the queue pair has a shared receive queue. Information for the
+    /// peer.
+    #[must_use]
+    pub fn srq(mut self, srq: bool) -> Self {
+        self.wire.srq = srq.into();
+        self
+    }
+
+    /// Private data for the peer. How much of it arrives depends on transport
+    /// and moment, see [`Event::private_data`](crate::Event::private_data); at
+    /// most 56 bytes of a request, 196 of an answer on RoCE and InfiniBand by
+    /// IP address (92 by InfiniBand address), 251 of either on iWARP. The call
+    /// that sends it checks which it is.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`] for more than 251 bytes, which nothing
+    /// transmits.
+    #[doc(alias = "private_data_len")]
+    pub fn private_data(mut self, data: &[u8]) -> Result<Self> {
+        limit::check_any(data)?;
+        let too_long = |_| Error::private_data(data.len(), limit::MOST);
+        self.wire = self.wire.with_private_data(data).map_err(too_long)?;
+        Ok(self)
+    }
+
+    /// How many of the peer's reads and atomics this side answers at a time.
+    #[must_use]
+    pub fn responder_resources(mut self, count: u8) -> Self {
+        self.responder_resources = Some(count);
+        self
+    }
+
+    /// How many reads and atomics this side has under way at a time.
+    #[must_use]
+    pub fn initiator_depth(mut self, count: u8) -> Self {
+        self.initiator_depth = Some(count);
+        self
+    }
+
+    /// Whether the hardware has flow control. Information for the peer.
+    #[must_use]
+    pub fn flow_control(mut self, on: bool) -> Self {
+        self.wire.flow_control = on.into();
+        self
+    }
+
+    /// How often a lost packet is sent again, at most 7. The one who connects
+    /// says it for both; iWARP has TCP instead.
+    #[must_use]
+    pub fn retry_count(mut self, count: u8) -> Self {
+        self.wire.retry_count = count;
+        self
+    }
+
+    /// How often the peer repeats what finds no receive posted here, at most 7,
+    /// which means for ever.
+    #[must_use]
+    pub fn rnr_retry_count(mut self, count: u8) -> Self {
+        self.wire.rnr_retry_count = count;
+        self
+    }
+
+    /// Options of enhanced connection establishment. Linux before 5.8 overlooks
+    /// them.
+    #[must_use]
+    #[doc(alias = "rdma_set_local_ece")]
+    pub fn ece(mut self, ece: Ece) -> Self {
+        self.ece = ece;
+        self
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        self.wire.private_data()
+    }
+
+    pub(crate) fn options(&self) -> Ece {
+        self.ece
+    }
+
+    /// What CONNECT says.
+    pub(crate) fn for_connect(&self, operation: Operation) -> Result<Wire> {
+        let most = self.limits.unwrap_or(NONE);
+        self.checked(operation, most)
+    }
+
+    /// What ACCEPT says: nothing more than was asked for, unless the caller
+    /// insists.
+    pub(crate) fn for_accept(
+        &self,
+        operation: Operation,
+        asked: Option<DepthLimits>,
+    ) -> Result<Wire> {
+        let asked = asked.unwrap_or(NONE);
+        let limits = self.limits.unwrap_or(ANY);
+        let agreed = DepthLimits {
+            responder_resources: asked.responder_resources.min(limits.responder_resources),
+            initiator_depth: asked.initiator_depth.min(limits.initiator_depth),
+        };
+        self.checked(operation, agreed)
+    }
+
+    fn checked(&self, operation: Operation, unless_said: DepthLimits) -> Result<Wire> {
+        let refuse = |reason| Err(Error::invalid(operation, reason));
+        if self.wire.qp_number > MAX_QP_NUMBER {
+            return refuse("a queue pair number has 24 bits");
+        }
+        if self.wire.retry_count > MAX_RETRIES || self.wire.rnr_retry_count > MAX_RETRIES {
+            return refuse("a retry count is at most 7");
+        }
+        let limits = self.limits.unwrap_or(ANY);
+        let said = DepthLimits {
+            responder_resources: self
+                .responder_resources
+                .unwrap_or(unless_said.responder_resources),
+            initiator_depth: self.initiator_depth.unwrap_or(unless_said.initiator_depth),
+        };
+        if said.responder_resources > limits.responder_resources {
+            return refuse("more responder resources than the queue pair's device has");
+        }
+        if said.initiator_depth > limits.initiator_depth {
+            return refuse("a larger initiator depth than the queue pair's device has");
+        }
+        Ok(Wire {
+            responder_resources: said.responder_resources,
+            initiator_depth: said.initiator_depth,
+            ..self.wire
+        })
+    }
+}
+
+const NONE: DepthLimits = DepthLimits {
+    responder_resources: 0,
+    initiator_depth: 0,
+};
+
+const ANY: DepthLimits = DepthLimits {
+    responder_resources: u8::MAX,
+    initiator_depth: u8::MAX,
+};
+
+impl Default for ConnParam {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<&Self> for ConnParam {
+    fn from(param: &Self) -> Self {
+        param.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: DepthLimits = DepthLimits {
+        responder_resources: 16,
+        initiator_depth: 8,
+    };
+    const CONNECT: Operation = Operation::Connect;
+
+    fn limited() -> ConnParam {
+        ConnParam {
+            limits: Some(DEVICE),
+            ..ConnParam::new()
+        }
+    }
+
+    fn depths(wire: &Wire) -> (u8, u8) {
+        (wire.responder_resources, wire.initiator_depth)
+    }
+
+    #[test]
+    fn connecting_asks_for_the_devices_most_unless_told_otherwise() {
+        let wire = limited().for_connect(CONNECT).unwrap();
+        assert_eq!(depths(&wire), (16, 8));
+        let param = limited().responder_resources(2).initiator_depth(0);
+        assert_eq!(depths(&param.for_connect(CONNECT).unwrap()), (2, 0));
+        let wire = ConnParam::new().for_connect(CONNECT).unwrap();
+        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+    }
+
+    #[test]
+    fn accepting_agrees_to_the_lesser() {
+        let asked = Some(DepthLimits {
+            responder_resources: 4,
+            initiator_depth: 20,
+        });
+        let wire = limited().for_accept(Operation::Accept, asked).unwrap();
+        assert_eq!(depths(&wire), (4, 8));
+        let bare = ConnParam::new().for_accept(Operation::Accept, asked);
+        assert_eq!(depths(&bare.unwrap()), (4, 20));
+        let insists = limited().responder_resources(16);
+        let wire = insists.for_accept(Operation::Accept, asked).unwrap();
+        assert_eq!(depths(&wire), (16, 8));
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_refused() {
+        for param in [
+            limited().responder_resources(17),
+            limited().initiator_depth(9),
+            ConnParam::new().retry_count(8),
+            ConnParam::new().rnr_retry_count(8),
+            ConnParam::new().qp_number(0x100_0000),
+        ] {
+            let refused = param.for_connect(CONNECT);
+            assert!(
+                matches!(refused, Err(Error::InvalidInput { .. })),
+                "{param:?}"
+            );
+        }
+        assert!(ConnParam::new().private_data(&[0; 251]).is_ok());
+        assert!(ConnParam::new().private_data(&[0; 252]).is_err());
+    }
+
+    #[test]
+    fn unless_told_otherwise_retries_are_seven() {
+        let wire = ConnParam::new().for_connect(CONNECT).unwrap();
+        assert_eq!(
+            (wire.retry_count, wire.rnr_retry_count, wire.valid),
+            (7, 7, 1)
+        );
+    }
+}

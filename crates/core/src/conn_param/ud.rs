@@ -1,0 +1,65 @@
+//! What datagram services tell each other.
+
+use super::ConnParam;
+use crate::error::Result;
+
+/// What to tell the peer when asking for a datagram service or offering one.
+///
+/// Connecting an unreliable datagram id asks the peer where its service is
+/// (SIDR): the question carries private data alone, the answer names the queue
+/// pair. Source: `rdma_connect(3)`, `rdma_accept(3)`, IBTA Vol 1 §12.11.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "rdma_ud_param")]
+pub struct UdParam(ConnParam);
+
+impl UdParam {
+    /// Says nothing that need not be said.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(ConnParam::new())
+    }
+
+    /// The number of the queue pair that serves, for accepting.
+    #[must_use]
+    #[doc(alias = "qp_num")]
+    pub fn qp_number(self, number: u32) -> Self {
+        Self(self.0.qp_number(number))
+    }
+
+    /// The queue key to use, for accepting; the kernel takes it only on ids
+    /// with InfiniBand addresses, all others use `RDMA_UDP_QKEY`.
+    #[must_use]
+    pub fn qkey(mut self, qkey: u32) -> Self {
+        self.0.wire.qkey = qkey;
+        self
+    }
+
+    /// Private data for the peer: at most 180 bytes of a question (216 by
+    /// InfiniBand address), 136 of an answer. The call that sends it checks.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`](crate::Error::PrivateDataTooLong) for more
+    /// than 251 bytes, which nothing transmits.
+    #[doc(alias = "private_data_len")]
+    pub fn private_data(self, data: &[u8]) -> Result<Self> {
+        Ok(Self(self.0.private_data(data)?))
+    }
+}
+
+impl Default for UdParam {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<UdParam> for ConnParam {
+    fn from(param: UdParam) -> Self {
+        param.0
+    }
+}
+
+impl From<&UdParam> for ConnParam {
+    fn from(param: &UdParam) -> Self {
+        param.0.clone()
+    }
+}

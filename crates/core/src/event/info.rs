@@ -1,0 +1,77 @@
+//! What a peer says of itself.
+
+use rdmacm_abi::{AhAttr, ConnParam, UdParam};
+
+use crate::queue_pair::DepthLimits;
+
+/// What the peer says of its side of a reliable connection. Depths are as this
+/// side sees them: what the peer would have under way, this side answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[doc(alias = "rdma_conn_param")]
+pub struct ConnInfo {
+    /// The number of the peer's queue pair; 0 on iWARP, which has no use for it.
+    #[doc(alias = "qp_num")]
+    pub qp_number: u32,
+    /// Whether the peer's queue pair has a shared receive queue.
+    pub srq: bool,
+    /// How many reads and atomics this side is to answer at a time.
+    pub responder_resources: u8,
+    /// How many reads and atomics this side may have under way at a time.
+    pub initiator_depth: u8,
+    /// Whether the peer's hardware has flow control.
+    pub flow_control: bool,
+    /// How often a lost packet is sent again; in a connect request.
+    pub retry_count: u8,
+    /// How often the peer wants this side to repeat what finds no receive
+    /// posted; 7 is for ever.
+    pub rnr_retry_count: u8,
+}
+
+impl From<&ConnParam> for ConnInfo {
+    fn from(param: &ConnParam) -> Self {
+        Self {
+            qp_number: param.qp_number,
+            srq: param.srq != 0,
+            responder_resources: param.responder_resources,
+            initiator_depth: param.initiator_depth,
+            flow_control: param.flow_control != 0,
+            retry_count: param.retry_count,
+            rnr_retry_count: param.rnr_retry_count,
+        }
+    }
+}
+
+impl From<&ConnParam> for DepthLimits {
+    fn from(param: &ConnParam) -> Self {
+        Self {
+            responder_resources: param.responder_resources,
+            initiator_depth: param.initiator_depth,
+        }
+    }
+}
+
+/// Where the peer's datagram service is, or a multicast group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[doc(alias = "rdma_ud_param")]
+pub struct UdInfo {
+    /// The number of the queue pair to send to; `0xFFFFFF` for a group.
+    #[doc(alias = "qp_num")]
+    pub qp_number: u32,
+    /// The queue key to send with.
+    pub qkey: u32,
+    /// What an address handle is made from. Of a group it has the GID
+    /// (`grh.destination_gid`) and LID to attach queue pairs to.
+    pub ah_attr: AhAttr,
+}
+
+impl From<&UdParam> for UdInfo {
+    fn from(param: &UdParam) -> Self {
+        Self {
+            qp_number: param.qp_number,
+            qkey: param.qkey,
+            ah_attr: param.ah_attr,
+        }
+    }
+}

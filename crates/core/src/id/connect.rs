@@ -1,0 +1,213 @@
+//! Connecting, accepting, refusing and parting.
+
+use rdmacm_abi::{Accept, Connect, Disconnect, NoResponse, Notify, QpType, Reject, RejectReason};
+
+use super::IdHandle;
+use crate::address::Family;
+use crate::conn_param::{ConnParam, Moment, Place};
+use crate::device::Attachment;
+use crate::devices::{DeviceId, Transport};
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::queue_pair::DepthLimits;
+
+/// What a queue pair reports that the connection manager may have missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Notification {
+    /// Data arrived on a connection that is not established yet: the peer's
+    /// last message of the handshake was lost.
+    #[doc(alias = "IBV_EVENT_COMM_EST")]
+    CommunicationEstablished,
+    /// The connection migrated to its alternate path.
+    #[doc(alias = "IBV_EVENT_PATH_MIG")]
+    PathMigrated,
+}
+
+impl IdHandle {
+    /// Asks the peer for a connection, or on an unreliable datagram id for its
+    /// service. The route must be resolved.
+    ///
+    /// On InfiniBand and RoCE a [`ConnectResponse`] event brings the peer's
+    /// answer, whereupon the queue pair goes to RTR and RTS and
+    /// [`establish`](Self::establish) completes the handshake; on iWARP and for
+    /// datagram services an [`Established`] event does. [`Rejected`],
+    /// [`Unreachable`] and, on iWARP, [`ConnectError`] say no, after which the
+    /// id connects no more. An InfiniBand or RoCE peer that does not answer is
+    /// given up after more than a minute (79.9 s on Linux 7.2), a service after
+    /// about 65 s; destroying the id ends it at once.
+    ///
+    /// iWARP connects TCP before this returns, which takes minutes where nobody
+    /// answers, and needs the number of a real queue pair of the id's device.
+    /// Source: `rdma_connect(3)`, the kernel's `cma.c`, `cm.c` and `iwcm.c`.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`], [`Error::InvalidInput`] for values out of
+    /// range or beyond the queue pair's device; after both the id may try again.
+    /// [`Error::Command`]: `EINVAL` for an id whose route is not resolved or
+    /// that has tried already, and on iWARP for a queue pair it does not have;
+    /// there also `ECONNREFUSED`, `ETIMEDOUT` and what else TCP says, after
+    /// which the id may try again.
+    ///
+    /// [`ConnectResponse`]: crate::EventKind::ConnectResponse
+    /// [`Established`]: crate::EventKind::Established
+    /// [`Rejected`]: crate::EventKind::Rejected
+    /// [`Unreachable`]: crate::EventKind::Unreachable
+    /// [`ConnectError`]: crate::EventKind::ConnectError
+    #[doc(alias = "rdma_connect")]
+    pub fn connect(&self, param: impl Into<ConnParam>) -> Result<()> {
+        let param = param.into();
+        let operation = Operation::Connect;
+        let wire = param.for_connect(operation)?;
+        self.check_room(Moment::Request, param.data())?;
+        let id = self.enter()?;
+        let request = Connect::new(id.kernel_id(), wire, param.options());
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+    }
+
+    /// Accepts the connect request that brought this id. From now on the id
+    /// reports events of its own; [`Established`] says that the peer is there
+    /// (datagram ids report nothing).
+    ///
+    /// The queue pair is to be in RTS before, because the peer's data may come
+    /// before that event. iWARP needs the number of a real queue pair of the
+    /// id's device, and moves it itself.
+    /// Source: `rdma_accept(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`] leave the
+    /// request as it was. Any [`Error::Command`] has rejected it, except
+    /// `EINVAL` on an id that brought no request or has accepted: `EINVAL` also
+    /// when the peer has gone, `ECONNRESET` for that on iWARP.
+    ///
+    /// [`Established`]: crate::EventKind::Established
+    #[doc(alias = "rdma_accept")]
+    pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
+        let param = param.into();
+        let operation = Operation::Accept;
+        let id = self.enter()?;
+        let wire = param.for_accept(operation, id.asked())?;
+        self.check_room(Moment::Accept, param.data())?;
+        let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+    }
+
+    /// Completes the handshake on the connecting side after a
+    /// [`ConnectResponse`](crate::EventKind::ConnectResponse) event, once the
+    /// queue pair is in RTS. No event follows on this side. InfiniBand and RoCE
+    /// only: iWARP needs it not.
+    /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP.
+    #[doc(alias = "rdma_establish")]
+    pub fn establish(&self) -> Result<()> {
+        let id = self.enter()?;
+        let request = Accept::ready_to_use(id.kernel_id());
+        let operation = Operation::Establish;
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+    }
+
+    /// Refuses the connect request that brought this id, or on the connecting
+    /// side the peer's response. The peer gets a
+    /// [`Rejected`](crate::EventKind::Rejected) event with the private data; a
+    /// datagram peer [`Unreachable`](crate::EventKind::Unreachable).
+    /// Source: `rdma_reject(3)`.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`]; [`Error::Command`]: `EINVAL` where there is
+    /// nothing to refuse, or no more.
+    #[doc(alias = "rdma_reject")]
+    pub fn reject(&self, private_data: &[u8]) -> Result<()> {
+        // The kernel makes it "consumer defined".
+        self.reject_because(RejectReason::new(0), private_data)
+    }
+
+    /// Refuses because the peer's options of enhanced connection establishment
+    /// will not do. Linux before 5.8 says "consumer defined" instead; iWARP
+    /// transmits no reason. Source: `rdma_reject_ece(3)`.
+    ///
+    /// # Errors
+    /// Those of [`reject`](Self::reject).
+    #[doc(alias = "rdma_reject_ece")]
+    pub fn reject_ece(&self, private_data: &[u8]) -> Result<()> {
+        self.reject_because(RejectReason::VENDOR_OPTION_NOT_SUPPORTED, private_data)
+    }
+
+    fn reject_because(&self, reason: RejectReason, private_data: &[u8]) -> Result<()> {
+        let operation = Operation::Reject;
+        self.check_room(Moment::Reject, private_data)?;
+        let id = self.enter()?;
+        let request = Reject::new(id.kernel_id(), reason, private_data)
+            .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
+        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+    }
+
+    /// Ends the connection, or answers the peer that ends it. A
+    /// [`Disconnected`](crate::EventKind::Disconnected) event follows; on
+    /// InfiniBand and RoCE only when the peer has answered, or with `ETIMEDOUT`
+    /// when it has not for long. The queue pair is to be in the error state
+    /// before (on iWARP: SQD), so that nothing is sent that nobody receives.
+    /// Repeating it does nothing, nor does it on a datagram id. On iWARP it
+    /// takes up to 10 s while the MPA handshake is under way.
+    /// Source: `rdma_disconnect(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` for an id that has not begun to connect.
+    #[doc(alias = "rdma_disconnect")]
+    pub fn disconnect(&self) -> Result<()> {
+        let id = self.enter()?;
+        let request = Disconnect::new(id.kernel_id());
+        let operation = Operation::Disconnect;
+        id.send(operation, &request, &mut NoResponse, Attachment::None)
+    }
+
+    /// Tells the connection manager what the queue pair reported. iWARP
+    /// overlooks it. Source: `rdma_notify(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EISCONN` for a connection that is established
+    /// already, `EINVAL` for one that is not that far.
+    #[doc(alias = "rdma_notify")]
+    pub fn notify(&self, what: Notification) -> Result<()> {
+        let event = match what {
+            Notification::CommunicationEstablished => Notify::COMM_EST,
+            Notification::PathMigrated => Notify::PATH_MIG,
+        };
+        let id = self.enter()?;
+        let request = Notify::new(id.kernel_id(), event);
+        let operation = Operation::Notify(what);
+        id.send(operation, &request, &mut NoResponse, Attachment::None)
+    }
+
+    /// The depths that accepting with `param` agrees to; refuses what accepting
+    /// would refuse.
+    pub(super) fn agreed(&self, param: &ConnParam) -> Result<DepthLimits> {
+        let id = self.enter()?;
+        let wire = param.for_accept(Operation::Accept, id.asked())?;
+        self.check_room(Moment::Accept, param.data())?;
+        Ok((&wire).into())
+    }
+
+    fn check_room(&self, moment: Moment, data: &[u8]) -> Result<()> {
+        moment.check(self.qp_type(), data, || self.place(moment))
+    }
+
+    /// Where the id is, as far as the room for private data goes.
+    fn place(&self, moment: Moment) -> Result<Place> {
+        let addresses = self.addresses()?;
+        let by_gid = addresses
+            .source
+            .is_some_and(|source| source.family() == Family::Ib);
+        if by_gid && moment == Moment::Request {
+            return Ok(Place::IbByGid);
+        }
+        let device = addresses.device.and_then(DeviceId::look_up);
+        Ok(match device.map(|device| device.transport) {
+            Some(Transport::IWarp) if self.qp_type() != QpType::UD => Place::IWarp,
+            // The smaller room where nobody can tell: an ACCEPT with too much
+            // data would reject the peer.
+            _ => Place::IbByIp,
+        })
+    }
+}
