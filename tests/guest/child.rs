@@ -11,6 +11,8 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
+use crate::judge;
+
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
 const NOBODY: Uid = Uid::from_raw(65_534);
@@ -53,6 +55,7 @@ const TASKS: &[(&str, fn())] = &[
     ("missing_node", missing_node),
     ("missing_module", missing_module),
     ("missing_permission", missing_permission),
+    ("actor", judge::ours::act),
 ];
 
 fn changed_credentials() {

@@ -6,6 +6,7 @@
 //! answer is the same, line by line, whoever says it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use libtest_mimic::{Completion, Failed, Trial};
 use rdmacm_tests::{Site, free_port};
@@ -15,11 +16,12 @@ use crate::command::built;
 mod actor;
 mod difference;
 mod names;
+pub(crate) mod ours;
 mod scenario;
 mod script;
 mod transcript;
 
-use actor::{Actor, Kind};
+use actor::{Company, Kind};
 use names::Names;
 use scenario::Scenario;
 use transcript::Transcript;
@@ -29,16 +31,23 @@ const C_ACTOR: &str = "rdmacm-c-actor";
 const WITHOUT_C: &str = "tests/c/actor was not built: it takes gcc and librdmacm's headers";
 
 /// Who plays `a` and who plays `b`; the first says what is right.
-const CASTS: &[[Kind; 2]] = &[[Kind::C, Kind::C], [Kind::C, Kind::C]];
+const CASTS: &[[Kind; 2]] = &[
+    [Kind::C, Kind::C],
+    [Kind::Ours, Kind::Ours],
+    [Kind::C, Kind::Ours],
+    [Kind::Ours, Kind::C],
+];
 
 /// A test for each scenario on this device.
 pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
     let there = built(C_ACTOR).exists();
+    let company = Arc::new(Company::default());
     let scenarios = script::scenarios(site.soft).into_iter();
     let trial = |scenario: Scenario| {
         let name = format!("{kernel}/{}/judge::{}", site.driver(), scenario.name);
         if there {
-            Trial::test(name, move || judge(&scenario, &site))
+            let company = Arc::clone(&company);
+            Trial::test(name, move || judge(&scenario, &site, &company))
         } else {
             Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
         }
@@ -47,10 +56,10 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
 }
 
 /// Plays a scenario with every cast and compares.
-fn judge(scenario: &Scenario, site: &Site) -> Result<(), Failed> {
+fn judge(scenario: &Scenario, site: &Site, company: &Company) -> Result<(), Failed> {
     let mut verdict: Option<Transcript> = None;
     for cast in CASTS {
-        let played = play(scenario, site, *cast)?;
+        let played = play(scenario, site, company, *cast)?;
         match &verdict {
             None => {
                 if let Some(directory) = std::env::var_os("RDMACM_TRANSCRIPTS") {
@@ -66,10 +75,15 @@ fn judge(scenario: &Scenario, site: &Site) -> Result<(), Failed> {
     Ok(())
 }
 
-fn play(scenario: &Scenario, site: &Site, cast: [Kind; 2]) -> Result<Transcript, Failed> {
+fn play(
+    scenario: &Scenario,
+    site: &Site,
+    company: &Company,
+    cast: [Kind; 2],
+) -> Result<Transcript, Failed> {
     let _turn = crate::Turn::take(false);
     let mut names = Names::new(site);
-    let mut actors = cast.map(Actor::start);
+    let mut actors = cast.map(|kind| company.hire(kind));
     let mut played = Transcript::of(cast);
     for step in &scenario.steps {
         let command = names.fill_in(&step.command);
@@ -82,6 +96,9 @@ fn play(scenario: &Scenario, site: &Site, cast: [Kind; 2]) -> Result<Transcript,
             let lines = answer.iter().map(|line| names.name(line)).collect();
             played.push(*side, step, lines);
         }
+    }
+    for actor in actors {
+        company.take_back(actor);
     }
     Ok(played)
 }

@@ -56,6 +56,9 @@ struct thing {
 
 struct thing *new_thing(enum kind kind, const char *name);
 struct thing *find(enum kind kind, const char *name);
+/* One of this kind; NULL if there is none. */
+struct thing *any(enum kind kind);
+void destroy_thing(struct thing *thing);
 void forget(struct thing *thing);
 struct rdma_cm_id *id_at(const struct words *words, int place);
 struct rdma_event_channel *channel_at(const struct words *words, int place);
@@ -75,7 +78,8 @@ void resolve_route(const struct words *words);
 void listen_on(const struct words *words);
 void set_option(const struct words *words);
 void migrate(const struct words *words);
-void query(const struct words *words);
+void show_local(const struct words *words);
+void show_peer(const struct words *words);
 void show_gids(const struct words *words);
 void show_paths(const struct words *words);
 void destroy(const struct words *words);

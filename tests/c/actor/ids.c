@@ -98,13 +98,18 @@ void migrate(const struct words *words)
 	answer(rdma_migrate_id(id_at(words, 1), channel_at(words, 2)));
 }
 
-void query(const struct words *words)
+void show_peer(const struct words *words)
+{
+	answer(0);
+	show_address("dst", rdma_get_peer_addr(id_at(words, 1)));
+}
+
+void show_local(const struct words *words)
 {
 	struct rdma_cm_id *id = id_at(words, 1);
 
 	answer(0);
 	show_address("src", rdma_get_local_addr(id));
-	show_address("dst", rdma_get_peer_addr(id));
 	printf("device=%s\n", id->verbs ? ibv_get_device_name(id->verbs->device) : "none");
 	printf("port_num=%u\n", id->port_num);
 	printf("ps=%#x\nqp_type=%d\n", id->ps, id->qp_type);

@@ -28,6 +28,33 @@ struct thing *find(enum kind kind, const char *name)
 	give_up("nothing is called", name);
 }
 
+struct thing *any(enum kind kind)
+{
+	for (struct thing *thing = things; thing; thing = thing->next)
+		if (thing->kind == kind)
+			return thing;
+	return NULL;
+}
+
+void destroy_thing(struct thing *thing)
+{
+	switch (thing->kind) {
+	case CHANNEL:
+		rdma_destroy_event_channel(thing->channel);
+		break;
+	case ID:
+		rdma_destroy_id(thing->id);
+		break;
+	case QUEUE_PAIR:
+		ibv_destroy_qp(thing->qp);
+		ibv_destroy_cq(thing->cq);
+		break;
+	case GROUP:
+		/* Left with its id. */
+		break;
+	}
+}
+
 void forget(struct thing *thing)
 {
 	struct thing **place = &things;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,9 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const END_OF_ANSWER: &str = ".";
 /// What the process never hears of: it is killed.
 const DIE: &str = "die";
+/// Nothing changes after this what the process may do.
+const UNPRIVILEGED: &str = "unprivileged";
+/// Destroys all the process has made.
+const RESET: &str = "reset";
 
 /// What an actor is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     /// librdmacm.
     C,
@@ -36,16 +41,48 @@ impl fmt::Display for Kind {
     }
 }
 
+/// Actors that wait for their next scenario: starting one takes longer than
+/// most scenarios do.
+#[derive(Default)]
+pub(super) struct Company(Mutex<Vec<Actor>>);
+
+impl Company {
+    pub(super) fn hire(&self, kind: Kind) -> Actor {
+        let mut idle = self.idle();
+        let found = idle.iter().position(|actor| actor.kind == kind);
+        let actor = found.map(|place| idle.swap_remove(place));
+        drop(idle);
+        actor.unwrap_or_else(|| Actor::start(kind))
+    }
+
+    /// Keeps an actor, as if nothing had been, unless that cannot be had.
+    pub(super) fn take_back(&self, mut actor: Actor) {
+        if !actor.spent {
+            actor.tell(RESET);
+            if actor.answer().is_ok() {
+                self.idle().push(actor);
+            }
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Actor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The process, which dies with this value.
 pub(super) struct Actor {
+    kind: Kind,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
     dead: bool,
+    /// Whether it is good for one scenario alone.
+    spent: bool,
 }
 
 impl Actor {
-    pub(super) fn start(kind: Kind) -> Self {
+    fn start(kind: Kind) -> Self {
         let mut command = match kind {
             Kind::C => Command::new(built(C_ACTOR)),
             Kind::Ours => child::task("actor"),
@@ -55,15 +92,18 @@ impl Actor {
         let commands = process.stdin.take().unwrap();
         let answers = BufReader::new(process.stdout.take().unwrap());
         Self {
+            kind,
             process,
             commands,
             answers,
             dead: false,
+            spent: false,
         }
     }
 
     /// Has it begin a command.
     pub(super) fn tell(&mut self, command: &str) {
+        self.spent |= matches!(command, DIE | UNPRIVILEGED);
         if command == DIE {
             self.process.kill().unwrap();
             self.process.wait().unwrap();

@@ -5,7 +5,8 @@
 //! scenario NAME [rxe|siw]
 //!   do NAME            the steps of a definition
 //!   a COMMAND          for actor a; b for b, ab for both at once
-//!   rxe a COMMAND      only on this device; so may any line below begin
+//!   rxe a COMMAND      only on this device, with what follows until the next
+//!                      command; so may any of these lines begin
 //!   = LINE LINE ...    lines of the answer to the command above
 //!   ~ C | OURS | WHY   where this library says OURS for C, and why
 //!   # ...              for the reader
@@ -37,6 +38,7 @@ pub(super) fn scenarios(soft: Soft) -> Vec<Scenario> {
         scenarios: Vec::new(),
         definitions: HashMap::new(),
         place: Place::Nowhere,
+        skipping: false,
     };
     for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
         let read = reader.read(line.trim());
@@ -48,11 +50,18 @@ pub(super) fn scenarios(soft: Soft) -> Vec<Scenario> {
     reader.scenarios
 }
 
+/// Whether a line says something about the command above it.
+fn is_remark(first_word: &str) -> bool {
+    matches!(first_word, "=" | "~")
+}
+
 struct Reader {
     soft: Soft,
     scenarios: Vec<Scenario>,
     definitions: HashMap<String, Vec<Step>>,
     place: Place,
+    /// Whether the last command is for another device.
+    skipping: bool,
 }
 
 /// Where the next step belongs.
@@ -73,13 +82,15 @@ impl Reader {
         let (first, rest) = line.split_once(' ')?;
         match first {
             "rxe" | "siw" if self.is_for(first) => self.read(rest)?,
-            "rxe" | "siw" => {}
+            "rxe" | "siw" => self.skipping |= !is_remark(rest.split(' ').next()?),
+            _ if self.skipping && is_remark(first) => {}
             "define" => {
                 self.definitions.insert(rest.to_owned(), Vec::new());
                 self.place = Place::Definition(rest.to_owned());
             }
             "scenario" => self.begin(rest),
             "do" => {
+                self.skipping = false;
                 let steps = self.definitions.get(rest)?.clone();
                 self.steps()?.extend(steps);
             }
@@ -92,6 +103,7 @@ impl Reader {
                 self.steps()?.last_mut()?.differences.push(difference);
             }
             _ => {
+                self.skipping = false;
                 let who = Who::from_word(first)?;
                 self.steps()?.push(Step {
                     who,
