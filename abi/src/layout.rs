@@ -14,6 +14,7 @@ mod library;
 mod parts;
 mod requests;
 mod responses;
+mod uverbs;
 
 /// Where a C declaration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +98,9 @@ pub fn structs() -> impl Iterator<Item = &'static StructLayout> {
         parts::storage::STRUCTS,
         library::ib::STRUCTS,
         library::sa::STRUCTS,
+        uverbs::STRUCTS,
+        uverbs::rxe::STRUCTS,
+        uverbs::siw::STRUCTS,
     ]
     .into_iter()
     .flatten()

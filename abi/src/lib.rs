@@ -65,6 +65,7 @@ mod service;
 mod sidr;
 mod sockaddr;
 mod ud_param;
+pub mod uverbs;
 mod write_event;
 
 pub use ah_attr::{AhAttr, GlobalRoute};

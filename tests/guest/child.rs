@@ -8,14 +8,15 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::unistd::{Uid, setuid};
-use rdmacm_core::{CmAddr, Error, EventChannel, PortSpace};
+use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
-use crate::judge;
+use crate::{judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
-const NOBODY: Uid = Uid::from_raw(65_534);
+const DRIVER: &str = "RDMACM_TEST_DRIVER";
+pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
 /// A task of [`TASKS`] in a process of its own.
@@ -30,9 +31,20 @@ pub(crate) fn run(name: &str) {
     check(&mut task(name));
 }
 
-/// The same, told the address of a device.
+/// The same, told which device.
 pub(crate) fn run_at(name: &str, site: &Site) {
-    check(task(name).env(ADDRESS, site.v4.to_string()));
+    let mut command = task(name);
+    command.env(ADDRESS, site.v4.to_string());
+    check(command.env(DRIVER, site.driver()));
+}
+
+/// In a child: the device it was told.
+pub(crate) fn site() -> Site {
+    let asked = std::env::var(DRIVER).unwrap();
+    let mut sites = [Site::rxe, Site::siw]
+        .map(|site| site(Dialect::AnyFamily))
+        .into_iter();
+    sites.find(|site| site.driver() == asked).unwrap()
 }
 
 fn check(command: &mut Command) {
@@ -44,7 +56,8 @@ fn check(command: &mut Command) {
 /// In a child: runs its task and says how to exit.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
-    let (_, task) = TASKS.iter().find(|(name, _)| *name == asked)?;
+    let tasks = TASKS.iter().chain(verbs::alone::TASKS);
+    let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
     Some(ExitCode::SUCCESS)
 }
@@ -93,7 +106,7 @@ fn privileged_port() {
 }
 
 /// A file system of nothing over `directory`, seen by this process alone.
-fn hide(directory: &str) {
+pub(crate) fn hide(directory: &str) {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;

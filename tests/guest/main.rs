@@ -37,6 +37,7 @@ mod removal;
 mod request;
 mod resolve;
 mod system_calls;
+mod verbs;
 
 /// A test: its name and what it does.
 struct Case {
@@ -97,6 +98,9 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     privilege::CASES,
+    verbs::context::CASES,
+    verbs::lifetime::CASES,
+    verbs::objects::CASES,
 ];
 
 /// On both devices, with the guest to themselves: they make and remove RDMA
@@ -117,6 +121,14 @@ const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
 /// Where an id connects without a queue pair.
 const ON_RXE: &[&[Case]] = &[request::CASES];
 const NOT_ON_SIW: &str = "siw connects nothing without a queue pair";
+
+/// Where queue pairs go where they are told.
+const MOVED: &[&[Case]] = &[verbs::states::CASES];
+const MOVES_ITSELF: &str = "siw moves queue pairs itself, when it connects them";
+
+/// Where they do not.
+const UNMOVED: &[&[Case]] = &[verbs::iwarp::CASES];
+const IS_MOVED: &str = "rxe moves queue pairs where it is told";
 
 fn main() -> ExitCode {
     if let Some(code) = child::run_if_asked() {
@@ -142,6 +154,8 @@ fn trials(kernel: &str) -> Vec<Trial> {
         add(&mut trials, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
             (ON_RXE, site.soft == Soft::Rxe, NOT_ON_SIW),
+            (MOVED, site.soft == Soft::Rxe, MOVES_ITSELF),
+            (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
             (
                 WITH_STRACE,

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
 use rdmacm_core::device::Device;
-use rdmacm_core::{CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace};
+use rdmacm_core::{
+    CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace, QpType, RdmaDevice,
+};
+use rdmacm_verbs::{Context, QueuePair};
 
 /// Long enough for anything that is not to fail, short enough to wait for.
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -157,6 +160,26 @@ impl Site {
         id.resolve_route(PATIENCE).unwrap();
         expect(channel, EventKind::RouteResolved);
         id
+    }
+
+    /// The device, as the kernel lists it.
+    #[must_use]
+    pub fn rdma_device(&self) -> RdmaDevice {
+        let mut devices = RdmaDevice::list().unwrap().into_iter();
+        devices.find(|one| one.name == self.device).unwrap()
+    }
+
+    /// The device, opened for verbs.
+    #[must_use]
+    pub fn verbs(&self) -> Context {
+        Context::open(&self.rdma_device()).unwrap()
+    }
+
+    /// A queue pair for a reliable connection, with everything of its own.
+    #[must_use]
+    pub fn queue_pair(&self) -> QueuePair {
+        let options = QueuePair::options(QpType::RC);
+        options.create(&self.verbs()).unwrap()
     }
 
     /// Both addresses of the device.

@@ -1,6 +1,7 @@
 //! The constants that C headers declare.
 
 use super::Constant;
+use crate::uverbs::{self, DriverId, siw};
 use crate::{
     ABI_VERSION, AccessFlags, AddressFamily, CommandNumber, EventNumber, IB_IP_PORT_MASK,
     IB_IP_PS_IB, IB_IP_PS_MASK, IB_IP_PS_TCP, IB_IP_PS_UDP, IB_SERVICE_NAME_SIZE, IbOption,
@@ -28,6 +29,8 @@ pub(super) const ALL: &[&[Constant]] = &[
     PathMtu::CONSTANTS,
     NodeType::CONSTANTS,
     AddressFamily::CONSTANTS,
+    uverbs::CommandNumber::CONSTANTS,
+    DriverId::CONSTANTS,
     LOOSE,
 ];
 
@@ -53,6 +56,9 @@ loose! {
         ABI_VERSION => "RDMA_USER_CM_ABI_VERSION",
         MAX_PRIVATE_DATA => "RDMA_MAX_PRIVATE_DATA",
         IB_SERVICE_NAME_SIZE => "RDMA_USER_CM_IB_SERVICE_NAME_SIZE" since (7, 2),
+    }
+    in kernel "rdma/siw-abi.h" {
+        siw::ABI_VERSION => "SIW_ABI_VERSION",
     }
     in user_space "rdma/rdma_cma.h" {
         UDP_QKEY => "RDMA_UDP_QKEY",

@@ -47,6 +47,9 @@ fn spans_are_those_of_memoffset() {
         parts::storage::spans(),
         library::ib::spans(),
         library::sa::spans(),
+        uverbs::spans(),
+        uverbs::rxe::spans(),
+        uverbs::siw::spans(),
     ]
     .concat();
     let table: Vec<Span> = structs()

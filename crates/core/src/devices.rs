@@ -9,13 +9,14 @@ use std::io;
 
 use crate::error::{Error, Result};
 use crate::guid::Guid;
-use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, attribute};
+use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, Value, attribute};
 
 mod id;
 mod link;
 mod port;
 mod sysfs;
 mod transport;
+mod uverbs;
 
 use sysfs::Sysfs;
 
@@ -23,6 +24,7 @@ pub use id::DeviceId;
 pub use link::{PhysicalState, PortState};
 pub use port::{Netdev, Port};
 pub use transport::Transport;
+pub use uverbs::UverbsNode;
 
 /// One RDMA device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +81,23 @@ impl RdmaDevice {
         .map_err(Error::devices)
     }
 
+    /// The device's verbs node, by which its queue pairs are made; `None` where
+    /// it has none. One question, which also makes the kernel load `ib_uverbs`
+    /// if that is a module.
+    ///
+    /// # Errors
+    /// [`Error::Devices`] when the kernel refuses.
+    #[doc(alias = "ibv_open_device")]
+    pub fn uverbs_node(&self) -> Result<Option<UverbsNode>> {
+        match self.index.map(UverbsNode::by_netlink) {
+            Some(Ok(node)) => Ok(node),
+            // Where netlink cannot be asked.
+            Some(Err(_)) | None => Sysfs::new().uverbs_node(self).map_err(Error::devices),
+        }
+    }
+
     fn ports_by_netlink(index: u32) -> io::Result<Vec<Port>> {
-        let key = [(attribute::DEV_INDEX, index)];
+        let key = [(attribute::DEV_INDEX, Value::Number(index))];
         RdmaNetlink::open()?.dump(PORT_GET, &key, Port::read)
     }
 }

@@ -8,8 +8,9 @@ use nix::errno::Errno;
 /// multicast on RoCE v2) and that no C library names.
 pub(crate) const ENOTSUPP: i32 = 524;
 
-/// An error number as messages write it: `ENODEV`.
-pub(crate) struct Name(pub(crate) i32);
+/// An error number, positive, as messages write it: `ENODEV`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name(pub i32);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -65,8 +65,11 @@ pub use address::{CmAddr, Family, IbAddr};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, UdParam};
 pub use deadline::Deadline;
-pub use devices::{DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
+pub use devices::{
+    DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode,
+};
 pub use dialect::Dialect;
+pub use errno::Name as ErrnoName;
 pub use error::{CommandError, Error, Result};
 pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
 pub use gid::Gid;
@@ -77,6 +80,7 @@ pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
 pub use private_data::PrivateData;
 pub use queue_pair::{DepthLimits, QueuePair};
+pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{
     AccessFlags, AhAttr, CommandNumber, Ece, GlobalRoute, IbService, JoinFlags, PathFlags, PathMtu,
     PortSpace, QpAttr, QpAttrMask, QpState, QpType, RejectReason, ServiceRecord, SidrStatus,

@@ -10,13 +10,16 @@ use nix::sys::socket::{recv, send, socket};
 
 mod message;
 
-pub(crate) use message::Attributes;
+pub(crate) use message::{Attributes, Value};
 use message::{Message, Reply, request};
 
 /// `RDMA_NLDEV_CMD_GET`: devices.
 pub(crate) const DEVICE_GET: u16 = 1;
 /// `RDMA_NLDEV_CMD_PORT_GET`: ports of one device.
 pub(crate) const PORT_GET: u16 = 5;
+/// `RDMA_NLDEV_CMD_GET_CHARDEV`: a character device of a device; since
+/// Linux 5.3.
+pub(crate) const CHARDEV_GET: u16 = 15;
 
 /// `RDMA_NLDEV_ATTR_*`, those that are asked for or read here.
 pub(crate) mod attribute {
@@ -29,6 +32,11 @@ pub(crate) mod attribute {
     pub(crate) const NDEV_INDEX: u16 = 50;
     pub(crate) const NDEV_NAME: u16 = 51;
     pub(crate) const DEV_PROTOCOL: u16 = 67;
+    pub(crate) const CHARDEV_TYPE: u16 = 69;
+    pub(crate) const CHARDEV_NAME: u16 = 70;
+    pub(crate) const CHARDEV_ABI: u16 = 71;
+    pub(crate) const CHARDEV: u16 = 72;
+    pub(crate) const UVERBS_DRIVER_ID: u16 = 73;
 }
 
 /// The kernel's dump messages fit in its own limit of 32 KiB each.
@@ -55,7 +63,7 @@ impl RdmaNetlink {
     pub(crate) fn get<T>(
         &self,
         operation: u16,
-        key: &[(u16, u32)],
+        key: &[(u16, Value<'_>)],
         read: impl FnOnce(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Option<T>> {
         self.send(&request(operation, false, key))?;
@@ -76,7 +84,7 @@ impl RdmaNetlink {
     pub(crate) fn dump<T>(
         &self,
         operation: u16,
-        key: &[(u16, u32)],
+        key: &[(u16, Value<'_>)],
         read: impl Fn(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Vec<T>> {
         for _ in 0..DUMPS {
@@ -92,7 +100,7 @@ impl RdmaNetlink {
     fn try_dump<T>(
         &self,
         operation: u16,
-        key: &[(u16, u32)],
+        key: &[(u16, Value<'_>)],
         read: &impl Fn(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Option<Vec<T>>> {
         self.send(&request(operation, true, key))?;

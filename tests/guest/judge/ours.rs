@@ -6,6 +6,7 @@ use std::io::{BufRead as _, Write as _};
 
 use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, CmId, Error, EventChannel, IdHandle, MulticastGroup, Result};
+use rdmacm_verbs::QueuePair;
 
 mod answer;
 mod connections;
@@ -16,7 +17,6 @@ mod queue_pairs;
 mod words;
 
 use answer::Answer;
-use queue_pairs::NumberedQueuePair;
 use words::Words;
 
 const NOBODY: Uid = Uid::from_raw(65_534);
@@ -38,8 +38,8 @@ pub(crate) fn act() {
 #[derive(Default)]
 struct Stage {
     groups: HashMap<String, Group>,
-    queue_pairs: HashMap<String, NumberedQueuePair>,
     ids: HashMap<String, CmId>,
+    queue_pairs: HashMap<String, QueuePair>,
     channels: HashMap<String, EventChannel>,
 }
 

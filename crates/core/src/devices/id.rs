@@ -5,7 +5,7 @@ use std::io;
 use super::RdmaDevice;
 use super::sysfs::Sysfs;
 use crate::guid::Guid;
-use crate::netlink::{DEVICE_GET, RdmaNetlink, attribute};
+use crate::netlink::{DEVICE_GET, RdmaNetlink, Value, attribute};
 
 /// The device an id is attached to, as the kernel names it in its answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ impl DeviceId {
     /// same GUID.
     fn by_netlink(self) -> io::Result<Option<RdmaDevice>> {
         let index = self.index.ok_or(io::ErrorKind::NotFound)?;
-        let key = [(attribute::DEV_INDEX, index)];
+        let key = [(attribute::DEV_INDEX, Value::Number(index))];
         let device = RdmaNetlink::open()?.get(DEVICE_GET, &key, RdmaDevice::read)?;
         Ok(device.filter(|device| device.guid == self.guid))
     }

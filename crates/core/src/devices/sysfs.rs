@@ -1,31 +1,35 @@
-//! What `/sys/class/infiniband` tells where netlink does not.
+//! What `/sys/class/infiniband` and `/sys/class/infiniband_verbs` tell where
+//! netlink does not.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport};
+use nix::sys::stat::makedev;
+use rdmacm_abi::uverbs::DriverId;
+
+use super::{Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode};
 use crate::guid::Guid;
 
-/// The class directory, one entry for each device.
+/// The directory of classes.
 pub(super) struct Sysfs(PathBuf);
 
 impl Sysfs {
     pub(super) fn new() -> Self {
-        Self("/sys/class/infiniband".into())
+        Self("/sys/class".into())
+    }
+
+    /// One directory for each device.
+    fn class(&self) -> PathBuf {
+        self.0.join("infiniband")
     }
 
     /// Every device, by name; none where there is no such class.
     pub(super) fn devices(&self) -> io::Result<Vec<RdmaDevice>> {
-        let entries = match fs::read_dir(&self.0) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
         let mut devices = Vec::new();
-        for entry in entries {
+        for path in entries(&self.class())? {
             // A device may vanish between the listing and a look at it.
-            devices.extend(device(&entry?.path()));
+            devices.extend(device(&path));
         }
         devices.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(devices)
@@ -40,13 +44,56 @@ impl Sysfs {
 
     /// The ports of a device, by number.
     pub(super) fn ports(&self, device: &str) -> io::Result<Vec<Port>> {
-        let directory = self.0.join(device).join("ports");
+        let directory = self.class().join(device).join("ports");
         let mut ports = Vec::new();
         for entry in fs::read_dir(directory)? {
             ports.extend(port(&entry?.path()));
         }
         ports.sort_by_key(|port| port.number);
         Ok(ports)
+    }
+
+    /// The verbs node of a device, if it still has its GUID.
+    pub(super) fn uverbs_node(&self, device: &RdmaDevice) -> io::Result<Option<UverbsNode>> {
+        let path = self.class().join(&device.name);
+        if read(&path.join("node_guid")).and_then(|text| guid(&text)) != Some(device.guid) {
+            return Ok(None);
+        }
+        let nodes = entries(&self.0.join("infiniband_verbs"))?;
+        let node = nodes
+            .iter()
+            .find(|node| read(&node.join("ibdev")).as_ref() == Some(&device.name));
+        Ok(node.and_then(|node| uverbs_node(node, driver(&path))))
+    }
+}
+
+/// The paths in a directory; none where there is no such directory.
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn uverbs_node(path: &Path, driver: DriverId) -> Option<UverbsNode> {
+    let number = read(&path.join("dev"))?;
+    let (major, minor) = number.split_once(':')?;
+    Some(UverbsNode {
+        name: name(path)?.to_owned(),
+        number: makedev(major.parse().ok()?, minor.parse().ok()?),
+        abi_version: read(&path.join("abi_version"))?.parse().ok()?,
+        driver,
+    })
+}
+
+/// Sysfs does not tell the driver of a device without hardware; rxe and siw
+/// describe their nodes in words of their own.
+fn driver(path: &Path) -> DriverId {
+    match read(&path.join("node_desc")).as_deref() {
+        Some("rxe") => DriverId::RXE,
+        Some("Software iWARP stack") => DriverId::SIW,
+        _ => DriverId::UNKNOWN,
     }
 }
 
@@ -124,18 +171,32 @@ mod tests {
     }
 
     const TWO_ON_ONE_INTERFACE: &[(&str, &str)] = &[
-        ("rxe0/node_guid", "5054:00ff:fe12:3456\n"),
-        ("rxe0/node_type", "1: CA\n"),
-        ("rxe0/ports/1/link_layer", "Ethernet\n"),
-        ("rxe0/ports/1/state", "4: ACTIVE\n"),
-        ("rxe0/ports/1/phys_state", "5: LinkUp\n"),
-        ("rxe0/ports/1/gid_attrs/ndevs/0", "eth0\n"),
-        ("siw0/node_guid", "5054:00ff:fe12:3456\n"),
-        ("siw0/node_type", "4: RNIC\n"),
-        ("mlx5_0/node_guid", "0c42:a103:00aa:bbcc\n"),
-        ("mlx5_0/node_type", "1: CA\n"),
-        ("mlx5_0/ports/1/link_layer", "InfiniBand\n"),
-        ("broken/node_type", "1: CA\n"),
+        ("infiniband/rxe0/node_guid", "5054:00ff:fe12:3456\n"),
+        ("infiniband/rxe0/node_type", "1: CA\n"),
+        ("infiniband/rxe0/ports/1/link_layer", "Ethernet\n"),
+        ("infiniband/rxe0/ports/1/state", "4: ACTIVE\n"),
+        ("infiniband/rxe0/ports/1/phys_state", "5: LinkUp\n"),
+        ("infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth0\n"),
+        ("infiniband/siw0/node_guid", "5054:00ff:fe12:3456\n"),
+        ("infiniband/siw0/node_type", "4: RNIC\n"),
+        ("infiniband/mlx5_0/node_guid", "0c42:a103:00aa:bbcc\n"),
+        ("infiniband/mlx5_0/node_type", "1: CA\n"),
+        ("infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n"),
+        ("infiniband/broken/node_type", "1: CA\n"),
+    ];
+
+    const VERBS: &[(&str, &str)] = &[
+        ("infiniband/rxe0/node_guid", "5054:00ff:fe12:3456\n"),
+        ("infiniband/rxe0/node_desc", "rxe\n"),
+        ("infiniband/mlx5_0/node_guid", "0c42:a103:00aa:bbcc\n"),
+        ("infiniband/mlx5_0/node_desc", "storage-7 mlx5_0\n"),
+        ("infiniband_verbs/abi_version", "6\n"),
+        ("infiniband_verbs/uverbs0/ibdev", "mlx5_0\n"),
+        ("infiniband_verbs/uverbs0/dev", "231:192\n"),
+        ("infiniband_verbs/uverbs0/abi_version", "1\n"),
+        ("infiniband_verbs/uverbs1/ibdev", "rxe0\n"),
+        ("infiniband_verbs/uverbs1/dev", "231:193\n"),
+        ("infiniband_verbs/uverbs1/abi_version", "2\n"),
     ];
 
     #[test]
@@ -180,5 +241,32 @@ mod tests {
     fn a_machine_without_the_class_has_no_devices() {
         let sysfs = Sysfs("/nonexistent/class".into());
         assert_eq!(sysfs.devices().unwrap(), []);
+    }
+
+    #[test]
+    fn a_verbs_node_is_found_by_the_devices_name_and_guid() {
+        let (_directory, sysfs) = class(VERBS);
+        let device = |name: &str, guid| RdmaDevice {
+            index: None,
+            name: name.to_owned(),
+            guid: Guid(guid),
+            transport: Transport::Unknown,
+        };
+        let rxe = device("rxe0", 0x5054_00ff_fe12_3456);
+        let expected = UverbsNode {
+            name: "uverbs1".to_owned(),
+            number: makedev(231, 193),
+            abi_version: 2,
+            driver: DriverId::RXE,
+        };
+        assert_eq!(expected.path(), Path::new("/dev/infiniband/uverbs1"));
+        assert_eq!(sysfs.uverbs_node(&rxe).unwrap(), Some(expected));
+        let mlx = device("mlx5_0", 0x0c42_a103_00aa_bbcc);
+        let found = sysfs.uverbs_node(&mlx).unwrap().unwrap();
+        assert_eq!(found.driver, DriverId::UNKNOWN);
+        let another = device("rxe0", 7);
+        assert_eq!(sysfs.uverbs_node(&another).unwrap(), None);
+        let gone = device("rxe1", 0x5054_00ff_fe12_3456);
+        assert_eq!(sysfs.uverbs_node(&gone).unwrap(), None);
     }
 }

@@ -12,23 +12,44 @@ const NLMSG_DONE: u16 = 3;
 /// `RDMA_NL_NLDEV`, in the upper bits of a message's type.
 const NLDEV: u16 = 5 << 10;
 
-/// A request with u32 attributes.
-pub(super) fn request(operation: u16, dump: bool, key: &[(u16, u32)]) -> Vec<u8> {
-    let length = HEADER_BYTES + key.len() * 8;
+/// The value of an attribute in a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value<'a> {
+    Number(u32),
+    Text(&'a str),
+}
+
+/// A request with attributes.
+pub(super) fn request(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> Vec<u8> {
     let flags = NLM_F_REQUEST | if dump { NLM_F_DUMP } else { 0 };
-    let mut bytes = Vec::with_capacity(length);
-    // Keys are a handful of words: the length is far below u32's range.
-    bytes.extend(u32::try_from(length).unwrap_or(u32::MAX).to_ne_bytes());
+    let mut bytes = vec![0; size_of::<u32>()];
     bytes.extend((NLDEV | operation).to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend(1_u32.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
     for (attribute, value) in key {
-        bytes.extend(8_u16.to_ne_bytes());
-        bytes.extend(attribute.to_ne_bytes());
-        bytes.extend(value.to_ne_bytes());
+        match value {
+            Value::Number(number) => put(&mut bytes, *attribute, &number.to_ne_bytes(), &[]),
+            // The kernel wants the NUL.
+            Value::Text(text) => put(&mut bytes, *attribute, text.as_bytes(), &[0]),
+        }
+    }
+    // Keys are a handful of words: the length is far below u32's range.
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    for (place, byte) in bytes.iter_mut().zip(length.to_ne_bytes()) {
+        *place = byte;
     }
     bytes
+}
+
+/// One attribute, padded to a whole number of words.
+fn put(bytes: &mut Vec<u8>, attribute: u16, value: &[u8], end: &[u8]) {
+    let length = 4 + value.len() + end.len();
+    bytes.extend(u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
+    bytes.extend(attribute.to_ne_bytes());
+    bytes.extend(value);
+    bytes.extend(end);
+    bytes.resize(aligned(bytes.len()), 0);
 }
 
 /// One message of an answer.
@@ -227,12 +248,23 @@ mod tests {
 
     #[test]
     fn a_request_says_what_it_asks() {
-        let bytes = request(5, true, &[(1, 9)]);
+        let bytes = request(5, true, &[(1, Value::Number(9))]);
         assert_eq!(bytes.len(), 24);
         assert_eq!(read_u32(&bytes, 0), Some(24));
         assert_eq!(read_u16(&bytes, 4), Some((5 << 10) | 5));
         assert_eq!(read_u16(&bytes, 6), Some(0x301));
         assert_eq!(Attributes(&bytes[HEADER_BYTES..]).u32(1), Some(9));
+    }
+
+    #[test]
+    fn a_text_ends_in_a_nul_and_fills_whole_words() {
+        let key = [(69, Value::Text("uverbs")), (1, Value::Number(9))];
+        let bytes = request(15, false, &key);
+        assert_eq!(bytes.len(), 16 + 12 + 8);
+        assert_eq!(read_u32(&bytes, 0), Some(36));
+        assert_eq!(bytes[16..20], [11_u16, 69].map(u16::to_ne_bytes).concat());
+        assert_eq!(&bytes[20..28], b"uverbs\0\0");
+        assert_eq!(Attributes(&bytes[16..]).u32(1), Some(9));
     }
 
     proptest! {

@@ -26,9 +26,13 @@ impl Answer {
         }
     }
 
-    /// The kernel's refusal is a number; this library's has none.
     pub(super) fn failed(error: &Error) -> Self {
-        match error.raw_os_error() {
+        Self::refusal(error.raw_os_error())
+    }
+
+    /// The kernel's refusal is a number; this library's has none.
+    pub(super) fn refusal(errno: Option<i32>) -> Self {
+        match errno {
             Some(errno) => Self::line(&format!("errno={errno}")),
             None => Self::line("refused"),
         }

@@ -20,7 +20,7 @@ impl Stage {
     fn param(&self, id: &CmId, words: &Words<'_>) -> Result<ConnParam> {
         let queue_pair = words.value("qp").map(|name| &self.queue_pairs[name]);
         let qp_number = match queue_pair {
-            Some(queue_pair) => queue_pair.number,
+            Some(queue_pair) => queue_pair.number(),
             None => words.number("qpn").unwrap_or_default(),
         };
         let data = words.data();

@@ -1,31 +1,19 @@
 //! Queue pairs and what an id says about them.
 
-use rdmacm_core::{QpState, Result};
+use rdmacm_core::QpState;
+use rdmacm_verbs::{Context, QueuePair};
 
 use super::Stage;
 use super::answer::Answer;
 use super::words::Words;
 
-/// A number that rxe takes for a queue pair's.
-pub(super) struct NumberedQueuePair {
-    pub(super) number: u32,
-}
-
-impl NumberedQueuePair {
-    /// Actors run at the same time, each with its own numbers.
-    fn new(count: usize) -> Self {
-        let process = std::process::id() & 0x3fff;
-        let count = u32::try_from(count).unwrap();
-        Self {
-            number: 0x40_0000 | (process << 8) | count,
-        }
-    }
-}
-
 impl Stage {
     pub(super) fn make_queue_pair(&mut self, words: &Words<'_>) -> Answer {
-        let queue_pair = NumberedQueuePair::new(self.queue_pairs.len());
-        let answer = Answer::ok().with("qp_num", queue_pair.number);
+        let id = self.id(words.at(1));
+        let device = id.addresses().unwrap().device.unwrap();
+        let context = Context::open_by_id(device).unwrap();
+        let queue_pair = QueuePair::options(id.qp_type()).create(&context).unwrap();
+        let answer = Answer::ok().with("qp_num", queue_pair.number());
         self.queue_pairs.insert(words.at(2).to_owned(), queue_pair);
         answer
     }
@@ -59,11 +47,14 @@ impl Stage {
     }
 
     pub(super) fn modify(&self, words: &Words<'_>) -> Answer {
-        let moved: Result<()> = self
-            .id(words.at(2))
-            .init_qp_attr(state(words.at(3)))
-            .map(drop);
-        Answer::to(&moved)
+        let queue_pair = &self.queue_pairs[words.at(1)];
+        match self.id(words.at(2)).init_qp_attr(state(words.at(3))) {
+            Err(error) => Answer::failed(&error),
+            Ok(attr) => match queue_pair.modify(&attr, attr.mask) {
+                Ok(()) => Answer::ok(),
+                Err(error) => Answer::refusal(error.raw_os_error()),
+            },
+        }
     }
 }
 

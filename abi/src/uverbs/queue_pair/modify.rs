@@ -1,0 +1,80 @@
+//! Changing a queue pair's attributes.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::super::QpDestination;
+use crate::{AccessFlags, QpAttrMask, Reserved};
+
+/// `struct ib_uverbs_modify_qp`: changes attributes of a queue pair. States,
+/// MTU and path migration take a byte here.
+#[doc(alias = "ib_uverbs_modify_qp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct ModifyQp {
+    /// How packets find the peer.
+    #[doc(alias = "dest")]
+    pub destination: QpDestination,
+    /// How packets find the peer by the alternate path.
+    #[doc(alias = "alt_dest")]
+    pub alternate_destination: QpDestination,
+    /// The queue pair.
+    #[doc(alias = "qp_handle")]
+    pub handle: u32,
+    /// Which fields count.
+    #[doc(alias = "attr_mask")]
+    pub mask: QpAttrMask,
+    /// The queue key.
+    pub qkey: u32,
+    /// The first packet number to receive, 24 bits.
+    pub rq_psn: u32,
+    /// The first packet number to send, 24 bits.
+    pub sq_psn: u32,
+    /// The peer's queue pair number, 24 bits.
+    #[doc(alias = "dest_qp_num")]
+    pub destination_qp_number: u32,
+    /// What the peer may do.
+    #[doc(alias = "qp_access_flags")]
+    pub access_flags: AccessFlags,
+    /// The index of the partition key.
+    pub pkey_index: u16,
+    /// The index of the partition key on the alternate path.
+    #[doc(alias = "alt_pkey_index")]
+    pub alternate_pkey_index: u16,
+    /// The state, see [`QpState`](crate::QpState).
+    pub qp_state: u8,
+    /// The state it is believed to be in.
+    #[doc(alias = "cur_qp_state")]
+    pub current_qp_state: u8,
+    /// The path's MTU, see [`PathMtu`](crate::PathMtu).
+    pub path_mtu: u8,
+    /// The state of path migration: 0 migrated, 1 rearm, 2 armed.
+    #[doc(alias = "path_mig_state")]
+    pub path_migration_state: u8,
+    /// Whether draining raises an event: 0 or 1.
+    pub en_sqd_async_notify: u8,
+    /// Reads and atomics outstanding.
+    pub max_rd_atomic: u8,
+    /// Reads and atomics answered.
+    #[doc(alias = "max_dest_rd_atomic")]
+    pub max_destination_rd_atomic: u8,
+    /// The pause asked of a sender when no receive is posted.
+    pub min_rnr_timer: u8,
+    /// The port, from 1.
+    #[doc(alias = "port_num")]
+    pub port_number: u8,
+    /// The ACK timeout.
+    pub timeout: u8,
+    /// Retries of a lost packet, 0 to 7.
+    #[doc(alias = "retry_cnt")]
+    pub retry_count: u8,
+    /// Retries when the receiver is not ready, 0 to 7; 7 is for ever.
+    pub rnr_retry: u8,
+    /// The port of the alternate path.
+    #[doc(alias = "alt_port_num")]
+    pub alternate_port_number: u8,
+    /// The ACK timeout of the alternate path.
+    #[doc(alias = "alt_timeout")]
+    pub alternate_timeout: u8,
+    /// Zero.
+    pub reserved: Reserved<2>,
+}

@@ -1,0 +1,97 @@
+//! What the driver of siw answers behind the kernel's words.
+//! Source: `rdma/siw-abi.h`.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{CreateCqResponse, CreateQpResponse, GetContextResponse};
+use crate::Reserved;
+
+/// `SIW_ABI_VERSION`: the version of this driver's words, which sysfs and
+/// netlink tell.
+#[doc(alias = "SIW_ABI_VERSION")]
+pub const ABI_VERSION: u32 = 1;
+
+/// `struct siw_uresp_alloc_ctx`: behind the answer to
+/// [`GetContext`](super::GetContext).
+#[doc(alias = "siw_uresp_alloc_ctx")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Context {
+    /// The vendor's number of the part.
+    #[doc(alias = "dev_id")]
+    pub device_id: u32,
+    /// Zero.
+    #[doc(alias = "pad")]
+    pub padding: Reserved<4>,
+}
+
+/// The answer to [`GetContext`](super::GetContext).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct ContextResponse {
+    /// The kernel's words.
+    pub common: GetContextResponse,
+    /// The driver's.
+    pub context: Context,
+}
+
+/// `struct siw_uresp_create_cq`: a completion queue.
+#[doc(alias = "siw_uresp_create_cq")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct CqQueue {
+    /// The driver's number of the queue.
+    #[doc(alias = "cq_id")]
+    pub id: u32,
+    /// How many completions it holds, a power of two.
+    #[doc(alias = "num_cqe")]
+    pub entries: u32,
+    /// The offset for `mmap(2)`.
+    #[doc(alias = "cq_key")]
+    pub offset: u64,
+}
+
+/// The answer to [`CreateCq`](super::CreateCq).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct CqResponse {
+    /// The kernel's words.
+    pub common: CreateCqResponse,
+    /// The queue.
+    pub queue: CqQueue,
+}
+
+/// `struct siw_uresp_create_qp`: the queues of a queue pair.
+#[doc(alias = "siw_uresp_create_qp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct QpQueues {
+    /// The queue pair's number.
+    #[doc(alias = "qp_id")]
+    pub id: u32,
+    /// Requests the send queue holds, a power of two.
+    #[doc(alias = "num_sqe")]
+    pub send_entries: u32,
+    /// Requests the receive queue holds, a power of two or 0.
+    #[doc(alias = "num_rqe")]
+    pub receive_entries: u32,
+    /// Zero.
+    #[doc(alias = "pad")]
+    pub padding: Reserved<4>,
+    /// The send queue's offset for `mmap(2)`.
+    #[doc(alias = "sq_key")]
+    pub send_offset: u64,
+    /// The receive queue's offset for `mmap(2)`; 0x90000 where there is none.
+    #[doc(alias = "rq_key")]
+    pub receive_offset: u64,
+}
+
+/// The answer to [`CreateQp`](super::CreateQp).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct QpResponse {
+    /// The kernel's words.
+    pub common: CreateQpResponse,
+    /// The queues.
+    pub queues: QpQueues,
+}

@@ -1,0 +1,227 @@
+//! Why something failed, in words a person can act on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rdmacm_abi::uverbs::{CommandNumber, rxe, siw};
+use rdmacm_core::{DriverId, ErrnoName};
+
+use crate::operation::Operation;
+
+mod cause;
+mod command;
+
+pub use command::CommandError;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something failed. Errors compare equal when everything they say is equal,
+/// so tests can compare whole results.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device has no verbs node.
+    #[error(
+        "open {device}: it has no verbs node: the device is gone, or the module ib_uverbs is \
+         not loaded: modprobe ib_uverbs"
+    )]
+    NoNode {
+        /// The device's name, or its GUID where it has no name any more.
+        device: String,
+    },
+    /// The device's driver, or the version of its words, is not known here.
+    #[error(
+        "open {device}: its driver is {driver:?}, version {abi_version}; known here are {:?}, \
+         version {}, and {:?}, version {}",
+        DriverId::RXE,
+        rxe::ABI_VERSION,
+        DriverId::SIW,
+        siw::ABI_VERSION
+    )]
+    Driver {
+        /// The device's name.
+        device: String,
+        /// Its driver.
+        driver: DriverId,
+        /// The version of the driver's words.
+        abi_version: u32,
+    },
+    /// The device's verbs node could not be opened.
+    #[error("open {}: {}: {cause}", path.display(), ErrnoName(*errno))]
+    Open {
+        /// The device node.
+        path: PathBuf,
+        /// The error number of `open(2)`.
+        errno: i32,
+        /// The likely cause, and what to do.
+        cause: &'static str,
+    },
+    /// The node is not the device it is said to be.
+    #[error(
+        "open {}: it is not the node of {device}: a node of another device, or one left from \
+         before, has its name",
+        path.display()
+    )]
+    OtherNode {
+        /// The device node.
+        path: PathBuf,
+        /// The device's name.
+        device: String,
+    },
+    /// The kernel would not tell about the device.
+    #[error(transparent)]
+    Devices(#[from] rdmacm_core::Error),
+    /// The kernel refused a command.
+    #[error(transparent)]
+    Command(Box<CommandError>),
+    /// The caller's values were refused before the kernel saw them; nothing
+    /// has changed.
+    #[error("{operation}: {reason}")]
+    InvalidInput {
+        /// What was asked for.
+        operation: Box<Operation>,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The kernel's answer cannot be right.
+    #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
+    Answer {
+        /// What was asked for.
+        operation: Box<Operation>,
+        /// The kernel command.
+        command: CommandNumber,
+        /// What is wrong with the answer.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    pub(crate) fn open(node: &Path, error: &io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Self::Open {
+            path: node.to_owned(),
+            errno,
+            cause: cause::open_cause(errno),
+        }
+    }
+
+    pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
+        Self::InvalidInput {
+            operation: Box::new(operation),
+            reason,
+        }
+    }
+
+    pub(crate) fn answer(operation: Operation, command: CommandNumber, what: &'static str) -> Self {
+        Self::Answer {
+            operation: Box::new(operation),
+            command,
+            what,
+        }
+    }
+
+    pub(crate) fn command(operation: Operation, command: CommandNumber, error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(errno) => Self::Command(Box::new(CommandError {
+                operation,
+                command,
+                errno,
+            })),
+            None if error.kind() == io::ErrorKind::WriteZero => {
+                Self::answer(operation, command, "it took only a part of the command")
+            }
+            None => Self::answer(operation, command, "an error without a number"),
+        }
+    }
+
+    /// The error number the kernel gave, if the error is the kernel's.
+    #[must_use]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Open { errno, .. } => Some(*errno),
+            Self::Devices(error) => error.raw_os_error(),
+            Self::Command(error) => Some(error.errno),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match (&error, error.raw_os_error()) {
+            (_, Some(errno)) => io::Error::from_raw_os_error(errno).kind(),
+            (Error::InvalidInput { .. }, _) => io::ErrorKind::InvalidInput,
+            (Error::Answer { .. } | Error::OtherNode { .. }, _) => io::ErrorKind::InvalidData,
+            (Error::NoNode { .. }, _) => io::ErrorKind::NotFound,
+            (Error::Driver { .. }, _) => io::ErrorKind::Unsupported,
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdmacm_core::{QpAttrMask, QpState, QpType};
+
+    fn refused(operation: Operation, command: CommandNumber, errno: i32) -> Error {
+        Error::command(operation, command, &io::Error::from_raw_os_error(errno))
+    }
+
+    #[test]
+    fn an_error_names_operation_command_errno_and_cause() {
+        let operation = Operation::ModifyQueuePair {
+            number: 0x11,
+            state: Some(QpState::RTS),
+            mask: QpAttrMask::STATE | QpAttrMask::SQ_PSN,
+        };
+        assert_eq!(
+            refused(operation, CommandNumber::MODIFY_QP, libc::EINVAL).to_string(),
+            "move queue pair 0x11 to RTS (STATE | SQ_PSN) (MODIFY_QP): EINVAL: its state does \
+             not allow this, the attributes are too many or too few for it, or a value is out of \
+             range"
+        );
+    }
+
+    #[test]
+    fn changed_credentials_are_explained_whatever_was_asked() {
+        for (operation, command) in [
+            (Operation::QueryPort(1), CommandNumber::QUERY_PORT),
+            (
+                Operation::CreateQueuePair(QpType::RC),
+                CommandNumber::CREATE_QP,
+            ),
+        ] {
+            let words = refused(operation, command, libc::EACCES).to_string();
+            assert!(words.contains("EACCES: this process's credentials have changed"));
+        }
+    }
+
+    #[test]
+    fn an_errno_without_a_known_cause_gets_the_systems_words() {
+        let error = refused(
+            Operation::OpenContext,
+            CommandNumber::GET_CONTEXT,
+            libc::EPERM,
+        );
+        assert!(error.to_string().contains("EPERM: Operation not"));
+    }
+
+    #[test]
+    fn an_io_error_keeps_kind_and_source() {
+        let operation = Operation::CreateCompletionQueue { entries: 0 };
+        let error = refused(operation, CommandNumber::CREATE_CQ, libc::EINVAL);
+        let error = io::Error::from(error);
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(
+            error
+                .to_string()
+                .starts_with("create a completion queue of 0")
+        );
+        let device = String::from("rxe0");
+        let gone = io::Error::from(Error::NoNode { device });
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+    }
+}

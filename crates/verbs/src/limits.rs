@@ -1,0 +1,83 @@
+//! What a device can hold.
+
+use rdmacm_abi::uverbs::QueryDeviceResponse;
+use rdmacm_core::{DepthLimits, Guid};
+
+/// What a device can hold, as its driver says: for a soft device large round
+/// numbers that memory may end before. Source: `ibv_query_device(3)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "ibv_device_attr")]
+#[non_exhaustive]
+pub struct DeviceLimits {
+    /// The node's GUID.
+    pub node_guid: Guid,
+    /// How many ports it has.
+    #[doc(alias = "phys_port_cnt")]
+    pub port_count: u8,
+    /// Queue pairs.
+    pub max_qp: u32,
+    /// Requests a queue holds.
+    pub max_qp_wr: u32,
+    /// Pieces of memory a request names.
+    pub max_sge: u32,
+    /// Pieces of memory a read request names.
+    pub max_sge_rd: u32,
+    /// Completion queues.
+    pub max_cq: u32,
+    /// Completions a queue holds.
+    pub max_cqe: u32,
+    /// Protection domains.
+    pub max_pd: u32,
+    /// Reads and atomics that one queue pair answers at a time.
+    pub max_qp_rd_atom: u32,
+    /// Reads and atomics that one queue pair asks at a time.
+    pub max_qp_init_rd_atom: u32,
+}
+
+impl DeviceLimits {
+    /// The depths a connection can ask for: the device's, as far as a byte can
+    /// say them.
+    #[must_use]
+    pub fn depths(&self) -> DepthLimits {
+        let byte = |limit: u32| u8::try_from(limit).unwrap_or(u8::MAX);
+        DepthLimits {
+            responder_resources: byte(self.max_qp_rd_atom),
+            initiator_depth: byte(self.max_qp_init_rd_atom),
+        }
+    }
+}
+
+impl From<QueryDeviceResponse> for DeviceLimits {
+    fn from(answer: QueryDeviceResponse) -> Self {
+        Self {
+            node_guid: Guid(answer.node_guid.get()),
+            port_count: answer.port_count,
+            max_qp: answer.max_qp,
+            max_qp_wr: answer.max_qp_wr,
+            max_sge: answer.max_sge,
+            max_sge_rd: answer.max_sge_rd,
+            max_cq: answer.max_cq,
+            max_cqe: answer.max_cqe,
+            max_pd: answer.max_pd,
+            max_qp_rd_atom: answer.max_qp_rd_atom,
+            max_qp_init_rd_atom: answer.max_qp_init_rd_atom,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn depths_are_clamped_to_a_byte() {
+        let mut answer = QueryDeviceResponse::new_zeroed();
+        (answer.max_qp_rd_atom, answer.max_qp_init_rd_atom) = (128, 70_000);
+        let expected = DepthLimits {
+            responder_resources: 128,
+            initiator_depth: 255,
+        };
+        assert_eq!(DeviceLimits::from(answer).depths(), expected);
+    }
+}

@@ -1,0 +1,30 @@
+//! Queue pairs as the connection manager wants them.
+
+use std::io;
+
+use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, Transport};
+
+use super::QueuePair;
+
+impl rdmacm_core::QueuePair for QueuePair {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn transport(&self) -> Transport {
+        self.context().driver().transport()
+    }
+
+    fn depth_limits(&self) -> DepthLimits {
+        self.context().limits().depths()
+    }
+
+    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        // The bare error number where there is one: whoever connects says
+        // what it was doing.
+        Self::modify(self, attr, mask).map_err(|error| match error.raw_os_error() {
+            Some(errno) => io::Error::from_raw_os_error(errno),
+            None => error.into(),
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! Commands to the kernel.
+//!
+//! # Safety
+//! The only module of this crate with `unsafe`: it writes addresses of this
+//! process into commands, and the kernel writes through them; and it takes
+//! over a descriptor that the kernel made.
+#![expect(
+    unsafe_code,
+    reason = "a command holds an address the kernel writes to"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use rdmacm_abi::uverbs::{Command, GetContext, GetContextResponse, Rxe, Siw, siw};
+use zerocopy::FromZeros;
+
+use super::frame::Frame;
+use crate::driver::Driver;
+
+/// One `write(2)`: the kernel takes a command whole or not at all.
+pub(super) fn transact<C: Command>(
+    file: &File,
+    request: &C,
+    response: &mut C::Response,
+) -> io::Result<()> {
+    let frame = Frame::new(request, response)?;
+    let bytes = frame.bytes();
+    // SAFETY:
+    // - `bytes` is an initialised slice, so readable for its length.
+    // - The kernel also follows the address in the frame. `Frame::new` put it
+    //   there, where the implementer of `Command` has proved that the kernel
+    //   looks, and nowhere else; it is that of the response, which the frame
+    //   borrows exclusively for longer than this call and whose size the
+    //   frame states.
+    let written = unsafe { libc::write(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    match usize::try_from(written) {
+        Ok(written) if written == bytes.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes an open node a context and gives its descriptor of asynchronous
+/// events; `None` if the kernel names none.
+pub(super) fn get_context(file: &File, driver: Driver) -> io::Result<Option<OwnedFd>> {
+    let request = GetContext::default();
+    let mut common = GetContextResponse::new_zeroed();
+    // What no kernel answers.
+    common.async_fd = u32::MAX;
+    match driver {
+        Driver::Rxe => transact(file, &Rxe(request), &mut common)?,
+        Driver::Siw => {
+            let mut response = siw::ContextResponse::new_zeroed();
+            response.common = common;
+            transact(file, &Siw(request), &mut response)?;
+            common = response.common;
+        }
+    }
+    let Ok(fd) = RawFd::try_from(common.async_fd) else {
+        return Ok(None);
+    };
+    // SAFETY:
+    // - The kernel opened this descriptor for the answer just read, and the
+    //   number stands nowhere else: it is open, nobody else owns it, and
+    //   closing it takes nothing but `close(2)`.
+    // - It is not -1: that is no `u32`.
+    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) }))
+}

@@ -1,0 +1,147 @@
+//! Tests that run in a process of their own.
+
+use std::fs;
+use std::process::{Command, id};
+
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::unistd::setuid;
+use rdmacm_core::{QpAttr, QpAttrMask, QpType, RdmaDevice};
+use rdmacm_tests::Site;
+use rdmacm_verbs::{Context, Error, QpCaps, QueuePair};
+use zerocopy::FromZeros;
+
+use crate::child::{NOBODY, hide, site};
+
+pub(crate) const TASKS: &[(&str, fn())] = &[
+    ("verbs_changed_credentials", changed_credentials),
+    ("verbs_missing_node", missing_node),
+    ("verbs_missing_permission", missing_permission),
+    ("verbs_other_node", other_node),
+    ("verbs_nothing_is_left", nothing_is_left),
+    ("verbs_failures_leave_nothing", failures_leave_nothing),
+];
+
+fn changed_credentials() {
+    let site = site();
+    let queue_pair = site.queue_pair();
+    setuid(NOBODY).unwrap();
+    let error = queue_pair.query().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EACCES));
+    let words = error.to_string();
+    assert!(words.contains("credentials have changed"), "{words}");
+    let attr = QpAttr::new_zeroed();
+    let connector: &dyn rdmacm_core::QueuePair = &queue_pair;
+    let error = connector.modify(&attr, QpAttrMask::STATE).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EACCES));
+    assert!(queue_pair.context().create_protection_domain().is_err());
+    // The kernel refuses to destroy them too; they go with the descriptor, and
+    // dropping is quiet about it.
+    drop(queue_pair);
+    assert_eq!(objects(&site), 0);
+    site.queue_pair().state().unwrap();
+}
+
+fn refused(device: &RdmaDevice) -> (i32, String) {
+    match Context::open(device) {
+        Err(error @ Error::Open { .. }) => (error.raw_os_error().unwrap(), error.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn missing_node() {
+    let device = site().rdma_device();
+    let node = device.uverbs_node().unwrap().unwrap();
+    hide("/dev/infiniband");
+    let (errno, words) = refused(&device);
+    assert_eq!(errno, libc::ENOENT);
+    assert!(words.contains(&node.name), "{words}");
+    assert!(words.contains("missing here"), "{words}");
+}
+
+fn node(device: &RdmaDevice, mode: u32, number: u64) {
+    let node = device.uverbs_node().unwrap().unwrap();
+    let mode = Mode::from_bits_retain(mode);
+    mknod(&node.path(), SFlag::S_IFCHR, mode, number).unwrap();
+}
+
+fn missing_permission() {
+    let device = site().rdma_device();
+    let number = device.uverbs_node().unwrap().unwrap().number;
+    hide("/dev/infiniband");
+    node(&device, 0o600, number);
+    setuid(NOBODY).unwrap();
+    let (errno, words) = refused(&device);
+    assert_eq!(errno, libc::EACCES);
+    assert!(words.contains("no permission"), "{words}");
+}
+
+fn other_node() {
+    let device = site().rdma_device();
+    hide("/dev/infiniband");
+    // The device of all zeros takes whatever is written.
+    node(&device, 0o666, makedev(1, 5));
+    let error = Context::open(&device).unwrap_err();
+    assert!(matches!(error, Error::OtherNode { .. }), "{error}");
+    assert!(error.to_string().contains(&device.name), "{error}");
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// How many objects of this process the kernel counts on the device.
+fn objects(site: &Site) -> usize {
+    let ours = format!(" pid {} ", id());
+    // A queue pair's line begins with a link, the other ones with a device.
+    let places = [
+        format!("link {}/", site.device),
+        format!("dev {} ", site.device),
+    ];
+    let count = |kind| {
+        let arguments = ["resource", "show", kind];
+        let output = Command::new("rdma").args(arguments).output().unwrap();
+        assert!(output.status.success(), "rdma {arguments:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let there = |line: &&str| places.iter().any(|place| line.starts_with(place));
+        let lines = text.lines().filter(there);
+        lines.filter(|line| line.contains(&ours)).count()
+    };
+    ["qp", "cq", "pd", "ctx"].into_iter().map(count).sum()
+}
+
+fn nothing_is_left() {
+    let site = site();
+    let before = descriptors();
+    assert_eq!(objects(&site), 0);
+    let queue_pair = site.queue_pair();
+    // Queue pair, two completion queues, protection domain, context.
+    assert_eq!(objects(&site), 5);
+    // The device, and where it reports events.
+    assert_eq!(descriptors(), before + 2);
+    let context = queue_pair.context().clone();
+    drop(queue_pair);
+    assert_eq!(objects(&site), 1);
+    drop(context);
+    assert_eq!(objects(&site), 0);
+    assert_eq!(descriptors(), before);
+}
+
+fn failures_leave_nothing() {
+    let site = site();
+    let before = descriptors();
+    let context = site.verbs();
+    let caps = QpCaps {
+        max_recv_sge: u32::MAX,
+        ..QpCaps::default()
+    };
+    let options = QueuePair::options(QpType::RC).caps(caps);
+    options.create(&context).unwrap_err();
+    context.create_completion_queue(0).unwrap_err();
+    assert_eq!(objects(&site), 1);
+    drop(context);
+    let mut wrong = site.rdma_device();
+    wrong.index = None;
+    wrong.guid.0 ^= 1;
+    Context::open(&wrong).unwrap_err();
+    assert_eq!(descriptors(), before);
+}

@@ -1,0 +1,133 @@
+//! Opening devices.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use rdmacm_core::{DeviceId, DriverId, Guid, PathMtu, PortState, Transport};
+use rdmacm_tests::{Site, Soft};
+use rdmacm_verbs::{CommandNumber, Context, Driver, Error};
+
+use crate::child;
+
+crate::cases!("verbs::context":
+    netlink_names_the_node,
+    a_device_opens,
+    the_device_of_an_id_opens,
+    a_device_that_is_gone_does_not_open,
+    limits_are_sane,
+    a_port_tells_its_state,
+    a_port_that_is_not_there_is_refused,
+    changed_credentials_are_explained,
+    a_missing_node_is_explained,
+    a_missing_permission_is_explained,
+    another_device_under_the_nodes_name_is_refused,
+    without_netlink_sysfs_finds_the_node,
+);
+
+fn driver(site: &Site) -> (Driver, DriverId, u32) {
+    match site.soft {
+        Soft::Rxe => (Driver::Rxe, DriverId::RXE, 2),
+        Soft::Siw => (Driver::Siw, DriverId::SIW, 1),
+    }
+}
+
+fn netlink_names_the_node(site: &Site) {
+    let node = site.rdma_device().uverbs_node().unwrap().unwrap();
+    let class = format!("/sys/class/infiniband_verbs/{}", node.name);
+    let read = |file: &str| fs::read_to_string(format!("{class}/{file}")).unwrap();
+    assert_eq!(read("ibdev").trim(), site.device);
+    assert_eq!(read("abi_version").trim(), node.abi_version.to_string());
+    assert_eq!(fs::metadata(node.path()).unwrap().rdev(), node.number);
+    let (_, driver, abi_version) = driver(site);
+    assert_eq!((node.driver, node.abi_version), (driver, abi_version));
+}
+
+fn a_device_opens(site: &Site) {
+    let context = site.verbs();
+    assert_eq!(context.device_name(), site.device);
+    assert_eq!(context.driver(), driver(site).0);
+    assert_eq!(context.driver().transport(), site.rdma_device().transport);
+}
+
+fn the_device_of_an_id_opens(site: &Site) {
+    let (_channel, id) = site.id();
+    id.bind(site.v4(0)).unwrap();
+    let device = id.addresses().unwrap().device.unwrap();
+    let context = Context::open_by_id(device).unwrap();
+    assert_eq!(context.device_name(), site.device);
+}
+
+fn a_device_that_is_gone_does_not_open(site: &Site) {
+    let mut device = site.rdma_device();
+    device.index = Some(u32::MAX - 1);
+    let error = Context::open(&device).unwrap_err();
+    assert!(matches!(error, Error::NoNode { .. }), "{error}");
+    let guid = Guid(0x1122_3344_5566_7788);
+    let index = device.index;
+    let error = Context::open_by_id(DeviceId { index, guid }).unwrap_err();
+    assert!(error.to_string().contains("1122:3344:5566:7788"), "{error}");
+}
+
+fn limits_are_sane(site: &Site) {
+    let context = site.verbs();
+    let limits = context.limits();
+    assert_eq!(limits.node_guid, site.rdma_device().guid);
+    assert_eq!(limits.port_count, 1);
+    for limit in [limits.max_qp, limits.max_cq, limits.max_pd, limits.max_cqe] {
+        assert!(limit >= 100, "{limits:?}");
+    }
+    assert!(limits.max_qp_wr >= 1000, "{limits:?}");
+    assert!((1..=1000).contains(&limits.max_sge), "{limits:?}");
+    let depths = limits.depths();
+    assert_eq!(u32::from(depths.responder_resources), limits.max_qp_rd_atom);
+    assert!(depths.responder_resources >= 16 && depths.initiator_depth >= 16);
+}
+
+fn a_port_tells_its_state(site: &Site) {
+    let port = site.verbs().port(1).unwrap();
+    assert_eq!(port.state, PortState::ACTIVE);
+    assert!(port.active_mtu >= PathMtu::B256 && port.active_mtu <= port.max_mtu);
+    assert!(port.max_message_size >= 1 << 20, "{port:?}");
+    assert!(port.gid_table_len >= 1, "{port:?}");
+    assert_eq!(site.soft == Soft::Rxe, port.gid_table_len > 1);
+}
+
+fn a_port_that_is_not_there_is_refused(site: &Site) {
+    let context = site.verbs();
+    for number in [0, 2, u8::MAX] {
+        let error = context.port(number).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+        let Error::Command(error) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(error.command, CommandNumber::QUERY_PORT);
+        assert!(error.to_string().contains("no port of this number"));
+    }
+}
+
+fn changed_credentials_are_explained(site: &Site) {
+    child::run_at("verbs_changed_credentials", site);
+}
+
+fn a_missing_node_is_explained(site: &Site) {
+    child::run_at("verbs_missing_node", site);
+}
+
+fn a_missing_permission_is_explained(site: &Site) {
+    child::run_at("verbs_missing_permission", site);
+}
+
+fn another_device_under_the_nodes_name_is_refused(site: &Site) {
+    child::run_at("verbs_other_node", site);
+}
+
+fn without_netlink_sysfs_finds_the_node(site: &Site) {
+    let mut device = site.rdma_device();
+    let by_netlink = device.uverbs_node().unwrap();
+    device.index = None;
+    assert_eq!(device.uverbs_node().unwrap(), by_netlink);
+    let context = Context::open(&device).unwrap();
+    assert_ne!(context.driver().transport(), Transport::Unknown);
+    device.guid = Guid(7);
+    assert_eq!(device.uverbs_node().unwrap(), None);
+}

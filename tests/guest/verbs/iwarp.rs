@@ -1,0 +1,47 @@
+//! Queue pairs of siw, which moves them itself when it connects them.
+
+use rdmacm_core::{QpAttr, QpAttrMask, QpState};
+use rdmacm_tests::Site;
+use rdmacm_verbs::QueuePair;
+use zerocopy::FromZeros;
+
+crate::cases!("verbs::iwarp":
+    what_the_connection_manager_asks_changes_nothing,
+    the_error_state_is_the_end,
+);
+
+fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
+    let mut attr = QpAttr::new_zeroed();
+    (attr.qp_state, attr.port_number) = (state, 1);
+    let mask = QpAttrMask::STATE | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS;
+    queue_pair.modify(&attr, mask)
+}
+
+/// Its state, where siw tells one: on Linux 6.1 it does not, and the kernel's
+/// memory is not read as if it did.
+fn check(queue_pair: &QueuePair, state: QpState) {
+    let told = queue_pair.state().unwrap();
+    assert!(told.is_none_or(|told| told == state), "{told:?}");
+}
+
+fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
+    let queue_pair = site.queue_pair();
+    for state in [QpState::INIT, QpState::RTR] {
+        to(&queue_pair, state).unwrap();
+        check(&queue_pair, QpState::INIT);
+    }
+    let mut attr = QpAttr::new_zeroed();
+    attr.port_number = 1;
+    queue_pair.modify(&attr, QpAttrMask::PORT).unwrap();
+    check(&queue_pair, QpState::INIT);
+}
+
+fn the_error_state_is_the_end(site: &Site) {
+    let queue_pair = site.queue_pair();
+    to(&queue_pair, QpState::ERR).unwrap();
+    check(&queue_pair, QpState::ERR);
+    for state in [QpState::RESET, QpState::INIT] {
+        to(&queue_pair, state).unwrap();
+        check(&queue_pair, QpState::ERR);
+    }
+}

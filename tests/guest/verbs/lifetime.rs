@@ -1,0 +1,79 @@
+//! What keeps what alive, and what is left afterwards.
+
+use rdmacm_core::QpType;
+use rdmacm_tests::Site;
+use rdmacm_verbs::QueuePair;
+
+use crate::child;
+
+crate::cases!("verbs::lifetime":
+    handles_go_in_any_order,
+    a_queue_pair_keeps_its_parts,
+    queue_pairs_go_while_others_are_made,
+    nothing_is_left,
+    what_could_not_be_made_leaves_nothing,
+);
+
+fn handles_go_in_any_order(site: &Site) {
+    for order in 0..24 {
+        let context = site.verbs();
+        let domain = context.create_protection_domain().unwrap();
+        let queue = context.create_completion_queue(8).unwrap();
+        let options = QueuePair::options(QpType::RC)
+            .protection_domain(&domain)
+            .send_queue(&queue)
+            .receive_queue(&queue);
+        let queue_pair = options.create(&context).unwrap();
+        drop(options);
+        let mut handles: Vec<Box<dyn Send>> = vec![
+            Box::new(context),
+            Box::new(domain),
+            Box::new(queue),
+            Box::new(queue_pair),
+        ];
+        let mut rest = order;
+        while !handles.is_empty() {
+            let next = rest % handles.len();
+            rest /= handles.len();
+            drop(handles.swap_remove(next));
+        }
+    }
+}
+
+fn a_queue_pair_keeps_its_parts(site: &Site) {
+    let queue_pair = site.queue_pair();
+    let again = QueuePair::options(QpType::RC)
+        .protection_domain(queue_pair.protection_domain())
+        .send_queue(queue_pair.send_queue())
+        .receive_queue(queue_pair.receive_queue())
+        .create(queue_pair.context())
+        .unwrap();
+    let number = queue_pair.number();
+    drop(queue_pair);
+    again.state().unwrap();
+    assert_ne!(again.number(), number);
+    assert_eq!(again.context().device_name(), site.device);
+}
+
+fn queue_pairs_go_while_others_are_made(site: &Site) {
+    let context = site.verbs();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let options = QueuePair::options(QpType::RC);
+                    options.create(&context).unwrap().state().unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// In a process of its own, whose objects and descriptors nobody else makes.
+fn nothing_is_left(site: &Site) {
+    child::run_at("verbs_nothing_is_left", site);
+}
+
+fn what_could_not_be_made_leaves_nothing(site: &Site) {
+    child::run_at("verbs_failures_leave_nothing", site);
+}
