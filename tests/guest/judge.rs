@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use rdmacm_tests::{Site, free_port};
+use rdmacm_tests::Site;
 
 use crate::command::built;
 
