@@ -15,6 +15,9 @@
 //!   at compile time; [`layout`] exports the same table for comparison with
 //!   the headers themselves.
 //!
+//! [`uverbs`] has the commands of `/dev/infiniband/uverbsN` that make queue pairs
+//! for the connection manager to connect.
+//!
 //! Integers are in host byte order unless their type or their documentation
 //! says big-endian. Layouts are those of Linux 7.2; what Linux 6.1 lacks says
 //! so.

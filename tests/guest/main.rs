@@ -26,6 +26,7 @@ mod child;
 mod command;
 mod dialect;
 mod example;
+mod face;
 mod garbled;
 mod judge;
 mod lifetime;
@@ -97,6 +98,11 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     command::resolve::CASES,
     dialect::CASES,
     example::CASES,
+    face::asynchronous::CASES,
+    face::blocking::CASES,
+    face::deadlines::CASES,
+    face::migration::CASES,
+    face::several::CASES,
     privilege::CASES,
     verbs::context::CASES,
     verbs::lifetime::CASES,

@@ -2,12 +2,14 @@
 
 use std::process::Command;
 
-use rdmacm_core::{CmAddr, EventKind, RdmaDevice};
+use rdmacm_core::{CmAddr, EventKind, QpType, RdmaDevice};
 use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
+use rdmacm_verbs::{Context, Error, QueuePair};
 
 crate::cases!("removal":
     an_id_hears_of_its_devices_removal,
     a_device_that_is_gone_has_no_name,
+    a_device_goes_when_its_contexts_are_closed,
 );
 
 /// An RDMA device on an interface of its own, gone when dropped.
@@ -98,4 +100,21 @@ fn a_device_that_is_gone_has_no_name(site: &Site) {
     link.remove_device();
     assert_eq!(id.look_up(), None);
     assert!(device.ports().is_err());
+}
+
+/// Removing it may wait for them or make them useless, as the driver can.
+fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
+    let link = Link::new(site);
+    let devices = RdmaDevice::list().unwrap();
+    let device = devices.iter().find(|one| one.name == link.device).unwrap();
+    let context = Context::open(device).unwrap();
+    let queue_pair = QueuePair::options(QpType::RC).create(&context).unwrap();
+    let mut removal = Command::new("rdma")
+        .args(["link", "del", &link.device])
+        .spawn()
+        .unwrap();
+    drop((context, queue_pair));
+    assert!(removal.wait().unwrap().success());
+    let error = Context::open(device).unwrap_err();
+    assert!(matches!(error, Error::NoNode { .. }), "{error}");
 }

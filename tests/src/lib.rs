@@ -7,9 +7,11 @@
 )]
 
 mod device;
+mod paper;
 mod site;
 
 pub use device::{Counting, Garbling, OldKernel};
+pub use paper::PaperQueuePair;
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };

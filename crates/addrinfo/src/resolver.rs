@@ -51,6 +51,29 @@ impl Resolver {
         self.resolve_with(node, service, hints, EventChannel::options())
     }
 
+    /// Every IP address a node and a service have, in the system's order. RDMA is
+    /// not asked, so it takes no device; flags and families of the hints count,
+    /// their deadline is for the name server.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve), but [`Error::Rdma`](crate::Error::Rdma).
+    pub fn addresses<'name>(
+        &self,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<Vec<CmAddr>> {
+        hints.check()?;
+        let kind = Kind::new(hints.port_space, hints.qp_type)?;
+        let until = hints.deadline.until(Instant::now());
+        let (node, service) = (node.into(), service.into());
+        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        Ok(candidates
+            .into_iter()
+            .map(|candidate| candidate.address)
+            .collect())
+    }
+
     /// Resolves on a channel opened with these options: over another device, or
     /// in a given dialect.
     ///

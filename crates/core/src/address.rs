@@ -1,7 +1,10 @@
 //! Addresses an id can have: IPv4, IPv6 and native InfiniBand.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{
+    AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6,
+};
+use std::str::FromStr;
 
 use crate::gid::Gid;
 
@@ -235,6 +238,25 @@ impl From<SocketAddr> for CmAddr {
             SocketAddr::V4(address) => Self::V4(address),
             SocketAddr::V6(address) => Self::V6(address),
         }
+    }
+}
+
+impl FromStr for CmAddr {
+    type Err = AddrParseError;
+
+    /// Reads an IP address with a port: `10.1.0.7:7471`, `[fd00::7]:7471`,
+    /// `[fe80::7%2]:7471` with a scope by number.
+    fn from_str(text: &str) -> Result<Self, AddrParseError> {
+        text.parse::<SocketAddr>().map(Self::from)
+    }
+}
+
+impl TryFrom<&str> for CmAddr {
+    type Error = AddrParseError;
+
+    /// As [`FromStr`].
+    fn try_from(text: &str) -> Result<Self, AddrParseError> {
+        text.parse()
     }
 }
 

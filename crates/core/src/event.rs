@@ -155,6 +155,12 @@ impl Event {
         self.child.as_ref()
     }
 
+    /// Takes the id a connect request brings, and leaves the rest.
+    #[must_use]
+    pub fn take_child(&mut self) -> Option<CmId> {
+        self.child.take()
+    }
+
     /// Takes the id a connect request brings.
     #[must_use]
     pub fn into_child(self) -> Option<CmId> {

@@ -7,6 +7,8 @@ use rdmacm_abi::{Ece, QpAttr, QpAttrMask};
 
 use crate::devices::Transport;
 
+mod pointed;
+
 /// A queue pair, as far as connecting it goes: made by any verbs library, on
 /// the device the id is attached to.
 ///

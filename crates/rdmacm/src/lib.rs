@@ -1,23 +1,91 @@
 //! The Linux RDMA connection manager in pure Rust.
 //!
-//! This crate gathers the project's parts under one name, so that a program
-//! depends on one crate:
+//! Three faces on one core:
 //!
-//! * [`addrinfo`]: from a name and a service to the addresses, devices and
-//!   routes by which RDMA reaches it.
-//! * [`core`]: event channels, ids and events, the kernel's commands one by one.
+//! * **Blocking**, here: [`Connector`] and [`Listener`] to [`Connection`], each
+//!   step with a deadline.
+//! * **Async**: the same names and steps in [`tokio`] (feature `tokio`), or for
+//!   any runtime in [`asynchronous`].
+//! * **Events**: [`core`], event channels, ids and the kernel's commands one by
+//!   one, for event loops.
+//!
+//! [`addrinfo`] turns names into RDMA addresses. Queue pairs are the caller's:
+//! whatever library they come from, they implement
+//! [`QueuePair`](core::QueuePair), and a function from an id to a queue pair is
+//! where connections get them from ([`QueuePairs`]).
 //!
 //! ```no_run
-//! use rdmacm::addrinfo::{Hints, resolve};
+//! use std::time::Duration;
+//! use rdmacm::{Connector, Listener};
+//! use rdmacm::core::IdHandle;
+//! # fn example<Q: rdmacm::core::QueuePair + 'static>(
+//! #     queue_pair: impl Fn(&IdHandle) -> std::io::Result<Q> + Send + Sync,
+//! #     serve: impl Fn(rdmacm::Connection<Q>),
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //!
-//! for candidate in resolve("storage-7", "7471", &Hints::rc())? {
-//!     println!("{candidate}");
+//! // One side, with `queue_pair` a function from an id to a queue pair.
+//! let connection = Connector::new("storage-7", "7471")
+//!     .deadline(Duration::from_secs(3))
+//!     .private_data(b"hello, version 1")?
+//!     .connect_with(&queue_pair)?;
+//! connection.close(rdmacm::CLOSE_DEADLINE)?;
+//!
+//! // The other.
+//! for incoming in Listener::bind("[::]:7471")?.incoming() {
+//!     let incoming = incoming?;
+//!     if incoming.private_data().starts_with(b"hello") {
+//!         serve(incoming.accept_with(&queue_pair)?);
+//!     } else {
+//!         incoming.reject(b"who are you?")?;
+//!     }
 //! }
-//! # Ok::<(), rdmacm::addrinfo::Error>(())
+//! # Ok(())
+//! # }
 //! ```
+
+pub mod asynchronous;
+mod error;
+pub mod face;
+mod hub;
+mod id_options;
+mod mode;
+mod node;
+mod offload;
+mod plan;
+mod queue_pairs;
+mod reactor;
+mod retry;
+mod step;
+mod steps;
+#[cfg(feature = "tokio")]
+pub mod tokio;
+mod trace;
 
 pub use rdmacm_addrinfo as addrinfo;
 pub use rdmacm_core as core;
+
+pub use error::{Cause, Error, Result};
+pub use face::Stopper;
+pub use mode::{Async, Blocking, Mode};
+pub use node::NodeOptions;
+pub use offload::{Job, Offload, Threads};
+pub use plan::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, STAGGER};
+pub use queue_pairs::QueuePairs;
+pub use retry::RetryPolicy;
+pub use step::Step;
+
+/// A connected queue pair, see [`face::Connection`].
+pub type Connection<Q> = face::Connection<Q, Blocking>;
+/// How to connect, see [`face::Connector`].
+pub type Connector = face::Connector<Blocking>;
+/// A peer that wants to connect, see [`face::Incoming`].
+pub type Incoming = face::Incoming<Blocking>;
+/// Waits for peers, see [`face::Listener`].
+pub type Listener = face::Listener<Blocking>;
+/// What connectors and listeners share.
+pub type Node = node::Node<Blocking>;
+/// A peer whose address and route are resolved, see [`face::Resolved`].
+pub type Resolved = face::Resolved<Blocking>;
 
 /// The README's examples, compiled.
 #[cfg(doctest)]

@@ -17,8 +17,10 @@ use crate::uverbs::Uverbs;
 /// An open device, on which everything else is made. Clones are the same
 /// context; it is closed when they and all that was made on it are gone.
 ///
-/// A device may not be removed (`rdma link del`) while a context of it is
-/// open: the kernel lets the removal wait until it is closed.
+/// While a context is open, removing the device (`rdma link del`) waits until
+/// it is closed, and the connection manager reports no removal before that. Only
+/// rxe of later kernels (not of Linux 6.1) goes at once; then every command is
+/// `EIO`.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);

@@ -43,8 +43,8 @@ impl Driver {
         }
     }
 
-    /// Which attributes of a queue pair it tells. The rest of siw's answer is
-    /// what the kernel's memory held before (`siw_query_qp`).
+    /// Which attributes of a queue pair it tells, siw's state not on every
+    /// kernel.
     pub(crate) fn tells(self) -> QpAttrMask {
         match self {
             Self::Rxe => KNOWN,

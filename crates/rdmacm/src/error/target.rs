@@ -1,0 +1,65 @@
+//! With whom, and through what.
+
+use std::fmt;
+
+use rdmacm_core::{CmAddr, DeviceId, IdHandle};
+
+/// With whom something failed, as far as it was known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Target {
+    name: Option<String>,
+    address: Option<CmAddr>,
+    device: Option<String>,
+}
+
+impl Target {
+    pub(crate) fn name(name: impl Into<String>) -> Self {
+        Self {
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+
+    /// What an id knows of itself and its peer. Asked for an error's sake, so
+    /// what it does not know is left out.
+    pub(crate) fn of_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
+        let addresses = id.addresses().ok();
+        let device = addresses.and_then(|addresses| addresses.device);
+        Self {
+            name: None,
+            address: address.or(addresses.and_then(|addresses| addresses.destination)),
+            device: device.and_then(DeviceId::look_up).map(|device| device.name),
+        }
+    }
+
+    pub(crate) fn address(&self) -> Option<CmAddr> {
+        self.address
+    }
+
+    pub(crate) fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+}
+
+impl From<CmAddr> for Target {
+    fn from(address: CmAddr) -> Self {
+        Self {
+            address: Some(address),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.name, &self.address) {
+            (Some(name), _) => f.write_str(name)?,
+            (None, Some(address)) => address.fmt(f)?,
+            (None, None) => f.write_str("a peer")?,
+        }
+        match &self.device {
+            Some(device) => write!(f, " via {device}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A connection.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, ConnInfo, Deadline, Event, IdHandle};
+
+use crate::error::{Cause, Result, Target};
+use crate::hub::{Tracked, block_on};
+use crate::mode::{Async, Blocking, Mode};
+use crate::node::Node;
+use crate::reactor::Runtime;
+use crate::step::Step;
+use crate::steps::{self, Attempt, Established};
+
+/// A connected queue pair.
+///
+/// When the peer parts, whoever drives the node reads of it and answers, which
+/// a RoCE or InfiniBand peer waits for: any step of any connection or listener
+/// on the node does, and [`ended`](Self::ended) does nothing else.
+///
+/// Dropping the connection aborts it: what is posted is flushed, the peer is
+/// told, nobody is waited for. [`close`](Self::close) parts in order.
+#[derive(Debug)]
+pub struct Connection<Q, M> {
+    // Before the rest: the last to hold the queue pair must not be the caller's
+    // thread where ending it takes long.
+    queue_pair: Arc<Q>,
+    established: Established,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<Q, M: Mode> Connection<Q, M> {
+    pub(super) fn new(established: Established, queue_pair: Arc<Q>) -> Self {
+        Self {
+            queue_pair,
+            established,
+            mode: PhantomData,
+        }
+    }
+
+    /// The queue pair.
+    #[must_use]
+    pub fn queue_pair(&self) -> &Q {
+        &self.queue_pair
+    }
+
+    /// The id: its device, addresses, GIDs and path records can be asked for.
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.tracked().id()
+    }
+
+    /// The local address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn local_addr(&self) -> Result<Option<CmAddr>, rdmacm_core::Error> {
+        self.id().local_addr()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<Option<CmAddr>, rdmacm_core::Error> {
+        self.id().peer_addr()
+    }
+
+    /// What the peer said with its answer, on the connecting side, as
+    /// [`Event::private_data`] received it. The accepting side got it with the
+    /// request.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.established.private_data
+    }
+
+    /// What the peer said of its queue pair.
+    #[must_use]
+    pub fn peer(&self) -> Option<ConnInfo> {
+        self.established.peer
+    }
+
+    /// Moves the connection to another node, with what was not read yet.
+    ///
+    /// # Errors
+    /// [`Step::Migrate`]: the kernel refused, and the connection is where it was.
+    #[doc(alias = "rdma_migrate_id")]
+    pub fn migrate(&mut self, to: &Node<M>) -> Result<()> {
+        let attempt = self.attempt(Deadline::Never);
+        let moved = self.established.tracked.migrate(&to.hub);
+        moved.map_err(|error| attempt.fail(Step::Migrate, Cause::from(error)))
+    }
+
+    fn tracked(&self) -> &Tracked {
+        &self.established.tracked
+    }
+
+    fn attempt(&self, deadline: Deadline) -> Attempt {
+        let hub = self.tracked().hub();
+        let until = deadline.until(hub.now());
+        Attempt::new(hub, until, Target::default())
+    }
+
+    async fn ended_async(&self, deadline: Deadline) -> Result<Event> {
+        let event = steps::ended(&self.attempt(deadline), self.tracked()).await?;
+        Ok(*event)
+    }
+
+    async fn close_async(self, deadline: Deadline) -> Result<()> {
+        let attempt = self.attempt(deadline);
+        let Self {
+            queue_pair,
+            established,
+            ..
+        } = self;
+        let closed = steps::close(&attempt, established.tracked).await;
+        drop(queue_pair);
+        closed
+    }
+}
+
+impl<Q> Connection<Q, Blocking> {
+    /// Waits until the connection is over, and returns the event that says so:
+    /// the peer parted, was lost, or the device went away.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`]: it is not over yet.
+    pub fn ended(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+        block_on(self.tracked().hub(), self.ended_async(deadline.into()))
+    }
+
+    /// Parts in order: flushes what is posted, tells the peer, and waits until it
+    /// knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`] where the peer did not answer in time,
+    /// [`Cause::Event`] where the kernel gave up. The connection is gone in any
+    /// case.
+    #[doc(alias = "rdma_disconnect")]
+    pub fn close(self, deadline: impl Into<Deadline>) -> Result<()> {
+        let hub = Arc::clone(self.tracked().hub());
+        block_on(&hub, self.close_async(deadline.into()))
+    }
+}
+
+impl<Q: Send + Sync, R: Runtime> Connection<Q, Async<R>> {
+    /// Waits until the connection is over, and returns the event that says so:
+    /// the peer parted, was lost, or the device went away. Dropping the future
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`]: it is not over yet.
+    pub async fn ended(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+        self.ended_async(deadline.into()).await
+    }
+
+    /// Parts in order: flushes what is posted, tells the peer, and waits until it
+    /// knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+    /// Dropping the future aborts the connection.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`] where the peer did not answer in time,
+    /// [`Cause::Event`] where the kernel gave up. The connection is gone in any
+    /// case.
+    #[doc(alias = "rdma_disconnect")]
+    pub async fn close(self, deadline: impl Into<Deadline>) -> Result<()> {
+        self.close_async(deadline.into()).await
+    }
+}

@@ -1,0 +1,243 @@
+//! Connecting.
+
+use std::time::Duration;
+
+use rdmacm_addrinfo::AddrInfo;
+use rdmacm_core::{CmAddr, ConnParam, Deadline};
+
+use super::{Connection, Resolved};
+use crate::error::Result;
+use crate::hub::block_on;
+use crate::mode::{Async, Blocking, Mode};
+use crate::node::Node;
+use crate::plan::Plan;
+use crate::queue_pairs::QueuePairs;
+use crate::reactor::Runtime;
+use crate::retry::RetryPolicy;
+use crate::steps::{Dial, Peer, Source};
+
+/// How to connect: to whom, from where, with what, for how long, how often.
+///
+/// [`connect_with`](Self::connect_with) goes all the way: it looks the name up,
+/// tries its addresses in the system's order (the next one
+/// [`STAGGER`](crate::STAGGER) after the one before or as soon as that has
+/// failed, and the first that connects wins), resolves address and route, makes
+/// a queue pair and connects it. [`resolve`](Self::resolve) stops before the
+/// queue pair. Everything together has one deadline,
+/// [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) unless set.
+#[derive(Debug)]
+#[doc(alias = "rdma_connect")]
+pub struct Connector<M> {
+    peer: Peer,
+    node: Option<Node<M>>,
+    plan: Plan,
+}
+
+impl<M: Mode> Connector<M> {
+    /// Connects to a node by name or address, and a service by name or port.
+    #[must_use]
+    pub fn new(node: impl Into<String>, service: impl Into<String>) -> Self {
+        Self::of(Peer::Name {
+            node: node.into(),
+            service: service.into(),
+        })
+    }
+
+    /// Connects to an address.
+    #[must_use]
+    pub fn to(address: impl Into<CmAddr>) -> Self {
+        Self::of(Peer::Addresses(vec![address.into()]))
+    }
+
+    /// Connects to the first that works of several addresses, raced in their
+    /// order.
+    #[must_use]
+    pub fn to_addresses<A: Into<CmAddr>>(addresses: impl IntoIterator<Item = A>) -> Self {
+        let addresses = addresses.into_iter().map(Into::into);
+        Self::of(Peer::Addresses(addresses.collect()))
+    }
+
+    /// Connects to the first that works of several results of
+    /// [`addrinfo::resolve`](crate::addrinfo::resolve), raced in their order.
+    /// Those that RDMA does not reach are left out.
+    #[must_use]
+    pub fn to_any(candidates: &[AddrInfo]) -> Self {
+        let reachable = candidates.iter().filter(|info| info.is_reachable());
+        Self::to_addresses(reachable.filter_map(|info| info.destination))
+    }
+
+    fn of(peer: Peer) -> Self {
+        Self {
+            peer,
+            node: None,
+            plan: Plan::default(),
+        }
+    }
+
+    /// On a node that others use too, instead of one of its own: with its event
+    /// channel, resolver and offload.
+    #[must_use]
+    pub fn on(mut self, node: &Node<M>) -> Self {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// How long everything together may take.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.plan.deadline = deadline.into();
+        self
+    }
+
+    /// Whether and when to try again. Otherwise there is one attempt.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.plan.retry = policy;
+        self
+    }
+
+    /// How long to wait for one address before the next is tried as well.
+    #[must_use]
+    pub fn stagger(mut self, stagger: Duration) -> Self {
+        self.plan.stagger = stagger;
+        self
+    }
+
+    /// Starts from this address of this machine; a port of 0 leaves the port to
+    /// the kernel. Addresses of another family cannot be reached from it.
+    #[must_use]
+    pub fn from_address(mut self, source: impl Into<CmAddr>) -> Self {
+        self.plan.source = Source::Address(source.into());
+        self
+    }
+
+    /// Starts from this network interface.
+    #[must_use]
+    pub fn from_interface(mut self, name: impl Into<String>) -> Self {
+        self.plan.source = Source::Interface(name.into());
+        self
+    }
+
+    /// Starts from this RDMA device.
+    #[must_use]
+    pub fn from_device(mut self, name: impl Into<String>) -> Self {
+        self.plan.source = Source::Device(name.into());
+        self
+    }
+
+    /// The type of service, see [`set_tos`](rdmacm_core::IdHandle::set_tos).
+    #[must_use]
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.plan.options.tos = Some(tos);
+        self
+    }
+
+    /// How long the queue pair waits for an acknowledgement, see
+    /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout). On RoCE and
+    /// InfiniBand it also shortens the connection manager's own timeouts.
+    #[must_use]
+    pub fn ack_timeout(mut self, exponent: u8) -> Self {
+        self.plan.options.ack_timeout = Some(exponent);
+        self
+    }
+
+    /// Shares the source's address and port with others that allow it.
+    #[must_use]
+    pub fn reuse_addr(mut self) -> Self {
+        self.plan.options.reuse_addr = true;
+        self
+    }
+
+    /// What to tell the peer, all at once: depths, retries, private data. The
+    /// queue pair's number is filled in.
+    #[must_use]
+    pub fn param(mut self, param: ConnParam) -> Self {
+        self.plan.param = param;
+        self
+    }
+
+    /// Private data for the peer, see [`ConnParam::private_data`].
+    ///
+    /// # Errors
+    /// [`PrivateDataTooLong`](rdmacm_core::Error::PrivateDataTooLong) for what no
+    /// transport carries.
+    pub fn private_data(mut self, data: &[u8]) -> Result<Self, rdmacm_core::Error> {
+        self.plan.param = self.plan.param.private_data(data)?;
+        Ok(self)
+    }
+
+    fn node(&self) -> Result<Node<M>> {
+        self.node.clone().map_or_else(Node::open, Ok)
+    }
+
+    fn dial<'a>(&'a self, node: &'a Node<M>) -> Dial<'a> {
+        Dial {
+            hub: &node.hub,
+            resolver: &node.resolver,
+            peer: &self.peer,
+            plan: &self.plan,
+        }
+    }
+
+    async fn resolve_on(&self, node: &Node<M>) -> Result<Resolved<M>> {
+        let tracked = self.dial(node).resolve().await?;
+        Ok(Resolved::new(tracked, self.plan.clone()))
+    }
+
+    async fn connect_on<P: QueuePairs>(
+        &self,
+        node: &Node<M>,
+        queue_pairs: P,
+    ) -> Result<Connection<P::QueuePair, M>> {
+        let (established, queue_pair) = self.dial(node).connect(&queue_pairs).await?;
+        Ok(Connection::new(established, queue_pair))
+    }
+}
+
+impl Connector<Blocking> {
+    /// Resolves address and route.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed.
+    pub fn resolve(self) -> Result<Resolved<Blocking>> {
+        let node = self.node()?;
+        block_on(&node.hub, self.resolve_on(&node))
+    }
+
+    /// Connects with a queue pair that is made once the device is known.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    pub fn connect_with<P: QueuePairs>(
+        self,
+        queue_pairs: P,
+    ) -> Result<Connection<P::QueuePair, Blocking>> {
+        let node = self.node()?;
+        block_on(&node.hub, self.connect_on(&node, queue_pairs))
+    }
+}
+
+impl<R: Runtime> Connector<Async<R>> {
+    /// Resolves address and route. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed.
+    pub async fn resolve(self) -> Result<Resolved<Async<R>>> {
+        let node = self.node()?;
+        self.resolve_on(&node).await
+    }
+
+    /// Connects with a queue pair that is made once the device is known. Dropping
+    /// the future cancels it: id and queue pair are gone then, and a peer that
+    /// was asked already is told.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    pub async fn connect_with<P: QueuePairs>(
+        self,
+        queue_pairs: P,
+    ) -> Result<Connection<P::QueuePair, Async<R>>> {
+        let node = self.node()?;
+        self.connect_on(&node, queue_pairs).await
+    }
+}

@@ -1,0 +1,188 @@
+//! Waiting for peers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, Deadline, IdHandle};
+
+use super::{Incoming, Stopper};
+use crate::error::{Cause, Error, Result, Target};
+use crate::hub::{Mailbox, Tracked, block_on};
+use crate::mode::{Async, Blocking, Mode};
+use crate::node::Node;
+use crate::reactor::Runtime;
+use crate::step::Step;
+use crate::steps::{self, Attempt};
+
+mod options;
+mod requests;
+
+pub use options::ListenerOptions;
+pub use requests::Requests;
+
+/// Waits for peers on an address, or on all of them.
+///
+/// Connect requests are read as they come, whoever drives the node, and wait in
+/// a bounded queue: the kernel counts those it has not handed over against its
+/// backlog and drops the rest silently, and their senders lose more than four
+/// seconds. A request beyond the queue's room is rejected at once.
+///
+/// Dropping the listener ends it; requests that wait are rejected, those that
+/// were taken live on.
+#[doc(alias = "rdma_listen")]
+pub struct Listener<M> {
+    node: Node<M>,
+    ids: Vec<Tracked>,
+    mailbox: Arc<Mailbox>,
+    address: CmAddr,
+}
+
+impl<M: Mode> Listener<M> {
+    /// Listens on an address: `10.1.0.7:7471`, `0.0.0.0:7471` for all IPv4
+    /// addresses, `[::]:7471` for all addresses of both families. Port 0 takes
+    /// one of the kernel's choice.
+    ///
+    /// # Errors
+    /// [`Cause::NotAnAddress`] for a text that is none; [`Step::Listen`] when the
+    /// kernel refuses.
+    pub fn bind<A>(address: A) -> Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
+        Self::options().bind(address)
+    }
+
+    /// Listens with choices of the caller's.
+    #[must_use]
+    pub fn options() -> ListenerOptions<M> {
+        ListenerOptions::new()
+    }
+
+    fn open<A>(options: ListenerOptions<M>, address: A) -> Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let node = options.node.map_or_else(Node::open, Ok)?;
+        let attempt = Attempt::new(&node.hub, None, Target::default());
+        let address = address
+            .try_into()
+            .map_err(|_| attempt.fail(Step::Listen, Cause::NotAnAddress))?;
+        let mailbox = Mailbox::with_room(options.room);
+        let attempt = attempt.at(address);
+        let (ids, backlog) = (options.id, options.backlog);
+        let ids = steps::listen(&attempt, address, ids, backlog, &mailbox)?;
+        let port = match (address.port(), ids.first()) {
+            (0, Some(first)) => {
+                let port = first.id().local_port();
+                port.map_err(|error| attempt.fail(Step::Listen, error))?
+            }
+            (port, _) => port,
+        };
+        let address = address.with_port(port);
+        Ok(Self {
+            node,
+            ids,
+            mailbox,
+            address,
+        })
+    }
+
+    /// The address it listens on, with its port.
+    #[must_use]
+    pub fn local_addr(&self) -> CmAddr {
+        self.address
+    }
+
+    /// Its ids: two for `[::]`, one for each family, otherwise one.
+    pub fn ids(&self) -> impl Iterator<Item = &IdHandle> {
+        self.ids.iter().map(Tracked::id)
+    }
+
+    /// Stops it from another thread or task. Whoever waits for a peer is told,
+    /// once the requests that are there have been taken; new ones are rejected.
+    pub fn stop(&self) {
+        self.mailbox.stop();
+    }
+
+    /// Stops it later, from wherever the value goes.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper::new(&self.mailbox)
+    }
+
+    /// Moves the listener to another node, with the requests that wait, read or
+    /// not. Peers accepted before stay where they are.
+    ///
+    /// # Errors
+    /// [`Step::Migrate`]: the kernel refused.
+    #[doc(alias = "rdma_migrate_id")]
+    pub fn migrate(&mut self, to: &Node<M>) -> Result<()> {
+        let attempt = self.attempt();
+        for id in &mut self.ids {
+            let moved = id.migrate(&to.hub);
+            moved.map_err(|error| attempt.fail(Step::Migrate, Cause::from(error)))?;
+        }
+        self.node = to.clone();
+        Ok(())
+    }
+
+    fn attempt(&self) -> Attempt {
+        Attempt::new(&self.node.hub, None, self.address.into())
+    }
+
+    async fn accept_async(&self, deadline: Deadline) -> Result<Incoming<M>> {
+        let attempt = self.attempt();
+        let until = deadline.until(self.node.hub.now());
+        let (request, child) = steps::next_request(&attempt, &self.mailbox, until).await?;
+        let tracked = Tracked::new(&self.node.hub, child, Mailbox::new());
+        Ok(Incoming::new(tracked, request))
+    }
+}
+
+impl Listener<Blocking> {
+    /// Waits for the next peer.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
+    #[doc(alias = "rdma_get_request")]
+    pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Blocking>> {
+        block_on(&self.node.hub, self.accept_async(deadline.into()))
+    }
+
+    /// Peers as they come, until the listener is stopped.
+    #[must_use]
+    pub fn incoming(&self) -> Requests<'_, Blocking> {
+        Requests::new(self)
+    }
+}
+
+impl<R: Runtime> Listener<Async<R>> {
+    /// Waits for the next peer. Any number of tasks may; each peer goes to one of
+    /// them, and dropping the future loses none.
+    ///
+    /// # Errors
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
+    #[doc(alias = "rdma_get_request")]
+    pub async fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Async<R>>> {
+        self.accept_async(deadline.into()).await
+    }
+
+    /// Peers as they come, until the listener is stopped: a `Stream` with the
+    /// feature `stream`.
+    #[must_use]
+    pub fn incoming(&self) -> Requests<'_, Async<R>> {
+        Requests::new(self)
+    }
+}
+
+fn is_stopped(error: &Error) -> bool {
+    matches!(error.cause(), Cause::Stopped)
+}
+
+impl<M> fmt::Debug for Listener<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! An id with a route, ready to connect.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, ConnParam, Deadline, IdHandle, QueuePair};
+
+use super::Connection;
+use crate::error::{Result, Target};
+use crate::hub::{Tracked, block_on};
+use crate::mode::{Async, Blocking, Mode};
+use crate::plan::Plan;
+use crate::reactor::Runtime;
+use crate::steps::{self, Attempt};
+
+/// A peer whose address and route are resolved: a device is known, so a queue
+/// pair can be made on it and connected. Dropped, nothing is left.
+#[derive(Debug)]
+pub struct Resolved<M> {
+    tracked: Tracked,
+    plan: Plan,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<M: Mode> Resolved<M> {
+    pub(super) fn new(tracked: Tracked, plan: Plan) -> Self {
+        Self {
+            tracked,
+            plan,
+            mode: PhantomData,
+        }
+    }
+
+    /// The id: its device, addresses, GIDs and path records can be asked for,
+    /// and a queue pair moved to INIT to post receives
+    /// (`resolved.id().with(&queue_pair).init()`).
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.tracked.id()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<Option<CmAddr>, rdmacm_core::Error> {
+        self.id().peer_addr()
+    }
+
+    /// How long connecting may take, counted from the call. Otherwise as long
+    /// as the [`Connector`](super::Connector) allowed for everything.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.plan.deadline = deadline.into();
+        self
+    }
+
+    /// What to tell the peer; the queue pair's number is filled in.
+    #[must_use]
+    pub fn param(mut self, param: ConnParam) -> Self {
+        self.plan.param = param;
+        self
+    }
+
+    async fn connect_async<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<Connection<Q, M>> {
+        let hub = Arc::clone(self.tracked.hub());
+        let until = self.plan.deadline.until(hub.now());
+        let address = self.tracked.id().peer_addr().ok().flatten();
+        let target = address.map_or_else(Target::default, Target::from);
+        let attempt = Attempt::new(&hub, until, target);
+        let queue_pair = Arc::new(queue_pair);
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let connecting = steps::connect(attempt, self.tracked, shared, self.plan.param);
+        Ok(Connection::new(connecting.await?, queue_pair))
+    }
+}
+
+impl Resolved<Blocking> {
+    /// Connects with a queue pair on the id's device.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[doc(alias = "rdma_connect")]
+    pub fn connect<Q: QueuePair + 'static>(self, queue_pair: Q) -> Result<Connection<Q, Blocking>> {
+        let hub = Arc::clone(self.tracked.hub());
+        block_on(&hub, self.connect_async(queue_pair))
+    }
+}
+
+impl<R: Runtime> Resolved<Async<R>> {
+    /// Connects with a queue pair on the id's device. Dropping the future cancels
+    /// it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[doc(alias = "rdma_connect")]
+    pub async fn connect<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<Connection<Q, Async<R>>> {
+        self.connect_async(queue_pair).await
+    }
+}

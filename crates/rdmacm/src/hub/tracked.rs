@@ -1,0 +1,153 @@
+//! An id of a hub, from its making to its end.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rdmacm_core::{CmId, IdHandle, QueuePair, Result, Transport};
+
+use super::{Hub, Letter, Mailbox, next};
+
+/// An id, its mailbox and its queue pair, if it has one. Dropped, all of it
+/// ends: queue pair in error, id destroyed, letters thrown away.
+pub(crate) struct Tracked {
+    hub: Arc<Hub>,
+    /// Where events may still be found that were read before the id moved.
+    former: Vec<Arc<Hub>>,
+    mailbox: Arc<Mailbox>,
+    handle: IdHandle,
+    ends: Option<Ends>,
+}
+
+/// What ends with it, in this order.
+struct Ends {
+    id: CmId,
+    queue_pair: Option<Arc<dyn QueuePair>>,
+    /// iWARP is in the middle of a handshake, which makes ending wait.
+    shaking_hands: bool,
+}
+
+impl Tracked {
+    /// An id of the hub's channel; its letters go to `mailbox`.
+    pub(crate) fn new(hub: &Arc<Hub>, id: CmId, mailbox: Arc<Mailbox>) -> Self {
+        hub.introduce(&id, &mailbox);
+        Self {
+            hub: Arc::clone(hub),
+            former: Vec::new(),
+            mailbox,
+            handle: id.handle(),
+            ends: Some(Ends {
+                id,
+                queue_pair: None,
+                shaking_hands: false,
+            }),
+        }
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    pub(crate) fn id(&self) -> &IdHandle {
+        &self.handle
+    }
+
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    pub(crate) fn queue_pair(&self) -> Option<&Arc<dyn QueuePair>> {
+        self.ends.as_ref()?.queue_pair.as_ref()
+    }
+
+    pub(crate) fn attach(&mut self, queue_pair: Arc<dyn QueuePair>) {
+        if let Some(ends) = &mut self.ends {
+            ends.queue_pair = Some(queue_pair);
+        }
+    }
+
+    /// A handshake begins, or is over.
+    pub(crate) fn shakes_hands(&mut self, now: bool) {
+        if let Some(ends) = &mut self.ends {
+            let iwarp = |queue_pair: &Arc<dyn QueuePair>| is_iwarp(queue_pair.as_ref());
+            ends.shaking_hands = now && ends.queue_pair.as_ref().is_some_and(iwarp);
+        }
+    }
+
+    /// From now on the peer's parting is answered by whoever reads it: a RoCE
+    /// peer waits for that. On iWARP the connection is over by then.
+    pub(crate) fn answer_parting(&self) {
+        if let Some(queue_pair) = self.queue_pair().filter(|one| !is_iwarp(one.as_ref())) {
+            self.mailbox
+                .answer_with(&self.handle, Arc::downgrade(queue_pair));
+        }
+    }
+
+    /// The next letter, by `until`.
+    pub(crate) async fn next(&self, until: Option<Instant>) -> Result<Letter> {
+        next(&self.hub, &self.mailbox, until).await
+    }
+
+    /// Moves to another hub with everything unread.
+    pub(crate) fn migrate(&mut self, to: &Arc<Hub>) -> Result<()> {
+        let Some(ends) = &self.ends else {
+            return Ok(());
+        };
+        if Arc::ptr_eq(&self.hub, to) {
+            return Ok(());
+        }
+        // Both hubs know the mailbox from here on: an event read here and not
+        // handed out yet finds it, whichever of them it was.
+        to.introduce(&self.handle, &self.mailbox);
+        if let Err(error) = ends.id.migrate(&to.channel) {
+            if !self.former.iter().any(|hub| Arc::ptr_eq(hub, to)) {
+                to.forget(&self.handle);
+            }
+            return Err(error);
+        }
+        let from = std::mem::replace(&mut self.hub, Arc::clone(to));
+        self.former.push(from);
+        Ok(())
+    }
+}
+
+pub(crate) fn is_iwarp(queue_pair: &dyn QueuePair) -> bool {
+    queue_pair.transport() == Transport::IWarp
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        for hub in self.former.iter().chain([&self.hub]) {
+            hub.forget(&self.handle);
+        }
+        let Some(ends) = self.ends.take() else {
+            return;
+        };
+        if ends.shaking_hands {
+            self.hub.offload.run(Box::new(move || ends.end()));
+        } else {
+            ends.end();
+        }
+    }
+}
+
+impl Ends {
+    fn end(self) {
+        let Self { id, queue_pair, .. } = self;
+        if let Some(queue_pair) = &queue_pair {
+            // What is posted comes back; the id's end follows in any case.
+            let _ = id.with(queue_pair.as_ref()).fail();
+        }
+        drop(id);
+        drop(queue_pair);
+    }
+}
+
+impl fmt::Debug for Tracked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracked")
+            .field("id", &self.handle)
+            .field("mailbox", &self.mailbox)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! What connectors and listeners share.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdmacm_addrinfo::Resolver;
+use rdmacm_core::{ChannelOptions, EventChannel};
+
+use crate::error::{Error, Result, Target};
+use crate::hub::Hub;
+use crate::mode::Mode;
+use crate::offload::{Offload, Threads};
+use crate::step::Step;
+
+/// What connectors and listeners share: one event channel for all their ids,
+/// the resolver of names, and where blocking calls run.
+///
+/// Cloning it gives another handle to the same. Connectors and listeners that
+/// are given none open one of their own.
+pub struct Node<M> {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) resolver: Arc<Resolver>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<M: Mode> Node<M> {
+    /// Opens the connection manager. In an asynchronous mode, within the runtime.
+    ///
+    /// # Errors
+    /// [`Step::Open`]: the device cannot be opened, or the runtime does not take
+    /// its descriptor.
+    pub fn open() -> Result<Self> {
+        Self::options().open()
+    }
+
+    /// Opens it with choices of the caller's.
+    #[must_use]
+    pub fn options() -> NodeOptions<M> {
+        NodeOptions {
+            channel: EventChannel::options(),
+            offload: Arc::new(Threads),
+            mode: PhantomData,
+        }
+    }
+}
+
+/// How to open a [`Node`].
+pub struct NodeOptions<M> {
+    channel: ChannelOptions,
+    offload: Arc<dyn Offload>,
+    mode: PhantomData<fn() -> M>,
+}
+
+impl<M: Mode> NodeOptions<M> {
+    /// Opens the event channel with these options.
+    #[must_use]
+    pub fn channel(mut self, channel: ChannelOptions) -> Self {
+        self.channel = channel;
+        self
+    }
+
+    /// Runs what blocks in the kernel there, instead of on a short-lived thread.
+    #[must_use]
+    pub fn offload(mut self, offload: Arc<dyn Offload>) -> Self {
+        self.offload = offload;
+        self
+    }
+
+    /// Opens the connection manager.
+    ///
+    /// # Errors
+    /// Those of [`Node::open`].
+    pub fn open(self) -> Result<Node<M>> {
+        let channel = self.channel.open().map_err(unopened)?;
+        let reactor = M::reactor(&channel).map_err(|error| unwatched(&error))?;
+        Ok(Node {
+            hub: Hub::new(channel, self.offload, reactor),
+            resolver: Arc::new(Resolver::new()),
+            mode: PhantomData,
+        })
+    }
+}
+
+fn unopened(error: rdmacm_core::Error) -> Error {
+    Error::new(Step::Open, Target::default(), Duration::ZERO, error.into())
+}
+
+fn unwatched(error: &io::Error) -> Error {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    unopened(rdmacm_core::Error::Wait { errno })
+}
+
+impl<M> Clone for Node<M> {
+    fn clone(&self) -> Self {
+        Self {
+            hub: Arc::clone(&self.hub),
+            resolver: Arc::clone(&self.resolver),
+            mode: PhantomData,
+        }
+    }
+}
+
+impl<M> fmt::Debug for Node<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("hub", &self.hub)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M> fmt::Debug for NodeOptions<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeOptions")
+            .field("channel", &self.channel)
+            .field("offload", &self.offload)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,64 @@
+//! Running elsewhere what blocks inside the kernel.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// A piece of work that may block.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Runs elsewhere what blocks inside the kernel.
+///
+/// On iWARP the kernel's CONNECT performs the TCP handshake before it returns,
+/// and DISCONNECT, destroying an id and destroying a queue pair wait up to 10 s
+/// while an MPA handshake is under way. Names are looked up the same way. What
+/// waits for such a job returns at its deadline all the same; the job is left
+/// behind, and what it was about ends when it returns: for a TCP handshake that
+/// nobody answers after about 127 s with Linux's defaults
+/// (`net.ipv4.tcp_syn_retries`).
+pub trait Offload: fmt::Debug + Send + Sync {
+    /// Runs the job, soon and not on the calling thread. One that cannot be
+    /// taken is run in place before this returns.
+    fn run(&self, job: Job);
+}
+
+/// A short-lived thread for each job, named `rdmacm`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Threads;
+
+impl Offload for Threads {
+    fn run(&self, job: Job) {
+        // The job comes back where no thread is to be had.
+        let job = Arc::new(Mutex::new(Some(job)));
+        let theirs = Arc::clone(&job);
+        let spawned = thread::Builder::new()
+            .name("rdmacm".to_owned())
+            .spawn(move || run(&theirs));
+        if spawned.is_err() {
+            run(&job);
+        }
+    }
+}
+
+fn run(job: &Mutex<Option<Job>>) {
+    let taken = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(job) = taken {
+        job();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_job_runs_on_a_thread_with_a_name() {
+        let (sender, receiver) = mpsc::channel();
+        Threads.run(Box::new(move || {
+            let name = thread::current().name().map(str::to_owned);
+            sender.send(name).unwrap();
+        }));
+        assert_eq!(receiver.recv().unwrap().as_deref(), Some("rdmacm"));
+    }
+}

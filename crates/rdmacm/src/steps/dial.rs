@@ -1,0 +1,148 @@
+//! From a name to a connection, over every address and attempt.
+
+use std::sync::Arc;
+
+use rdmacm_addrinfo::{Hints, Resolver, parse_numeric};
+use rdmacm_core::{CmAddr, Deadline, QueuePair};
+
+use super::race::{Runner, race};
+use super::{Attempt, Established, connect, resolve};
+use crate::error::{Cause, Result, Target};
+use crate::hub::{Hub, Tracked, elsewhere, sleep_until};
+use crate::plan::Plan;
+use crate::queue_pairs::QueuePairs;
+use crate::step::Step;
+
+/// Whom to connect to.
+#[derive(Clone, Debug)]
+pub(crate) enum Peer {
+    /// A node and a service, as the system's resolver knows them.
+    Name { node: String, service: String },
+    /// These addresses.
+    Addresses(Vec<CmAddr>),
+}
+
+impl Peer {
+    pub(crate) fn target(&self) -> Target {
+        match self {
+            Self::Name { node, service } => Target::name(format!("{node}:{service}")),
+            Self::Addresses(addresses) => match addresses.as_slice() {
+                [address] => (*address).into(),
+                _ => Target::default(),
+            },
+        }
+    }
+}
+
+/// Everything that is tried, and by what.
+#[derive(Debug)]
+pub(crate) struct Dial<'a> {
+    pub(crate) hub: &'a Arc<Hub>,
+    pub(crate) resolver: &'a Arc<Resolver>,
+    pub(crate) peer: &'a Peer,
+    pub(crate) plan: &'a Plan,
+}
+
+/// How an attempt at one address is started.
+type Start<'a, T> = &'a (dyn Fn(Attempt, CmAddr) -> Runner<'a, T> + Send + Sync + 'a);
+
+impl Dial<'_> {
+    /// The first address that resolves.
+    pub(crate) async fn resolve(&self) -> Result<Tracked> {
+        self.first(&|attempt, address| {
+            Box::pin(async move { resolve(&attempt, self.plan, address).await })
+        })
+        .await
+    }
+
+    /// The first address that connects, with a queue pair made for it.
+    pub(crate) async fn connect<P: QueuePairs>(
+        &self,
+        queue_pairs: &P,
+    ) -> Result<(Established, Arc<P::QueuePair>)> {
+        self.first(&|attempt, address| Box::pin(self.one(attempt, address, queue_pairs)))
+            .await
+    }
+
+    async fn one<P: QueuePairs>(
+        &self,
+        attempt: Attempt,
+        address: CmAddr,
+        queue_pairs: &P,
+    ) -> Result<(Established, Arc<P::QueuePair>)> {
+        let tracked = resolve(&attempt, self.plan, address).await?;
+        let made = queue_pairs.make(tracked.id());
+        let step = Step::QueuePair;
+        let queue_pair = made
+            .map(Arc::new)
+            .map_err(|error| attempt.fail_on(tracked.id(), step, Cause::QueuePair(error)))?;
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let param = self.plan.param.clone();
+        let established = connect(attempt, tracked, shared, param).await?;
+        Ok((established, queue_pair))
+    }
+
+    /// Races the addresses, as often as the policy says.
+    async fn first<T: Send>(&self, start: Start<'_, T>) -> Result<T> {
+        let (hub, plan) = (self.hub, self.plan);
+        let until = plan.deadline.until(hub.now());
+        let whole = Attempt::new(hub, until, self.peer.target());
+        let addresses = self.addresses(&whole).await?;
+        let mut made = 0;
+        loop {
+            made += 1;
+            let attempt = whole.limited(plan.retry.limit());
+            let runners = addresses
+                .iter()
+                .map(|address| start(attempt.at(*address), *address))
+                .collect();
+            let outcome = race(hub, plan.stagger, runners).await;
+            let outcome = outcome.unwrap_or_else(|| {
+                let cause = Cause::NoAddress;
+                Err(whole.fail(Step::LookUp, cause))
+            });
+            let error = match outcome {
+                Ok(found) => return Ok(found),
+                Err(error) => error.after(made, whole.elapsed()),
+            };
+            let Some(pause) = plan.retry.pause(made, &error) else {
+                return Err(error);
+            };
+            let next = hub.now() + pause;
+            if until.is_some_and(|until| until <= next) {
+                return Err(error);
+            }
+            let slept = sleep_until(hub, next).await;
+            slept.map_err(|error| whole.fail(Step::Connect, error))?;
+        }
+    }
+
+    /// The peer's addresses, by the attempt's end.
+    async fn addresses(&self, attempt: &Attempt) -> Result<Vec<CmAddr>> {
+        let (node, service) = match self.peer {
+            Peer::Addresses(addresses) => return Ok(addresses.clone()),
+            Peer::Name { node, service } => (node.clone(), service.clone()),
+        };
+        // Counted from now by the system's clock: name servers know no other.
+        let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
+        let hints = Hints::rc().deadline(left);
+        let resolver = Arc::clone(self.resolver);
+        let look_up = move || resolver.addresses(&*node, &*service, &hints);
+        // Figures are read here; a name server may keep its caller waiting.
+        let found = if self.is_numeric() {
+            look_up()
+        } else {
+            elsewhere(self.hub, look_up).await
+        };
+        found.map_err(|error| attempt.fail(Step::LookUp, Cause::name(error)))
+    }
+
+    fn is_numeric(&self) -> bool {
+        match self.peer {
+            Peer::Name { node, service } => {
+                parse_numeric(node).is_some() && service.parse::<u16>().is_ok()
+            }
+            Peer::Addresses(_) => true,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The accepting side.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rdmacm_core::{CmAddr, CmId, ConnParam, Event, EventKind, Family, PortSpace, QueuePair};
+
+use super::active::{agreed, ends_attempt};
+use super::{Attempt, Established};
+use crate::error::{Cause, Result};
+use crate::hub::{Letter, Mailbox, Tracked, next};
+use crate::id_options::IdOptions;
+use crate::step::Step;
+
+/// Ports of the kernel's choice that two families cannot have in common, or that
+/// TCP has taken on iWARP, before it is given up.
+const TRIES: usize = 16;
+
+/// Ids that listen on an address, all with one mailbox: two of them for `[::]`,
+/// one for each family, because iWARP's IPv6 wildcard refuses IPv4 peers.
+pub(crate) fn listen(
+    attempt: &Attempt,
+    address: CmAddr,
+    options: IdOptions,
+    backlog: u32,
+    mailbox: &Arc<Mailbox>,
+) -> Result<Vec<Tracked>> {
+    let is_v6 = address.family() == Family::V6;
+    let both = is_v6 && address.is_unspecified() && !options.v6_only;
+    let mut tries = if address.port() == 0 { TRIES } else { 1 };
+    loop {
+        let listening = if both {
+            listen_on_both(attempt, address, options, backlog, mailbox)
+        } else {
+            let id = listen_on(attempt, address, options, backlog, mailbox, options.v6_only);
+            id.map(|id| vec![id])
+        };
+        tries -= 1;
+        match listening {
+            Err(error) if tries > 0 && error.raw_os_error() == Some(libc::EADDRINUSE) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+fn listen_on_both(
+    attempt: &Attempt,
+    v6: CmAddr,
+    options: IdOptions,
+    backlog: u32,
+    mailbox: &Arc<Mailbox>,
+) -> Result<Vec<Tracked>> {
+    let v6 = listen_on(attempt, v6, options, backlog, mailbox, true)?;
+    let port = v6.id().local_port();
+    let port = port.map_err(|error| attempt.fail(Step::Listen, error))?;
+    let v4 = CmAddr::any(Family::V4).with_port(port);
+    let v4 = listen_on(attempt, v4, options, backlog, mailbox, false)?;
+    Ok(vec![v6, v4])
+}
+
+fn listen_on(
+    attempt: &Attempt,
+    address: CmAddr,
+    options: IdOptions,
+    backlog: u32,
+    mailbox: &Arc<Mailbox>,
+    one_family: bool,
+) -> Result<Tracked> {
+    let step = Step::Listen;
+    let refused = |error| attempt.fail(step, Cause::from(error));
+    let id = attempt.hub.channel.create_id(PortSpace::TCP);
+    let tracked = Tracked::new(&attempt.hub, id.map_err(refused)?, Arc::clone(mailbox));
+    let id = tracked.id();
+    options.apply(id).map_err(refused)?;
+    if one_family {
+        id.set_af_only(true).map_err(refused)?;
+    }
+    id.bind(address).map_err(refused)?;
+    id.listen(backlog).map_err(refused)?;
+    Ok(tracked)
+}
+
+/// The next connect request: what the peer says, and the id it brings.
+pub(crate) async fn next_request(
+    attempt: &Attempt,
+    mailbox: &Mailbox,
+    until: Option<Instant>,
+) -> Result<(Box<Event>, CmId)> {
+    let step = Step::Accept;
+    loop {
+        let letter = next(&attempt.hub, mailbox, until).await;
+        match letter.map_err(|error| attempt.fail(step, error))? {
+            Letter::Event(mut event) => {
+                if let Some(child) = event.take_child() {
+                    // It may have been read where the listener was before.
+                    let followed = child.migrate(&attempt.hub.channel);
+                    followed.map_err(|error| attempt.fail(step, error))?;
+                    return Ok((event, child));
+                }
+                if event.kind() == EventKind::DeviceRemoval {
+                    return Err(
+                        attempt.fail(step, event.failure().map_or(Cause::Gone, Cause::Event))
+                    );
+                }
+            }
+            Letter::Returned(_) => {}
+            Letter::Stop => return Err(attempt.fail(step, Cause::Stopped)),
+        }
+    }
+}
+
+/// Accepts a request, and waits until the peer is there.
+pub(crate) async fn establish(
+    attempt: Attempt,
+    mut tracked: Tracked,
+    queue_pair: Arc<dyn QueuePair>,
+    param: ConnParam,
+) -> Result<Established> {
+    let step = Step::Establish;
+    let id = tracked.id().clone();
+    tracked.attach(Arc::clone(&queue_pair));
+    tracked.answer_parting();
+    let accepted = id.with(queue_pair.as_ref()).accept(param);
+    accepted.map_err(|error| attempt.fail_on(&id, step, error))?;
+    tracked.shakes_hands(true);
+    loop {
+        let letter = tracked.next(attempt.until).await;
+        let event = match letter.map_err(|error| attempt.fail(step, error))? {
+            Letter::Event(event) => event,
+            Letter::Returned(_) => continue,
+            Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),
+        };
+        if event.kind() == EventKind::Established && event.failure().is_none() {
+            tracked.shakes_hands(false);
+            return Ok(agreed(tracked, &event));
+        }
+        if ends_attempt(&event) {
+            tracked.shakes_hands(false);
+            return Err(attempt.failed(&id, step, &event));
+        }
+    }
+}

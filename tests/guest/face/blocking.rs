@@ -1,0 +1,356 @@
+//! The blocking face.
+
+use std::thread;
+
+use rdmacm::core::{EventKind, RejectReason};
+use rdmacm::{Cause, Connection, Connector, Listener, Node, RetryPolicy, Step};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port};
+
+use super::{AnyQueuePair, QueuePairs};
+
+crate::cases!("face::blocking":
+    a_name_connects_and_parts,
+    real_queue_pairs_connect,
+    a_resolved_peer_connects_with_a_queue_pair_made_for_it,
+    a_rejection_says_what_the_peer_said,
+    nobody_listens,
+    a_listener_of_all_addresses_serves_both_families,
+    a_listener_of_one_family_leaves_the_other_alone,
+    a_listener_is_stopped_from_another_thread,
+    what_waits_is_taken_after_the_stop,
+    peers_beyond_the_queue_are_rejected_at_once,
+    a_burst_beyond_the_backlog_waits_for_nobody,
+    threads_share_a_node,
+    the_source_is_chosen_by_address_interface_and_device,
+    a_source_that_is_not_there_says_so,
+    dropping_a_connection_tells_the_peer,
+    trying_again_waits_for_the_listener,
+    a_text_that_is_no_address_is_refused,
+);
+
+fn connector(site: &Site, port: u16) -> Connector {
+    Connector::new(site.v4.to_string(), port.to_string()).deadline(PATIENCE)
+}
+
+/// A connection with both of its ends.
+struct Pair {
+    client: Connection<AnyQueuePair>,
+    server: Connection<AnyQueuePair>,
+}
+
+impl Pair {
+    fn connect(site: &Site, listener: &Listener, connector: Connector) -> Self {
+        let queue_pairs = QueuePairs::new(site);
+        thread::scope(|scope| {
+            let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
+            let incoming = listener.accept(PATIENCE).unwrap();
+            let server = incoming.accept_with(queue_pairs.clone()).unwrap();
+            let client = client.join().unwrap();
+            Self { client, server }
+        })
+    }
+
+    fn part(self) {
+        let Self { client, server } = self;
+        thread::scope(|scope| {
+            let closing = scope.spawn(|| client.close(PATIENCE));
+            let end = server.ended(PATIENCE).unwrap();
+            assert_eq!(end.kind(), EventKind::Disconnected);
+            closing.join().unwrap().unwrap();
+        });
+    }
+}
+
+fn a_name_connects_and_parts(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let pair = Pair::connect(site, &listener, connector(site, port));
+    assert_eq!(pair.client.peer_addr().unwrap().unwrap(), site.v4(port));
+    assert_eq!(pair.server.local_addr().unwrap().unwrap(), site.v4(port));
+    pair.part();
+}
+
+fn real_queue_pairs_connect(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let made = |_: &rdmacm::core::IdHandle| Ok(site.queue_pair());
+    let (client, server) = thread::scope(|scope| {
+        let client = scope.spawn(|| connector(site, port).connect_with(made).unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let server = incoming.accept(site.queue_pair()).unwrap();
+        (client.join().unwrap(), server)
+    });
+    if site.soft == Soft::Rxe {
+        let number = client.queue_pair().number();
+        assert_eq!(
+            client.peer().unwrap().qp_number,
+            server.queue_pair().number()
+        );
+        assert_ne!(client.peer().unwrap().qp_number, number);
+        let state = client.queue_pair().state().unwrap();
+        assert_eq!(state, Some(rdmacm_core::QpState::RTS));
+    }
+    drop(server);
+    let end = client.ended(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+}
+
+fn a_resolved_peer_connects_with_a_queue_pair_made_for_it(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    let resolved = connector(site, port).resolve().unwrap();
+    let device = resolved.id().addresses().unwrap().device.unwrap();
+    assert_eq!(device.look_up().unwrap().name, site.device);
+    let client = thread::scope(|scope| {
+        let client = scope.spawn(|| resolved.connect(queue_pairs.one()).unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        drop(incoming.accept(queue_pairs.one()).unwrap());
+        client.join().unwrap()
+    });
+    assert_eq!(
+        client.ended(PATIENCE).unwrap().kind(),
+        EventKind::Disconnected
+    );
+}
+
+fn a_rejection_says_what_the_peer_said(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    let error = thread::scope(|scope| {
+        let connector = connector(site, port).private_data(b"who").unwrap();
+        let client = scope.spawn(|| connector.connect_with(queue_pairs).unwrap_err());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        assert!(incoming.private_data().starts_with(b"who"));
+        incoming.reject(b"not you").unwrap();
+        client.join().unwrap()
+    });
+    assert_eq!(error.step(), Step::Connect);
+    assert_eq!(error.device(), Some(site.device));
+    assert_eq!(error.destination(), Some(site.v4(port)));
+    assert!(error.is_rejected() && !error.is_retryable());
+    assert!(error.private_data().starts_with(b"not you"));
+    let reason = (site.soft == Soft::Rxe).then_some(RejectReason::CONSUMER_DEFINED);
+    assert_eq!(error.reject_reason(), reason);
+}
+
+fn nobody_listens(site: &Site) {
+    let error = connector(site, free_port())
+        .connect_with(QueuePairs::new(site))
+        .unwrap_err();
+    assert!(error.is_rejected() && error.is_retryable(), "{error}");
+    let words = error.to_string();
+    let who = format!("connect to {}:", site.v4);
+    assert!(words.starts_with(&who), "{words}");
+    assert!(words.contains(&format!("via {}", site.device)), "{words}");
+}
+
+fn a_listener_of_all_addresses_serves_both_families(site: &Site) {
+    let listener = Listener::bind("[::]:0").unwrap();
+    assert_eq!(listener.ids().count(), 2);
+    let port = listener.local_addr().port();
+    for ip in site.ips() {
+        let connector = Connector::new(ip.to_string(), port.to_string()).deadline(PATIENCE);
+        Pair::connect(site, &listener, connector).part();
+    }
+}
+
+fn a_listener_of_one_family_leaves_the_other_alone(site: &Site) {
+    let listener = Listener::options().v6_only().bind("[::]:0").unwrap();
+    assert_eq!(listener.ids().count(), 1);
+    let port = listener.local_addr().port();
+    let error = connector(site, port).connect_with(QueuePairs::new(site));
+    assert!(error.unwrap_err().is_rejected());
+    let v6 = Connector::to(site.v6(port)).deadline(PATIENCE);
+    Pair::connect(site, &listener, v6).part();
+}
+
+fn a_listener_is_stopped_from_another_thread(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let stopper = listener.stopper();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| listener.incoming().count());
+        stopper.stop();
+        assert_eq!(waiting.join().unwrap(), 0);
+    });
+    let stopped = listener.accept(PATIENCE).unwrap_err();
+    assert!(matches!(stopped.cause(), Cause::Stopped), "{stopped}");
+}
+
+fn what_waits_is_taken_after_the_stop(site: &Site) {
+    let node = Node::open().unwrap();
+    let listener = Listener::options().on(&node).bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        // Two ask; the one that is read with the other waits in the queue.
+        let clients = [(); 2].map(|()| {
+            let queue_pairs = queue_pairs.clone();
+            scope.spawn(move || connector(site, port).connect_with(queue_pairs))
+        });
+        let first = listener.accept(PATIENCE).unwrap();
+        let second = listener.accept(PATIENCE).unwrap();
+        listener.stop();
+        drop((first, second));
+        assert!(listener.incoming().next().is_none());
+        for client in clients {
+            assert!(client.join().unwrap().unwrap_err().is_rejected());
+        }
+    });
+}
+
+fn peers_beyond_the_queue_are_rejected_at_once(site: &Site) {
+    let node = Node::open().unwrap();
+    let options = Listener::options().on(&node).queue(0);
+    let listener = options.bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    thread::scope(|scope| {
+        // Whoever waits on the node reads for the listener.
+        let reading = scope.spawn(|| listener.accept(PATIENCE).unwrap_err());
+        let error = connector(site, port).connect_with(QueuePairs::new(site));
+        assert!(error.unwrap_err().is_rejected());
+        listener.stop();
+        assert!(matches!(reading.join().unwrap().cause(), Cause::Stopped));
+    });
+}
+
+/// The kernel drops what exceeds the backlog, and repeats it after more than
+/// four seconds, unless it is read as it comes.
+fn a_burst_beyond_the_backlog_waits_for_nobody(site: &Site) {
+    const BACKLOG: usize = 8;
+    let listener = Listener::options()
+        .backlog(u32::try_from(BACKLOG).unwrap())
+        .bind(site.v4(0))
+        .unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = listener.incoming().take(3 * BACKLOG);
+            let accepted = incoming.map(|one| one.unwrap().accept_with(queue_pairs.clone()));
+            accepted.collect::<Result<Vec<_>, _>>().unwrap()
+        });
+        let clients: Vec<_> = (0..3 * BACKLOG)
+            .map(|_| {
+                let queue_pairs = queue_pairs.clone();
+                scope.spawn(move || {
+                    let connected = connector(site, port).connect_with(queue_pairs).unwrap();
+                    let started = std::time::Instant::now();
+                    (connected, started)
+                })
+            })
+            .collect();
+        let clients: Vec<_> = clients.into_iter().map(|one| one.join().unwrap()).collect();
+        let ends = clients.iter().map(|(_, at)| *at);
+        let apart = ends.clone().max().unwrap() - ends.min().unwrap();
+        assert!(apart < 4 * SECOND, "{apart:?} between first and last");
+        drop(accepting.join().unwrap());
+    });
+}
+
+fn threads_share_a_node(site: &Site) {
+    const THREADS: usize = 8;
+    let node = Node::open().unwrap();
+    let listener = Listener::options().on(&node).bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let servers: Vec<_> = listener
+                .incoming()
+                .take(THREADS)
+                .map(|one| one.unwrap().accept_with(queue_pairs.clone()).unwrap())
+                .collect();
+            for server in servers {
+                let end = server.ended(PATIENCE).unwrap();
+                assert_eq!(end.kind(), EventKind::Disconnected);
+            }
+        });
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let connector = connector(site, port).on(&node);
+                let client = connector.connect_with(queue_pairs.clone()).unwrap();
+                client.close(PATIENCE).unwrap();
+            });
+        }
+    });
+}
+
+fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let source = free_port();
+    for (connector, from) in [
+        (
+            connector(site, port).from_address(site.v4(source)),
+            Some(source),
+        ),
+        (connector(site, port).from_interface(site.netdev), None),
+        (connector(site, port).from_device(site.device), None),
+    ] {
+        let pair = Pair::connect(site, &listener, connector);
+        let local = pair.client.local_addr().unwrap().unwrap();
+        assert_eq!(local.ip(), Some(site.v4.into()));
+        assert!(from.is_none_or(|from| local.port() == from));
+        pair.part();
+    }
+}
+
+fn a_source_that_is_not_there_says_so(site: &Site) {
+    for connector in [
+        connector(site, 7).from_interface("nowhere0"),
+        connector(site, 7).from_device("nothing0"),
+        connector(site, 7).from_interface("lo"),
+    ] {
+        let error = connector.resolve().unwrap_err();
+        assert_eq!(error.step(), Step::Bind, "{error}");
+    }
+    let error = connector(site, 7).from_address(site.v6(0)).resolve();
+    assert!(matches!(error.unwrap_err().cause(), Cause::NoAddress));
+}
+
+fn dropping_a_connection_tells_the_peer(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let Pair { client, server } = Pair::connect(site, &listener, connector(site, port));
+    drop(client);
+    let end = server.ended(PATIENCE).unwrap();
+    assert_eq!((end.kind(), end.failure()), (EventKind::Disconnected, None));
+    server.close(PATIENCE).unwrap();
+}
+
+fn trying_again_waits_for_the_listener(site: &Site) {
+    let port = free_port();
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        let (refused, was_refused) = std::sync::mpsc::channel();
+        let client = scope.spawn(move || {
+            let once = connector(site, port).connect_with(queue_pairs.clone());
+            refused.send(once.unwrap_err().is_retryable()).unwrap();
+            let connector = connector(site, port).retry(RetryPolicy::until_deadline());
+            connector.connect_with(queue_pairs).unwrap()
+        });
+        assert!(was_refused.recv().unwrap());
+        let listener = Listener::bind(site.v4(port)).unwrap();
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let server = incoming.accept_with(QueuePairs::new(site)).unwrap();
+        drop(client.join().unwrap());
+        server.ended(PATIENCE).unwrap();
+    });
+    let policy = RetryPolicy::attempts(3);
+    let error = connector(site, free_port())
+        .retry(policy)
+        .connect_with(QueuePairs::new(site))
+        .unwrap_err();
+    assert_eq!(error.attempts(), 3);
+}
+
+fn a_text_that_is_no_address_is_refused(site: &Site) {
+    for text in ["", "nowhere", "10.1.0.7", "[::1]", "10.1.0.7:70000"] {
+        let error = Listener::bind(text).unwrap_err();
+        assert!(matches!(error.cause(), Cause::NotAnAddress), "{text}");
+    }
+    let address = format!("{}:0", site.v4);
+    assert_ne!(Listener::bind(&*address).unwrap().local_addr().port(), 0);
+}

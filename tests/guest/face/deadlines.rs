@@ -1,0 +1,212 @@
+//! Deadlines hold in all faces, and nothing of an attempt is left.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
+use rdmacm::{Cause, Connector, Step};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect, free_port};
+
+use super::QueuePairs;
+use super::asynchronous::on_one_thread;
+
+crate::cases!("face::deadlines":
+    a_neighbour_that_does_not_answer,
+    a_peer_that_does_not_answer_in_events,
+    a_peer_that_does_not_answer_while_blocking,
+    a_peer_that_does_not_answer_while_awaited,
+    an_accepted_peer_that_does_not_come,
+    a_peer_that_does_not_part,
+);
+
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// Within a tenth; emulated machines are slow to schedule.
+fn is_on_time(took: Duration) -> bool {
+    took >= DEADLINE && took < DEADLINE + DEADLINE / 10
+}
+
+fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).status();
+    assert!(status.unwrap().success(), "{command}");
+}
+
+/// A neighbour that is known, and is not there: packets leave and nothing comes
+/// back.
+fn absent_peer(site: &Site) -> Ipv4Addr {
+    let [.., low] = free_port().to_be_bytes();
+    let [first, second, third, _] = site.v4.octets();
+    // Beyond the addresses that others use.
+    let ip = Ipv4Addr::new(first, second, third, 100 + low % 150);
+    run(&format!(
+        "ip neigh replace {ip} lladdr 02:00:00:00:00:{low:02x} dev {} nud permanent",
+        site.netdev
+    ));
+    ip
+}
+
+/// How many ids the kernel has for this destination.
+fn ids_to(ip: Ipv4Addr) -> usize {
+    let shown = Command::new("rdma")
+        .args(["resource", "show", "cm_id"])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let destination = format!("dst-addr {ip}:");
+    shown.matches(&destination).count()
+}
+
+/// On rxe nothing is left at once. siw's TCP handshake goes on in the kernel, and
+/// its id is destroyed when it ends.
+fn nothing_is_left(site: &Site, ip: Ipv4Addr) {
+    if site.soft == Soft::Rxe {
+        assert_eq!(ids_to(ip), 0);
+    }
+}
+
+fn a_neighbour_that_does_not_answer(site: &Site) {
+    let to = Connector::to((site.silent, 7)).deadline(DEADLINE);
+    let started = Instant::now();
+    let error = to.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.step(), Step::ResolveAddress);
+    assert!(error.is_timeout(), "{error}");
+}
+
+/// The face of events is the caller's own loop: it has no blocking call but
+/// siw's CONNECT, which the caller puts on a thread.
+fn a_peer_that_does_not_answer_in_events(site: &Site) {
+    let ip = absent_peer(site);
+    let channel = EventChannel::open().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.resolve_addr(None, (ip, 7), PATIENCE).unwrap();
+    expect(&channel, EventKind::AddrResolved);
+    id.resolve_route(PATIENCE).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let queue_pair = QueuePairs::new(site).one();
+    let started = Instant::now();
+    let until = started + DEADLINE;
+    let connecting = {
+        let (id, queue_pair): (IdHandle, _) = (id.handle(), queue_pair.clone());
+        std::thread::spawn(move || id.with(&queue_pair).connect(ConnParam::new()))
+    };
+    assert_eq!(
+        channel.next_event(until).unwrap_err(),
+        Error::DeadlinePassed
+    );
+    drop(id);
+    assert!(is_on_time(started.elapsed()));
+    if site.soft == Soft::Rxe {
+        connecting.join().unwrap().unwrap();
+    }
+    nothing_is_left(site, ip);
+}
+
+fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
+    let ip = absent_peer(site);
+    let started = Instant::now();
+    let connector = Connector::to((ip, 7)).deadline(DEADLINE);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.step(), Step::Connect);
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    assert_eq!(error.device(), Some(site.device));
+    nothing_is_left(site, ip);
+}
+
+fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
+    let ip = absent_peer(site);
+    on_one_thread().block_on(async {
+        let started = Instant::now();
+        let connector = rdmacm::tokio::Connector::to((ip, 7)).deadline(DEADLINE);
+        let connecting = connector.connect_with(QueuePairs::new(site));
+        // Meanwhile the runtime's only thread is free.
+        let mut ticks = tokio::time::interval(DEADLINE / 10);
+        let ticking = async {
+            loop {
+                ticks.tick().await;
+            }
+        };
+        let error = tokio::select! {
+            connected = connecting => connected.unwrap_err(),
+            () = ticking => unreachable!("it ticks for ever"),
+        };
+        assert!(is_on_time(started.elapsed()), "{error}");
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        nothing_is_left(site, ip);
+    });
+}
+
+/// A peer that asks and never completes the handshake.
+fn an_accepted_peer_that_does_not_come(site: &Site) {
+    if site.soft == Soft::Siw {
+        // Its handshake ends with the answer: there is nothing to wait for.
+        return an_accepted_peer_is_there(site);
+    }
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let (channel, id) = site.id();
+    let id = {
+        drop(id);
+        site.routed(&channel, listener.local_addr())
+    };
+    let queue_pairs = QueuePairs::new(site);
+    id.with(&queue_pairs.one())
+        .connect(ConnParam::new())
+        .unwrap();
+    let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
+    let started = Instant::now();
+    let error = incoming.accept_with(queue_pairs).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.step(), Step::Establish);
+    assert!(matches!(error.cause(), Cause::Deadline));
+}
+
+fn an_accepted_peer_is_there(site: &Site) {
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let (channel, id) = site.id();
+    drop(id);
+    let id = site.routed(&channel, listener.local_addr());
+    let queue_pairs = QueuePairs::new(site);
+    id.with(&queue_pairs.one())
+        .connect(ConnParam::new())
+        .unwrap();
+    let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
+    drop(incoming.accept_with(queue_pairs).unwrap());
+}
+
+/// A peer that does not answer when this side parts. (On siw the kernel closes
+/// the connection by itself.)
+fn a_peer_that_does_not_part(site: &Site) {
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let (channel, unused) = site.id();
+    drop(unused);
+    let id = site.routed(&channel, listener.local_addr());
+    let queue_pairs = QueuePairs::new(site);
+    let queue_pair = queue_pairs.one();
+    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
+    let server = std::thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            incoming.accept_with(queue_pairs.clone()).unwrap()
+        });
+        let answer = channel.next_event(PATIENCE).unwrap();
+        if answer.kind() == EventKind::ConnectResponse {
+            id.with(&queue_pair).establish(&answer).unwrap();
+        }
+        accepting.join().unwrap()
+    });
+    let started = Instant::now();
+    let closed = server.close(DEADLINE);
+    if site.soft == Soft::Rxe {
+        let error = closed.unwrap_err();
+        assert!(is_on_time(started.elapsed()), "{error}");
+        assert!(matches!(error.cause(), Cause::Deadline));
+        assert_eq!(error.step(), Step::Close);
+    } else {
+        closed.unwrap();
+    }
+    expect(&channel, EventKind::Disconnected);
+    let _ = SECOND;
+}
