@@ -125,6 +125,13 @@ void show_gids(const struct words *words)
 	printf("pkey=%#x\n", be16toh(id->route.addr.addr.ibaddr.pkey));
 }
 
+/*
+ * A flow label has 20 bits. The bit above them that librdmacm leaves in is the
+ * record's raw traffic, which on RoCE the kernel fills with a bit of the peer's MAC
+ * address.
+ */
+#define FLOW_LABEL 0xfffff
+
 void show_paths(const struct words *words)
 {
 	struct rdma_cm_id *id = id_at(words, 1);
@@ -136,8 +143,9 @@ void show_paths(const struct words *words)
 
 		show_gid("sgid", &path->sgid);
 		show_gid("dgid", &path->dgid);
-		printf("flow_label=%u\nhop_limit=%u\ntraffic_class=%u\n", be32toh(path->flow_label),
-		       path->hop_limit, path->traffic_class);
+		printf("flow_label=%u\nhop_limit=%u\ntraffic_class=%u\n",
+		       be32toh(path->flow_label) & FLOW_LABEL, path->hop_limit,
+		       path->traffic_class);
 		printf("reversible=%u\npkey=%#x\nsl=%u\n", !!path->reversible,
 		       be16toh(path->pkey), path->sl);
 		printf("mtu=%u\nrate=%u\npacket_life_time=%u\n", path->mtu, path->rate,
