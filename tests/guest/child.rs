@@ -11,7 +11,7 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
-use crate::verbs;
+use crate::{judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -19,19 +19,23 @@ const DRIVER: &str = "RDMACM_TEST_DRIVER";
 pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
-/// Runs a task of [`tasks`] in a process of its own, which must succeed.
-pub(crate) fn run(task: &str) {
-    check(Command::new("/proc/self/exe").env(TASK, task));
+/// A task of [`TASKS`] in a process of its own.
+pub(crate) fn task(task: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.env(TASK, task);
+    command
+}
+
+/// Runs one, which must succeed.
+pub(crate) fn run(name: &str) {
+    check(&mut task(name));
 }
 
 /// The same, told which device.
-pub(crate) fn run_at(task: &str, site: &Site) {
-    check(
-        Command::new("/proc/self/exe")
-            .env(TASK, task)
-            .env(ADDRESS, site.v4.to_string())
-            .env(DRIVER, site.driver()),
-    );
+pub(crate) fn run_at(name: &str, site: &Site) {
+    let mut command = task(name);
+    command.env(ADDRESS, site.v4.to_string());
+    check(command.env(DRIVER, site.driver()));
 }
 
 /// In a child: the device it was told.
@@ -64,6 +68,7 @@ const TASKS: &[(&str, fn())] = &[
     ("missing_node", missing_node),
     ("missing_module", missing_module),
     ("missing_permission", missing_permission),
+    ("actor", judge::ours::act),
 ];
 
 fn changed_credentials() {

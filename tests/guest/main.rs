@@ -30,6 +30,7 @@ mod dialect;
 mod example;
 mod face;
 mod garbled;
+mod judge;
 mod kept;
 mod lifetime;
 mod link;
@@ -254,6 +255,7 @@ fn trials(kernel: &str) -> Vec<Trial> {
                 skip(&mut trials, kernel, site.driver(), modules, otherwise);
             }
         }
+        trials.extend(judge::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut trials, kernel, "both", site, ONCE);

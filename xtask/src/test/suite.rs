@@ -28,7 +28,7 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
         host_packages::install(&Need::GUEST_SUITE)?;
     }
     workspace.build_programs()?;
-    if let Err(error) = build_c_peer(workspace) {
+    if let Err(error) = build_c_programs(workspace) {
         // Elsewhere its tests are skipped, by name.
         ensure!(!host_packages::is_debian(), "{error:#}");
         eprintln!("{error:#}");
@@ -48,14 +48,25 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     find_executable(&process::output(&mut suite)?).context("cargo built no guest suite")
 }
 
-/// The C library's side of the comparison, beside our own programs.
-fn build_c_peer(workspace: &Workspace) -> anyhow::Result<()> {
-    let source = workspace.root.join("tests/c/peer.c");
-    let program = workspace.programs().join("rdmacm-c-peer");
+/// The C library's side of the comparisons, beside our own programs.
+fn build_c_programs(workspace: &Workspace) -> anyhow::Result<()> {
+    let sources = workspace.root.join("tests/c");
+    compile(workspace, "rdmacm-c-peer", &[sources.join("peer.c")])?;
+    let mut actor = Vec::new();
+    for entry in std::fs::read_dir(sources.join("actor"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            actor.push(path);
+        }
+    }
+    compile(workspace, "rdmacm-c-actor", &actor)
+}
+
+fn compile(workspace: &Workspace, program: &str, sources: &[PathBuf]) -> anyhow::Result<()> {
     let mut compiler = Command::new("gcc");
-    compiler.args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"]);
-    compiler.arg(program).arg(source);
-    process::run(compiler.args(["-lrdmacm", "-libverbs"]))
+    compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"]);
+    compiler.arg(workspace.programs().join(program));
+    process::run(compiler.args(sources).args(["-lrdmacm", "-libverbs"]))
 }
 
 /// One of cargo's messages; most have no executable.

@@ -75,8 +75,9 @@ impl Hub {
         let woken = self.channel.wait(until);
         self.state().leader = Leader::Awake;
         match woken {
-            Ok(()) => self.drain(),
-            Err(Error::DeadlinePassed | Error::Woken) => {}
+            // What came in time is seen in time.
+            Ok(()) | Err(Error::DeadlinePassed) => self.drain(),
+            Err(Error::Woken) => {}
             Err(error) => self.break_down(error),
         }
         self.state().leader = Leader::None;

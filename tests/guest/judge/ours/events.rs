@@ -1,0 +1,131 @@
+//! What a channel reports.
+
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rdmacm_core::{AhAttr, Error, Event, EventKind, QpType};
+use zerocopy::FromZeros as _;
+
+use super::Stage;
+use super::answer::Answer;
+use super::words::Words;
+
+/// Long enough for anything that is to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Stage {
+    pub(super) fn next_event(&mut self, words: &Words<'_>) -> Answer {
+        match self.channel(words.at(1)).next_event(PATIENCE) {
+            Err(Error::DeadlinePassed) => Answer::line("none"),
+            Err(error) => Answer::failed(&error),
+            Ok(event) => self.tell(event, words.value("child")),
+        }
+    }
+
+    /// Names the child of a request if it is to be kept.
+    fn tell(&mut self, event: Event, child: Option<&str>) -> Answer {
+        let mut answer = Answer::ok()
+            .with("event", event.kind())
+            .with("status", event.status());
+        let name = self.name_of(event.id());
+        answer = match event.kind() {
+            EventKind::ConnectRequest => answer
+                .with("id", child.unwrap_or("dropped"))
+                .with("listener", name),
+            _ => answer.with("id", name),
+        };
+        let kind = event.kind();
+        if matches!(kind, EventKind::MulticastJoin | EventKind::MulticastError) {
+            answer = answer.with("group", self.name_of_group(&event));
+        }
+        answer = if event.id().qp_type() == QpType::UD {
+            with_ud(answer, &event)
+        } else {
+            with_conn(answer, &event)
+        };
+        answer = answer
+            .with("data_len", event.private_data().len())
+            .with_bytes("data", event.private_data());
+        if matches!(kind, EventKind::ConnectRequest | EventKind::ConnectResponse) {
+            let ece = event.ece();
+            answer = answer.with(
+                "ece",
+                format_args!("{}:{}", hex(ece.vendor_id), hex(ece.options)),
+            );
+        }
+        if let (Some(name), Some(child)) = (child, event.into_child()) {
+            self.ids.insert(name.to_owned(), child);
+        }
+        answer
+    }
+
+    fn name_of_group(&self, event: &Event) -> &str {
+        let concerned = self.groups.iter().find(|(_, group)| {
+            let membership = group.membership.as_ref();
+            membership.is_some_and(|membership| membership.concerns(event))
+        });
+        concerned.map(|(name, _)| name.as_str()).unwrap()
+    }
+
+    pub(super) fn no_event(&self, words: &Words<'_>) -> Answer {
+        self.look(words, Duration::ZERO)
+    }
+
+    pub(super) fn wait_for_event(&self, words: &Words<'_>) -> Answer {
+        self.look(words, PATIENCE)
+    }
+
+    /// Whether an event is there in time; it stays there.
+    fn look(&self, words: &Words<'_>, patience: Duration) -> Answer {
+        let channel = self.channel(words.at(1));
+        let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+        let patience = PollTimeout::try_from(patience).unwrap();
+        match poll(&mut fds, patience).unwrap() {
+            0 => Answer::line("none"),
+            _ => Answer::line("some"),
+        }
+    }
+}
+
+fn with_conn(answer: Answer, event: &Event) -> Answer {
+    let conn = event.conn();
+    let byte = |value: Option<u8>| value.unwrap_or_default();
+    answer
+        .with("qp_num", conn.map_or(0, |conn| conn.qp_number))
+        .with(
+            "responder_resources",
+            byte(conn.map(|conn| conn.responder_resources)),
+        )
+        .with(
+            "initiator_depth",
+            byte(conn.map(|conn| conn.initiator_depth)),
+        )
+        .with(
+            "flow_control",
+            byte(conn.map(|conn| conn.flow_control.into())),
+        )
+        .with("retry_count", byte(conn.map(|conn| conn.retry_count)))
+        .with(
+            "rnr_retry_count",
+            byte(conn.map(|conn| conn.rnr_retry_count)),
+        )
+        .with("srq", byte(conn.map(|conn| conn.srq.into())))
+}
+
+fn with_ud(answer: Answer, event: &Event) -> Answer {
+    let ud = event.ud();
+    let nowhere = AhAttr::new_zeroed();
+    answer
+        .with("qp_num", ud.map_or(0, |ud| ud.qp_number))
+        .with_hex("qkey", ud.map_or(0, |ud| ud.qkey))
+        .with_ah("", &ud.map_or(nowhere, |ud| ud.ah_attr))
+}
+
+/// As C's `%#x`.
+fn hex(value: u32) -> String {
+    match value {
+        0 => "0".to_owned(),
+        value => format!("{value:#x}"),
+    }
+}
