@@ -1,5 +1,7 @@
 //! RDMA devices of a test's own.
 
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
 use rdmacm_core::CmAddr;
@@ -11,7 +13,8 @@ pub(crate) struct Link {
     pub(crate) netdev: String,
     /// The interface's, with port 0.
     pub(crate) address: CmAddr,
-    /// What else to take down.
+    removed: Cell<bool>,
+    /// Of a bond, the one in use last.
     slaves: Vec<String>,
 }
 
@@ -57,7 +60,7 @@ impl Link {
         let [high, low] = number.to_be_bytes();
         run(&format!("ip addr add 10.{high}.{low}.1/24 dev {netdev}"));
         run(&format!("ip link set {netdev} up"));
-        if let Some(first) = slaves.first() {
+        if let Some(first) = slaves.last() {
             run(&format!(
                 "ip link set {netdev} type bond active_slave {first}"
             ));
@@ -69,25 +72,39 @@ impl Link {
             device,
             netdev,
             address: CmAddr::from(([10, high, low, 1], 0)),
+            removed: Cell::new(false),
             slaves,
         }
     }
 
     pub(crate) fn remove_device(&self) {
         run(&format!("rdma link del {}", self.device));
+        self.removed.set(true);
+    }
+
+    /// Another address of the interface's network, which nobody has.
+    pub(crate) fn neighbour(&self) -> Ipv4Addr {
+        match self.address.ip() {
+            Some(IpAddr::V4(ip)) => Ipv4Addr::from(u32::from(ip) + 8),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// A bond goes on with its other interface.
-    pub(crate) fn fail_over(&self) {
-        let (bond, other) = (&self.netdev, &self.slaves[1]);
+    pub(crate) fn fail_over(&mut self) {
+        let (bond, other) = (&self.netdev, &self.slaves[0]);
         run(&format!(
             "ip link set {bond} type bond active_slave {other}"
         ));
+        self.slaves.reverse();
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
+        if !self.removed.get() {
+            self.remove_device();
+        }
         for netdev in std::iter::once(&self.netdev).chain(&self.slaves) {
             run(&format!("ip link del {netdev}"));
         }

@@ -9,6 +9,7 @@
     reason = "a test that cannot go on panics"
 )]
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -26,6 +27,7 @@ mod channel;
 mod child;
 mod command;
 mod connection;
+mod coverage;
 mod dialect;
 mod example;
 mod face;
@@ -184,7 +186,7 @@ const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
 
 /// On neither, as `both`.
-const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES];
+const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES, coverage::CASES];
 
 /// Where the connecting side answers a response.
 const WITH_RESPONSE: &[&[Case]] = &[
@@ -209,11 +211,19 @@ fn main() -> ExitCode {
         println!("this suite runs in a guest: cargo xtask test");
         return ExitCode::FAILURE;
     };
-    libtest_mimic::run(&Arguments::from_args(), trials(&kernel)).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), suite(&kernel).trials).exit_code()
 }
 
-fn trials(kernel: &str) -> Vec<Trial> {
-    let mut trials = Vec::new();
+/// The tests of a kernel.
+#[derive(Default)]
+struct Suite {
+    trials: Vec<Trial>,
+    /// The names of those that are not skipped.
+    runs: HashSet<String>,
+}
+
+fn suite(kernel: &str) -> Suite {
+    let mut suite = Suite::default();
     let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
     let tools = !tools.contains(&false);
     let cmtime = c_tools::cmtime::is_alone();
@@ -221,16 +231,16 @@ fn trials(kernel: &str) -> Vec<Trial> {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
             let site = site(dialect);
             let name = format!("{}/{}", site.driver(), dialect_name(dialect));
-            add(&mut trials, kernel, &name, site, IN_BOTH_DIALECTS);
+            add(&mut suite, kernel, &name, site, IN_BOTH_DIALECTS);
             let modules = ON_RXE_IN_BOTH_DIALECTS;
             match site.soft {
-                Soft::Rxe => add(&mut trials, kernel, &name, site, modules),
-                Soft::Siw => skip(&mut trials, kernel, &name, modules, CONNECTED),
+                Soft::Rxe => add(&mut suite, kernel, &name, site, modules),
+                Soft::Siw => skip(&mut suite, kernel, &name, modules, CONNECTED),
             }
         }
         let site = site(Dialect::AnyFamily);
-        add(&mut trials, kernel, site.driver(), site, ON_BOTH_DEVICES);
-        add(&mut trials, kernel, site.driver(), site, ALONE);
+        add(&mut suite, kernel, site.driver(), site, ON_BOTH_DEVICES);
+        add(&mut suite, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
@@ -250,19 +260,19 @@ fn trials(kernel: &str) -> Vec<Trial> {
             ),
         ] {
             if can_run {
-                add(&mut trials, kernel, site.driver(), site, modules);
+                add(&mut suite, kernel, site.driver(), site, modules);
             } else {
-                skip(&mut trials, kernel, site.driver(), modules, otherwise);
+                skip(&mut suite, kernel, site.driver(), modules, otherwise);
             }
         }
-        trials.extend(judge::trials(kernel, site));
+        suite.trials.extend(judge::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
-    add(&mut trials, kernel, "both", site, ONCE);
-    trials
+    add(&mut suite, kernel, "both", site, ONCE);
+    suite
 }
 
-fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
+fn add(suite: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
         let alone = ALONE
@@ -272,7 +282,8 @@ fn add(trials: &mut Vec<Trial>, kernel: &str, place: &str, site: Site, modules: 
             .flatten()
             .any(|one| one.name == case.name);
         let name = format!("{kernel}/{place}/{}", case.name);
-        trials.push(Trial::test(name, move || {
+        suite.runs.insert(name.clone());
+        suite.trials.push(Trial::test(name, move || {
             let _turn = Turn::take(alone);
             run(&site);
             Ok(())
@@ -305,17 +316,11 @@ impl Turn {
 }
 
 /// Tests that cannot run there, by name and with the reason.
-fn skip(
-    trials: &mut Vec<Trial>,
-    kernel: &str,
-    place: &str,
-    modules: &[&[Case]],
-    reason: &'static str,
-) {
+fn skip(suite: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
     for case in modules.iter().copied().flatten() {
         let name = format!("{kernel}/{place}/{}", case.name);
         let skipped = move || Ok(Completion::ignored_with(reason));
-        trials.push(Trial::ignorable_test(name, skipped));
+        suite.trials.push(Trial::ignorable_test(name, skipped));
     }
 }
 

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CommandNumber, Error, EventKind, IbService, PortSpace};
+use rdmacm_abi::{
+    CreateId, CreateIdResponse, EventNumber, EventResponse, GetEvent, NoResponse, WriteCmEvent,
+};
+use rdmacm_core::device::{Attachment, KernelDevice, transact};
+use rdmacm_core::{CommandNumber, Error, EventKind, IbService, PortSpace, QpType};
 use rdmacm_tests::{Counting, Site, expect};
+use zerocopy::FromZeros;
 
 crate::cases!("newer":
     written_events_arrive_in_order,
     a_written_event_moves_with_its_id,
     a_written_event_goes_with_its_id,
+    an_internal_event_is_told_apart,
     services_are_infinibands,
     there_are_no_records_of_what_was_not_resolved,
     an_old_kernel_is_asked_once,
@@ -73,6 +79,27 @@ fn a_written_event_goes_with_its_id(site: &Site) {
     id.write_event(0, 1).unwrap();
     drop(id);
     assert!(channel.try_next_event().unwrap().is_none());
+}
+
+/// This library writes none, but another in the process may: so bare commands
+/// write and read it.
+fn an_internal_event_is_told_apart(_site: &Site) {
+    const UID: u64 = 0x7147;
+    let device = KernelDevice::open().unwrap();
+    let create = CreateId::new(UID, PortSpace::TCP, QpType::RC);
+    let mut created = CreateIdResponse::new_zeroed();
+    transact(&device, &create, &mut created, Attachment::None).unwrap();
+    let write = WriteCmEvent::new(created.id, EventNumber::INTERNAL, -5, 7);
+    let written = transact(&device, &write, &mut NoResponse, Attachment::None);
+    if !is_new() {
+        let errno = written.unwrap_err().raw_os_error();
+        return assert_eq!(errno, Some(libc::EINVAL));
+    }
+    written.unwrap();
+    let mut event = EventResponse::new_zeroed();
+    transact(&device, &GetEvent::new(), &mut event, Attachment::None).unwrap();
+    assert_eq!(EventKind::from(event.event), EventKind::Internal);
+    assert_eq!((event.uid, event.status(), event.param.arg()), (UID, -5, 7));
 }
 
 fn services_are_infinibands(site: &Site) {

@@ -19,10 +19,14 @@ crate::cases!("writes":
 const ACTIVE: usize = 11;
 
 /// From its request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`,
-/// and one read for each of three events; one to spare.
+/// and one read for each of three events, of which RoCE's last may be a fourth.
 const PASSIVE: usize = 7;
 
-/// What is counted, since the last time.
+/// Of the face, which looks before it waits and until nothing is left, and wakes
+/// whoever waits when what ran on another thread returns.
+const LOOKS: usize = 4;
+
+/// What is counted.
 #[derive(Clone, Copy, Default)]
 struct Count {
     commands: usize,
@@ -41,16 +45,16 @@ impl Count {
         }
     }
 
-    fn assert_at_most(self, most: usize, device: &Counting) {
+    /// Looks before each event, on the average.
+    fn assert_at_most(self, most: usize, looks: usize, device: &Counting) {
         let now = Self::of(device);
         let vain = now.vain - self.vain;
         let attributes = now.attributes - self.attributes;
         let commands = now.commands - self.commands - attributes - vain;
-        assert!(commands <= most, "{commands} commands");
-        // One look before each wait.
+        assert!(commands <= most, "{commands} commands: {device:?}");
         let events = now.reads - self.reads - vain;
         assert!(
-            vain <= events,
+            vain <= looks * events,
             "{vain} reads found nothing, {events} an event"
         );
         // INIT before posting receives, then once more, RTR and RTS.
@@ -61,9 +65,9 @@ impl Count {
 fn of_a_connection(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
-    let address = listener.address();
+    // Asked for once, and kept.
+    let _ = listener.address();
     let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
-    assert_eq!(address, listener.address());
     let client = site.side_on(site.channel_on(&ours), &listener);
     let asked = Asked::by(client, listener, &ConnParam::new());
     let Listening { channel, id } = asked.listener;
@@ -80,8 +84,8 @@ fn of_a_connection(site: &Site) {
     pair.establish(site);
     pair.part();
     drop(pair);
-    active.assert_at_most(ACTIVE, &ours);
-    passive.assert_at_most(PASSIVE, &theirs);
+    active.assert_at_most(ACTIVE, 1, &ours);
+    passive.assert_at_most(PASSIVE, 1, &theirs);
     drop(id);
 }
 
@@ -110,6 +114,6 @@ fn of_a_connection_by_the_blocking_face(site: &Site) {
         drop(server);
         client.join().unwrap();
     });
-    active.assert_at_most(ACTIVE, &ours);
-    passive.assert_at_most(PASSIVE, &theirs);
+    active.assert_at_most(ACTIVE, LOOKS, &ours);
+    passive.assert_at_most(PASSIVE, LOOKS, &theirs);
 }

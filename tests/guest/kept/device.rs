@@ -1,8 +1,6 @@
 //! Events of devices and neighbours, which tests make by changing the guest's
 //! network.
 
-use std::net::Ipv4Addr;
-
 use rdmacm_core::{CmAddr, EventKind};
 use rdmacm_tests::Site;
 
@@ -30,32 +28,32 @@ fn device_removal(site: &Site) {
 
 /// A bond goes on with another interface, whose hardware address differs.
 fn addr_change(site: &Site) {
+    let mut link = Link::bonded(site);
     in_every_order(site, |site| {
-        let link = Link::bonded(site);
         let (channel, id) = site.id();
         id.bind(link.address).unwrap();
         link.fail_over();
-        let kept = Kept::next(EventKind::AddrChange, id, channel, (), ());
-        link.remove_device();
-        kept
+        Kept::next(EventKind::AddrChange, id, channel, (), ())
     });
 }
 
+/// An id whose way there is resolved hears of it.
 fn a_neighbour_that_changed_is_unreachable(site: &Site) {
+    let link = Link::new(site);
+    let ip = link.neighbour();
+    let mut last = 0;
+    let mut change = || {
+        last += 1;
+        run(&format!(
+            "ip neigh replace {ip} lladdr 02:71:47:00:00:{last:02x} dev {} nud permanent",
+            link.netdev
+        ));
+    };
     in_every_order(site, |site| {
-        let link = Link::new(site);
-        let neighbour = |last: u8| {
-            let ip = link.address.to_string().replace(".1:0", ".9");
-            run(&format!(
-                "ip neigh replace {ip} lladdr 02:71:47:00:00:{last:02x} dev {} nud permanent",
-                link.netdev
-            ));
-            ip.parse::<Ipv4Addr>().unwrap()
-        };
-        let ip = neighbour(1);
+        change();
         let channel = site.channel();
         let id = site.routed(&channel, CmAddr::from((ip, 7471)));
-        neighbour(2);
-        Kept::next(EventKind::Unreachable, id, channel, (), link)
+        change();
+        Kept::next(EventKind::Unreachable, id, channel, (), ())
     });
 }

@@ -82,10 +82,12 @@ impl Readiness {
 
     fn raise(&self, reason: &AtomicBool) {
         let _changing = self.changing();
+        // First the reason: who is woken before it is there finds none, and
+        // looks again and again until this thread has its turn.
+        reason.store(true, Ordering::Release);
         // The counter is full only after 2^64 - 2 of these that nobody took:
         // then the descriptor is readable, which is all this is to achieve.
         let _ = self.wakeup.write(1);
-        reason.store(true, Ordering::Release);
     }
 
     /// Takes one reason; the descriptor stays readable while the other holds.

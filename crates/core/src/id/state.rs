@@ -21,10 +21,18 @@ use crate::token::Token;
 /// No id has this number, and no command about it does anything.
 const UNBORN: u32 = u32::MAX;
 
+/// Where an id is.
+#[derive(Clone)]
+struct Whereabouts {
+    channel: Arc<Shared>,
+    /// Counts the moves: an id may have been elsewhere and come back.
+    moves: u64,
+}
+
 /// An id's state, shared by its owner, its handles and the commands in flight.
 pub(crate) struct IdState {
     /// Changes when the id migrates.
-    channel: RwLock<Arc<Shared>>,
+    whereabouts: RwLock<Whereabouts>,
     /// Where connect requests that are still unread may have come through.
     former: Mutex<Vec<Arc<Shared>>>,
     token: Token,
@@ -47,7 +55,10 @@ impl IdState {
         asked: Option<DepthLimits>,
     ) -> Arc<Self> {
         let state = Arc::new(Self {
-            channel: RwLock::new(Arc::clone(channel)),
+            whereabouts: RwLock::new(Whereabouts {
+                channel: Arc::clone(channel),
+                moves: 0,
+            }),
             former: Mutex::default(),
             token: Token::new(),
             kernel_id: AtomicU32::new(UNBORN),
@@ -94,7 +105,15 @@ impl IdState {
     // elsewhere while one was locked leaves nothing broken.
 
     pub(crate) fn channel(&self) -> Arc<Shared> {
-        Arc::clone(&self.channel.read().unwrap_or_else(PoisonError::into_inner))
+        self.whereabouts().channel
+    }
+
+    fn whereabouts(&self) -> Whereabouts {
+        let place = self
+            .whereabouts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        place.clone()
     }
 
     pub(super) fn former(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
@@ -112,12 +131,16 @@ impl IdState {
         to: &Arc<Shared>,
         migrate: impl FnOnce(&Arc<Shared>) -> Result<()>,
     ) -> Result<()> {
-        let mut channel = self.channel.write().unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&channel, to) {
+        let mut place = self
+            .whereabouts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&place.channel, to) {
             return Ok(());
         }
-        migrate(&channel)?;
-        *channel = Arc::clone(to);
+        migrate(&place.channel)?;
+        place.channel = Arc::clone(to);
+        place.moves = place.moves.wrapping_add(1);
         Ok(())
     }
 
@@ -190,20 +213,20 @@ impl InFlight {
         response: &mut C::Response,
         attachment: Attachment<'_>,
     ) -> Result<()> {
-        let mut channel = self.channel();
+        let mut place = self.whereabouts();
         loop {
-            let sent = transact(channel.device.as_ref(), request, response, attachment);
-            let error = match sent {
+            let device = place.channel.device.as_ref();
+            let error = match transact(device, request, response, attachment) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             // EINVAL before anything else where the id is on another file: it
             // may have moved since the channel was looked up.
-            let now = self.channel();
-            if error.raw_os_error() != Some(libc::EINVAL) || Arc::ptr_eq(&now, &channel) {
+            let now = self.whereabouts();
+            if error.raw_os_error() != Some(libc::EINVAL) || now.moves == place.moves {
                 return Err(Error::command(operation, C::NUMBER, &error));
             }
-            channel = now;
+            place = now;
         }
     }
 

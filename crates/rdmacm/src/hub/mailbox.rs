@@ -131,9 +131,12 @@ impl Mailbox {
         });
     }
 
-    /// Whether the connection is over.
-    pub(crate) fn has_parted(&self) -> bool {
-        self.inner().parted
+    /// This side parts by itself: there is nothing to answer from now on. Whether
+    /// the connection is over already.
+    pub(crate) fn part(&self) -> bool {
+        let mut inner = self.inner();
+        inner.answering = None;
+        inner.parted
     }
 
     pub(super) fn answer(&self) {

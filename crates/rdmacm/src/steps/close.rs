@@ -38,7 +38,8 @@ fn ends_connection(event: &Event) -> bool {
 pub(crate) async fn close(attempt: &Attempt, tracked: Tracked) -> Result<()> {
     let step = Step::Close;
     let id = tracked.id();
-    if tracked.mailbox().has_parted() {
+    // The peer may part at the same time: destroying the id answers that.
+    if tracked.mailbox().part() {
         return Ok(());
     }
     let parted = match tracked.queue_pair() {
