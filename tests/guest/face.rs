@@ -10,6 +10,7 @@ use rdmacm_verbs::Context;
 
 pub(crate) mod asynchronous;
 pub(crate) mod blocking;
+pub(crate) mod burst;
 pub(crate) mod deadlines;
 pub(crate) mod migration;
 pub(crate) mod several;

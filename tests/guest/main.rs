@@ -124,7 +124,6 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     example::CASES,
     face::asynchronous::CASES,
     face::blocking::CASES,
-    face::deadlines::CASES,
     face::migration::CASES,
     face::several::CASES,
     kept::CASES,
@@ -143,8 +142,15 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 ];
 
 /// On both devices, with the guest to themselves: they make and remove RDMA
-/// devices, which wildcard listeners and whoever lists devices notice.
-const ALONE: &[&[Case]] = &[face::storm::CASES, kept::device::CASES, removal::CASES];
+/// devices, which wildcard listeners and whoever lists devices notice, or measure
+/// time or memory.
+const ALONE: &[&[Case]] = &[
+    face::burst::CASES,
+    face::deadlines::CASES,
+    face::storm::CASES,
+    kept::device::CASES,
+    removal::CASES,
+];
 
 /// The same, on rxe.
 const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];

@@ -79,7 +79,7 @@ mod verbs {
     pub(crate) struct Qp {
         number: u32,
     }
-    #[derive(Default)]
+    #[expect(dead_code, reason = "hardware would read them")]
     pub(crate) struct Attr {
         pub(crate) qp_state: u32,
         pub(crate) path_mtu: u32,
@@ -111,7 +111,10 @@ mod verbs {
         pub(crate) fn qp_num(&self) -> u32 {
             self.number
         }
-        pub(crate) fn modify(&self, _: &Attr, _: u32) -> std::io::Result<()> {
+        pub(crate) fn modify(&self, _: &Attr, mask: u32) -> std::io::Result<()> {
+            if self.number == 0 || mask == 0 {
+                return Err(std::io::ErrorKind::InvalidInput.into());
+            }
             Ok(())
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use rdmacm_addrinfo as addrinfo;
-use rdmacm_core::{self as core, EventFailure, EventKind, RejectReason};
+use rdmacm_core::{self as core, ErrnoName, EventFailure, EventKind, RejectReason};
 
 use crate::step::Step;
 
@@ -40,8 +40,8 @@ struct Inner {
 #[non_exhaustive]
 pub enum Cause {
     /// The kernel, or this library before it, refused.
-    #[error(transparent)]
-    Refused(core::Error),
+    #[error("{}", Refusal(.0))]
+    Refused(#[source] core::Error),
     /// The kernel reported a failure.
     #[error(transparent)]
     Event(EventFailure),
@@ -261,6 +261,22 @@ impl Cause {
         match error {
             addrinfo::Error::LookupDeadline => Self::Deadline,
             error => Self::Name(error),
+        }
+    }
+}
+
+/// A refusal, without naming the operation, which the step does.
+struct Refusal<'a>(&'a core::Error);
+
+impl fmt::Display for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let core::Error::Command(refused) = self.0 else {
+            return self.0.fmt(f);
+        };
+        write!(f, "{:?}: {}", refused.command, ErrnoName(refused.errno))?;
+        match refused.cause() {
+            Some(cause) => write!(f, ": {cause}"),
+            None => write!(f, ": {}", io::Error::from_raw_os_error(refused.errno)),
         }
     }
 }

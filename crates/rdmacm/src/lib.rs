@@ -44,6 +44,7 @@
 //! ```
 
 pub mod asynchronous;
+mod ending;
 mod error;
 pub mod face;
 mod hub;
@@ -64,6 +65,7 @@ mod trace;
 pub use rdmacm_addrinfo as addrinfo;
 pub use rdmacm_core as core;
 
+pub use ending::Ending;
 pub use error::{Cause, Error, Result};
 pub use face::Stopper;
 pub use mode::{Async, Blocking, Mode};

@@ -25,6 +25,9 @@ crate::cases!("face::storm": everything_is_accounted_for);
 const CONNECTIONS: usize = 1000;
 /// Under way at a time, in each direction.
 const AT_ONCE: usize = 32;
+/// How long an accepted peer has to be there. One that gave up says so in a
+/// message that is sent once and may be lost; the kernel would try for a minute.
+const PRESENT: Duration = Duration::from_secs(5);
 /// What is kept for later by allocators, names' caches and the like, in bytes.
 const SLACK: isize = 256 * 1024;
 
@@ -156,6 +159,8 @@ fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
         outcomes
     });
     assert_eq!(outcomes.values().sum::<usize>(), 2 * connections);
+    let few = |outcome| outcomes.get(outcome).copied().unwrap_or(0) <= connections / 50;
+    assert!(few("unanswered"), "{outcomes:?}");
     outcomes
 }
 
@@ -208,7 +213,13 @@ where
     match end {
         0 => drop(connection),
         1 => drop(connection.ended(Duration::from_millis(5)).await),
-        _ => connection.close(PATIENCE).await.unwrap(),
+        _ => {
+            // So does the answer of one that has gone.
+            let closed = connection.close(PRESENT).await;
+            if closed.is_err_and(|error| error.is_timeout()) {
+                return "unanswered";
+            }
+        }
     }
     "connected"
 }
@@ -237,17 +248,14 @@ async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end:
         1 => return drop(incoming.reject(b"no")),
         _ => {}
     }
-    let accepting = incoming.deadline(PATIENCE).accept_with(queue_pairs);
+    let accepting = incoming.deadline(PRESENT).accept_with(queue_pairs);
     match Dropped::after(patience, accepting).await {
         None => {}
         Some(Ok(connection)) if end < 4 => drop(connection),
-        Some(Ok(connection)) => {
-            connection.ended(PATIENCE).await.unwrap();
-        }
+        Some(Ok(connection)) => drop(connection.ended(PATIENCE).await.unwrap()),
         Some(Err(error)) => {
             // The peer gave up.
             assert_eq!(error.step(), Step::Establish, "{error}");
-            assert!(!error.is_timeout(), "{error}");
         }
     }
 }

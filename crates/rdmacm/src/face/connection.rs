@@ -3,8 +3,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, ConnInfo, Deadline, Event, IdHandle};
+use rdmacm_core::{CmAddr, ConnInfo, Deadline, IdHandle};
 
+use crate::ending::Ending;
 use crate::error::{Cause, Result, Target};
 use crate::hub::{Tracked, block_on};
 use crate::mode::{Async, Blocking, Mode};
@@ -68,7 +69,7 @@ impl<Q, M: Mode> Connection<Q, M> {
     }
 
     /// What the peer said with its answer, on the connecting side, as
-    /// [`Event::private_data`] received it. The accepting side got it with the
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) received it. The accepting side got it with the
     /// request.
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
@@ -102,9 +103,8 @@ impl<Q, M: Mode> Connection<Q, M> {
         Attempt::new(hub, until, Target::default())
     }
 
-    async fn ended_async(&self, deadline: Deadline) -> Result<Event> {
-        let event = steps::ended(&self.attempt(deadline), self.tracked()).await?;
-        Ok(*event)
+    async fn ended_async(&self, deadline: Deadline) -> Result<Ending> {
+        steps::ended(&self.attempt(deadline), self.tracked()).await
     }
 
     async fn close_async(self, deadline: Deadline) -> Result<()> {
@@ -121,12 +121,12 @@ impl<Q, M: Mode> Connection<Q, M> {
 }
 
 impl<Q> Connection<Q, Blocking> {
-    /// Waits until the connection is over, and returns the event that says so:
-    /// the peer parted, was lost, or the device went away.
+    /// Waits until the connection is over, and says how: the peer parted, was
+    /// lost, or the device went away.
     ///
     /// # Errors
     /// [`Cause::Deadline`]: it is not over yet.
-    pub fn ended(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+    pub fn ended(&self, deadline: impl Into<Deadline>) -> Result<Ending> {
         block_on(self.tracked().hub(), self.ended_async(deadline.into()))
     }
 
@@ -145,13 +145,13 @@ impl<Q> Connection<Q, Blocking> {
 }
 
 impl<Q: Send + Sync, R: Runtime> Connection<Q, Async<R>> {
-    /// Waits until the connection is over, and returns the event that says so:
-    /// the peer parted, was lost, or the device went away. Dropping the future
+    /// Waits until the connection is over, and says how: the peer parted, was
+    /// lost, or the device went away. Dropping the future
     /// loses nothing.
     ///
     /// # Errors
     /// [`Cause::Deadline`]: it is not over yet.
-    pub async fn ended(&self, deadline: impl Into<Deadline>) -> Result<Event> {
+    pub async fn ended(&self, deadline: impl Into<Deadline>) -> Result<Ending> {
         self.ended_async(deadline.into()).await
     }
 

@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
 
+use crate::ending::Ending;
 use crate::trace::Trace;
 
 /// One thing that came for an id.
@@ -37,6 +38,7 @@ struct Inner {
     answering: Option<Answering>,
     stopped: bool,
     parted: bool,
+    ending: Option<Ending>,
 }
 
 /// Who answers when the peer disconnects: a RoCE peer waits for it.
@@ -105,6 +107,17 @@ impl Mailbox {
         let waiters: Vec<_> = inner.waiters.values().cloned().collect();
         drop(inner);
         waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// How the connection ended, once somebody has read it.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.inner().ending
+    }
+
+    /// The connection has ended: whoever waits for that, now or later, is told.
+    pub(crate) fn end(&self, ending: Ending) {
+        self.inner().ending.get_or_insert(ending);
+        self.stop();
     }
 
     pub(super) fn wait(&self, key: u64, waker: &Waker) {

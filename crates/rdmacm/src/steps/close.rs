@@ -1,37 +1,31 @@
 //! The end of a connection.
 
-use rdmacm_core::{Event, EventKind};
-
 use super::Attempt;
 use super::active::gone_or;
+use crate::ending::Ending;
 use crate::error::{Cause, Result};
 use crate::hub::{Letter, Tracked};
 use crate::step::Step;
 
-/// Waits until the connection is over, by whatever cause.
-pub(crate) async fn ended(attempt: &Attempt, tracked: &Tracked) -> Result<Box<Event>> {
-    let step = Step::Close;
+/// Waits until the connection is over, by whatever cause. Any number may wait,
+/// and ask again.
+pub(crate) async fn ended(attempt: &Attempt, tracked: &Tracked) -> Result<Ending> {
+    let (step, mailbox) = (Step::Close, tracked.mailbox());
     loop {
         let letter = tracked.next(attempt.until).await;
         match letter.map_err(|error| attempt.fail_on(tracked.id(), step, error))? {
-            Letter::Event(event) if ends_connection(&event) => return Ok(event),
-            Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),
-            Letter::Event(_) | Letter::Returned(_) => {}
+            Letter::Event(event) => {
+                if let Some(ending) = Ending::of(&event) {
+                    mailbox.end(ending);
+                }
+            }
+            Letter::Stop => {
+                let ending = mailbox.ending();
+                return ending.ok_or_else(|| attempt.fail(step, Cause::Gone));
+            }
+            Letter::Returned(_) => {}
         }
     }
-}
-
-/// `ADDR_CHANGE` is left to the user: the connection goes on by the old path
-/// until it fails.
-fn ends_connection(event: &Event) -> bool {
-    matches!(
-        event.kind(),
-        EventKind::Disconnected
-            | EventKind::DeviceRemoval
-            | EventKind::Unreachable
-            | EventKind::Rejected
-            | EventKind::ConnectError
-    )
 }
 
 /// Parts in order: tells the peer, and waits until it knows.
@@ -52,8 +46,7 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked) -> Result<()> {
         Err(Cause::Gone) => return Ok(()),
         Err(cause) => return Err(attempt.fail_on(id, step, cause)),
     }
-    let event = ended(attempt, &tracked).await?;
-    match event.failure() {
+    match ended(attempt, &tracked).await?.failure() {
         Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
             Err(attempt.fail_on(id, step, Cause::Event(failure)))
         }
