@@ -1,4 +1,4 @@
-//! The guest suite: what needs a real kernel and its RDMA devices.
+//! The guest tests: what needs a real kernel and its RDMA devices.
 //!
 //! Every test runs once for each device it makes sense for and, where it sends
 //! address commands, in both dialects: `stock/rxe/any-family/bind::wildcard`.
@@ -217,7 +217,7 @@ fn main() -> ExitCode {
         println!("this suite runs in a guest: cargo xtask test");
         return ExitCode::FAILURE;
     };
-    libtest_mimic::run(&Arguments::from_args(), suite(&kernel).trials).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), tests(&kernel).trials).exit_code()
 }
 
 /// The tests of a kernel.
@@ -228,8 +228,8 @@ struct Suite {
     runs: HashSet<String>,
 }
 
-fn suite(kernel: &str) -> Suite {
-    let mut suite = Suite::default();
+fn tests(kernel: &str) -> Suite {
+    let mut tests = Suite::default();
     let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
     let tools = !tools.contains(&false);
     let cmtime = c_tools::cmtime::is_alone();
@@ -237,16 +237,16 @@ fn suite(kernel: &str) -> Suite {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
             let site = site(dialect);
             let name = format!("{}/{}", site.driver(), dialect_name(dialect));
-            add(&mut suite, kernel, &name, site, IN_BOTH_DIALECTS);
+            add(&mut tests, kernel, &name, site, IN_BOTH_DIALECTS);
             let modules = ON_RXE_IN_BOTH_DIALECTS;
             match site.soft {
-                Soft::Rxe => add(&mut suite, kernel, &name, site, modules),
-                Soft::Siw => skip(&mut suite, kernel, &name, modules, CONNECTED),
+                Soft::Rxe => add(&mut tests, kernel, &name, site, modules),
+                Soft::Siw => skip(&mut tests, kernel, &name, modules, CONNECTED),
             }
         }
         let site = site(Dialect::AnyFamily);
-        add(&mut suite, kernel, site.driver(), site, ON_BOTH_DEVICES);
-        add(&mut suite, kernel, site.driver(), site, ALONE);
+        add(&mut tests, kernel, site.driver(), site, ON_BOTH_DEVICES);
+        add(&mut tests, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
@@ -266,19 +266,19 @@ fn suite(kernel: &str) -> Suite {
             ),
         ] {
             if can_run {
-                add(&mut suite, kernel, site.driver(), site, modules);
+                add(&mut tests, kernel, site.driver(), site, modules);
             } else {
-                skip(&mut suite, kernel, site.driver(), modules, otherwise);
+                skip(&mut tests, kernel, site.driver(), modules, otherwise);
             }
         }
-        suite.trials.extend(judge::trials(kernel, site));
+        tests.trials.extend(judge::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
-    add(&mut suite, kernel, "both", site, ONCE);
-    suite
+    add(&mut tests, kernel, "both", site, ONCE);
+    tests
 }
 
-fn add(suite: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
+fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
         let alone = ALONE
@@ -288,8 +288,8 @@ fn add(suite: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Ca
             .flatten()
             .any(|one| one.name == case.name);
         let name = format!("{kernel}/{place}/{}", case.name);
-        suite.runs.insert(name.clone());
-        suite.trials.push(Trial::test(name, move || {
+        tests.runs.insert(name.clone());
+        tests.trials.push(Trial::test(name, move || {
             let _turn = Turn::take(alone);
             run(&site);
             Ok(())
@@ -322,11 +322,11 @@ impl Turn {
 }
 
 /// Tests that cannot run there, by name and with the reason.
-fn skip(suite: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
+fn skip(tests: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
     for case in modules.iter().copied().flatten() {
         let name = format!("{kernel}/{place}/{}", case.name);
         let skipped = move || Ok(Completion::ignored_with(reason));
-        suite.trials.push(Trial::ignorable_test(name, skipped));
+        tests.trials.push(Trial::ignorable_test(name, skipped));
     }
 }
 

@@ -173,8 +173,8 @@ fn a_listener_is_stopped_from_another_thread(site: &Site) {
         stopper.stop();
         assert_eq!(waiting.join().unwrap(), 0);
     });
-    let stopped = listener.accept(PATIENCE).unwrap_err();
-    assert!(matches!(stopped.cause(), Cause::Stopped), "{stopped}");
+    let error = listener.accept(PATIENCE).unwrap_err();
+    assert!(matches!(error.cause(), Cause::Stopped), "{error}");
 }
 
 fn what_waits_is_taken_after_the_stop(site: &Site) {
