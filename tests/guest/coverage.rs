@@ -69,7 +69,7 @@ fn the_table_is_true() {
     if !["new", "stock"].contains(&kernel.as_str()) {
         return;
     }
-    let suite = crate::suite(&kernel);
+    let suite = crate::tests(&kernel);
     let places = ["new/rxe", "new/siw", "stock/rxe", "stock/siw"];
     for title in ["## Commands", "## Events"] {
         let rows = rows(title);

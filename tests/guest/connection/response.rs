@@ -1,7 +1,7 @@
 //! The peer's response, which only InfiniBand and RoCE have the connecting side
 //! answer.
 
-use rdmacm_core::{ConnParam, EventKind, Notification, QpState, RejectReason};
+use rdmacm_core::{ConnParam, Error, EventKind, Notification, QpState, RejectReason};
 use rdmacm_tests::{PATIENCE, Site};
 
 crate::cases!("connection::response":
@@ -10,7 +10,7 @@ crate::cases!("connection::response":
     a_response_that_was_refused_is_not_established,
     data_establish_what_no_answer_does,
     a_response_is_answered_once,
-    establishing_too_early_ends_the_attempt,
+    answering_too_early_is_refused_before_the_kernel,
     accepting_twice_refuses,
 );
 
@@ -70,19 +70,21 @@ fn a_response_is_answered_once(site: &Site) {
     pair.part();
 }
 
-/// The kernel refuses the peer where it cannot tell it that it is ready, though
-/// the peer has said nothing yet.
-fn establishing_too_early_ends_the_attempt(site: &Site) {
+/// The kernel would take it for a refusal, though the peer has said nothing yet.
+fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
     let pair = site.asked().taken(site);
-    let error = pair.client.id.establish().unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    pair.accept(&ConnParam::new());
-    // By the time another connection has come and gone nobody has heard of this
-    // one.
-    site.pair().part();
-    for side in [&pair.client, &pair.server] {
-        assert!(side.channel.try_next_event().unwrap().is_none());
+    let client = &pair.client.id;
+    for answered in [
+        client.establish(),
+        client.accept(ConnParam::new()),
+        client.reject(&[]),
+    ] {
+        let error = answered.unwrap_err();
+        assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
     }
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+    pair.part();
 }
 
 /// As long as the peer has not answered the first time.

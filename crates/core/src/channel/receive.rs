@@ -72,6 +72,9 @@ impl Shared {
             }
             Some((id, Concern::Id)) => {
                 id.forget_answers();
+                if answers(answer.event) {
+                    id.set_waiting(false);
+                }
                 Some(Event::new(&id, answer))
             }
             Some((id, Concern::Group)) => Some(Event::new(&id, answer).of_group(token)),
@@ -91,6 +94,20 @@ impl Shared {
         };
         id.is_open().then_some((id, concern))
     }
+}
+
+/// Whether an id that has asked its peer need not wait any more.
+fn answers(event: EventNumber) -> bool {
+    matches!(
+        event,
+        EventNumber::CONNECT_RESPONSE
+            | EventNumber::CONNECT_ERROR
+            | EventNumber::UNREACHABLE
+            | EventNumber::REJECTED
+            | EventNumber::ESTABLISHED
+            | EventNumber::DISCONNECTED
+            | EventNumber::DEVICE_REMOVAL
+    )
 }
 
 /// What of an id an event concerns.

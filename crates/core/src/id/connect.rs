@@ -2,7 +2,7 @@
 
 use rdmacm_abi::{Accept, Connect, Disconnect, NoResponse, Notify, QpType, Reject, RejectReason};
 
-use super::IdHandle;
+use super::{IdHandle, InFlight};
 use crate::address::Family;
 use crate::conn_param::{ConnParam, Moment, Place};
 use crate::device::Attachment;
@@ -64,7 +64,14 @@ impl IdHandle {
         self.check_room(Moment::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        let waited = id.is_waiting();
+        id.set_waiting(true);
+        let asked =
+            id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None));
+        if asked.is_err() {
+            id.set_waiting(waited);
+        }
+        asked
     }
 
     /// Accepts the connect request that brought this id. From now on the id
@@ -88,7 +95,7 @@ impl IdHandle {
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
         let param = param.into();
         let operation = Operation::Accept;
-        let id = self.enter()?;
+        let id = self.enter_answered(operation)?;
         let wire = param.for_accept(operation, id.asked())?;
         self.check_room(Moment::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
@@ -102,14 +109,13 @@ impl IdHandle {
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP. One
-    /// that is still to come does not come then: the attempt ends, without an
-    /// event.
+    /// [`Error::InvalidInput`] where the peer's response has not been read yet,
+    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
-        let id = self.enter()?;
-        let request = Accept::ready_to_use(id.kernel_id());
         let operation = Operation::Establish;
+        let id = self.enter_answered(operation)?;
+        let request = Accept::ready_to_use(id.kernel_id());
         id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
@@ -142,7 +148,7 @@ impl IdHandle {
     fn reject_because(&self, reason: RejectReason, private_data: &[u8]) -> Result<()> {
         let operation = Operation::Reject;
         self.check_room(Moment::Reject, private_data)?;
-        let id = self.enter()?;
+        let id = self.enter_answered(operation)?;
         let request = Reject::new(id.kernel_id(), reason, private_data)
             .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
         id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
@@ -183,6 +189,19 @@ impl IdHandle {
         let request = Notify::new(id.kernel_id(), event);
         let operation = Operation::Notify(what);
         id.send(operation, &request, &mut NoResponse, Attachment::None)
+    }
+
+    /// Enters with a command that answers the peer, unless this id is the one to
+    /// be answered: the kernel takes any of them for a refusal and forgets what it
+    /// waits for. Destroying the id then takes more than a minute on RoCE, and on
+    /// iWARP brings the kernel down (a `BUG` of `iwcm.c`, Linux 7.3).
+    fn enter_answered(&self, operation: Operation) -> Result<InFlight> {
+        let id = self.enter()?;
+        if id.is_waiting() {
+            let reason = "the peer's answer has not been read yet";
+            return Err(Error::invalid(operation, reason));
+        }
+        Ok(id)
     }
 
     /// The depths that accepting with `param` agrees to; refuses what accepting

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
@@ -41,6 +41,8 @@ pub(crate) struct IdState {
     qp_type: QpType,
     /// What the peer asked for with the request that brought this id.
     asked: Option<DepthLimits>,
+    /// It has asked a peer, and nobody has read the answer yet.
+    waiting: AtomicBool,
     gate: Gate,
     pub(super) kept: Mutex<Kept>,
     groups: Mutex<Vec<Arc<Membership>>>,
@@ -65,6 +67,7 @@ impl IdState {
             port_space,
             qp_type,
             asked,
+            waiting: AtomicBool::new(false),
             gate: Gate::default(),
             kept: Mutex::default(),
             groups: Mutex::default(),
@@ -95,6 +98,15 @@ impl IdState {
 
     pub(crate) fn asked(&self) -> Option<DepthLimits> {
         self.asked
+    }
+
+    /// Whether it has asked a peer and nobody has read the answer yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_waiting(&self, waiting: bool) {
+        self.waiting.store(waiting, Ordering::Release);
     }
 
     pub(crate) fn is_open(&self) -> bool {
