@@ -14,7 +14,7 @@ pub(crate) struct Link {
     /// The interface's, with port 0.
     pub(crate) address: CmAddr,
     removed: Cell<bool>,
-    /// Of a bond, the one in use last.
+    /// Of a bond.
     slaves: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Link {
         let [high, low] = number.to_be_bytes();
         run(&format!("ip addr add 10.{high}.{low}.1/24 dev {netdev}"));
         run(&format!("ip link set {netdev} up"));
-        if let Some(first) = slaves.last() {
+        if let Some(first) = slaves.first() {
             run(&format!(
                 "ip link set {netdev} type bond active_slave {first}"
             ));
@@ -91,12 +91,11 @@ impl Link {
     }
 
     /// A bond goes on with its other interface.
-    pub(crate) fn fail_over(&mut self) {
-        let (bond, other) = (&self.netdev, &self.slaves[0]);
+    pub(crate) fn fail_over(&self) {
+        let (bond, other) = (&self.netdev, &self.slaves[1]);
         run(&format!(
             "ip link set {bond} type bond active_slave {other}"
         ));
-        self.slaves.reverse();
     }
 }
 

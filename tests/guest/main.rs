@@ -203,21 +203,21 @@ struct Suite {
 }
 
 fn suite(kernel: &str) -> Suite {
-    let mut suite = Suite::default();
+    let mut tests = Suite::default();
     for site in [Site::rxe, Site::siw] {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
             let site = site(dialect);
             let name = format!("{}/{}", site.driver(), dialect_name(dialect));
-            add(&mut suite, kernel, &name, site, IN_BOTH_DIALECTS);
+            add(&mut tests, kernel, &name, site, IN_BOTH_DIALECTS);
             let modules = ON_RXE_IN_BOTH_DIALECTS;
             match site.soft {
-                Soft::Rxe => add(&mut suite, kernel, &name, site, modules),
-                Soft::Siw => skip(&mut suite, kernel, &name, modules, CONNECTED),
+                Soft::Rxe => add(&mut tests, kernel, &name, site, modules),
+                Soft::Siw => skip(&mut tests, kernel, &name, modules, CONNECTED),
             }
         }
         let site = site(Dialect::AnyFamily);
-        add(&mut suite, kernel, site.driver(), site, ON_BOTH_DEVICES);
-        add(&mut suite, kernel, site.driver(), site, ALONE);
+        add(&mut tests, kernel, site.driver(), site, ON_BOTH_DEVICES);
+        add(&mut tests, kernel, site.driver(), site, ALONE);
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
@@ -234,18 +234,18 @@ fn suite(kernel: &str) -> Suite {
             ),
         ] {
             if can_run {
-                add(&mut suite, kernel, site.driver(), site, modules);
+                add(&mut tests, kernel, site.driver(), site, modules);
             } else {
-                skip(&mut suite, kernel, site.driver(), modules, otherwise);
+                skip(&mut tests, kernel, site.driver(), modules, otherwise);
             }
         }
     }
     let site = Site::rxe(Dialect::AnyFamily);
-    add(&mut suite, kernel, "both", site, ONCE);
-    suite
+    add(&mut tests, kernel, "both", site, ONCE);
+    tests
 }
 
-fn add(suite: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
+fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
         let alone = ALONE
@@ -255,8 +255,8 @@ fn add(suite: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Ca
             .flatten()
             .any(|one| one.name == case.name);
         let name = format!("{kernel}/{place}/{}", case.name);
-        suite.runs.insert(name.clone());
-        suite.trials.push(Trial::test(name, move || {
+        tests.runs.insert(name.clone());
+        tests.trials.push(Trial::test(name, move || {
             let _turn = Turn::take(alone);
             run(&site);
             Ok(())
@@ -289,11 +289,11 @@ impl Turn {
 }
 
 /// Tests that cannot run there, by name and with the reason.
-fn skip(suite: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
+fn skip(tests: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
     for case in modules.iter().copied().flatten() {
         let name = format!("{kernel}/{place}/{}", case.name);
         let skipped = move || Ok(Completion::ignored_with(reason));
-        suite.trials.push(Trial::ignorable_test(name, skipped));
+        tests.trials.push(Trial::ignorable_test(name, skipped));
     }
 }
 
