@@ -1,8 +1,8 @@
 //! RDMA devices of a test's own.
 
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdmacm_core::CmAddr;
 use rdmacm_tests::{Site, free_port};
@@ -13,8 +13,8 @@ pub(crate) struct Link {
     pub(crate) netdev: String,
     /// The interface's, with port 0.
     pub(crate) address: CmAddr,
-    removed: Cell<bool>,
-    /// Of a bond, the one in use last.
+    removed: AtomicBool,
+    /// Of a bond.
     slaves: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Link {
         let [high, low] = number.to_be_bytes();
         run(&format!("ip addr add 10.{high}.{low}.1/24 dev {netdev}"));
         run(&format!("ip link set {netdev} up"));
-        if let Some(first) = slaves.last() {
+        if let Some(first) = slaves.first() {
             run(&format!(
                 "ip link set {netdev} type bond active_slave {first}"
             ));
@@ -72,14 +72,14 @@ impl Link {
             device,
             netdev,
             address: CmAddr::from(([10, high, low, 1], 0)),
-            removed: Cell::new(false),
+            removed: AtomicBool::new(false),
             slaves,
         }
     }
 
     pub(crate) fn remove_device(&self) {
         run(&format!("rdma link del {}", self.device));
-        self.removed.set(true);
+        self.removed.store(true, Ordering::Relaxed);
     }
 
     /// Another address of the interface's network, which nobody has.
@@ -91,18 +91,17 @@ impl Link {
     }
 
     /// A bond goes on with its other interface.
-    pub(crate) fn fail_over(&mut self) {
-        let (bond, other) = (&self.netdev, &self.slaves[0]);
+    pub(crate) fn fail_over(&self) {
+        let (bond, other) = (&self.netdev, &self.slaves[1]);
         run(&format!(
             "ip link set {bond} type bond active_slave {other}"
         ));
-        self.slaves.reverse();
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if !self.removed.get() {
+        if !self.removed.load(Ordering::Relaxed) {
             self.remove_device();
         }
         for netdev in std::iter::once(&self.netdev).chain(&self.slaves) {

@@ -67,12 +67,11 @@ fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
     let device = devices.iter().find(|one| one.name == link.device).unwrap();
     let context = Context::open(device).unwrap();
     let queue_pair = QueuePair::options(QpType::RC).create(&context).unwrap();
-    let mut removal = std::process::Command::new("rdma")
-        .args(["link", "del", &link.device])
-        .spawn()
-        .unwrap();
-    drop((context, queue_pair));
-    assert!(removal.wait().unwrap().success());
+    std::thread::scope(|scope| {
+        let removal = scope.spawn(|| link.remove_device());
+        drop((context, queue_pair));
+        removal.join().unwrap();
+    });
     let error = Context::open(device).unwrap_err();
     assert!(matches!(error, VerbsError::NoNode { .. }), "{error}");
 }

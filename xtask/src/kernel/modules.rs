@@ -9,7 +9,7 @@ use anyhow::Context as _;
 /// What a guest stands on, in the order it is loaded where the kernel has it
 /// as modules. The checksums are asked for by name, so no file lists them as
 /// dependencies.
-const WANTED: [&str; 16] = [
+const WANTED: &[&str] = &[
     "virtio_pci",
     "virtio_console",
     "9pnet_virtio",
@@ -18,6 +18,7 @@ const WANTED: [&str; 16] = [
     "virtio_net",
     "veth",
     "dummy",
+    "bonding",
     "crc32_generic",
     "crc32c_generic",
     "libcrc32c",
@@ -42,7 +43,7 @@ struct Index {
 pub(crate) fn to_load(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let path = folder.join("modules.dep");
     let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    Ok(order(&Index::parse(&text), &WANTED))
+    Ok(order(&Index::parse(&text), WANTED))
 }
 
 impl Index {
