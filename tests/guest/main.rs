@@ -157,7 +157,12 @@ const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
 /// Where there are datagrams and groups.
-const ON_RXE: &[&[Case]] = &[kept::ON_ROCE, migrate::group::CASES, sidr::CASES];
+const ON_RXE: &[&[Case]] = &[
+    connection::attributes::ON_ROCE,
+    kept::ON_ROCE,
+    migrate::group::CASES,
+    sidr::CASES,
+];
 const ON_RXE_IN_BOTH_DIALECTS: &[&[Case]] = &[multicast::groups::CASES];
 const CONNECTED: &str = "siw has reliable connections alone";
 
