@@ -2,7 +2,7 @@
 //!
 //! The names and steps of the blocking face, with `.await`. Nothing here depends
 //! on a runtime: [`Runtime`] is what it takes of one. For tokio it is there, in
-//! [`rdmacm::tokio`](crate::tokio).
+//! `rdmacm::tokio`.
 //!
 //! Any number of ids share one event channel (a [`Node`]) without a thread
 //! behind it: whichever task is polled while there is something to read reads

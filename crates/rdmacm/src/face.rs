@@ -2,7 +2,7 @@
 //!
 //! Steps are types, so calls out of order do not compile, and each type says by
 //! its [`Mode`](crate::Mode) whether its steps block or are awaited:
-//! [`rdmacm`](crate) names the blocking ones, [`rdmacm::tokio`](crate::tokio) and
+//! [`rdmacm`](crate) names the blocking ones, `rdmacm::tokio` and
 //! [`rdmacm::asynchronous`](crate::asynchronous) the others.
 
 mod connection;

@@ -4,7 +4,7 @@
 //!
 //! * **Blocking**, here: [`Connector`] and [`Listener`] to [`Connection`], each
 //!   step with a deadline.
-//! * **Async**: the same names and steps in [`tokio`] (feature `tokio`), or for
+//! * **Async**: the same names and steps in `tokio` (feature `tokio`), or for
 //!   any runtime in [`asynchronous`].
 //! * **Events**: [`core`], event channels, ids and the kernel's commands one by
 //!   one, for event loops.

@@ -13,7 +13,7 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// An asynchronous runtime, as far as connections go.
 ///
-/// [`rdmacm::tokio`](crate::tokio) implements it for tokio. Any other runtime
+/// `rdmacm::tokio` implements it for tokio. Any other runtime
 /// that can watch a descriptor and tell the time takes about twenty lines:
 ///
 /// ```

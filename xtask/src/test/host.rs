@@ -32,6 +32,9 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
         suite::TARGET,
     ];
     totals.step("clippy/guest", step(&[&suite[..], &deny].concat()));
+    // The workspace's tests turn features on for everything.
+    let bare = ["clippy", "--package", "rdmacm", "--lib"];
+    totals.step("clippy/bare", step(&[&bare[..], &deny].concat()));
     let mut rustdoc = workspace.cargo();
     rustdoc
         .args(["doc", "--workspace", "--no-deps"])
