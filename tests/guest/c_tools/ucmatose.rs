@@ -30,9 +30,9 @@ fn its_client_makes_a_hundred_connections(site: &Site) {
     }
 }
 
-fn start(site: &Site, side: &str, port: u16, count: usize) -> Tool {
+fn start(site: &Site, role: &str, port: u16, count: usize) -> Tool {
     let (address, port, count) = (site.v4.to_string(), port.to_string(), count.to_string());
-    let arguments = [side, &address, "-p", &port, "-c", &count, "-C", "0"];
+    let arguments = [role, &address, "-p", &port, "-c", &count, "-C", "0"];
     Tool::start("ucmatose", &arguments)
 }
 
