@@ -126,18 +126,10 @@ impl InFlight {
         if membership.left.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        self.forget(membership);
+        self.remove_group(membership);
         let request = LeaveMulticast::new(membership.number.load(Ordering::Acquire));
         let mut events_reported = DestroyIdResponse::new_zeroed();
         let operation = Operation::LeaveMulticast(membership.address);
         self.send(operation, &request, &mut events_reported, Attachment::None)
-    }
-
-    /// Its events find nobody from now on.
-    pub(crate) fn forget(&self, membership: &Arc<Membership>) {
-        let mut groups = self.groups();
-        groups.retain(|group| !Arc::ptr_eq(group, membership));
-        drop(groups);
-        self.channel().owners().remove(&membership.token);
     }
 }

@@ -11,11 +11,11 @@ use super::{check_established, connect_when_it_listens};
 
 crate::cases!("c_tools::rping":
     its_server_takes_a_hundred_connections,
-    its_client_connects_ten_times,
+    its_client_connects_time_after_time,
 );
 
 /// Its client is a process to a connection, and starts slowly under emulation.
-const RUNS: usize = 10;
+const RUNS: usize = 6;
 
 /// It leads its queue pair itself where that can be done.
 fn by_hand(site: &Site) -> &'static [&'static str] {
@@ -34,18 +34,19 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         let port = free_port();
         let (address, service) = (site.v4.to_string(), port.to_string());
         let arguments = ["-s", "-P", "-a", &address, "-p", &service];
-        let server = Tool::start("rping", &[&arguments, more].concat());
+        let mut server = Tool::start("rping", &[&arguments, more].concat());
         let node = Node::open().unwrap();
         for _ in 0..CONNECTIONS / 2 {
             let connection = connect_when_it_listens(site, &node, port);
             check_established(site, &connection, agreed);
             connection.close(PATIENCE).unwrap();
+            server.wait_for("server DISCONNECT EVENT...");
         }
         server.stop();
     }
 }
 
-fn its_client_connects_ten_times(site: &Site) {
+fn its_client_connects_time_after_time(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     for run in 0..RUNS {

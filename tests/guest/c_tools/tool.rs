@@ -103,16 +103,14 @@ impl Tool {
 
 impl Drop for Tool {
     fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            // Whoever finds it gone wanted it gone.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
         if std::thread::panicking() {
             self.said.extend(self.lines.try_iter());
             let said = self.said.join("\n");
             let _ = writeln!(std::io::stderr(), "the tool said:\n{said}");
         }
+        // One that ended is gone, and one the kernel holds is not waited for.
+        let _ = self.child.kill();
+        let _ = self.child.try_wait();
     }
 }
 

@@ -23,9 +23,9 @@ const QUESTION_ROOM: usize = 180;
 /// And in an answer.
 const ANSWER_ROOM: usize = 136;
 
-fn start(side: &str, address: &str) -> Tool {
+fn start(role: &str, address: &str) -> Tool {
     let count = CONNECTIONS.to_string();
-    Tool::start("udaddy", &[side, address, "-c", &count, "-C", "0"])
+    Tool::start("udaddy", &[role, address, "-c", &count, "-C", "0"])
 }
 
 fn its_server_answers_a_hundred_questions(site: &Site) {

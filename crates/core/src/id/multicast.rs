@@ -1,14 +1,11 @@
 //! Joining and leaving multicast groups.
 
-use std::sync::Arc;
-
 use rdmacm_abi::{CommandNumber, CreateIdResponse, JoinFlags, JoinIpMulticast, JoinMulticast};
 use zerocopy::FromZeros;
 
 use super::IdHandle;
 use super::state::InFlight;
 use crate::address::{CmAddr, to_ip_slot, to_storage};
-use crate::channel::Owner;
 use crate::device::Attachment;
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
@@ -49,16 +46,14 @@ impl IdHandle {
         let membership = Membership::new(address);
         // Registered before the kernel can report about it, which may be before
         // the command returns.
-        id.groups().push(Arc::clone(&membership));
-        let owner = Owner::Group(Arc::downgrade(id.state()));
-        id.channel().owners().insert(membership.token(), owner);
+        id.state().add_group(&membership);
         match id.join(operation, &membership, flags) {
             Ok(number) => {
                 membership.joined(number);
                 Ok(MulticastGroup::new(self.clone(), membership))
             }
             Err(error) => {
-                id.forget(&membership);
+                id.remove_group(&membership);
                 Err(error)
             }
         }

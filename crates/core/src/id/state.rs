@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
 
@@ -121,11 +121,13 @@ impl IdState {
     }
 
     fn whereabouts(&self) -> Whereabouts {
-        let place = self
-            .whereabouts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        place.clone()
+        self.place().clone()
+    }
+
+    /// Where the id is, and stays while this is held.
+    fn place(&self) -> RwLockReadGuard<'_, Whereabouts> {
+        let place = self.whereabouts.read();
+        place.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn former(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
@@ -154,6 +156,22 @@ impl IdState {
         place.channel = Arc::clone(to);
         place.moves = place.moves.wrapping_add(1);
         Ok(())
+    }
+
+    /// Events of a group find it from now on, wherever the id goes.
+    pub(super) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) {
+        let place = self.place();
+        let mut owners = place.channel.owners();
+        owners.insert(group.token(), Owner::Group(Arc::downgrade(self)));
+        self.groups().push(Arc::clone(group));
+    }
+
+    /// Events of a group find nobody from now on.
+    pub(crate) fn remove_group(&self, group: &Arc<Membership>) {
+        let place = self.place();
+        let mut owners = place.channel.owners();
+        owners.remove(&group.token());
+        self.groups().retain(|one| !Arc::ptr_eq(one, group));
     }
 
     /// Events on `channel` find the id and its groups from now on.
