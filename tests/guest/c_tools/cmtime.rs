@@ -2,6 +2,7 @@
 //! server parts with whoever does, and never ends.
 
 use std::process::Command;
+use std::time::Instant;
 
 use rdmacm::{Listener, Node};
 use rdmacm_core::{ConnParam, EventKind};
@@ -43,7 +44,25 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         for connection in connections {
             connection.close(PATIENCE).unwrap();
         }
+        wait_until_it_only_listens(&format!("{address}:{port}"));
         server.stop().check_said_all(&[]);
+    }
+}
+
+/// It destroys what has parted, and says nothing about it.
+fn wait_until_it_only_listens(address: &str) {
+    let its = format!(" src-addr {address} ");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let listing = Command::new("rdma")
+            .args(["resource", "show", "cm_id"])
+            .output();
+        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
+        let ids: Vec<_> = listing.lines().filter(|id| id.contains(&its)).collect();
+        match ids[..] {
+            [listener] if listener.contains(" state LISTEN ") => break,
+            _ => assert!(Instant::now() < until, "{ids:?}"),
+        }
     }
 }
 
