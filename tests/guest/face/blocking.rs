@@ -222,10 +222,9 @@ fn threads_share_a_node(site: &Site) {
     let queue_pairs = QueuePairs::new(site);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let servers: Vec<_> = listener
-                .incoming()
-                .take(THREADS)
-                .map(|one| one.unwrap().accept_with(queue_pairs.clone()).unwrap())
+            let incoming = (0..THREADS).map(|_| listener.accept(PATIENCE).unwrap());
+            let servers: Vec<_> = incoming
+                .map(|one| one.accept_with(queue_pairs.clone()).unwrap())
                 .collect();
             for server in servers {
                 let end = server.ended(PATIENCE).unwrap();

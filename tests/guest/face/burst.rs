@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rdmacm::Listener;
-use rdmacm_tests::Site;
+use rdmacm_tests::{PATIENCE, Site};
 use tokio::task::JoinSet;
 
 use super::QueuePairs;
@@ -26,8 +26,8 @@ fn three_times_the_backlog_waits_for_nobody(site: &Site) {
     let queue_pairs = QueuePairs::new(site);
     std::thread::scope(|scope| {
         let accepting = scope.spawn(|| {
-            let incoming = listener.incoming().take(BURST);
-            let accepted = incoming.map(|one| one.unwrap().accept_with(queue_pairs.clone()));
+            let incoming = (0..BURST).map(|_| listener.accept(PATIENCE).unwrap());
+            let accepted = incoming.map(|one| one.accept_with(queue_pairs.clone()));
             accepted.collect::<Result<Vec<_>, _>>().unwrap()
         });
         let (clients, mut moments) = on_one_thread().block_on(async {
