@@ -106,7 +106,9 @@ impl Event {
     }
 
     /// What the peer says of its connection, where the event brings it: a
-    /// connect request, a response to one, and on iWARP the establishment.
+    /// connect request, a response to one, and the establishment (on iWARP; on
+    /// RoCE and InfiniBand, where the accepting side had it with the request, that
+    /// is all zeros).
     #[must_use]
     #[doc(alias = "rdma_conn_param")]
     pub fn conn(&self) -> Option<ConnInfo> {

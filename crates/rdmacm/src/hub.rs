@@ -76,13 +76,14 @@ impl Hub {
         offload: Arc<dyn Offload>,
         reactor: Option<Box<dyn Reactor>>,
     ) -> Arc<Self> {
+        let due = AtomicBool::new(reactor.is_some());
         Arc::new_cyclic(|hub| Self {
             channel,
             offload,
             state: Mutex::default(),
             changed: Condvar::new(),
             armed: reactor.map(|reactor| Mutex::new(Armed::new(reactor, hub.clone()))),
-            due: AtomicBool::new(true),
+            due,
         })
     }
 
@@ -114,8 +115,8 @@ impl Hub {
         drop(mailbox);
     }
 
-    /// Reads what there is and hands it out. Several may do so at once: each
-    /// event goes to one of them, and all of them hand out to the same boxes.
+    /// Reads what there is and hands it out, in order: one at a time does, the
+    /// thread that leads or the task that holds what the runtime watches.
     fn drain(&self) {
         loop {
             match self.channel.try_next_event() {
@@ -181,11 +182,11 @@ impl Hub {
     /// One who waits, or was to take the turn, does so no more.
     fn leave(&self, key: u64, timer: Option<Instant>) {
         let mut state = self.state();
-        state.waiters.remove(&key);
-        if let Some(at) = timer {
-            state.timers.remove(&(at, key));
-        }
+        let waiter = state.waiters.remove(&key);
+        let timer = timer.and_then(|at| state.timers.remove(&(at, key)));
         drop(state);
+        // Not under the lock: the last to know a task ends it.
+        drop((waiter, timer));
         if self.due.load(Ordering::Acquire) {
             self.pass_on();
         }

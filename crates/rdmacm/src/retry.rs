@@ -59,7 +59,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Gives one attempt up after this long and tries again. A RoCE or InfiniBand
+    /// Gives one attempt up after this long and tries again; of several addresses,
+    /// the whole race. A RoCE or InfiniBand
     /// peer whose backlog is full drops requests silently, and the kernel repeats
     /// one only after more than four seconds: a limit of a second does better.
     #[must_use]

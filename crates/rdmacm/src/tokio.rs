@@ -48,24 +48,27 @@ pub type Resolved = asynchronous::Resolved<Tokio>;
 impl Runtime for Tokio {
     fn reactor(readiness: OwnedFd) -> io::Result<Box<dyn Reactor>> {
         // Registering without a runtime panics.
-        Handle::try_current().map_err(io::Error::other)?;
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
         #[expect(
             deprecated,
             reason = "its successor is new and takes a proof that an owned descriptor is one"
         )]
         let watched = AsyncFd::with_interest(readiness, Interest::READABLE)?;
-        Ok(Box::new(Watched(watched)))
+        Ok(Box::new(Watched { watched, runtime }))
     }
 }
 
 #[derive(Debug)]
-struct Watched(AsyncFd<OwnedFd>);
+struct Watched {
+    watched: AsyncFd<OwnedFd>,
+    runtime: Handle,
+}
 
 impl Reactor for Watched {
     fn poll_read(&self, context: &mut Context<'_>, read: &mut dyn FnMut()) -> Poll<io::Result<()>> {
         loop {
             // What becomes readable after this is not cleared below.
-            let mut ready = match ready!(self.0.poll_read_ready(context)) {
+            let mut ready = match ready!(self.watched.poll_read_ready(context)) {
                 Ok(ready) => ready,
                 Err(error) => return Poll::Ready(Err(error)),
             };
@@ -75,6 +78,8 @@ impl Reactor for Watched {
     }
 
     fn sleep_until(&self, at: Instant) -> Sleep {
+        // Whichever thread asks.
+        let _runtime = self.runtime.enter();
         Box::pin(time::sleep_until(at.into()))
     }
 }

@@ -73,7 +73,7 @@ impl Shared {
             Some((id, Concern::Id)) => {
                 id.forget_answers();
                 if answers(answer.event) {
-                    id.set_waiting(false);
+                    id.is_answered();
                 }
                 Some(Event::new(&id, answer))
             }

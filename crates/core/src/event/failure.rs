@@ -74,7 +74,9 @@ impl EventFailure {
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer"
             }
-            (EventKind::Rejected, libc::ECONNREFUSED) => "nobody listens there",
+            (EventKind::Rejected, libc::ECONNREFUSED) => {
+                "the peer refused, or its options of the handshake (CRC, markers) do not match"
+            }
             (EventKind::Rejected, libc::ECONNRESET) => "the peer rejected or reset the connection",
             (EventKind::DeviceRemoval, _) => "the RDMA device of this id is going away",
             _ => return None,

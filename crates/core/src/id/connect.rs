@@ -64,12 +64,11 @@ impl IdHandle {
         self.check_room(Moment::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        let waited = id.is_waiting();
-        id.set_waiting(true);
+        id.asks();
         let asked =
             id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None));
         if asked.is_err() {
-            id.set_waiting(waited);
+            id.did_not_ask();
         }
         asked
     }

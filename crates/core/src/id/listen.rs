@@ -29,6 +29,8 @@ impl IdHandle {
         // The kernel reads an int, and anything out of its range as the maximum.
         let request = Listen::new(id.kernel_id(), backlog);
         let operation = Operation::Listen;
+        // Before a request can come.
+        id.set_listening();
         id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 }

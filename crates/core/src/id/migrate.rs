@@ -18,8 +18,9 @@ impl CmId {
     /// A thread that waits on the new channel sees them.
     ///
     /// Connect requests of a listener move with it. Their ids belong to the
-    /// channel they came through, so each follows as its event is read; until
-    /// then the old channel's file stays open. Multicast groups move as well.
+    /// channel they came through, so each follows as its event is read; the files
+    /// of the channels a listener was on stay open as long as it lives. Multicast
+    /// groups move as well.
     /// Source: `rdma_migrate_id(3)`, the kernel's `ucma_migrate_id`.
     ///
     /// # Errors
@@ -30,17 +31,16 @@ impl CmId {
         let id = self.enter()?;
         let to = to.shared();
         id.relocate(to, |from| {
-            // Both before the kernel can report there.
+            // Before the kernel can report there. On the old channel the id stays
+            // known as well: an event may be on its way to a reader there.
+            let known = id.knows(to);
             id.state().register(to);
-            id.former().push(Arc::clone(from));
             let answer = move_over(id.kernel_id(), from, to);
             if answer.is_ok() {
-                id.unregister(from);
                 // The kernel wakes nobody for events that moved.
                 to.device.look_again();
-            } else {
+            } else if !known {
                 id.unregister(to);
-                id.former().pop();
             }
             answer
         })
@@ -49,19 +49,15 @@ impl CmId {
 
 impl IdState {
     /// Brings the child of a connect request to the channel on which its event
-    /// was read, where it is not there already.
+    /// was read, where it is not there already: which channel it came through
+    /// nobody can tell, as readers may overtake each other.
     pub(crate) fn follow(&self, child: u32, here: &Arc<Shared>) {
-        let mut former = self.former();
-        let been_here = former.iter().any(|channel| Arc::ptr_eq(channel, here));
-        let moved = former
-            .iter()
-            .rev()
-            .filter(|channel| !Arc::ptr_eq(channel, here))
-            .any(|channel| move_over(child, channel, here).is_ok());
-        if !moved && !been_here {
-            // Requests queue in order: this one came through here for the first
-            // time, so none is left of those that came through another channel.
-            former.clear();
+        let sources = self.sources().clone();
+        let elsewhere = sources.iter().filter(|one| !Arc::ptr_eq(one, here));
+        for channel in elsewhere.rev() {
+            if move_over(child, channel, here).is_ok() {
+                return;
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
 
@@ -33,16 +33,20 @@ struct Whereabouts {
 pub(crate) struct IdState {
     /// Changes when the id migrates.
     whereabouts: RwLock<Whereabouts>,
-    /// Where connect requests that are still unread may have come through.
-    former: Mutex<Vec<Arc<Shared>>>,
+    /// Where the id was before: an event may be in the hands of a reader there.
+    former: Mutex<Vec<Weak<Shared>>>,
+    /// Those of them through which requests came that may still be unread; their
+    /// files stay open for the ids these bring.
+    sources: Mutex<Vec<Arc<Shared>>>,
+    listens: AtomicBool,
     token: Token,
     kernel_id: AtomicU32,
     port_space: PortSpace,
     qp_type: QpType,
     /// What the peer asked for with the request that brought this id.
     asked: Option<DepthLimits>,
-    /// It has asked a peer, and nobody has read the answer yet.
-    waiting: AtomicBool,
+    /// How often it has asked a peer with nobody having read the answer yet.
+    waiting: AtomicU32,
     gate: Gate,
     pub(super) kept: Mutex<Kept>,
     groups: Mutex<Vec<Arc<Membership>>>,
@@ -62,12 +66,14 @@ impl IdState {
                 moves: 0,
             }),
             former: Mutex::default(),
+            sources: Mutex::default(),
+            listens: AtomicBool::new(false),
             token: Token::new(),
             kernel_id: AtomicU32::new(UNBORN),
             port_space,
             qp_type,
             asked,
-            waiting: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
             gate: Gate::default(),
             kept: Mutex::default(),
             groups: Mutex::default(),
@@ -102,11 +108,30 @@ impl IdState {
 
     /// Whether it has asked a peer and nobody has read the answer yet.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::Acquire)
+        self.waiting.load(Ordering::Acquire) != 0
     }
 
-    pub(crate) fn set_waiting(&self, waiting: bool) {
-        self.waiting.store(waiting, Ordering::Release);
+    /// It is about to ask.
+    pub(super) fn asks(&self) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It was not allowed to. (An answer may have come to another question.)
+    pub(super) fn did_not_ask(&self) {
+        let less = |asked: u32| asked.checked_sub(1);
+        let _ = self
+            .waiting
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+
+    /// The answer has been read.
+    pub(crate) fn is_answered(&self) {
+        self.waiting.store(0, Ordering::Release);
+    }
+
+    /// From now on requests may come.
+    pub(super) fn set_listening(&self) {
+        self.listens.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -130,8 +155,38 @@ impl IdState {
         place.unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn former(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
+    fn former(&self) -> MutexGuard<'_, Vec<Weak<Shared>>> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn sources(&self) -> MutexGuard<'_, Vec<Arc<Shared>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the id was on `channel` before.
+    pub(super) fn knows(&self, channel: &Arc<Shared>) -> bool {
+        let channel = Arc::downgrade(channel);
+        self.former().iter().any(|one| one.ptr_eq(&channel))
+    }
+
+    /// The id leaves `channel`.
+    pub(super) fn leave_behind(&self, channel: &Arc<Shared>) {
+        if !self.knows(channel) {
+            self.former().push(Arc::downgrade(channel));
+        }
+        let mut sources = self.sources();
+        let listens = self.listens.load(Ordering::Acquire);
+        if listens && !sources.iter().any(|one| Arc::ptr_eq(one, channel)) {
+            sources.push(Arc::clone(channel));
+        }
+    }
+
+    /// The channels on which events may look for the id.
+    fn channels(&self) -> Vec<Arc<Shared>> {
+        let here = self.channel();
+        let former = self.former();
+        let former = former.iter().filter_map(Weak::upgrade);
+        former.chain([here]).collect()
     }
 
     pub(crate) fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
@@ -152,6 +207,8 @@ impl IdState {
         if Arc::ptr_eq(&place.channel, to) {
             return Ok(());
         }
+        // Before, so that a request which is read at once finds where it came from.
+        self.leave_behind(&place.channel);
         migrate(&place.channel)?;
         place.channel = Arc::clone(to);
         place.moves = place.moves.wrapping_add(1);
@@ -168,10 +225,13 @@ impl IdState {
 
     /// Events of a group find nobody from now on.
     pub(crate) fn remove_group(&self, group: &Arc<Membership>) {
+        // Held, so that the id does not take the group along meanwhile.
         let place = self.place();
-        let mut owners = place.channel.owners();
-        owners.remove(&group.token());
         self.groups().retain(|one| !Arc::ptr_eq(one, group));
+        place.channel.owners().remove(&group.token());
+        for channel in self.former().iter().filter_map(Weak::upgrade) {
+            channel.owners().remove(&group.token());
+        }
     }
 
     /// Events on `channel` find the id and its groups from now on.
@@ -194,7 +254,9 @@ impl IdState {
 
     /// Takes back the registration of an id that did not come to be.
     pub(crate) fn withdraw(&self) {
-        self.unregister(&self.channel());
+        for channel in self.channels() {
+            self.unregister(&channel);
+        }
     }
 
     pub(crate) fn enter(self: Arc<Self>) -> Option<InFlight> {

@@ -102,7 +102,8 @@ impl<M: Mode> Incoming<M> {
         let attempt = self.attempt();
         let queue_pair = Arc::new(queue_pair);
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let accepting = steps::establish(attempt, self.tracked, shared, self.param);
+        let peer = self.request.conn();
+        let accepting = steps::establish(attempt, self.tracked, shared, self.param, peer);
         Ok(Connection::new(accepting.await?, queue_pair))
     }
 

@@ -99,7 +99,8 @@ impl<M: Mode> Listener<M> {
     }
 
     /// Stops it from another thread or task. Whoever waits for a peer is told,
-    /// once the requests that are there have been taken; new ones are rejected.
+    /// once the requests that are there have been taken. New ones are rejected as
+    /// they are read, by whoever drives the node, and all with the listener's end.
     pub fn stop(&self) {
         self.mailbox.stop();
     }
@@ -114,13 +115,20 @@ impl<M: Mode> Listener<M> {
     /// not. Peers accepted before stay where they are.
     ///
     /// # Errors
-    /// [`Step::Migrate`]: the kernel refused.
+    /// [`Step::Migrate`]: the kernel refused, and the listener is where it was.
     #[doc(alias = "rdma_migrate_id")]
     pub fn migrate(&mut self, to: &Node<M>) -> Result<()> {
         let attempt = self.attempt();
+        let mut moved = Ok(());
         for id in &mut self.ids {
-            let moved = id.migrate(&to.hub);
-            moved.map_err(|error| attempt.fail(Step::Migrate, Cause::from(error)))?;
+            moved = moved.and_then(|()| id.migrate(&to.hub));
+        }
+        if let Err(error) = moved {
+            for id in &mut self.ids {
+                // Those that moved; the others are there.
+                let _ = id.migrate(&self.node.hub);
+            }
+            return Err(attempt.fail(Step::Migrate, Cause::from(error)));
         }
         self.node = to.clone();
         Ok(())
@@ -168,7 +176,9 @@ impl<R: Runtime> Listener<Async<R>> {
     }
 
     /// Peers as they come, until the listener is stopped: a `Stream` with the
-    /// feature `stream`.
+    /// feature `stream`. As it keeps its place among those who wait between polls,
+    /// poll it or drop it: one that is kept and not polled may hold up others of
+    /// the same node.
     #[must_use]
     pub fn incoming(&self) -> Requests<'_, Async<R>> {
         Requests::new(self)

@@ -42,6 +42,18 @@ impl Wake for Turn {
     }
 }
 
+/// Passes the turn on where a caller's queue pair panics.
+struct Watching<'a> {
+    hub: &'a Hub,
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.hub.due.store(true, Ordering::Release);
+        self.hub.pass_on();
+    }
+}
+
 impl Hub {
     /// Takes the turn if it is anyone's: reads, hands out, rings.
     pub(super) fn take_turn(&self) {
@@ -73,6 +85,7 @@ impl Hub {
             return;
         };
         let mut armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let watching = Watching { hub: self };
         let Armed {
             reactor,
             alarm,
@@ -87,18 +100,24 @@ impl Hub {
             self.ring();
             let Some(first) = self.first_timer() else {
                 *alarm = None;
-                return;
+                break;
             };
             if alarm.as_ref().is_none_or(|(at, _)| *at != first) {
                 *alarm = Some((first, reactor.sleep_until(first)));
             }
             let Some((_, sleep)) = alarm else {
-                return;
+                break;
             };
             if sleep.as_mut().poll(&mut context).is_pending() {
-                return;
+                break;
             }
             *alarm = None;
+            if self.now() < first {
+                // The runtime's clock is ahead of the channel's: others first.
+                waker.wake_by_ref();
+                break;
+            }
         }
+        std::mem::forget(watching);
     }
 }

@@ -46,6 +46,16 @@ impl Wake for Parked {
     }
 }
 
+/// Lets another lead, also when a caller's queue pair panics.
+struct StepDown<'a>(&'a Hub);
+
+impl Drop for StepDown<'_> {
+    fn drop(&mut self) {
+        self.0.state().leader = Leader::None;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Hub {
     /// Returns when the thread was woken; leads while nobody else does.
     fn park(&self, parked: &Parked) {
@@ -72,6 +82,7 @@ impl Hub {
     /// Sleeps until there is something to read or a timer is due, hands out what
     /// there is, and steps down.
     fn lead(&self, until: Deadline) {
+        let _down = StepDown(self);
         let woken = self.channel.wait(until);
         self.state().leader = Leader::Awake;
         match woken {
@@ -80,8 +91,6 @@ impl Hub {
             Err(Error::Woken) => {}
             Err(error) => self.break_down(error),
         }
-        self.state().leader = Leader::None;
-        self.changed.notify_all();
         self.ring();
     }
 

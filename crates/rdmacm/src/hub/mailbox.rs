@@ -121,16 +121,19 @@ impl Mailbox {
     }
 
     pub(super) fn wait(&self, key: u64, waker: &Waker) {
-        self.inner().waiters.insert(key, waker.clone());
+        let former = self.inner().waiters.insert(key, waker.clone());
+        drop(former);
     }
 
     /// One who waited does so no more; what it was woken for is the next one's.
     pub(super) fn leave(&self, key: u64) {
         let mut inner = self.inner();
-        inner.waiters.remove(&key);
+        let waiter = inner.waiters.remove(&key);
         let next = inner.waiters.values().next().cloned();
         let heir = next.filter(|_| !inner.letters.is_empty() || inner.stopped);
         drop(inner);
+        // Not under the lock: the last to know a task ends it.
+        drop(waiter);
         if let Some(heir) = heir {
             heir.wake();
         }

@@ -99,15 +99,19 @@ impl Hub {
     /// Puts one among those who wait.
     fn wait(&self, key: u64, until: Option<Instant>, waker: &std::task::Waker) {
         let mut state = self.state();
-        state.waiters.insert(key, waker.clone());
+        let former = state.waiters.insert(key, waker.clone());
         let Some(at) = until else {
+            drop(state);
+            // Not under the lock: the last to know a task ends it.
+            drop(former);
             return;
         };
         let first = state.timers.first_key_value().map(|((at, _), _)| *at);
-        state.timers.insert((at, key), waker.clone());
+        let former = (former, state.timers.insert((at, key), waker.clone()));
         let sooner = first.is_none_or(|first| at < first);
         let oversleeps = sooner && state.leader == Leader::Asleep;
         drop(state);
+        drop(former);
         if oversleeps {
             self.channel.waker().wake();
         }

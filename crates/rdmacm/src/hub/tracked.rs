@@ -1,7 +1,7 @@
 //! An id of a hub, from its making to its end.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use rdmacm_core::{CmId, IdHandle, QueuePair, Result, Transport};
@@ -13,7 +13,7 @@ use super::{Hub, Letter, Mailbox, next};
 pub(crate) struct Tracked {
     hub: Arc<Hub>,
     /// Where events may still be found that were read before the id moved.
-    former: Vec<Arc<Hub>>,
+    former: Vec<Weak<Hub>>,
     mailbox: Arc<Mailbox>,
     handle: IdHandle,
     ends: Option<Ends>,
@@ -88,6 +88,11 @@ impl Tracked {
         next(&self.hub, &self.mailbox, until).await
     }
 
+    fn was_on(&self, hub: &Arc<Hub>) -> bool {
+        let hub = Arc::downgrade(hub);
+        self.former.iter().any(|one| one.ptr_eq(&hub))
+    }
+
     /// Moves to another hub with everything unread.
     pub(crate) fn migrate(&mut self, to: &Arc<Hub>) -> Result<()> {
         let Some(ends) = &self.ends else {
@@ -100,13 +105,15 @@ impl Tracked {
         // handed out yet finds it, whichever of them it was.
         to.introduce(&self.handle, &self.mailbox);
         if let Err(error) = ends.id.migrate(&to.channel) {
-            if !self.former.iter().any(|hub| Arc::ptr_eq(hub, to)) {
+            if !self.was_on(to) {
                 to.forget(&self.handle);
             }
             return Err(error);
         }
         let from = std::mem::replace(&mut self.hub, Arc::clone(to));
-        self.former.push(from);
+        if !self.was_on(&from) {
+            self.former.push(Arc::downgrade(&from));
+        }
         Ok(())
     }
 }
@@ -117,7 +124,8 @@ pub(crate) fn is_iwarp(queue_pair: &dyn QueuePair) -> bool {
 
 impl Drop for Tracked {
     fn drop(&mut self) {
-        for hub in self.former.iter().chain([&self.hub]) {
+        self.hub.forget(&self.handle);
+        for hub in self.former.iter().filter_map(Weak::upgrade) {
             hub.forget(&self.handle);
         }
         let Some(ends) = self.ends.take() else {

@@ -80,14 +80,32 @@ async fn next_event(attempt: &Attempt, tracked: &Tracked) -> Result<Box<Event>, 
     }
 }
 
-/// Whether there is nothing more to wait for. Events of other steps, of the
-/// user's own and of newer kernels are none of an attempt's business.
+/// Whether there is nothing more to wait for. Events of the user's own and of
+/// newer kernels are none of an attempt's business.
 pub(super) fn ends_attempt(event: &Event) -> bool {
-    event.failure().is_some()
-        || matches!(
-            event.kind(),
-            EventKind::Disconnected | EventKind::AddrChange
-        )
+    match event.kind() {
+        EventKind::AddrError
+        | EventKind::RouteError
+        | EventKind::AddrChange
+        | EventKind::DeviceRemoval => true,
+        EventKind::AddrResolved | EventKind::RouteResolved | EventKind::ConnectResponse => {
+            event.failure().is_some()
+        }
+        _ => ends_handshake(event),
+    }
+}
+
+/// Whether the peers have nothing more to say to each other before they are
+/// connected or not. Until then iWARP makes whoever ends an id wait.
+pub(super) fn ends_handshake(event: &Event) -> bool {
+    matches!(
+        event.kind(),
+        EventKind::Established
+            | EventKind::ConnectError
+            | EventKind::Rejected
+            | EventKind::Unreachable
+            | EventKind::Disconnected
+    )
 }
 
 /// Asks the peer, and completes the handshake.
@@ -130,7 +148,9 @@ pub(crate) async fn connect(
                 return Ok(agreed(&attempt, step, tracked, &event));
             }
             _ if ends_attempt(&event) => {
-                tracked.shakes_hands(false);
+                if ends_handshake(&event) {
+                    tracked.shakes_hands(false);
+                }
                 return Err(attempt.failed(&id, step, &event));
             }
             _ => {}
@@ -158,6 +178,8 @@ pub(super) fn gone_or(error: Error) -> Cause {
     match error {
         Error::Command(refused) if refused.errno == libc::EINVAL => Cause::Gone,
         Error::Command(refused) if refused.errno == libc::ECONNRESET => Cause::Gone,
+        // With the device.
+        Error::Command(refused) if refused.errno == libc::ENXIO => Cause::Gone,
         error => error.into(),
     }
 }

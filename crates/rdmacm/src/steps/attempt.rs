@@ -41,7 +41,7 @@ impl Attempt {
 
     /// The same attempt, given up after `limit`.
     pub(crate) fn limited(&self, limit: Option<Duration>) -> Self {
-        let sooner = limit.map(|limit| self.hub.now() + limit);
+        let sooner = limit.and_then(|limit| self.hub.now().checked_add(limit));
         Self {
             until: [self.until, sooner].into_iter().flatten().min(),
             ..self.clone()

@@ -108,7 +108,9 @@ impl Dial<'_> {
             let Some(pause) = plan.retry.pause(made, &error) else {
                 return Err(error);
             };
-            let next = hub.now() + pause;
+            let Some(next) = hub.now().checked_add(pause) else {
+                return Err(error);
+            };
             if until.is_some_and(|until| until <= next) {
                 return Err(error);
             }
@@ -132,7 +134,8 @@ impl Dial<'_> {
         let found = if self.is_numeric() {
             look_up()
         } else {
-            elsewhere(self.hub, look_up).await
+            let found = elsewhere(self.hub, attempt.until, look_up).await;
+            found.ok_or_else(|| attempt.fail(Step::LookUp, Cause::Deadline))?
         };
         found.map_err(|error| attempt.fail(Step::LookUp, Cause::name(error)))
     }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{CmAddr, CmId, ConnParam, Event, EventKind, Family, PortSpace, QueuePair};
+use rdmacm_core::{
+    CmAddr, CmId, ConnInfo, ConnParam, Event, EventKind, Family, PortSpace, QueuePair,
+};
 
-use super::active::{agreed, ends_attempt, gone_or};
+use super::active::{agreed, ends_attempt, ends_handshake, gone_or};
 use super::{Attempt, Established};
+use crate::ending::Ending;
 use crate::error::{Cause, Result};
 use crate::hub::{Letter, Mailbox, Tracked, is_iwarp, next};
 use crate::id_options::IdOptions;
@@ -97,14 +100,17 @@ pub(crate) async fn next_request(
                     followed.map_err(|error| attempt.fail(step, error))?;
                     return Ok((event, child));
                 }
-                if event.kind() == EventKind::DeviceRemoval {
-                    return Err(
-                        attempt.fail(step, event.failure().map_or(Cause::Gone, Cause::Event))
-                    );
+                // For whoever waits, now or later.
+                if let Some(ending) = Ending::of(&event) {
+                    mailbox.end(ending);
                 }
             }
             Letter::Returned(_) => {}
-            Letter::Stop => return Err(attempt.fail(step, Cause::Stopped)),
+            Letter::Stop => {
+                let ending = mailbox.ending().and_then(|ending| ending.failure());
+                let cause = ending.map_or(Cause::Stopped, Cause::Event);
+                return Err(attempt.fail(step, cause));
+            }
         }
     }
 }
@@ -115,6 +121,7 @@ pub(crate) async fn establish(
     mut tracked: Tracked,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
+    peer: Option<ConnInfo>,
 ) -> Result<Established> {
     let step = Step::Establish;
     let id = tracked.id().clone();
@@ -139,10 +146,17 @@ pub(crate) async fn establish(
         };
         if event.kind() == EventKind::Established && event.failure().is_none() {
             tracked.shakes_hands(false);
-            return Ok(agreed(&attempt, step, tracked, &event));
+            let established = agreed(&attempt, step, tracked, &event);
+            // The request said it; on RoCE nothing more comes.
+            return Ok(Established {
+                peer,
+                ..established
+            });
         }
         if ends_attempt(&event) {
-            tracked.shakes_hands(false);
+            if ends_handshake(&event) {
+                tracked.shakes_hands(false);
+            }
             return Err(attempt.failed(&id, step, &event));
         }
     }

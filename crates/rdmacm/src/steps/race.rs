@@ -29,16 +29,18 @@ pub(super) async fn race<'a, T: Send>(
         if running.is_empty() {
             return failed.map(Err);
         }
-        let outcome = if starters.is_empty() {
-            poll_fn(|context| poll_any(&mut running, context)).await
-        } else {
-            let turn = hub.now() + stagger;
+        // A moment beyond the clock's reach never comes.
+        let turn = hub.now().checked_add(stagger);
+        let turn = turn.filter(|_| !starters.is_empty());
+        let outcome = if let Some(turn) = turn {
             let mut pause = Box::pin(sleep_until(hub, turn));
             poll_fn(|context| match poll_any(&mut running, context) {
                 Poll::Pending => pause.as_mut().poll(context).map(|_| None),
                 outcome @ Poll::Ready(_) => outcome,
             })
             .await
+        } else {
+            poll_fn(|context| poll_any(&mut running, context)).await
         };
         match outcome {
             Some(Ok(winner)) => return Some(Ok(winner)),

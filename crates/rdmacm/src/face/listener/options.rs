@@ -49,7 +49,9 @@ impl<M: Mode> ListenerOptions<M> {
     }
 
     /// How many requests wait to be accepted once they are read; more are
-    /// rejected at once. 1024 unless set.
+    /// rejected at once, as "consumer defined", which a
+    /// [`RetryPolicy`](crate::RetryPolicy) does not take for something that passes.
+    /// 1024 unless set; 0 rejects everyone.
     #[must_use]
     pub fn queue(mut self, requests: usize) -> Self {
         self.room = requests;
