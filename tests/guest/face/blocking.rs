@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use rdmacm::core::{EventKind, RejectReason};
+use rdmacm::core::{Error, EventKind, RejectReason};
 use rdmacm::{Cause, Connection, Connector, Listener, Node, RetryPolicy, Step};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
@@ -25,6 +25,8 @@ crate::cases!("face::blocking":
     dropping_a_connection_tells_the_peer,
     trying_again_waits_for_the_listener,
     a_text_that_is_no_address_is_refused,
+    events_of_ones_own_end_no_attempt,
+    an_ending_may_be_asked_for_again,
 );
 
 fn connector(site: &Site, port: u16) -> Connector {
@@ -321,4 +323,32 @@ fn a_text_that_is_no_address_is_refused(site: &Site) {
     }
     let address = format!("{}:0", site.v4);
     assert_ne!(Listener::bind(&*address).unwrap().local_addr().port(), 0);
+}
+
+fn events_of_ones_own_end_no_attempt(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    let resolved = connector(site, port).resolve().unwrap();
+    let written = resolved.id().write_event(-1, 7);
+    assert!(matches!(written, Ok(()) | Err(Error::Unsupported { .. })));
+    thread::scope(|scope| {
+        let client = scope.spawn(|| resolved.connect(queue_pairs.one()).unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        drop(incoming.accept(queue_pairs.one()).unwrap());
+        drop(client.join().unwrap());
+    });
+}
+
+fn an_ending_may_be_asked_for_again(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    let Pair { client, server } = Pair::connect(site, &listener, connector(site, port));
+    thread::scope(|scope| {
+        let waiting = [(); 2].map(|()| scope.spawn(|| server.ended(PATIENCE).unwrap()));
+        drop(client);
+        let [one, other] = waiting.map(|one| one.join().unwrap());
+        assert_eq!(one, other);
+    });
+    assert_eq!(server.ended(PATIENCE).unwrap().failure(), None);
 }

@@ -12,6 +12,7 @@ crate::cases!("face::migration":
     a_listener_moves_with_the_requests_that_wait,
     a_connection_moves_with_what_it_did_not_hear_yet,
     there_and_back_again,
+    an_event_read_while_its_connection_moves_is_not_lost,
 );
 
 fn connector(listener: &Listener) -> Connector {
@@ -77,4 +78,29 @@ fn there_and_back_again(site: &Site) {
             drop(client.join().unwrap());
         });
     }
+}
+
+/// Somebody else reads the channel that is left, at that very moment.
+fn an_event_read_while_its_connection_moves_is_not_lost(site: &Site) {
+    let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
+    let busy = Listener::options().on(&here).bind(site.v4(0)).unwrap();
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| busy.accept(PATIENCE).is_err());
+        for _ in 0..20 {
+            let connector = connector(&listener).on(&here);
+            let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
+            let incoming = listener.accept(PATIENCE).unwrap();
+            let server = incoming.accept_with(queue_pairs.clone()).unwrap();
+            let mut client = client.join().unwrap();
+            let parting = scope.spawn(move || drop(server));
+            client.migrate(&there).unwrap();
+            let end = client.ended(PATIENCE).unwrap();
+            assert_eq!(end.kind(), EventKind::Disconnected);
+            parting.join().unwrap();
+        }
+        busy.stop();
+        assert!(reading.join().unwrap());
+    });
 }

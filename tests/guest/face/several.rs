@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::addrinfo::{Hints, resolve};
 use rdmacm::core::Family;
-use rdmacm::{Connector, Listener, Step};
+use rdmacm::{Connector, Listener, RetryPolicy, Step};
 use rdmacm_tests::{PATIENCE, SECOND, Site, free_port};
 
 use super::QueuePairs;
@@ -15,6 +15,7 @@ crate::cases!("face::several":
     silence_of_one_does_not_hold_up_the_next,
     where_all_fail_the_furthest_says_why,
     no_address_is_an_error,
+    durations_beyond_the_clock_are_for_ever,
 );
 
 /// The guest's /etc/hosts gives both of the device's addresses to one name.
@@ -70,4 +71,19 @@ fn no_address_is_an_error(_: &Site) {
     let none: [(std::net::Ipv4Addr, u16); 0] = [];
     let error = Connector::to_addresses(none).resolve().unwrap_err();
     assert_eq!(error.step(), Step::LookUp);
+}
+
+fn durations_beyond_the_clock_are_for_ever(site: &Site) {
+    let port = free_port();
+    let addresses = [(site.v4, port), (site.v4, free_port())];
+    let policy = RetryPolicy::attempts(2)
+        .attempt_limit(Duration::MAX)
+        .first_pause(Duration::MAX)
+        .longest_pause(Duration::MAX);
+    let connector = Connector::to_addresses(addresses)
+        .deadline(PATIENCE)
+        .stagger(Duration::MAX)
+        .retry(policy);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(error.is_rejected() && error.attempts() == 1, "{error}");
 }
