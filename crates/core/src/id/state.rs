@@ -181,14 +181,6 @@ impl IdState {
         }
     }
 
-    /// The channels on which events may look for the id.
-    fn channels(&self) -> Vec<Arc<Shared>> {
-        let here = self.channel();
-        let former = self.former();
-        let former = former.iter().filter_map(Weak::upgrade);
-        former.chain([here]).collect()
-    }
-
     pub(crate) fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,7 +246,8 @@ impl IdState {
 
     /// Takes back the registration of an id that did not come to be.
     pub(crate) fn withdraw(&self) {
-        for channel in self.channels() {
+        self.unregister(&self.channel());
+        for channel in self.former().iter().filter_map(Weak::upgrade) {
             self.unregister(&channel);
         }
     }
