@@ -15,6 +15,7 @@ pub(crate) mod deadlines;
 pub(crate) mod migration;
 pub(crate) mod several;
 pub(crate) mod storm;
+pub(crate) mod traced;
 
 /// A queue pair of either kind.
 pub(crate) type AnyQueuePair = Arc<dyn QueuePair>;

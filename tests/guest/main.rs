@@ -126,6 +126,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::blocking::CASES,
     face::migration::CASES,
     face::several::CASES,
+    face::traced::CASES,
     kept::CASES,
     migrate::CASES,
     migrate::connection::CASES,

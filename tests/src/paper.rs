@@ -8,11 +8,17 @@ use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QueuePair, Transport
 use crate::site::free_qp_number;
 
 /// A number that no hardware knows, which is enough for rxe to connect, and a
-/// record of where it was moved.
+/// record of what the queue pair of that number would have been told.
 #[derive(Debug)]
 pub struct PaperQueuePair {
     number: u32,
-    moves: Mutex<Vec<(QpState, QpAttrMask)>>,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    states: Vec<QpState>,
+    peer: Option<u32>,
 }
 
 impl PaperQueuePair {
@@ -22,13 +28,18 @@ impl PaperQueuePair {
     pub fn new() -> Self {
         Self {
             number: free_qp_number(),
-            moves: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
-    /// Where it was moved so far, with the masks.
-    pub fn moves(&self) -> Vec<(QpState, QpAttrMask)> {
-        self.moves.lock().unwrap().clone()
+    /// The states it was moved to, in order.
+    pub fn states(&self) -> Vec<QpState> {
+        self.told.lock().unwrap().states.clone()
+    }
+
+    /// The number of the peer's queue pair, once it was told.
+    pub fn peer(&self) -> Option<u32> {
+        self.told.lock().unwrap().peer
     }
 }
 
@@ -49,7 +60,12 @@ impl QueuePair for PaperQueuePair {
     }
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        self.moves.lock().unwrap().push((attr.qp_state, mask));
+        assert!(mask.contains(QpAttrMask::STATE), "{mask:?}");
+        let mut told = self.told.lock().unwrap();
+        told.states.push(attr.qp_state);
+        if mask.contains(QpAttrMask::DEST_QPN) {
+            told.peer = Some(attr.destination_qp_number);
+        }
         Ok(())
     }
 }
