@@ -99,6 +99,7 @@ pub fn structs() -> impl Iterator<Item = &'static StructLayout> {
         library::ib::STRUCTS,
         library::sa::STRUCTS,
         uverbs::STRUCTS,
+        uverbs::data::STRUCTS,
         uverbs::rxe::STRUCTS,
         uverbs::siw::STRUCTS,
     ]

@@ -2,6 +2,8 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::uverbs::AsyncEventKind;
+
 /// `struct rdma_ucm_notify`: tells of an asynchronous event of the queue
 /// pair.
 #[doc(alias = "rdma_ucm_notify")]
@@ -18,10 +20,10 @@ pub struct Notify {
 impl Notify {
     /// Data arrived before the peer's "ready to use" did.
     #[doc(alias = "IBV_EVENT_COMM_EST")]
-    pub const COMM_EST: u32 = 4;
+    pub const COMM_EST: u32 = AsyncEventKind::COMM_EST.number();
     /// The connection moved to its alternate path.
     #[doc(alias = "IBV_EVENT_PATH_MIG")]
-    pub const PATH_MIG: u32 = 6;
+    pub const PATH_MIG: u32 = AsyncEventKind::PATH_MIG.number();
 
     /// Tells of `event` on the queue pair of `id`.
     #[must_use]

@@ -1,12 +1,17 @@
 //! The verbs user ABI: the commands of `/dev/infiniband/uverbsN` that make,
-//! move and destroy queue pairs, and what the drivers of rxe and siw say
-//! besides.
+//! move and destroy queue pairs and what they need to carry data, and what the
+//! drivers of rxe and siw say besides.
 //!
 //! A command is one `write(2)` of a [`Header`] and a request, as with the
 //! connection manager, but sizes are counted in words of 4 bytes and the
 //! request's counts the header too. A driver's own words stand behind those
 //! of the response: [`Rxe`] and [`Siw`] are the same requests, asked of a
-//! device of that driver.
+//! device of that driver. What a driver wants told besides is a request of its
+//! own, as [`siw::RegMr`].
+//!
+//! Data goes through queues that driver and program share: [`rxe`] and [`siw`]
+//! have their elements. Events are read from descriptors, as
+//! [`CompletionEvent`] and [`AsyncEvent`].
 //!
 //! The interface is version 6 on every kernel; each driver has a version of
 //! its own, [`rxe::ABI_VERSION`] and [`siw::ABI_VERSION`].
@@ -18,30 +23,56 @@
 //! assert_eq!((header.request_words, header.response_words), (10, 6));
 //! ```
 
+mod address_handle;
+mod async_event;
 mod command;
 mod command_number;
+mod completion_channel;
 mod completion_queue;
 mod context;
 mod destination;
 mod device;
 mod driver;
 mod header;
+mod memory_region;
+mod multicast;
 mod port;
+mod post_send;
 mod protection_domain;
 mod queue_pair;
 pub mod rxe;
+mod shared_receive_queue;
 pub mod siw;
+mod work_completion;
+mod work_request;
 
+pub use address_handle::{CreateAh, CreateAhResponse, DestroyAh};
+pub use async_event::{AsyncEvent, AsyncEventKind};
 pub use command::{Command, MAX_REQUEST};
 pub use command_number::CommandNumber;
-pub use completion_queue::{CreateCq, CreateCqResponse, DestroyCq, DestroyCqResponse};
+pub use completion_channel::{
+    CompletionEvent, CreateCompletionChannel, CreateCompletionChannelResponse,
+};
+pub use completion_queue::{
+    CreateCq, CreateCqResponse, DestroyCq, DestroyCqResponse, ReqNotifyCq, ResizeCq,
+    ResizeCqResponse,
+};
 pub use context::{GetContext, GetContextResponse};
 pub use destination::QpDestination;
 pub use device::{QueryDevice, QueryDeviceResponse};
 pub use driver::{DriverId, Rxe, Siw};
 pub use header::Header;
+pub use memory_region::{DeregMr, RegMr, RegMrResponse, ReregFlags, ReregMr, ReregMrResponse};
+pub use multicast::{AttachMulticast, DetachMulticast};
 pub use port::{QueryPort, QueryPortResponse};
+pub use post_send::{PostSend, PostSendResponse};
 pub use protection_domain::{AllocPd, AllocPdResponse, DeallocPd};
 pub use queue_pair::{
     CreateQp, CreateQpResponse, DestroyQp, DestroyQpResponse, ModifyQp, QueryQp, QueryQpResponse,
 };
+pub use shared_receive_queue::{
+    CreateSrq, CreateSrqResponse, DestroySrq, DestroySrqResponse, ModifySrq, QuerySrq,
+    QuerySrqResponse, SrqAttrMask,
+};
+pub use work_completion::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
+pub use work_request::{ImmediateOrKey, SendFlags, Sge, WrOpcode};

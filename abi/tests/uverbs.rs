@@ -24,14 +24,32 @@ fn shapes_are_the_kernels() {
     assert_eq!(shape::<QueryPort>(), (2, 6, 10));
     assert_eq!(shape::<AllocPd>(), (3, 4, 1));
     assert_eq!(shape::<DeallocPd>(), (4, 3, 0));
+    assert_eq!(shape::<Rxe<CreateAh>>(), (5, 16, 3));
+    assert_eq!(shape::<DestroyAh>(), (8, 3, 0));
+    assert_eq!(shape::<Rxe<RegMr>>(), (9, 12, 3));
+    assert_eq!(shape::<siw::RegMr>(), (9, 14, 5));
+    assert_eq!(shape::<ReregMr>(), (11, 14, 2));
+    assert_eq!(shape::<DeregMr>(), (13, 3, 0));
+    assert_eq!(shape::<CreateCompletionChannel>(), (17, 4, 1));
     assert_eq!(shape::<Rxe<CreateCq>>(), (18, 10, 6));
     assert_eq!(shape::<Siw<CreateCq>>(), (18, 10, 6));
+    assert_eq!(shape::<Rxe<ResizeCq>>(), (19, 6, 6));
     assert_eq!(shape::<DestroyCq>(), (20, 6, 2));
+    assert_eq!(shape::<ReqNotifyCq>(), (23, 4, 0));
     assert_eq!(shape::<Rxe<CreateQp>>(), (24, 16, 16));
     assert_eq!(shape::<Siw<CreateQp>>(), (24, 16, 16));
     assert_eq!(shape::<QueryQp>(), (25, 6, 32));
     assert_eq!(shape::<ModifyQp>(), (26, 30, 0));
     assert_eq!(shape::<DestroyQp>(), (27, 6, 1));
+    assert_eq!(shape::<PostSend>(), (28, 8, 1));
+    assert_eq!(shape::<AttachMulticast>(), (30, 8, 0));
+    assert_eq!(shape::<DetachMulticast>(), (31, 8, 0));
+    assert_eq!(shape::<Rxe<CreateSrq>>(), (32, 10, 10));
+    assert_eq!(shape::<Siw<CreateSrq>>(), (32, 10, 8));
+    assert_eq!(shape::<ModifySrq>(), (33, 6, 0));
+    assert_eq!(shape::<rxe::ModifySrq>(), (33, 8, 0));
+    assert_eq!(shape::<QuerySrq>(), (34, 6, 4));
+    assert_eq!(shape::<DestroySrq>(), (35, 6, 1));
     assert_eq!(MAX_REQUEST, 112);
 }
 
@@ -41,6 +59,8 @@ fn pointers_are_where_the_kernel_looks() {
     assert_eq!(DestroyCq::POINTER, Pointer::Response { offset: 0 });
     assert_eq!(ModifyQp::POINTER, Pointer::None);
     assert_eq!(DeallocPd::POINTER, Pointer::None);
+    assert_eq!(siw::RegMr::POINTER, Pointer::Response { offset: 0 });
+    assert_eq!(rxe::ModifySrq::POINTER, Pointer::None);
 }
 
 #[test]
@@ -54,6 +74,17 @@ fn the_drivers_words_stand_behind_the_kernels() {
     assert_eq!(answer.queues.as_bytes(), [7; 32]);
 }
 
+/// Not where the driver's structure would be aligned, but at once.
+#[test]
+fn nothing_stands_between_the_kernels_words_and_the_drivers() {
+    let mut bytes = [0; 20];
+    bytes[12..16].fill(7);
+    let answer = siw::MrResponse::read_from_bytes(&bytes).unwrap();
+    assert_eq!(answer.tag.stag, 0x0707_0707);
+    let answer = rxe::AhResponse::read_from_bytes(&bytes[8..]).unwrap();
+    assert_eq!(answer.ah.number, 0x0707_0707);
+}
+
 #[test]
 fn constructors_leave_pointers_and_reserved_bytes_at_zero() {
     let request = CreateCq::new(u32::MAX);
@@ -63,6 +94,30 @@ fn constructors_leave_pointers_and_reserved_bytes_at_zero() {
     let request = QueryQp::new(u32::MAX, QpAttrMask::STATE);
     assert_eq!(request.as_bytes()[..8], [0; 8]);
     assert_eq!(DestroyQp::new(1).reserved, Reserved::ZERO);
+    let request = CreateAh::new(u32::MAX, AhAttr::default());
+    assert_eq!(request.as_bytes()[..16], [0; 16]);
+    assert_eq!(request.as_bytes()[20..], [0; 36]);
+    assert_eq!(siw::MrKey::new(5).as_bytes(), [5, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+/// As both drivers take it: 32 bytes with the header, no requests behind.
+#[test]
+fn a_doorbell_brings_no_work() {
+    let request = PostSend::doorbell(7);
+    assert_eq!(request.as_bytes()[..8], [0; 8]);
+    let words: [u32; 4] =
+        zerocopy::transmute!(<[u8; 16]>::read_from_bytes(&request.as_bytes()[8..]).unwrap());
+    assert_eq!(words, [7, 0, 0, 56]);
+}
+
+#[test]
+fn setting_a_limit_never_resizes() {
+    let common = ModifySrq::limit(7, 3);
+    assert_eq!(common.mask, SrqAttrMask::LIMIT);
+    let request = rxe::ModifySrq::limit(7, 3);
+    let (kernels, drivers) = request.as_bytes().split_at(16);
+    assert_eq!(kernels, common.as_bytes());
+    assert_eq!(drivers, [0; 8]);
 }
 
 #[test]

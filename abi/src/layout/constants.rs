@@ -1,12 +1,15 @@
 //! The constants that C headers declare.
 
 use super::Constant;
-use crate::uverbs::{self, DriverId, siw};
+use crate::uverbs::{
+    self, AsyncEventKind, DriverId, ReregFlags, SendFlags, SrqAttrMask, WcOpcode, WcStatus,
+    WrOpcode, siw,
+};
 use crate::{
     ABI_VERSION, AccessFlags, AddressFamily, CommandNumber, EventNumber, IB_IP_PORT_MASK,
     IB_IP_PS_IB, IB_IP_PS_MASK, IB_IP_PS_TCP, IB_IP_PS_UDP, IB_SERVICE_NAME_SIZE, IbOption,
     IdOption, JoinFlags, MAX_INITIATOR_DEPTH, MAX_PRIVATE_DATA, MAX_RESPONDER_RESOURCES, NodeType,
-    Notify, OptionLevel, PathFlags, PathMtu, PortSpace, QpAttrMask, QpState, QpType, QueryOption,
+    OptionLevel, PathFlags, PathMtu, PortSpace, QpAttrMask, QpState, QpType, QueryOption,
     ServiceFlags, UDP_QKEY,
 };
 
@@ -31,6 +34,17 @@ pub(super) const ALL: &[&[Constant]] = &[
     AddressFamily::CONSTANTS,
     uverbs::CommandNumber::CONSTANTS,
     DriverId::CONSTANTS,
+    ReregFlags::CONSTANTS,
+    SrqAttrMask::CONSTANTS,
+    AsyncEventKind::CONSTANTS,
+    WrOpcode::CONSTANTS,
+    SendFlags::CONSTANTS,
+    WcStatus::CONSTANTS,
+    WcOpcode::CONSTANTS,
+    siw::Opcode::CONSTANTS,
+    siw::WqeFlags::CONSTANTS,
+    siw::CqeStatus::CONSTANTS,
+    siw::NotifyFlags::CONSTANTS,
     LOOSE,
 ];
 
@@ -59,6 +73,10 @@ loose! {
     }
     in kernel "rdma/siw-abi.h" {
         siw::ABI_VERSION => "SIW_ABI_VERSION",
+        siw::MAX_SGE => "SIW_MAX_SGE",
+        siw::MAX_INLINE => "SIW_MAX_INLINE",
+        siw::NO_QUEUE => "SIW_INVAL_UOBJ_KEY",
+        siw::NotifyFlags::empty().bits() => "SIW_NOTIFY_NOT",
     }
     in user_space "rdma/rdma_cma.h" {
         UDP_QKEY => "RDMA_UDP_QKEY",
@@ -69,9 +87,5 @@ loose! {
         IB_IP_PS_TCP => "RDMA_IB_IP_PS_TCP",
         IB_IP_PS_UDP => "RDMA_IB_IP_PS_UDP",
         IB_IP_PS_IB => "RDMA_IB_PS_IB",
-    }
-    in user_space "infiniband/verbs.h" {
-        Notify::COMM_EST => "IBV_EVENT_COMM_EST",
-        Notify::PATH_MIG => "IBV_EVENT_PATH_MIG",
     }
 }

@@ -48,6 +48,7 @@ fn spans_are_those_of_memoffset() {
         library::ib::spans(),
         library::sa::spans(),
         uverbs::spans(),
+        uverbs::data::spans(),
         uverbs::rxe::spans(),
         uverbs::siw::spans(),
     ]

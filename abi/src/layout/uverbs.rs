@@ -7,6 +7,10 @@ use crate::uverbs::{
     QueryPortResponse, QueryQp, QueryQpResponse,
 };
 
+pub(super) mod data;
+pub(super) mod rxe;
+pub(super) mod siw;
+
 // Some C structures are aligned for the driver's words behind them, which here
 // have structures of their own.
 layouts! {
@@ -242,53 +246,5 @@ layouts! {
     }
     DestroyQpResponse = "ib_uverbs_destroy_qp_resp", size 4, align 4 {
         events_reported = "events_reported" @ 0 + 4,
-    }
-}
-
-pub(super) mod rxe {
-    //! What rxe adds.
-
-    use crate::uverbs::rxe::{MapInfo, QpQueues};
-
-    layouts! {
-        in kernel "rdma/rdma_user_rxe.h";
-
-        MapInfo = "mminfo", size 16, align 8 {
-            offset = "offset" @ 0 + 8,
-            size = "size" @ 8 + 4,
-            padding = "pad" @ 12 + 4,
-        }
-        QpQueues = "rxe_create_qp_resp", size 32, align 8 {
-            receive = "rq_mi" @ 0 + 16,
-            send = "sq_mi" @ 16 + 16,
-        }
-    }
-}
-
-pub(super) mod siw {
-    //! What siw adds.
-
-    use crate::uverbs::siw::{Context, CqQueue, QpQueues};
-
-    layouts! {
-        in kernel "rdma/siw-abi.h";
-
-        Context = "siw_uresp_alloc_ctx", size 8, align 4 {
-            device_id = "dev_id" @ 0 + 4,
-            padding = "pad" @ 4 + 4,
-        }
-        CqQueue = "siw_uresp_create_cq", size 16, align 8 {
-            id = "cq_id" @ 0 + 4,
-            entries = "num_cqe" @ 4 + 4,
-            offset = "cq_key" @ 8 + 8,
-        }
-        QpQueues = "siw_uresp_create_qp", size 32, align 8 {
-            id = "qp_id" @ 0 + 4,
-            send_entries = "num_sqe" @ 4 + 4,
-            receive_entries = "num_rqe" @ 8 + 4,
-            padding = "pad" @ 12 + 4,
-            send_offset = "sq_key" @ 16 + 8,
-            receive_offset = "rq_key" @ 24 + 8,
-        }
     }
 }

@@ -36,9 +36,14 @@ pub use proofs::MAX_REQUEST;
 /// * [`Pointer::OptionValue`] it never is.
 /// * It takes no file descriptor from the request, unless the documentation
 ///   of a field says so.
+/// * It lets the device touch no memory later on, unless the documentation of
+///   a field says so.
 ///
 /// The offset lies in the request, with room for what is there.
-pub unsafe trait Command: FromBytes + IntoBytes + KnownLayout + Immutable + Copy {
+///
+/// Requests need not be `FromBytes`: of some commands not every request keeps
+/// to this.
+pub unsafe trait Command: IntoBytes + KnownLayout + Immutable + Copy {
     /// The command's number.
     const NUMBER: CommandNumber;
 

@@ -4,6 +4,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::Reserved;
 
+mod notify;
+mod resize;
+
+pub use notify::ReqNotifyCq;
+pub use resize::{ResizeCq, ResizeCqResponse};
+
 /// `struct ib_uverbs_create_cq`: makes a completion queue.
 #[doc(alias = "ib_uverbs_create_cq")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -19,7 +25,9 @@ pub struct CreateCq {
     /// Which completion vector signals, from 0.
     #[doc(alias = "comp_vector")]
     pub completion_vector: u32,
-    /// The descriptor of a completion channel; negative is none.
+    /// The descriptor of a completion channel, which the kernel looks up: one
+    /// that [`CreateCompletionChannel`](super::CreateCompletionChannel) made
+    /// in the same context, else EBADF. Negative is none.
     #[doc(alias = "comp_channel")]
     pub completion_channel: i32,
     /// Zero.

@@ -1,10 +1,29 @@
-//! What the driver of rxe answers behind the kernel's words.
-//! Source: `rdma/rdma_user_rxe.h`.
+//! What the driver of rxe answers behind the kernel's words, and the queues it
+//! shares with the program. Source: `rdma/rdma_user_rxe.h`.
+//!
+//! A queue is a [`QueueHeader`] and a ring of elements: [`SendWqe`]s,
+//! [`RecvWqe`]s or [`WorkCompletion`](super::WorkCompletion)s, each at the
+//! start of a slot whose size the header tells. Behind the element of a request
+//! stand its pieces of memory, [`Sge`](super::Sge)s, or its data.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{CreateCqResponse, CreateQpResponse};
+use super::{
+    CreateAhResponse, CreateCqResponse, CreateQpResponse, CreateSrqResponse, ResizeCqResponse,
+};
 use crate::Reserved;
+
+mod modify_srq;
+mod queue;
+mod receive;
+mod send;
+mod target;
+
+pub use modify_srq::{ModifySrq, SrqResize};
+pub use queue::{DmaInfo, QueueHeader};
+pub use receive::RecvWqe;
+pub use send::{SendWqe, SendWr};
+pub use target::{AtomicTarget, DatagramTarget, RdmaTarget, Target};
 
 /// The version of this driver's words, which sysfs and netlink tell.
 pub const ABI_VERSION: u32 = 2;
@@ -56,4 +75,63 @@ pub struct QpResponse {
     pub common: CreateQpResponse,
     /// The queues.
     pub queues: QpQueues,
+}
+
+/// The answer to [`ResizeCq`](super::ResizeCq).
+#[doc(alias = "rxe_resize_cq_resp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct ResizeResponse {
+    /// The kernel's words.
+    pub common: ResizeCqResponse,
+    /// The new queue, with what was in the old one.
+    #[doc(alias = "mi")]
+    pub queue: MapInfo,
+}
+
+/// `struct rxe_create_ah_resp`: an address handle.
+#[doc(alias = "rxe_create_ah_resp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct Ah {
+    /// The number by which send requests name it, from 1.
+    #[doc(alias = "ah_num")]
+    pub number: u32,
+    /// Untouched.
+    pub reserved: Reserved<4>,
+}
+
+/// The answer to [`CreateAh`](super::CreateAh).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct AhResponse {
+    /// The kernel's words.
+    pub common: CreateAhResponse,
+    /// The driver's.
+    pub ah: Ah,
+}
+
+/// `struct rxe_create_srq_resp`: a shared receive queue.
+#[doc(alias = "rxe_create_srq_resp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SrqQueue {
+    /// The queue.
+    #[doc(alias = "mi")]
+    pub queue: MapInfo,
+    /// The driver's number of it.
+    #[doc(alias = "srq_num")]
+    pub number: u32,
+    /// Untouched.
+    pub reserved: Reserved<4>,
+}
+
+/// The answer to [`CreateSrq`](super::CreateSrq).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SrqResponse {
+    /// The kernel's words.
+    pub common: CreateSrqResponse,
+    /// The driver's.
+    pub srq: SrqQueue,
 }

@@ -1,15 +1,39 @@
-//! What the driver of siw answers behind the kernel's words.
-//! Source: `rdma/siw-abi.h`.
+//! What the driver of siw wants and answers behind the kernel's words, and the
+//! queues it shares with the program. Source: `rdma/siw-abi.h`.
+//!
+//! A queue is a ring of [`Sqe`]s, [`Rqe`]s or [`Cqe`]s and nothing else, but a
+//! [`CqControl`] behind the completions. Whose turn a slot is says its flag
+//! [`VALID`](WqeFlags::VALID).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{CreateCqResponse, CreateQpResponse, GetContextResponse};
+use super::{CreateCqResponse, CreateQpResponse, CreateSrqResponse, GetContextResponse, Sge};
 use crate::Reserved;
+
+mod completion;
+mod memory_region;
+mod work_queue;
+
+pub use completion::{CqControl, Cqe, CqeFlags, CqeStatus, NotifyFlags};
+pub use memory_region::{MrKey, MrResponse, MrTag, RegMr};
+pub use work_queue::{Opcode, Rqe, Sqe, WqeFlags};
 
 /// `SIW_ABI_VERSION`: the version of this driver's words, which sysfs and
 /// netlink tell.
 #[doc(alias = "SIW_ABI_VERSION")]
 pub const ABI_VERSION: u32 = 1;
+
+/// `SIW_MAX_SGE`: how many pieces of memory a request names at most.
+#[doc(alias = "SIW_MAX_SGE")]
+pub const MAX_SGE: usize = 6;
+
+/// `SIW_MAX_INLINE`: how many bytes a send request carries in line at most.
+#[doc(alias = "SIW_MAX_INLINE")]
+pub const MAX_INLINE: usize = size_of::<Sge>() * (MAX_SGE - 1);
+
+/// `SIW_INVAL_UOBJ_KEY`: the offset of a queue that there is not.
+#[doc(alias = "SIW_INVAL_UOBJ_KEY")]
+pub const NO_QUEUE: u64 = 0x9_0000;
 
 /// `struct siw_uresp_alloc_ctx`: behind the answer to
 /// [`GetContext`](super::GetContext).
@@ -81,7 +105,8 @@ pub struct QpQueues {
     /// The send queue's offset for `mmap(2)`.
     #[doc(alias = "sq_key")]
     pub send_offset: u64,
-    /// The receive queue's offset for `mmap(2)`; 0x90000 where there is none.
+    /// The receive queue's offset for `mmap(2)`; [`NO_QUEUE`] where there is
+    /// none.
     #[doc(alias = "rq_key")]
     pub receive_offset: u64,
 }
@@ -94,4 +119,30 @@ pub struct QpResponse {
     pub common: CreateQpResponse,
     /// The queues.
     pub queues: QpQueues,
+}
+
+/// `struct siw_uresp_create_srq`: a shared receive queue.
+#[doc(alias = "siw_uresp_create_srq")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SrqQueue {
+    /// Requests it holds, a power of two.
+    #[doc(alias = "num_rqe")]
+    pub entries: u32,
+    /// Zero.
+    #[doc(alias = "pad")]
+    pub padding: Reserved<4>,
+    /// The offset for `mmap(2)`.
+    #[doc(alias = "srq_key")]
+    pub offset: u64,
+}
+
+/// The answer to [`CreateSrq`](super::CreateSrq).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SrqResponse {
+    /// The kernel's words.
+    pub common: CreateSrqResponse,
+    /// The queue.
+    pub queue: SrqQueue,
 }

@@ -7,7 +7,8 @@
 //!
 //! * `ib_uverbs_write` takes the written length from the header and refuses
 //!   any other; behind the header it copies the command's structure, and gives
-//!   the driver what is behind that: nothing, for the requests here.
+//!   the driver what is behind that: nothing, but for the two requests that
+//!   say what their driver takes from there.
 //! * A command with a response takes its address from the first 8 bytes of
 //!   the request. The kernel's own answer and the driver's behind it are
 //!   written to that address, and together never exceed the size in the
@@ -18,10 +19,13 @@
 use core::mem::offset_of;
 
 use super::super::{
-    AllocPd, AllocPdResponse, Command, CommandNumber, CreateCq, CreateQp, DeallocPd, DestroyCq,
-    DestroyCqResponse, DestroyQp, DestroyQpResponse, GetContext, GetContextResponse, ModifyQp,
-    QueryDevice, QueryDeviceResponse, QueryPort, QueryPortResponse, QueryQp, QueryQpResponse, Rxe,
-    Siw, rxe, siw,
+    AllocPd, AllocPdResponse, AttachMulticast, Command, CommandNumber, CreateAh,
+    CreateCompletionChannel, CreateCompletionChannelResponse, CreateCq, CreateQp, CreateSrq,
+    DeallocPd, DeregMr, DestroyAh, DestroyCq, DestroyCqResponse, DestroyQp, DestroyQpResponse,
+    DestroySrq, DestroySrqResponse, DetachMulticast, GetContext, GetContextResponse, ModifyQp,
+    ModifySrq, PostSend, PostSendResponse, QueryDevice, QueryDeviceResponse, QueryPort,
+    QueryPortResponse, QueryQp, QueryQpResponse, QuerySrq, QuerySrqResponse, RegMr, RegMrResponse,
+    ReqNotifyCq, ReregMr, ReregMrResponse, ResizeCq, Rxe, Siw, rxe, siw,
 };
 use crate::{NoResponse, Pointer};
 
@@ -32,7 +36,7 @@ macro_rules! without_response {
         // - The handler copies `size_of::<$request>()` bytes and reads
         //   nothing else.
         // - The kernel declares it without a response: it takes no address.
-        // - It looks up no descriptor.
+        // - It looks up no descriptor and registers no memory.
         unsafe impl Command for $request {
             const NUMBER: CommandNumber = CommandNumber::$number;
             type Response = NoResponse;
@@ -51,6 +55,8 @@ macro_rules! with_response {
         // - It writes `size_of::<$response>()` bytes to the pointer in the
         //   field `response`, the request's first, and nothing else.
         // - It looks up no descriptor.
+        // - The one memory it may register is that of `ReregMr`, whose field
+        //   says so.
         unsafe impl Command for $request {
             const NUMBER: CommandNumber = CommandNumber::$number;
             const POINTER: Pointer = Pointer::Response {
@@ -74,7 +80,8 @@ macro_rules! with_driver {
         //   the request's first and the wrapper's too, no more than
         //   `size_of::<$response>()` bytes together, as the header says.
         // - The one descriptor it may look up is that of a completion channel,
-        //   whose field says so.
+        //   the one memory it may register is that of `RegMr`; their fields
+        //   say so.
         unsafe impl Command for $driver<$request> {
             const NUMBER: CommandNumber = CommandNumber::$number;
             const POINTER: Pointer = Pointer::Response {
@@ -89,16 +96,26 @@ macro_rules! with_driver {
 
 without_response! {
     DeallocPd = DEALLOC_PD;
+    DestroyAh = DESTROY_AH;
+    DeregMr = DEREG_MR;
+    ReqNotifyCq = REQ_NOTIFY_CQ;
     ModifyQp = MODIFY_QP;
+    AttachMulticast = ATTACH_MCAST;
+    DetachMulticast = DETACH_MCAST;
 }
 
 with_response! {
     QueryDevice = QUERY_DEVICE -> QueryDeviceResponse;
     QueryPort = QUERY_PORT -> QueryPortResponse;
     AllocPd = ALLOC_PD -> AllocPdResponse;
+    ReregMr = REREG_MR -> ReregMrResponse;
+    CreateCompletionChannel = CREATE_COMP_CHANNEL -> CreateCompletionChannelResponse;
     DestroyCq = DESTROY_CQ -> DestroyCqResponse;
     QueryQp = QUERY_QP -> QueryQpResponse;
     DestroyQp = DESTROY_QP -> DestroyQpResponse;
+    PostSend = POST_SEND -> PostSendResponse;
+    QuerySrq = QUERY_SRQ -> QuerySrqResponse;
+    DestroySrq = DESTROY_SRQ -> DestroySrqResponse;
 }
 
 with_driver! {
@@ -108,7 +125,58 @@ with_driver! {
     Siw<CreateCq> = CREATE_CQ -> siw::CqResponse;
     Rxe<CreateQp> = CREATE_QP -> rxe::QpResponse;
     Siw<CreateQp> = CREATE_QP -> siw::QpResponse;
+    Rxe<CreateAh> = CREATE_AH -> rxe::AhResponse;
+    Rxe<RegMr> = REG_MR -> RegMrResponse;
+    Rxe<ResizeCq> = RESIZE_CQ -> rxe::ResizeResponse;
+    Rxe<CreateSrq> = CREATE_SRQ -> rxe::SrqResponse;
+    Siw<CreateSrq> = CREATE_SRQ -> siw::SrqResponse;
 }
+
+// SAFETY:
+// - The handler copies the kernel's `RegMr`, the driver the rest, and neither
+//   reads anything else. Another driver finds words it does not ask for.
+// - Handler and driver write to the pointer in the field `response` of
+//   `common`, which is the first of both, no more than
+//   `size_of::<siw::MrResponse>()` bytes together, as the header says.
+// - It looks up no descriptor.
+// - It registers the memory of `RegMr`, whose field says so.
+unsafe impl Command for siw::RegMr {
+    const NUMBER: CommandNumber = CommandNumber::REG_MR;
+    const POINTER: Pointer = Pointer::Response {
+        offset: offset_of!(siw::RegMr, common.response),
+    };
+    type Response = siw::MrResponse;
+}
+
+const _: () = check::<siw::RegMr>();
+
+// SAFETY:
+// - The handler copies `size_of::<ModifySrq>()` bytes and reads nothing else.
+// - The kernel declares it without a response, and the driver that would write
+//   to an address behind the request, rxe, finds nothing there: EINVAL.
+// - It looks up no descriptor and registers no memory.
+unsafe impl Command for ModifySrq {
+    const NUMBER: CommandNumber = CommandNumber::MODIFY_SRQ;
+    type Response = NoResponse;
+}
+
+const _: () = check::<ModifySrq>();
+
+// SAFETY:
+// - The handler copies the kernel's `ModifySrq`, the driver the rest, and
+//   neither reads anything else.
+// - The kernel declares it without a response. The driver writes to the address
+//   in its own word only to resize the queue, with `SrqAttrMask::MAX_WR`, which
+//   no value has: the fields are private to the type's module, its one
+//   constructor sets `SrqAttrMask::LIMIT` alone and the address to 0, and
+//   without `FromBytes` no bytes become a value. No other driver knows the word.
+// - It looks up no descriptor and registers no memory.
+unsafe impl Command for rxe::ModifySrq {
+    const NUMBER: CommandNumber = CommandNumber::MODIFY_SRQ;
+    type Response = NoResponse;
+}
+
+const _: () = check::<rxe::ModifySrq>();
 
 /// Bytes of the longest request, the header not counted: room for any
 /// command.

@@ -1,0 +1,54 @@
+//! The doorbell.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Bytes of `struct ib_uverbs_send_wr`, which stands behind a request that
+/// brings work of its own.
+const SEND_WR_SIZE: u32 = 56;
+
+/// `struct ib_uverbs_post_send`: tells the driver that there is work in the
+/// send queue. rxe and siw take the work from the queue they share with the
+/// program, so the request brings none.
+///
+/// EINVAL from rxe and ENOTCONN from siw before the queue pair is ready to
+/// send.
+#[doc(alias = "ib_uverbs_post_send")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct PostSend {
+    /// Where the kernel puts [`PostSendResponse`]; filled in by who writes.
+    pub response: u64,
+    /// The queue pair.
+    #[doc(alias = "qp_handle")]
+    pub handle: u32,
+    /// How many requests stand behind this one: 0, others are ENOSPC.
+    pub wr_count: u32,
+    /// How many pieces of memory they name: 0, others are ENOSPC.
+    pub sge_count: u32,
+    /// Bytes of each of them: 56 or more, even if there are none.
+    pub wqe_size: u32,
+}
+
+impl PostSend {
+    /// A request to look at the send queue of `handle`.
+    #[must_use]
+    pub const fn doorbell(handle: u32) -> Self {
+        Self {
+            response: 0,
+            handle,
+            wr_count: 0,
+            sge_count: 0,
+            wqe_size: SEND_WR_SIZE,
+        }
+    }
+}
+
+/// `struct ib_uverbs_post_send_resp`.
+#[doc(alias = "ib_uverbs_post_send_resp")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct PostSendResponse {
+    /// Which of the requests behind failed, from 1; 0 where there are none.
+    #[doc(alias = "bad_wr")]
+    pub bad_request: u32,
+}
