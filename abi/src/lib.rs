@@ -16,7 +16,7 @@
 //!   the headers themselves.
 //!
 //! [`uverbs`] has the commands of `/dev/infiniband/uverbsN` that make queue pairs
-//! for the connection manager to connect.
+//! for the connection manager to connect, and the queues they carry data by.
 //!
 //! Integers are in host byte order unless their type or their documentation
 //! says big-endian. Layouts are those of Linux 7.2; what Linux 6.1 lacks says
