@@ -1,16 +1,31 @@
 //! Completion queues.
 
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq};
+use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq, WorkCompletion};
+use rdmacm_core::Deadline;
 
+use crate::completion::{Completion, WorkId};
+use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
+use crate::provider::CompletionRing;
+use crate::token::Token;
+use crate::work_queue::WorkQueue;
+
+mod options;
+
+pub use options::CqOptions;
 
 /// A completion queue, where queue pairs report what they have done. Clones
 /// are the same queue; the kernel's goes when they and the queue pairs that
 /// use it are gone.
+///
+/// It cannot overflow: each request that is posted has room for its completion
+/// set aside, and is refused where there is none.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_cq")]
 pub struct CompletionQueue(Arc<Created>);
@@ -18,22 +33,86 @@ pub struct CompletionQueue(Arc<Created>);
 #[derive(Debug)]
 struct Created {
     context: Context,
+    token: Token,
     handle: u32,
-    entries: u32,
+    entries: AtomicU32,
+    /// Completions that may still come.
+    set_aside: AtomicU32,
+    channel: Option<CompletionChannel>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Box<dyn CompletionRing>,
+    /// Taken out of the ring for the sake of another queue's.
+    taken: VecDeque<WorkCompletion>,
+    /// Given up with the device.
+    given_up: VecDeque<Completion>,
+    queues: HashMap<u32, Reporter>,
+}
+
+/// A work queue whose requests complete here.
+#[derive(Debug)]
+struct Reporter {
+    queue: Weak<dyn WorkQueue>,
+    /// How many queue pairs it serves; more than one if it is shared.
+    queue_pairs: u32,
+    /// Room set aside for all of its requests at once, if it is shared.
+    room: u32,
 }
 
 impl CompletionQueue {
-    pub(crate) fn create(context: &Context, entries: u32) -> Result<Self> {
+    /// What a completion queue with room for `entries` completions or more is to
+    /// be like.
+    #[must_use]
+    pub fn options(entries: u32) -> CqOptions {
+        CqOptions::new(entries)
+    }
+
+    fn create(context: &Context, options: &CqOptions) -> Result<Self> {
+        let CqOptions {
+            entries,
+            ref channel,
+            vector,
+        } = *options;
         let operation = Operation::CreateCompletionQueue { entries };
-        let answer = context
-            .uverbs()
-            .create_cq(operation, CreateCq::new(entries))?;
+        let uverbs = context.uverbs();
+        let token = context.next_token()?;
+        let mut request = CreateCq::new(entries);
+        request.user_handle = token.handle();
+        request.completion_vector = vector;
+        let create = |request| uverbs.provider().create_cq(uverbs, operation, request);
+        let (answer, ring) = match channel {
+            None => create(request)?,
+            Some(channel) if !channel.context().is(context) => {
+                let reason = "its completion channel must be of its own context";
+                return Err(Error::invalid(operation, reason));
+            }
+            Some(channel) => channel.with_number(|number| {
+                request.completion_channel = number;
+                create(request)
+            })??,
+        };
+        if let Some(channel) = channel {
+            channel.join();
+        }
+        let holds = answer.entries.min(ring.capacity());
         let queue = Self(Arc::new(Created {
             context: context.clone(),
+            token,
             handle: answer.handle,
-            entries: answer.entries,
+            entries: AtomicU32::new(holds),
+            set_aside: AtomicU32::new(0),
+            channel: channel.clone(),
+            state: Mutex::new(State {
+                ring,
+                taken: VecDeque::new(),
+                given_up: VecDeque::new(),
+                queues: HashMap::new(),
+            }),
         }));
-        if answer.entries < entries {
+        if holds < entries {
             let what = "a queue smaller than asked for";
             return Err(Error::answer(operation, CommandNumber::CREATE_CQ, what));
         }
@@ -50,16 +129,252 @@ impl CompletionQueue {
     #[must_use]
     #[doc(alias = "cqe")]
     pub fn entries(&self) -> u32 {
-        self.0.entries
+        self.0.entries.load(Ordering::Acquire)
+    }
+
+    /// The channel that tells of its completions, if it was made with one.
+    #[must_use]
+    pub fn channel(&self) -> Option<&CompletionChannel> {
+        self.0.channel.as_ref()
+    }
+
+    /// Its name in events.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.0.token
+    }
+
+    /// Takes the oldest completion, without asking the kernel.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] when the device has gone and what was outstanding has been
+    /// told; [`Error::Stray`] for a completion of nothing that was posted.
+    #[doc(alias = "ibv_poll_cq")]
+    pub fn poll(&self) -> Result<Option<Completion>> {
+        let mut state = self.state();
+        if self.context().is_gone() {
+            return self.poll_gone(&mut state);
+        }
+        while let Some(told) = state.take() {
+            let work = WorkId::of(told.id);
+            let Some(reporter) = state.queues.get(&work.queue) else {
+                // Of a queue pair that was destroyed.
+                continue;
+            };
+            let completion = reporter
+                .queue
+                .upgrade()
+                .and_then(|queue| queue.complete(work.number, &told));
+            return completion.map(Some).ok_or(Error::Stray { number: told.id });
+        }
+        Ok(None)
+    }
+
+    fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
+        if state.given_up.is_empty() {
+            let queues = state.queues.values();
+            let queues: Vec<_> = queues.filter_map(|one| one.queue.upgrade()).collect();
+            let given_up = queues.iter().flat_map(|queue| queue.give_up());
+            state.given_up.extend(given_up);
+        }
+        let completion = state.given_up.pop_front();
+        completion.map(Some).ok_or_else(|| self.context().gone())
+    }
+
+    /// Takes up to `most` completions, oldest first, without asking the kernel.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll), where there is not one to take.
+    #[doc(alias = "ibv_poll_cq")]
+    pub fn poll_into(&self, completions: &mut Vec<Completion>, most: usize) -> Result<usize> {
+        for taken in 0..most {
+            match self.poll() {
+                Ok(Some(completion)) => completions.push(completion),
+                Ok(None) => return Ok(taken),
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => return Ok(taken),
+            }
+        }
+        Ok(most)
+    }
+
+    /// Makes the next completion tell on the channel; with `solicited_only`, the
+    /// next that failed or whose sender asked for it. What is in the queue already
+    /// does not: poll once more after this, then wait.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] without a channel; [`Error::Command`] when the
+    /// kernel refuses.
+    #[doc(alias = "ibv_req_notify_cq")]
+    pub fn arm(&self, solicited_only: bool) -> Result<()> {
+        if self.0.channel.is_none() {
+            let reason = "it was made without a completion channel";
+            return Err(Error::invalid(Operation::Arm, reason));
+        }
+        let uverbs = self.context().uverbs();
+        self.state().ring.arm(uverbs, self.0.handle, solicited_only)
+    }
+
+    /// The next completion, waited for until the deadline; `None` when it has come.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll) and [`arm`](Self::arm);
+    /// [`Error::InvalidInput`] for a channel that has other queues too, whose
+    /// events this would take.
+    #[doc(alias = "rdma_get_send_comp", alias = "rdma_get_recv_comp")]
+    pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
+        let until = deadline.into().until(std::time::Instant::now());
+        if let Some(completion) = self.poll()? {
+            return Ok(Some(completion));
+        }
+        let channel = self.own_channel()?;
+        loop {
+            self.arm(false)?;
+            if let Some(completion) = self.poll()? {
+                return Ok(Some(completion));
+            }
+            if !channel.wait(until)? {
+                return self.poll();
+            }
+            while channel.take()?.is_some() {}
+        }
+    }
+
+    fn own_channel(&self) -> Result<&CompletionChannel> {
+        let reason = match &self.0.channel {
+            None => "it was made without a completion channel",
+            Some(channel) if channel.queues() > 1 => "its completion channel has other queues too",
+            Some(channel) => return Ok(channel),
+        };
+        Err(Error::invalid(Operation::Wait, reason))
+    }
+
+    /// Makes room for `entries` completions or more.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for fewer than may still come; [`Error::Command`]
+    /// when the kernel refuses, with `EOPNOTSUPP` on siw.
+    #[doc(alias = "ibv_resize_cq")]
+    pub fn resize(&self, entries: u32) -> Result<()> {
+        let operation = Operation::CreateCompletionQueue { entries };
+        let mut state = self.state();
+        // As long as it is being changed nothing more fits in.
+        let before = self.0.entries.swap(0, Ordering::AcqRel);
+        let result = if entries < self.0.set_aside.load(Ordering::Acquire) {
+            let reason = "more completions than that may still come";
+            Err(Error::invalid(operation, reason))
+        } else {
+            let uverbs = self.context().uverbs();
+            state.ring.resize(uverbs, self.0.handle, entries)
+        };
+        let now = result.as_ref().map_or(before, |()| state.ring.capacity());
+        self.0.entries.store(now, Ordering::Release);
+        result
     }
 
     pub(crate) fn handle(&self) -> u32 {
         self.0.handle
+    }
+
+    /// Sets room aside for so many completions; `false` where there is none.
+    pub(crate) fn set_aside(&self, requests: usize) -> bool {
+        let entries = self.entries();
+        let Ok(more) = u32::try_from(requests) else {
+            return false;
+        };
+        let aside = &self.0.set_aside;
+        aside
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                now.checked_add(more).filter(|sum| *sum <= entries)
+            })
+            .is_ok()
+    }
+
+    pub(crate) fn return_room(&self, requests: usize) {
+        // No more than was set aside, which is a word.
+        let less = u32::try_from(requests).unwrap_or(u32::MAX);
+        self.0.set_aside.fetch_sub(less, Ordering::AcqRel);
+    }
+
+    /// Makes a work queue's completions find their way.
+    pub(crate) fn admit(&self, token: u32, queue: Weak<dyn WorkQueue>) {
+        let reporter = Reporter {
+            queue,
+            queue_pairs: 1,
+            room: 0,
+        };
+        self.state().queues.insert(token, reporter);
+    }
+
+    /// The same for a shared queue and one more of its queue pairs: all its
+    /// requests may complete here. `false` where there is no room for that.
+    pub(crate) fn admit_shared(&self, token: u32, queue: Weak<dyn WorkQueue>, room: u32) -> bool {
+        let mut state = self.state();
+        if let Some(reporter) = state.queues.get_mut(&token) {
+            reporter.queue_pairs += 1;
+            return true;
+        }
+        if !self.set_aside(room as usize) {
+            return false;
+        }
+        let reporter = Reporter {
+            queue,
+            queue_pairs: 1,
+            room,
+        };
+        state.queues.insert(token, reporter);
+        true
+    }
+
+    /// Forgets a queue pair's work queue, which reports nothing more. What it has
+    /// reported is thrown away, unless it is shared by others.
+    pub(crate) fn dismiss(&self, token: u32) {
+        let mut state = self.state();
+        let Some(reporter) = state.queues.get_mut(&token) else {
+            return;
+        };
+        reporter.queue_pairs -= 1;
+        if reporter.queue_pairs > 0 {
+            return;
+        }
+        let room = reporter.room;
+        let shared = reporter.queue.upgrade().filter(|_| room > 0);
+        state.queues.remove(&token);
+        while let Some(told) = state.ring.pop() {
+            state.taken.push_back(told);
+        }
+        state.taken.retain(|told| {
+            let work = WorkId::of(told.id);
+            if work.queue != token {
+                return true;
+            }
+            // Others go on with a shared queue: the memory is not to stay there.
+            drop(
+                shared
+                    .as_ref()
+                    .map(|queue| queue.complete(work.number, told)),
+            );
+            false
+        });
+        self.return_room(room as usize);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self) -> Option<WorkCompletion> {
+        self.taken.pop_front().or_else(|| self.ring.pop())
     }
 }
 
 impl Drop for Created {
     fn drop(&mut self) {
         self.context.uverbs().destroy(&DestroyCq::new(self.handle));
+        if let Some(channel) = &self.channel {
+            channel.leave();
+        }
     }
 }

@@ -1,17 +1,23 @@
 //! An open device.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rdmacm_abi::uverbs::{QueryDevice, QueryPort};
-use rdmacm_core::{DeviceId, RdmaDevice};
+use rdmacm_abi::uverbs::{CommandNumber, QueryDevice, QueryPort};
+use rdmacm_core::{DeviceId, DriverId, RdmaDevice, Transport};
 
+use crate::async_events::AsyncEvents;
+use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
-use crate::driver::Driver;
+use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::limits::DeviceLimits;
 use crate::operation::Operation;
 use crate::port::PortAttr;
 use crate::protection_domain::ProtectionDomain;
+use crate::provider::{self, Provider};
+use crate::token::Token;
 use crate::uverbs::Uverbs;
 
 /// An open device, on which everything else is made. Clones are the same
@@ -19,8 +25,9 @@ use crate::uverbs::Uverbs;
 ///
 /// While a context is open, removing the device (`rdma link del`) waits until
 /// it is closed, and the connection manager reports no removal before that. Only
-/// rxe of later kernels (not of Linux 6.1) goes at once; then every command is
-/// `EIO`.
+/// rxe of later kernels (not of Linux 6.1) goes at once. Whoever waits with a
+/// completion channel or for asynchronous events hears of it and
+/// [closes](Self::close) the context, under all else that was made on it.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);
@@ -29,7 +36,10 @@ pub struct Context(Arc<Open>);
 struct Open {
     device: String,
     limits: DeviceLimits,
+    tokens: AtomicU32,
     uverbs: Uverbs,
+    // Behind the descriptor: closed, it ends what kept these.
+    kept: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 impl Context {
@@ -42,13 +52,21 @@ impl Context {
     /// when the kernel refuses.
     #[doc(alias = "ibv_open_device")]
     pub fn open(device: &RdmaDevice) -> Result<Self> {
+        Self::open_with(device, &provider::known())
+    }
+
+    /// Opens a device of one of these drivers.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_with(device: &RdmaDevice, providers: &[Arc<dyn Provider>]) -> Result<Self> {
         let name = &device.name;
         let node = device.uverbs_node()?.ok_or_else(|| Error::NoNode {
             device: name.clone(),
         })?;
-        let driver = Driver::of(name, node.driver, node.abi_version)?;
+        let provider = provider::choose(providers, name, node.driver, node.abi_version)?;
         let path = node.path();
-        let uverbs = Uverbs::open(name, &path, node.number, driver)?;
+        let uverbs = Uverbs::open(name, &path, node.number, provider)?;
         let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
         let limits = DeviceLimits::from(limits);
         // The number may have passed to another device since netlink told it.
@@ -61,7 +79,10 @@ impl Context {
         Ok(Self(Arc::new(Open {
             device: name.clone(),
             limits,
+            // The first token is 1: rings that were replaced read as zeros.
+            tokens: AtomicU32::new(1),
             uverbs,
+            kept: Mutex::default(),
         })))
     }
 
@@ -85,8 +106,14 @@ impl Context {
 
     /// The device's driver.
     #[must_use]
-    pub fn driver(&self) -> Driver {
-        self.0.uverbs.driver()
+    pub fn driver(&self) -> DriverId {
+        self.uverbs().provider().driver()
+    }
+
+    /// The protocol the device speaks.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.uverbs().provider().transport()
     }
 
     /// What the device can hold, asked for when it was opened.
@@ -123,7 +150,75 @@ impl Context {
     /// or more than the device's limit.
     #[doc(alias = "ibv_create_cq")]
     pub fn create_completion_queue(&self, entries: u32) -> Result<CompletionQueue> {
-        CompletionQueue::create(self, entries)
+        CompletionQueue::options(entries).create(self)
+    }
+
+    /// A new completion channel.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when the kernel refuses, [`Error::Wait`] where no
+    /// descriptor is to be had.
+    #[doc(alias = "ibv_create_comp_channel")]
+    pub fn create_completion_channel(&self) -> Result<CompletionChannel> {
+        CompletionChannel::create(self)
+    }
+
+    /// What happens unasked to the objects of this context.
+    ///
+    /// # Errors
+    /// [`Error::Wait`] where no descriptor is to be had.
+    #[doc(alias = "ibv_get_async_event")]
+    pub fn async_events(&self) -> Result<AsyncEvents> {
+        AsyncEvents::of(self)
+    }
+
+    /// Closes it under all that was made on it: so that the device can be removed,
+    /// say. Commands fail with [`Error::Gone`] from then on, those who wait are
+    /// woken, and each request that was outstanding comes back failed when its
+    /// completion queue is polled. Waits for commands that are under way, of
+    /// which only destroying a queue pair of siw takes long.
+    #[doc(alias = "ibv_close_device")]
+    pub fn close(&self) {
+        self.uverbs().close();
+    }
+
+    /// Whether it was closed, or the device has gone.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.uverbs().is_gone()
+    }
+
+    pub(crate) fn gone(&self) -> Error {
+        self.uverbs().gone()
+    }
+
+    pub(crate) fn ending(&self) -> Result<&Ending> {
+        self.uverbs().ending()
+    }
+
+    pub(crate) fn heed_removal(&self) {
+        self.uverbs().heed_removal();
+    }
+
+    /// Keeps something until the descriptor is closed: memory that the device may
+    /// use until then.
+    pub(crate) fn keep(&self, what: impl Any + Send) {
+        let kept = self.0.kept.lock();
+        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        kept.push(Box::new(what));
+    }
+
+    /// What events call the next object, and requests its queue.
+    pub(crate) fn next_token(&self) -> Result<Token> {
+        let tokens = &self.0.tokens;
+        let next = |now: u32| now.checked_add(1);
+        tokens
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .map(Token::new)
+            .map_err(|_| {
+                let what = "more objects than a context can tell apart";
+                Error::answer(Operation::OpenContext, CommandNumber::GET_CONTEXT, what)
+            })
     }
 
     pub(crate) fn uverbs(&self) -> &Uverbs {

@@ -3,15 +3,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rdmacm_abi::uverbs::{CommandNumber, rxe, siw};
+use rdmacm_abi::uverbs::CommandNumber;
 use rdmacm_core::{DriverId, ErrnoName};
 
 use crate::operation::Operation;
 
 mod cause;
 mod command;
+mod refused;
 
 pub use command::CommandError;
+pub use refused::Refused;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -32,12 +34,8 @@ pub enum Error {
     },
     /// The device's driver, or the version of its words, is not known here.
     #[error(
-        "open {device}: its driver is {driver:?}, version {abi_version}; known here are {:?}, \
-         version {}, and {:?}, version {}",
-        DriverId::RXE,
-        rxe::ABI_VERSION,
-        DriverId::SIW,
-        siw::ABI_VERSION
+        "open {device}: its driver is {driver:?}, version {abi_version}; known here are {}",
+        cause::known(known)
     )]
     Driver {
         /// The device's name.
@@ -46,6 +44,32 @@ pub enum Error {
         driver: DriverId,
         /// The version of the driver's words.
         abi_version: u32,
+        /// The drivers that are known, and the versions of their words.
+        known: Vec<(DriverId, u32)>,
+    },
+    /// The device is gone, or its context was closed.
+    #[error("{device}: the device is gone, or its context was closed")]
+    Gone {
+        /// The device's name.
+        device: String,
+    },
+    /// A completion of a request that is not outstanding.
+    #[error("the device completed a request that was not posted, or once more: {number:#x}")]
+    Stray {
+        /// What it called the request.
+        number: u64,
+    },
+    /// Memory that the driver shares could not be mapped.
+    #[error("map a queue of the driver's: {}: {}", ErrnoName(*errno), io::Error::from_raw_os_error(*errno))]
+    Map {
+        /// The error number of `mmap(2)`.
+        errno: i32,
+    },
+    /// Waiting failed.
+    #[error("wait for the device: {}: {}", ErrnoName(*errno), cause::wait_cause(*errno))]
+    Wait {
+        /// The error number.
+        errno: i32,
     },
     /// The device's verbs node could not be opened.
     #[error("open {}: {}: {cause}", path.display(), ErrnoName(*errno))]
@@ -106,6 +130,21 @@ impl Error {
         }
     }
 
+    pub(crate) fn map(error: &io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Self::Map { errno }
+    }
+
+    pub(crate) fn wait(errno: i32) -> Self {
+        Self::Wait { errno }
+    }
+
+    /// Whether the device is gone, or its context was closed.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone { .. })
+    }
+
     pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
         Self::InvalidInput {
             operation: Box::new(operation),
@@ -139,7 +178,7 @@ impl Error {
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Open { errno, .. } => Some(*errno),
+            Self::Open { errno, .. } | Self::Map { errno } | Self::Wait { errno } => Some(*errno),
             Self::Devices(error) => error.raw_os_error(),
             Self::Command(error) => Some(error.errno),
             _ => None,
@@ -154,6 +193,7 @@ impl From<Error> for io::Error {
             (Error::InvalidInput { .. }, _) => io::ErrorKind::InvalidInput,
             (Error::Answer { .. } | Error::OtherNode { .. }, _) => io::ErrorKind::InvalidData,
             (Error::NoNode { .. }, _) => io::ErrorKind::NotFound,
+            (Error::Gone { .. }, _) => io::ErrorKind::NotConnected,
             (Error::Driver { .. }, _) => io::ErrorKind::Unsupported,
             _ => io::ErrorKind::Other,
         };

@@ -35,24 +35,46 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address_handle;
+mod async_events;
+mod closable;
+mod completion;
+mod completion_channel;
 mod completion_queue;
 mod context;
-mod driver;
+mod ending;
 mod error;
 mod limits;
+mod mapping;
+mod memory;
 mod operation;
 mod port;
 mod protection_domain;
+pub mod provider;
 mod queue_pair;
+mod readable;
+mod removal;
+mod request;
+mod shared_receive_queue;
+mod token;
 mod uverbs;
+mod window;
+mod work_queue;
 
-pub use completion_queue::CompletionQueue;
+pub use address_handle::AddressHandle;
+pub use async_events::{AsyncEvent, AsyncEvents, Subject};
+pub use completion::{Completion, CompletionError, DatagramSource, Done, WorkId, WorkKind};
+pub use completion_channel::CompletionChannel;
+pub use completion_queue::{CompletionQueue, CqOptions};
 pub use context::Context;
-pub use driver::Driver;
-pub use error::{CommandError, Error, Result};
+pub use error::{CommandError, Error, Refused, Result};
 pub use limits::DeviceLimits;
+pub use memory::{Buffer, ExposedMemory, Piece, Pieces, RawRegion, RemoteMemory};
 pub use operation::Operation;
 pub use port::PortAttr;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{QpCaps, QpOptions, QueuePair};
-pub use rdmacm_abi::uverbs::CommandNumber;
+pub use rdmacm_abi::uverbs::{AsyncEventKind, CommandNumber, WcOpcode, WcStatus, WrOpcode};
+pub use request::{SendOperation, SendRequest};
+pub use shared_receive_queue::{SharedReceiveQueue, SrqOptions};
+pub use token::Token;

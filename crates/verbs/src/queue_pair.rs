@@ -1,17 +1,26 @@
 //! Queue pairs.
 
+use std::sync::{Arc, Mutex};
+
 use rdmacm_abi::uverbs::{CommandNumber, DestroyQp, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 
+use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::memory::Pieces;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
+use crate::shared_receive_queue::SharedReceiveQueue;
+use crate::token::Token;
+use crate::work_queue::{Health, ReceiveQueue, SendQueue};
 
 mod attributes;
 mod connect;
+mod multicast;
 mod options;
+mod post;
 
 pub use options::{QpCaps, QpOptions};
 
@@ -19,7 +28,11 @@ pub use options::{QpCaps, QpOptions};
 const LAST_NUMBER: u32 = 0xff_ffff;
 
 /// A queue pair. Dropping it destroys it in the kernel, before what it was
-/// made from.
+/// made from, and frees the memory of requests that were outstanding;
+/// [`destroy`](Self::destroy) gives it back.
+///
+/// A request that failed leaves a connected queue pair in the error state: what
+/// was posted completes as flushed, and more is refused.
 ///
 /// On siw, dropping one blocks for as long as a connection of it waits for the
 /// peer's answer, up to 10 s; and a queue pair is good for one connection:
@@ -30,11 +43,20 @@ const LAST_NUMBER: u32 = 0xff_ffff;
 pub struct QueuePair {
     handle: u32,
     number: u32,
+    token: Token,
     qp_type: QpType,
     caps: QpCaps,
     protection_domain: ProtectionDomain,
     send_queue: CompletionQueue,
     receive_queue: CompletionQueue,
+    shared: Option<SharedReceiveQueue>,
+    health: Arc<Health>,
+    sends: Arc<SendQueue>,
+    receives: Option<Arc<ReceiveQueue>>,
+    /// The multicast groups it is attached to: it is not destroyed before it has
+    /// left them.
+    groups: Mutex<Vec<multicast::Group>>,
+    destroyed: bool,
 }
 
 impl QueuePair {
@@ -118,12 +140,13 @@ impl QueuePair {
     /// [`Error::Command`] when the kernel refuses.
     #[doc(alias = "ibv_query_qp")]
     pub fn query(&self) -> Result<QpAttr> {
-        let driver = self.context().driver();
+        let uverbs = self.context().uverbs();
+        let tells = uverbs.provider().tells();
         let number = self.number;
         let operation = Operation::QueryQueuePair { number };
-        let request = QueryQp::new(self.handle, driver.tells());
-        let answer = self.context().uverbs().ask(operation, &request)?;
-        Ok(attributes::from_query(driver, answer))
+        let request = QueryQp::new(self.handle, tells);
+        let answer = uverbs.ask(operation, &request)?;
+        Ok(attributes::from_query(tells, answer))
     }
 
     /// Its state now; `None` where the driver does not tell, as siw on Linux
@@ -142,8 +165,69 @@ impl QueuePair {
             .then_some(attr.qp_state))
     }
 
+    /// The queue it receives from, if it is a shared one.
+    #[must_use]
+    #[doc(alias = "ibv_srq")]
+    pub fn shared_receive_queue(&self) -> Option<&SharedReceiveQueue> {
+        self.shared.as_ref()
+    }
+
+    /// Its name in events.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Whether a request of its has failed, so that it takes no more.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.health.is_broken()
+    }
+
+    /// Destroys it, and gives back the memory of the requests that were
+    /// outstanding, oldest first, receives last. Their completions, if there are
+    /// any yet, are gone.
+    #[must_use = "it is the memory of what was outstanding"]
+    pub fn destroy(mut self) -> Vec<(WorkId, Pieces)> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<(WorkId, Pieces)> {
+        if std::mem::replace(&mut self.destroyed, true) {
+            return Vec::new();
+        }
+        self.leave_groups();
+        let context = self.protection_domain.context();
+        let destroyed = context.uverbs().destroy(&DestroyQp::new(self.handle));
+        if !destroyed {
+            // It lives until the descriptor is closed, and may use what it has.
+            context.keep((Arc::clone(&self.sends), self.receives.clone()));
+        }
+        self.send_queue.dismiss(self.sends.token());
+        match (&self.receives, &self.shared) {
+            (Some(receives), _) => self.receive_queue.dismiss(receives.token()),
+            (None, Some(shared)) => self.receive_queue.dismiss(shared.token().number()),
+            (None, None) => {}
+        }
+        if !destroyed {
+            return Vec::new();
+        }
+        let mut outstanding = self.sends.take_all();
+        let receives = self.receives.as_ref();
+        outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
+        outstanding
+    }
+
     /// What of a new one's answer can be wrong.
     fn check(self, asked: QpCaps) -> Result<Self> {
+        let asked = match &self.shared {
+            None => asked,
+            Some(_) => QpCaps {
+                max_recv_wr: 0,
+                max_recv_sge: 0,
+                ..asked
+            },
+        };
         let what = if self.number > LAST_NUMBER {
             "a number of more than 24 bits"
         } else if !self.caps.hold(asked) {
@@ -158,7 +242,6 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        let request = DestroyQp::new(self.handle);
-        self.context().uverbs().destroy(&request);
+        self.end();
     }
 }

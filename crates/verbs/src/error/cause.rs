@@ -1,5 +1,7 @@
 //! Likely causes of error numbers, one table for each moment.
 
+use rdmacm_core::DriverId;
+
 use crate::operation::Operation;
 
 /// Why the device node could not be opened.
@@ -22,6 +24,22 @@ pub(super) fn open_cause(errno: i32) -> &'static str {
     }
 }
 
+/// Drivers and versions, as a list in words.
+pub(super) fn known(drivers: &[(DriverId, u32)]) -> String {
+    let words = |(driver, version): &(DriverId, u32)| format!("{driver:?}, version {version}");
+    let words: Vec<_> = drivers.iter().map(words).collect();
+    words.join(", and ")
+}
+
+/// Why waiting failed.
+pub(super) fn wait_cause(errno: i32) -> &'static str {
+    match errno {
+        libc::EMFILE | libc::ENFILE => "no file descriptor is left: raise the limit (ulimit -n)",
+        libc::EPROTO => "the kernel said half a thing",
+        _ => "the system would not make or poll the descriptors that takes",
+    }
+}
+
 /// Why the kernel refused a command, where the number tells.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     any_command_cause(errno).or_else(|| match operation {
@@ -30,6 +48,14 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         }
         Operation::CreateCompletionQueue { .. } => (errno == libc::EINVAL)
             .then_some("it must hold at least 1 completion and no more than the device's limit"),
+        Operation::ResizeCompletionQueue { .. } => {
+            (errno == libc::EOPNOTSUPP).then_some("the driver's queues keep their size")
+        }
+        Operation::Register { .. } => register_cause(errno),
+        Operation::ChangeAccess => (errno == libc::EOPNOTSUPP)
+            .then_some("the driver cannot: siw, and rxe before Linux 6.4, have no such thing"),
+        Operation::Send => (errno == libc::EINVAL || errno == libc::ENOTCONN)
+            .then_some("the queue pair is not connected: it is not ready to send yet, or no more"),
         Operation::CreateQueuePair(_) => create_cause(errno),
         Operation::ModifyQueuePair { .. } => modify_cause(errno),
         _ => None,
@@ -47,6 +73,21 @@ fn any_command_cause(errno: i32) -> Option<&'static str> {
         libc::EIO => "the RDMA device is gone: drop the context",
         libc::EAGAIN => "the process's control group allows no more RDMA objects",
         libc::EMFILE | libc::ENFILE => "no file descriptor is left: raise the limit (ulimit -n)",
+        _ => return None,
+    })
+}
+
+fn register_cause(errno: i32) -> Option<&'static str> {
+    Some(match errno {
+        libc::ENOMEM => {
+            "the limit of locked memory is reached (ulimit -l, LimitMEMLOCK of systemd), or \
+             there is no more"
+        }
+        libc::EFAULT => "there is no memory at this address",
+        libc::EINVAL => {
+            "no bytes, or access flags that do not go together: what peers may change the \
+             device must be allowed to write"
+        }
         _ => return None,
     })
 }

@@ -5,8 +5,6 @@ use rdmacm_abi::uverbs::{ModifyQp, QueryQpResponse};
 use rdmacm_core::{PathMtu, QpAttr, QpAttrMask, QpState};
 use zerocopy::FromZeros;
 
-use crate::driver::Driver;
-
 /// The request that sets the attributes in `mask`. What the mask leaves out is
 /// passed on as far as a byte can say it: the kernel does not look at it.
 pub(super) fn to_modify(
@@ -59,17 +57,22 @@ pub(super) fn to_modify(
 }
 
 /// The attributes that a driver told; zeros in place of the others.
-pub(super) fn from_query(driver: Driver, answer: QueryQpResponse) -> QpAttr {
-    let (answer, mask) = match driver {
-        Driver::Rxe => (answer, driver.tells()),
-        Driver::Siw if siw_state(answer.qp_state) => (told_by_siw(&answer), driver.tells()),
-        Driver::Siw => {
-            let answer = QueryQpResponse {
-                qp_state: 0,
-                ..told_by_siw(&answer)
-            };
-            (answer, driver.tells() - QpAttrMask::STATE)
-        }
+///
+/// A driver that tells few leaves the rest of its answer to chance: it is what the
+/// kernel's memory held before (`siw_query_qp`, `ib_uverbs_query_qp`). So only what
+/// it is known to tell is taken, and its state only if it may be one: siw of Linux
+/// 6.1 tells none.
+pub(super) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
+    let (answer, mask) = if tells.contains(QpAttrMask::DEST_QPN) {
+        (answer, tells)
+    } else if is_state_of_siw(answer.qp_state) {
+        (told_by_siw(&answer), tells)
+    } else {
+        let answer = QueryQpResponse {
+            qp_state: 0,
+            ..told_by_siw(&answer)
+        };
+        (answer, tells - QpAttrMask::STATE)
     };
     QpAttr {
         mask,
@@ -107,8 +110,7 @@ pub(super) fn from_query(driver: Driver, answer: QueryQpResponse) -> QpAttr {
     }
 }
 
-/// What siw fills in. The rest of its answer is what the kernel's memory held
-/// before (`siw_query_qp`, `ib_uverbs_query_qp`).
+/// What siw fills in.
 fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
     QueryQpResponse {
         qp_state: answer.qp_state,
@@ -127,13 +129,14 @@ fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
 
 /// Whether siw may have told this state: it counts from INIT, and on Linux 6.1
 /// tells none.
-fn siw_state(state: u8) -> bool {
+fn is_state_of_siw(state: u8) -> bool {
     (QpState::INIT..=QpState::ERR).contains(&QpState::new(state.into()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::{Provider, Rxe, Siw};
     use rdmacm_core::AccessFlags;
     use zerocopy::{FromBytes, IntoBytes};
 
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn rxe_tells_everything() {
         let answer = QueryQpResponse::read_from_bytes(&pattern::<128>()).unwrap();
-        let attr = from_query(Driver::Rxe, answer);
+        let attr = from_query(Rxe.tells(), answer);
         assert_eq!(attr.ah_attr, answer.destination.into());
         assert_eq!(attr.alternate_ah_attr, answer.alternate_destination.into());
         // Sizes, then the words from the queue key to the access flags.
@@ -204,9 +207,9 @@ mod tests {
     #[test]
     fn what_siw_leaves_to_chance_is_zero() {
         let mut answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
-        let attr = from_query(Driver::Siw, answer);
+        let attr = from_query(Siw::default().tells(), answer);
         let expected = QpAttr {
-            mask: Driver::Siw.tells() - QpAttrMask::STATE,
+            mask: Siw::default().tells() - QpAttrMask::STATE,
             path_mtu: PathMtu::new(0xa5),
             access_flags: AccessFlags::from_bits_retain(0xa5a5_a5a5),
             max_send_wr: 0xa5a5_a5a5,
@@ -221,13 +224,13 @@ mod tests {
         assert_eq!(attr, expected);
         answer.qp_state = 3;
         let expected = QpAttr {
-            mask: Driver::Siw.tells(),
+            mask: Siw::default().tells(),
             qp_state: QpState::RTS,
             ..expected
         };
-        assert_eq!(from_query(Driver::Siw, answer), expected);
+        assert_eq!(from_query(Siw::default().tells(), answer), expected);
         answer.qp_state = 0;
-        let attr = from_query(Driver::Siw, answer);
+        let attr = from_query(Siw::default().tells(), answer);
         assert!(!attr.mask.contains(QpAttrMask::STATE));
     }
 }

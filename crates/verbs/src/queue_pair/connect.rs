@@ -12,11 +12,15 @@ impl rdmacm_core::QueuePair for QueuePair {
     }
 
     fn transport(&self) -> Transport {
-        self.context().driver().transport()
+        self.context().transport()
     }
 
     fn depth_limits(&self) -> DepthLimits {
         self.context().limits().depths()
+    }
+
+    fn has_srq(&self) -> bool {
+        self.shared.is_some()
     }
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {

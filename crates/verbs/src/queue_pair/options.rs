@@ -1,5 +1,7 @@
 //! What a queue pair is to be like.
 
+use std::sync::{Arc, Mutex, Weak};
+
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{CreateQp, CreateQpResponse};
 use rdmacm_core::QpType;
@@ -10,6 +12,10 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
+use crate::provider::NewQueuePair;
+use crate::shared_receive_queue::SharedReceiveQueue;
+use crate::token::Token;
+use crate::work_queue::{Health, Owner, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
 
 /// How much a queue pair holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +78,18 @@ pub struct QpOptions {
     qp_type: QpType,
     caps: QpCaps,
     signal_all: bool,
+    waitable: bool,
     protection_domain: Option<ProtectionDomain>,
     send_queue: Option<CompletionQueue>,
     receive_queue: Option<CompletionQueue>,
+    shared: Option<SharedReceiveQueue>,
+}
+
+/// What a queue pair is made of.
+struct Parts {
+    domain: ProtectionDomain,
+    send_queue: CompletionQueue,
+    receive_queue: CompletionQueue,
 }
 
 impl QpOptions {
@@ -83,9 +98,11 @@ impl QpOptions {
             qp_type,
             caps: QpCaps::default(),
             signal_all: false,
+            waitable: false,
             protection_domain: None,
             send_queue: None,
             receive_queue: None,
+            shared: None,
         }
     }
 
@@ -102,6 +119,17 @@ impl QpOptions {
     #[doc(alias = "sq_sig_all")]
     pub fn signal_all(self, signal_all: bool) -> Self {
         Self { signal_all, ..self }
+    }
+
+    /// The completion queues it gets of its own each have a channel of their own,
+    /// so that [`CompletionQueue::next`] can wait.
+    #[must_use]
+    #[doc(alias = "ibv_comp_channel")]
+    pub fn waitable(self) -> Self {
+        Self {
+            waitable: true,
+            ..self
+        }
     }
 
     /// The protection domain.
@@ -134,76 +162,183 @@ impl QpOptions {
         }
     }
 
+    /// Receives from a queue that others use too, instead of one of its own. Where
+    /// it reports what it has received must have room for all of that queue.
+    #[must_use]
+    #[doc(alias = "ibv_srq")]
+    pub fn shared_receive_queue(self, queue: &SharedReceiveQueue) -> Self {
+        Self {
+            shared: Some(queue.clone()),
+            ..self
+        }
+    }
+
     /// Makes the queue pair, and what it needs besides, on a device.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a type other than RC, UC and UD, or for
-    /// parts of another context; [`Error::Command`] when the kernel refuses,
-    /// with `EOPNOTSUPP` for a type the device does not have and `EINVAL` for
+    /// [`Error::InvalidInput`] for a type other than RC, UC and UD, for parts of
+    /// another context, or for a completion queue without room for a shared
+    /// receive queue; [`Error::Command`] when the kernel refuses, with
+    /// `EOPNOTSUPP` for a type the device does not have and `EINVAL` for
     /// sizes beyond its limits.
     #[doc(alias = "ibv_create_qp", alias = "rdma_create_qp")]
     pub fn create(&self, context: &Context) -> Result<QueuePair> {
         let operation = Operation::CreateQueuePair(self.qp_type);
-        if ![QpType::RC, QpType::UC, QpType::UD].contains(&self.qp_type) {
-            let reason = "only RC, UC and UD can be created here";
-            return Err(Error::invalid(operation, reason));
+        self.check(context)
+            .map_err(|reason| Error::invalid(operation, reason))?;
+        let parts = self.parts(context)?;
+        let (token, sends, receives) = (
+            context.next_token()?,
+            context.next_token()?,
+            context.next_token()?,
+        );
+        if let Some(shared) = &self.shared {
+            let (token, room) = (shared.token().number(), shared.capacity());
+            let queue = &parts.receive_queue;
+            if !queue.admit_shared(token, shared.queue(), room) {
+                let reason = "its completion queue must have room for all of the shared \
+                              receive queue";
+                return Err(Error::invalid(operation, reason));
+            }
         }
-        let domain = self
-            .protection_domain
-            .as_ref()
-            .map(ProtectionDomain::context);
-        let queues = [&self.send_queue, &self.receive_queue];
-        let queues = queues.into_iter().flatten().map(CompletionQueue::context);
-        if domain.into_iter().chain(queues).any(|one| !one.is(context)) {
-            let reason = "its protection domain and completion queues must be of its own context";
-            return Err(Error::invalid(operation, reason));
-        }
-        let protection_domain = match &self.protection_domain {
-            Some(domain) => domain.clone(),
-            None => context.create_protection_domain()?,
-        };
-        let queue = |given: &Option<CompletionQueue>, entries: u32| match given {
-            Some(queue) => Ok(queue.clone()),
-            None => context.create_completion_queue(entries.max(1)),
-        };
-        let send_queue = queue(&self.send_queue, self.caps.max_send_wr)?;
-        let receive_queue = queue(&self.receive_queue, self.caps.max_recv_wr)?;
-        let request = self.request(&protection_domain, &send_queue, &receive_queue);
-        let answer = context.uverbs().create_qp(operation, request)?;
-        let queue_pair = QueuePair {
-            handle: answer.handle,
-            number: answer.number,
-            qp_type: self.qp_type,
-            caps: answer.into(),
-            protection_domain,
-            send_queue,
-            receive_queue,
-        };
+        let uverbs = context.uverbs();
+        let request = self.request(token, &parts);
+        let made = uverbs.provider().create_qp(uverbs, operation, request);
+        let made = made.inspect_err(|_| {
+            if let Some(shared) = &self.shared {
+                parts.receive_queue.dismiss(shared.token().number());
+            }
+        })?;
+        let queue_pair = self.assemble(made, parts, [token, sends, receives]);
         queue_pair.check(self.caps)
     }
 
-    fn request(
-        &self,
-        protection_domain: &ProtectionDomain,
-        send_queue: &CompletionQueue,
-        receive_queue: &CompletionQueue,
-    ) -> CreateQp {
+    fn check(&self, context: &Context) -> Result<(), &'static str> {
+        if ![QpType::RC, QpType::UC, QpType::UD].contains(&self.qp_type) {
+            return Err("only RC, UC and UD can be created here");
+        }
+        let domain = self.protection_domain.iter();
+        let domain = domain.map(ProtectionDomain::context);
+        let queues = [&self.send_queue, &self.receive_queue].into_iter();
+        let queues = queues.flatten().map(CompletionQueue::context);
+        let shared = self.shared.iter();
+        let shared = shared.map(|queue| queue.protection_domain().context());
+        let mut all = domain.chain(queues).chain(shared);
+        if all.any(|one| !one.is(context)) {
+            return Err("its protection domain and queues must be of its own context");
+        }
+        Ok(())
+    }
+
+    fn parts(&self, context: &Context) -> Result<Parts> {
+        let domain = match &self.protection_domain {
+            Some(domain) => domain.clone(),
+            None => context.create_protection_domain()?,
+        };
+        let receives = match &self.shared {
+            Some(shared) => shared.capacity(),
+            None => self.caps.max_recv_wr,
+        };
+        let queue = |given: &Option<CompletionQueue>, entries: u32| match given {
+            Some(queue) => Ok(queue.clone()),
+            None => self.own_queue(context, entries.max(1)),
+        };
+        Ok(Parts {
+            domain,
+            send_queue: queue(&self.send_queue, self.caps.max_send_wr)?,
+            receive_queue: queue(&self.receive_queue, receives)?,
+        })
+    }
+
+    fn own_queue(&self, context: &Context, entries: u32) -> Result<CompletionQueue> {
+        let options = CompletionQueue::options(entries);
+        if self.waitable {
+            let channel = context.create_completion_channel()?;
+            options.channel(&channel).create(context)
+        } else {
+            options.create(context)
+        }
+    }
+
+    fn request(&self, token: Token, parts: &Parts) -> CreateQp {
+        let shared = self.shared.as_ref();
+        // A shared queue has its own sizes.
+        let own = |value: u32| if shared.is_some() { 0 } else { value };
         CreateQp {
             response: 0,
-            user_handle: 0,
-            pd: protection_domain.handle(),
-            send_cq: send_queue.handle(),
-            recv_cq: receive_queue.handle(),
-            srq: 0,
+            user_handle: token.handle(),
+            pd: parts.domain.handle(),
+            send_cq: parts.send_queue.handle(),
+            recv_cq: parts.receive_queue.handle(),
+            srq: shared.map_or(0, SharedReceiveQueue::handle),
             max_send_wr: self.caps.max_send_wr,
-            max_recv_wr: self.caps.max_recv_wr,
+            max_recv_wr: own(self.caps.max_recv_wr),
             max_send_sge: self.caps.max_send_sge,
-            max_recv_sge: self.caps.max_recv_sge,
+            max_recv_sge: own(self.caps.max_recv_sge),
             max_inline_data: self.caps.max_inline_data,
             signal_all: self.signal_all.into(),
             qp_type: self.qp_type,
-            is_srq: 0,
+            is_srq: shared.is_some().into(),
             reserved: Reserved::ZERO,
+        }
+    }
+
+    fn assemble(&self, made: NewQueuePair, parts: Parts, tokens: [Token; 3]) -> QueuePair {
+        let [token, send_token, receive_token] = tokens;
+        let answer = made.answer;
+        let health = Arc::new(Health::default());
+        let Parts {
+            domain,
+            send_queue,
+            receive_queue,
+        } = parts;
+        let sends = SendParts {
+            token: send_token.number(),
+            handle: answer.handle,
+            qp_type: self.qp_type,
+            signal_all: self.signal_all,
+            max_requests: answer.max_send_wr,
+            max_pieces: answer.max_send_sge,
+            max_inline: answer.max_inline_data,
+            domain: domain.clone(),
+            completions: send_queue.clone(),
+            health: Arc::clone(&health),
+        };
+        let sends = Arc::new(SendQueue::new(sends, made.send));
+        let queue: Weak<SendQueue> = Arc::downgrade(&sends);
+        send_queue.admit(send_token.number(), queue);
+        let receives = made.receive.map(|ring| {
+            let parts = ReceiveParts {
+                token: receive_token.number(),
+                max_requests: answer.max_recv_wr,
+                max_pieces: answer.max_recv_sge,
+                domain: domain.clone(),
+                owner: Some(Owner {
+                    completions: receive_queue.clone(),
+                    health: Arc::clone(&health),
+                }),
+                ring,
+            };
+            let receives = Arc::new(ReceiveQueue::new(parts));
+            let queue: Weak<ReceiveQueue> = Arc::downgrade(&receives);
+            receive_queue.admit(receive_token.number(), queue);
+            receives
+        });
+        QueuePair {
+            handle: answer.handle,
+            number: answer.number,
+            token,
+            qp_type: self.qp_type,
+            caps: answer.into(),
+            protection_domain: domain,
+            send_queue,
+            receive_queue,
+            shared: self.shared.clone(),
+            health,
+            sends,
+            receives,
+            groups: Mutex::default(),
+            destroyed: false,
         }
     }
 }

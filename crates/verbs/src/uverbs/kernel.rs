@@ -13,11 +13,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use rdmacm_abi::uverbs::{Command, GetContext, GetContextResponse, Rxe, Siw, siw};
-use zerocopy::FromZeros;
+use rdmacm_abi::uverbs::Command;
 
 use super::frame::Frame;
-use crate::driver::Driver;
 
 /// One `write(2)`: the kernel takes a command whole or not at all.
 pub(super) fn transact<C: Command>(
@@ -42,29 +40,15 @@ pub(super) fn transact<C: Command>(
     }
 }
 
-/// Makes an open node a context and gives its descriptor of asynchronous
-/// events; `None` if the kernel names none.
-pub(super) fn get_context(file: &File, driver: Driver) -> io::Result<Option<OwnedFd>> {
-    let request = GetContext::default();
-    let mut common = GetContextResponse::new_zeroed();
-    // What no kernel answers.
-    common.async_fd = u32::MAX;
-    match driver {
-        Driver::Rxe => transact(file, &Rxe(request), &mut common)?,
-        Driver::Siw => {
-            let mut response = siw::ContextResponse::new_zeroed();
-            response.common = common;
-            transact(file, &Siw(request), &mut response)?;
-            common = response.common;
-        }
-    }
-    let Ok(fd) = RawFd::try_from(common.async_fd) else {
-        return Ok(None);
-    };
+/// Takes over a descriptor that the kernel has just made for an answer; `None`
+/// for what is none.
+pub(super) fn own(number: u32) -> Option<OwnedFd> {
+    let fd = RawFd::try_from(number).ok()?;
     // SAFETY:
     // - The kernel opened this descriptor for the answer just read, and the
     //   number stands nowhere else: it is open, nobody else owns it, and
-    //   closing it takes nothing but `close(2)`.
+    //   closing it takes nothing but `close(2)`. Who answers `Provider::open`
+    //   vouches that the answer is the kernel's.
     // - It is not -1: that is no `u32`.
-    Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) }))
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,0 +1,57 @@
+//! Address handles.
+
+use std::sync::Arc;
+
+use rdmacm_abi::AhAttr;
+use rdmacm_abi::uverbs::{CreateAh, DestroyAh};
+
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::protection_domain::ProtectionDomain;
+
+/// A way to a peer, for datagrams. Clones are the same handle; the kernel's goes
+/// when they and the datagrams on their way are gone.
+#[derive(Clone, Debug)]
+#[doc(alias = "ibv_ah")]
+pub struct AddressHandle(Arc<Created>);
+
+#[derive(Debug)]
+struct Created {
+    domain: ProtectionDomain,
+    handle: u32,
+    driver_number: u32,
+}
+
+impl AddressHandle {
+    pub(crate) fn create(domain: &ProtectionDomain, attr: AhAttr) -> Result<Self> {
+        let uverbs = domain.context().uverbs();
+        let request = CreateAh::new(domain.handle(), attr);
+        let operation = Operation::CreateAddressHandle;
+        let (answer, driver_number) = uverbs.provider().create_ah(uverbs, operation, request)?;
+        Ok(Self(Arc::new(Created {
+            domain: domain.clone(),
+            handle: answer.handle,
+            driver_number,
+        })))
+    }
+
+    /// The domain it was made in.
+    #[must_use]
+    pub fn protection_domain(&self) -> &ProtectionDomain {
+        &self.0.domain
+    }
+
+    pub(crate) fn driver_number(&self) -> u32 {
+        self.0.driver_number
+    }
+}
+
+impl Drop for Created {
+    fn drop(&mut self) {
+        let handle = self.handle;
+        self.domain
+            .context()
+            .uverbs()
+            .destroy(&DestroyAh { handle });
+    }
+}

@@ -1,0 +1,146 @@
+//! What became of requests.
+
+use std::fmt;
+
+use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion, WrOpcode};
+
+use crate::memory::Pieces;
+
+mod failure;
+
+pub use failure::CompletionError;
+
+/// A request that was posted, as its completion names it. Unique in its context for
+/// as long as its queue lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[doc(alias = "wr_id")]
+pub struct WorkId {
+    pub(crate) queue: u32,
+    pub(crate) number: u32,
+}
+
+impl WorkId {
+    pub(crate) fn of(number: u64) -> Self {
+        let [queue, number] = [number >> 32, number & 0xffff_ffff];
+        Self {
+            // Each is a half.
+            queue: u32::try_from(queue).unwrap_or_default(),
+            number: u32::try_from(number).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn to_number(self) -> u64 {
+        u64::from(self.queue) << 32 | u64::from(self.number)
+    }
+}
+
+/// What became of a request, and its memory.
+#[derive(Debug)]
+#[doc(alias = "ibv_wc")]
+#[must_use = "it holds the request's memory"]
+pub struct Completion {
+    /// The request.
+    #[doc(alias = "wr_id")]
+    pub work: WorkId,
+    /// The number of the queue pair.
+    #[doc(alias = "qp_num")]
+    pub queue_pair: u32,
+    /// What was done, or why not.
+    pub result: Result<Done, CompletionError>,
+    /// The request's memory, back.
+    pub pieces: Pieces,
+    /// The requests before it that were not signalled, and their memory: they are
+    /// done too if this one is.
+    pub earlier: Vec<(WorkId, Pieces)>,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Done {
+    /// What kind of request it was.
+    pub opcode: WcOpcode,
+    /// How many bytes came, of a receive request; in front of a datagram stand 40
+    /// that count too.
+    #[doc(alias = "byte_len")]
+    pub bytes: u32,
+    /// The word that came with it, in this machine's order.
+    #[doc(alias = "imm_data")]
+    pub immediate: Option<u32>,
+    /// The key of this side's memory that it made invalid.
+    #[doc(alias = "invalidated_rkey")]
+    pub invalidated: Option<u32>,
+    /// Where a datagram came from.
+    pub source: DatagramSource,
+}
+
+/// Where a datagram came from; of no meaning for connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatagramSource {
+    /// The sender's queue pair.
+    #[doc(alias = "src_qp")]
+    pub queue_pair: u32,
+    /// Whether the first 40 bytes are a global route header.
+    #[doc(alias = "IBV_WC_GRH")]
+    pub has_route: bool,
+    /// The index of the partition key.
+    pub pkey_index: u16,
+    /// The sender's LID.
+    #[doc(alias = "slid")]
+    pub lid: u16,
+    /// The service level.
+    #[doc(alias = "sl")]
+    pub service_level: u8,
+}
+
+/// What a request was, kept to say so if it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkKind {
+    /// A send request.
+    Send(WrOpcode),
+    /// A receive request.
+    Receive,
+}
+
+impl fmt::Display for WorkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Send(opcode) => write!(f, "{opcode:?}"),
+            Self::Receive => f.write_str("RECEIVE"),
+        }
+    }
+}
+
+/// What the device says of a request of this kind.
+pub(crate) fn result(
+    kind: WorkKind,
+    work: WorkId,
+    told: &WorkCompletion,
+) -> Result<Done, CompletionError> {
+    if told.status != WcStatus::SUCCESS {
+        return Err(CompletionError {
+            status: told.status,
+            vendor: told.vendor_error,
+            queue_pair: told.qp_number,
+            work,
+            kind,
+        });
+    }
+    let received = kind == WorkKind::Receive;
+    let with = |flag| received && told.flags.contains(flag);
+    Ok(Done {
+        opcode: told.opcode,
+        bytes: told.byte_len,
+        immediate: with(WcFlags::WITH_IMM).then(|| told.immediate_or_key.immediate().get()),
+        invalidated: with(WcFlags::WITH_INVALIDATE).then(|| told.immediate_or_key.key()),
+        source: DatagramSource {
+            queue_pair: told.source_qp_number,
+            has_route: with(WcFlags::GRH),
+            pkey_index: told.pkey_index,
+            lid: told.source_lid,
+            service_level: told.service_level,
+        },
+    })
+}

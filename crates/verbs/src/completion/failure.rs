@@ -1,0 +1,88 @@
+//! A request that failed.
+
+use std::fmt;
+
+use rdmacm_abi::uverbs::WcStatus;
+
+use super::{WorkId, WorkKind};
+
+/// A request that failed. A connected queue pair is in the error state then, and
+/// takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompletionError {
+    /// Why.
+    pub status: WcStatus,
+    /// The device's own number for it, of meaning to its vendor.
+    #[doc(alias = "vendor_err")]
+    pub vendor: u32,
+    /// The number of the queue pair.
+    #[doc(alias = "qp_num")]
+    pub queue_pair: u32,
+    /// The request.
+    pub work: WorkId,
+    /// What it was.
+    pub kind: WorkKind,
+}
+
+impl CompletionError {
+    /// Whether the request was given up because of another, or because the
+    /// connection had ended.
+    #[must_use]
+    pub fn is_flush(&self) -> bool {
+        self.status == WcStatus::WR_FLUSH_ERR
+    }
+
+    /// Whether the device has gone.
+    #[must_use]
+    pub fn is_device_gone(&self) -> bool {
+        self.status == WcStatus::FATAL_ERR
+    }
+
+    /// The likely cause in words, where the status tells one.
+    #[must_use]
+    #[doc(alias = "ibv_wc_status_str")]
+    pub fn cause(&self) -> Option<&'static str> {
+        Some(match self.status {
+            WcStatus::LOC_LEN_ERR => {
+                "a message was longer than the receive request it came for, or than the device \
+                 can send"
+            }
+            WcStatus::LOC_QP_OP_ERR => "the device found the request inconsistent",
+            WcStatus::LOC_PROT_ERR => "the memory is not registered for this queue pair",
+            WcStatus::WR_FLUSH_ERR => {
+                "the queue pair went to the error state before this was done: the connection \
+                 ended, or an earlier request failed"
+            }
+            WcStatus::LOC_ACCESS_ERR => "the memory is not registered for this access",
+            WcStatus::REM_INV_REQ_ERR => {
+                "the peer found the request invalid: a message too long for its receive \
+                 request, or an operation it does not allow"
+            }
+            WcStatus::REM_ACCESS_ERR => {
+                "the peer does not allow access to this memory: a wrong or expired key, beyond \
+                 its bounds, or an access it did not grant"
+            }
+            WcStatus::REM_OP_ERR => "the peer could not do it",
+            WcStatus::RETRY_EXC_ERR => {
+                "the peer did not acknowledge it: it is gone, or the network is"
+            }
+            WcStatus::RNR_RETRY_EXC_ERR => "the peer had no receive request posted in time",
+            WcStatus::FATAL_ERR => "the device is gone",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for CompletionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, number, status) = (self.kind, self.queue_pair, self.status);
+        write!(f, "{kind} on queue pair {number:#x}: {status:?}")?;
+        if self.vendor != 0 {
+            write!(f, " (vendor {:#x})", self.vendor)?;
+        }
+        self.cause().map_or(Ok(()), |cause| write!(f, ": {cause}"))
+    }
+}
+
+impl std::error::Error for CompletionError {}

@@ -1,0 +1,14 @@
+//! Memory that the device may use.
+
+mod backing;
+mod buffer;
+mod exposed;
+mod piece;
+mod region;
+mod remote;
+
+pub use buffer::Buffer;
+pub use exposed::ExposedMemory;
+pub use piece::{Piece, Pieces};
+pub use region::RawRegion;
+pub use remote::RemoteMemory;

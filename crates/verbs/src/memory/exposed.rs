@@ -1,0 +1,121 @@
+//! Memory that peers may reach.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rdmacm_abi::AccessFlags;
+
+use super::backing::Backing;
+use super::piece::Piece;
+use super::region::Region;
+use super::remote::RemoteMemory;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::protection_domain::ProtectionDomain;
+
+/// Registered bytes that peers may read, write or change atomically, as far as
+/// the access flags say.
+///
+/// A peer may do so at any moment, so this is never a slice: bytes are copied in
+/// and out, each word of 8 bytes at once where it is aligned. When the peer has
+/// written is for the two to agree on: a message behind it, say.
+///
+/// Clones are the same memory. It is registered until they, and the requests that
+/// use it, are gone; from then on the peer is refused.
+#[derive(Clone, Debug)]
+#[doc(alias = "ibv_mr")]
+pub struct ExposedMemory(Arc<Region>);
+
+impl ExposedMemory {
+    pub(crate) fn allocate(
+        domain: &ProtectionDomain,
+        length: usize,
+        access: AccessFlags,
+    ) -> Result<Self> {
+        let operation = Operation::Register { length };
+        let backing = Backing::zeroed(length).ok_or_else(|| {
+            let reason = "there must be at least one byte, and no more than memory holds";
+            Error::invalid(operation, reason)
+        })?;
+        match Region::register(domain, backing, access) {
+            Ok(region) => Ok(Self(Arc::new(region))),
+            Err((error, _)) => Err(error),
+        }
+    }
+
+    /// Bytes it has, at least one.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "none is empty")]
+    pub fn len(&self) -> usize {
+        self.0.backing().len()
+    }
+
+    /// What peers may do, and the device itself.
+    #[must_use]
+    pub fn access(&self) -> AccessFlags {
+        self.0.access()
+    }
+
+    /// The domain it is registered in.
+    #[must_use]
+    pub fn protection_domain(&self) -> &ProtectionDomain {
+        self.0.domain()
+    }
+
+    /// All of it as a peer needs to know it.
+    #[must_use]
+    #[doc(alias = "rkey")]
+    pub fn remote(&self) -> RemoteMemory {
+        let address = self.0.backing().address();
+        RemoteMemory::of_allocation(address, self.len(), self.0.remote_key())
+    }
+
+    /// A part of it, for a request of this side.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the range is not within.
+    pub fn part(&self, range: Range<usize>) -> Result<Piece> {
+        Piece::of_exposed(self.clone(), range)
+    }
+
+    /// Copies bytes out from `start` on.
+    ///
+    /// # Panics
+    /// If they are not within, as a slice.
+    pub fn read(&self, start: usize, into: &mut [u8]) {
+        self.0.backing().load(start, into);
+    }
+
+    /// Copies bytes in from `start` on.
+    ///
+    /// # Panics
+    /// If they are not within, as a slice.
+    pub fn write(&self, start: usize, from: &[u8]) {
+        self.0.backing().store(start, from);
+    }
+
+    /// Eight bytes as one value, in this machine's order; `None` where they are
+    /// not within or `at` is no multiple of 8. A soft device's own atomics are
+    /// atomic for this value too.
+    #[must_use]
+    pub fn word(&self, at: usize) -> Option<&AtomicU64> {
+        let backing = self.0.backing();
+        backing.holds(at, 8).then(|| backing.word(at)).flatten()
+    }
+
+    /// Changes what peers may do. Keys that peers hold may be out of date then:
+    /// tell them [`remote`](Self::remote) anew.
+    ///
+    /// # Errors
+    /// [`Error::Command`] with `EOPNOTSUPP` where the driver cannot: siw, and rxe
+    /// of Linux 6.1.
+    #[doc(alias = "ibv_rereg_mr")]
+    pub fn change_access(&self, access: AccessFlags) -> Result<()> {
+        self.0.change_access(access)
+    }
+
+    pub(super) fn region(&self) -> &Region {
+        &self.0
+    }
+}

@@ -1,0 +1,232 @@
+//! What requests take.
+//!
+//! # Safety
+//! One of the modules with `unsafe`: who names memory by its address vouches for it.
+#![expect(unsafe_code, reason = "memory of the caller's own, by its address")]
+
+use std::fmt;
+use std::ops::{Deref, Range};
+
+use rdmacm_abi::AccessFlags;
+
+use super::buffer::Buffer;
+use super::exposed::ExposedMemory;
+use super::region::Region;
+use crate::error::{Error, Refused, Result};
+use crate::operation::Operation;
+use crate::protection_domain::ProtectionDomain;
+use rdmacm_abi::uverbs::Sge;
+
+/// A piece of registered memory in a request: a [`Buffer`], a part of one, or a
+/// part of [`ExposedMemory`].
+#[derive(Debug)]
+#[doc(alias = "ibv_sge")]
+pub struct Piece {
+    memory: Memory,
+    // Within the memory.
+    range: Range<usize>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Buffer(Buffer),
+    Exposed(ExposedMemory),
+    Raw(Sge),
+}
+
+const NOT_WITHIN: &str = "the part is not within the memory, or longer than a request can say";
+
+impl Piece {
+    pub(super) fn of_buffer(buffer: Buffer, range: Range<usize>) -> Result<Self, Refused<Buffer>> {
+        if !fits(&range, buffer.len()) {
+            let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
+            return Err(Refused::new(error, buffer));
+        }
+        let memory = Memory::Buffer(buffer);
+        Ok(Self { memory, range })
+    }
+
+    pub(super) fn of_exposed(memory: ExposedMemory, range: Range<usize>) -> Result<Self> {
+        if !fits(&range, memory.len()) {
+            return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
+        }
+        let memory = Memory::Exposed(memory);
+        Ok(Self { memory, range })
+    }
+
+    /// Memory of the caller's own, by its address and the key of a
+    /// [`RawRegion`](super::RawRegion).
+    ///
+    /// # Safety
+    /// From posting it until its completion is taken, or the queue pair is
+    /// destroyed, the device reads this memory, or writes to it if the request
+    /// does. The caller vouches that it is there, and that nobody else's access
+    /// to it meanwhile makes that unsound.
+    #[must_use]
+    #[doc(alias = "ibv_sge")]
+    pub unsafe fn raw(address: u64, length: u32, key: u32) -> Self {
+        let memory = Memory::Raw(Sge {
+            address,
+            length,
+            lkey: key,
+        });
+        let range = 0..length as usize;
+        Self { memory, range }
+    }
+
+    /// Bytes of the part.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The whole buffer, if it is a part of one.
+    #[must_use]
+    pub fn into_buffer(self) -> Option<Buffer> {
+        match self.memory {
+            Memory::Buffer(buffer) => Some(buffer),
+            Memory::Exposed(_) | Memory::Raw(_) => None,
+        }
+    }
+
+    /// Whether it is registered in this domain, as far as is known here.
+    pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
+        self.region()
+            .is_none_or(|region| region.domain().is(domain))
+    }
+
+    /// Whether the device may write there for this side, as far as is known here.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.region()
+            .is_none_or(|region| region.access().contains(AccessFlags::LOCAL_WRITE))
+    }
+
+    pub(crate) fn sge(&self) -> Sge {
+        let (region, start) = match &self.memory {
+            Memory::Buffer(buffer) => (buffer.region(), buffer.start()),
+            Memory::Exposed(memory) => (memory.region(), 0),
+            Memory::Raw(sge) => return *sge,
+        };
+        let offset = start + self.range.start;
+        Sge {
+            address: region.backing().address() + offset as u64,
+            // As checked when it was made.
+            length: u32::try_from(self.len()).unwrap_or(u32::MAX),
+            lkey: region.local_key(),
+        }
+    }
+
+    fn region(&self) -> Option<&Region> {
+        match &self.memory {
+            Memory::Buffer(buffer) => Some(buffer.region()),
+            Memory::Exposed(memory) => Some(memory.region()),
+            Memory::Raw(_) => None,
+        }
+    }
+}
+
+fn fits(range: &Range<usize>, length: usize) -> bool {
+    range.start <= range.end && range.end <= length && u32::try_from(range.len()).is_ok()
+}
+
+/// The pieces of one request, in order. One takes no allocation.
+#[derive(Default)]
+pub struct Pieces(Few);
+
+#[derive(Default)]
+enum Few {
+    #[default]
+    None,
+    One(Piece),
+    Many(Vec<Piece>),
+}
+
+impl Pieces {
+    /// None.
+    pub const NONE: Self = Self(Few::None);
+
+    /// One more, behind the others.
+    pub fn push(&mut self, piece: Piece) {
+        self.0 = match std::mem::take(&mut self.0) {
+            Few::None => Few::One(piece),
+            Few::One(first) => Few::Many(vec![first, piece]),
+            Few::Many(mut pieces) => {
+                pieces.push(piece);
+                Few::Many(pieces)
+            }
+        };
+    }
+
+    /// The first buffer among them: of a request with one, that one.
+    #[must_use]
+    pub fn into_buffer(self) -> Option<Buffer> {
+        self.into_iter().find_map(Piece::into_buffer)
+    }
+}
+
+impl Deref for Pieces {
+    type Target = [Piece];
+
+    fn deref(&self) -> &[Piece] {
+        match &self.0 {
+            Few::None => &[],
+            Few::One(piece) => std::slice::from_ref(piece),
+            Few::Many(pieces) => pieces,
+        }
+    }
+}
+
+impl IntoIterator for Pieces {
+    type Item = Piece;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Piece>, std::vec::IntoIter<Piece>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, many) = match self.0 {
+            Few::None => (None, Vec::new()),
+            Few::One(piece) => (Some(piece), Vec::new()),
+            Few::Many(pieces) => (None, pieces),
+        };
+        one.into_iter().chain(many)
+    }
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&**self).finish()
+    }
+}
+
+impl From<Piece> for Pieces {
+    fn from(piece: Piece) -> Self {
+        Self(Few::One(piece))
+    }
+}
+
+impl From<Buffer> for Pieces {
+    fn from(buffer: Buffer) -> Self {
+        Piece::from(buffer).into()
+    }
+}
+
+impl From<Vec<Piece>> for Pieces {
+    fn from(pieces: Vec<Piece>) -> Self {
+        Self(Few::Many(pieces))
+    }
+}
+
+impl From<Buffer> for Piece {
+    fn from(buffer: Buffer) -> Self {
+        // No longer than a request can say: `sge` clamps what no device takes.
+        let range = 0..buffer.len();
+        Self {
+            memory: Memory::Buffer(buffer),
+            range,
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What a driver adds to the kernel's verbs: words of its own in commands, and
+//! the memory in which requests and completions change hands.
+//!
+//! [`Provider`] is the one seam to a driver. This crate has two, for rxe and siw;
+//! [`Context::open_with`](crate::Context::open_with) takes others. What is common
+//! to all drivers stands above it: which buffer belongs to which request, what is
+//! refused before it is posted, in which order things are destroyed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rdmacm_abi::uverbs::{
+    CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
+    CreateQpResponse, CreateSrq, CreateSrqResponse, DeregMr, DriverId, GetContextResponse,
+    PostSend, RegMr, RegMrResponse, ReqNotifyCq, Sge, WorkCompletion,
+};
+use rdmacm_core::{QpAttrMask, QpType, Transport};
+
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::request::SendOperation;
+
+mod rxe;
+mod siw;
+
+pub use crate::mapping::{Mapping, Slots, Word};
+pub use crate::uverbs::Uverbs;
+pub use rxe::Rxe;
+pub use siw::Siw;
+
+/// The drivers this crate knows.
+pub(crate) fn known() -> [Arc<dyn Provider>; 2] {
+    [Arc::new(Rxe), Arc::new(Siw::default())]
+}
+
+/// The one of these that knows a driver and the version of its words.
+pub(crate) fn choose(
+    providers: &[Arc<dyn Provider>],
+    device: &str,
+    driver: DriverId,
+    abi_version: u32,
+) -> Result<Arc<dyn Provider>> {
+    let key = |provider: &Arc<dyn Provider>| (provider.driver(), provider.abi_version());
+    let chosen = providers
+        .iter()
+        .find(|one| key(one) == (driver, abi_version));
+    chosen.cloned().ok_or_else(|| Error::Driver {
+        device: device.to_owned(),
+        driver,
+        abi_version,
+        known: providers.iter().map(key).collect(),
+    })
+}
+
+/// A driver, as far as verbs go.
+///
+/// # Safety
+/// The memory of a request is given back, to be read, written and freed, once the
+/// provider says that the request is complete: by a completion from
+/// [`CompletionRing::pop`] with the request's number, or by any of a later request
+/// of the same send queue. An implementer vouches that the device leaves that
+/// memory alone from then on, and that it uses no memory but that of requests it
+/// was given, within the pieces they name.
+#[expect(unsafe_code, reason = "declares what implementers vouch for")]
+pub unsafe trait Provider: fmt::Debug + Send + Sync {
+    /// The driver it is for.
+    fn driver(&self) -> DriverId;
+
+    /// The version of the driver's words that it knows.
+    fn abi_version(&self) -> u32;
+
+    /// The protocol of the driver's devices.
+    fn transport(&self) -> Transport;
+
+    /// Which attributes of a queue pair the driver tells.
+    fn tells(&self) -> QpAttrMask {
+        // Those of the kernel's command: the bits up to the last of them.
+        QpAttrMask::from_bits_retain((QpAttrMask::DEST_QPN.bits() << 1) - 1)
+    }
+
+    /// Whether a queue pair of this type does that.
+    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool;
+
+    /// How many pieces of memory a read may name, where fewer than other requests.
+    fn max_read_pieces(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// Makes an open node a context.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse>;
+
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn register(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: RegMr,
+    ) -> Result<RegMrResponse>;
+
+    /// Makes the device forget a memory region, of which peers could write if
+    /// `exposed`. Whether it has: then it touches the memory no more but for
+    /// requests that name it.
+    fn deregister(&self, uverbs: &Uverbs, handle: u32, exposed: bool) -> bool {
+        let _ = exposed;
+        uverbs.destroy(&DeregMr { handle })
+    }
+
+    /// Makes a completion queue and maps it.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    fn create_cq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateCq,
+    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)>;
+
+    /// Makes a queue pair and maps its queues.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    fn create_qp(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateQp,
+    ) -> Result<NewQueuePair>;
+
+    /// Makes a shared receive queue and maps it.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    fn create_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateSrq,
+    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)>;
+
+    /// Makes an address handle; the number is what
+    /// [`UdDestination::address_handle`] is to be.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn create_ah(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateAh,
+    ) -> Result<(CreateAhResponse, u32)>;
+
+    /// Sets the level of a shared receive queue below which the device reports.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn limit_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        handle: u32,
+        limit: u32,
+    ) -> Result<()>;
+
+    /// Makes the device look at the requests of a send queue.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn ring(&self, uverbs: &Uverbs, operation: Operation, queue_pair: u32) -> Result<()> {
+        uverbs
+            .ask(operation, &PostSend::doorbell(queue_pair))
+            .map(drop)
+    }
+}
+
+/// What the driver told of a queue cannot be.
+pub(crate) fn nonsense(operation: Operation) -> Error {
+    let command = match operation {
+        Operation::CreateCompletionQueue { .. } => CommandNumber::CREATE_CQ,
+        Operation::ResizeCompletionQueue { .. } => CommandNumber::RESIZE_CQ,
+        Operation::CreateSharedReceiveQueue => CommandNumber::CREATE_SRQ,
+        _ => CommandNumber::CREATE_QP,
+    };
+    Error::answer(operation, command, "a queue whose size or place cannot be")
+}
+
+/// A queue pair as the driver made it.
+#[derive(Debug)]
+pub struct NewQueuePair {
+    /// The kernel's words.
+    pub answer: CreateQpResponse,
+    /// The send queue.
+    pub send: Box<dyn SendRing>,
+    /// The receive queue; none with a shared one.
+    pub receive: Option<Box<dyn ReceiveRing>>,
+}
+
+/// A send queue in memory shared with the device.
+pub trait SendRing: fmt::Debug + Send {
+    /// How many requests it holds.
+    fn capacity(&self) -> u32;
+
+    /// How many bytes a request of it has room for in line.
+    fn max_inline(&self) -> u32;
+
+    /// How many pieces a request of it has room for.
+    fn max_pieces(&self) -> u32;
+
+    /// Whether so many more requests go in. The device makes room by itself.
+    fn has_room(&self, requests: usize) -> bool;
+
+    /// Puts a request in, for the device to see when it is told to look. There is
+    /// room for it, and its pieces are no more than the queue pair's requests may
+    /// name.
+    fn push(&mut self, request: &SendSlot<'_>);
+}
+
+/// A receive queue in memory shared with the device.
+pub trait ReceiveRing: fmt::Debug + Send {
+    /// How many requests it holds.
+    fn capacity(&self) -> u32;
+
+    /// How many pieces a request of it has room for.
+    fn max_pieces(&self) -> u32;
+
+    /// Whether one more request goes in. The device makes room by itself.
+    fn has_room(&self) -> bool;
+
+    /// Puts a request in, which the device may use at once. There is room for it,
+    /// and its pieces are no more than the queue's requests may name.
+    fn push(&mut self, number: u64, pieces: &[Sge]);
+}
+
+/// A completion queue in memory shared with the device.
+pub trait CompletionRing: fmt::Debug + Send {
+    /// How many completions it holds.
+    fn capacity(&self) -> u32;
+
+    /// Takes the oldest completion.
+    fn pop(&mut self) -> Option<WorkCompletion>;
+
+    /// Makes the device report the next completion on the queue's channel, or the
+    /// next that its sender marked.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`].
+    fn arm(&mut self, uverbs: &Uverbs, queue: u32, solicited_only: bool) -> Result<()> {
+        let request = ReqNotifyCq {
+            handle: queue,
+            solicited_only: solicited_only.into(),
+        };
+        uverbs.ask(Operation::Arm, &request).map(drop)
+    }
+
+    /// Makes it hold so many completions, or more.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; it is as before then.
+    fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
+}
+
+/// A request as it goes into a send queue.
+#[derive(Clone, Copy, Debug)]
+pub struct SendSlot<'a> {
+    /// What its completion is to say.
+    pub number: u64,
+    /// What to do.
+    pub operation: SendOperation,
+    /// Whether its completion is to be seen.
+    pub signaled: bool,
+    /// Whether the peer is to be woken.
+    pub solicited: bool,
+    /// Whether to wait for earlier reads.
+    pub fence: bool,
+    /// The memory.
+    pub payload: SlotPayload<'a>,
+    /// To whom, on an unreliable datagram queue pair.
+    pub destination: Option<UdDestination>,
+}
+
+/// The memory of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum SlotPayload<'a> {
+    /// Registered memory, for the device to read or write.
+    Pieces(&'a [Sge]),
+    /// Bytes to copy into the queue.
+    Inline(&'a [u8]),
+}
+
+/// To whom a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdDestination {
+    /// The driver's number of the address handle.
+    pub address_handle: u32,
+    /// The peer's queue pair, 24 bits.
+    pub queue_pair: u32,
+    /// Its queue key.
+    pub queue_key: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(driver: DriverId, version: u32) -> Result<DriverId> {
+        choose(&known(), "mlx5_0", driver, version).map(|one| one.driver())
+    }
+
+    #[test]
+    fn rxe_and_siw_are_known_by_driver_and_version() {
+        assert_eq!(chosen(DriverId::RXE, 2), Ok(DriverId::RXE));
+        assert_eq!(chosen(DriverId::SIW, 1), Ok(DriverId::SIW));
+    }
+
+    #[test]
+    fn others_are_refused_by_name_and_version() {
+        let words = |driver, version| {
+            let error = chosen(driver, version).unwrap_err();
+            assert_eq!(error.raw_os_error(), None);
+            error.to_string()
+        };
+        assert_eq!(
+            words(DriverId::MLX5, 1),
+            "open mlx5_0: its driver is MLX5, version 1; known here are RXE, version 2, and SIW, \
+             version 1"
+        );
+        assert!(words(DriverId::RXE, 3).contains("RXE, version 3;"));
+        assert!(words(DriverId::SIW, 2).contains("SIW, version 2;"));
+        assert!(words(DriverId::UNKNOWN, 2).contains("UNKNOWN, version 2;"));
+        assert!(words(DriverId::new(999), 1).contains("DriverId(999), version 1;"));
+    }
+
+    #[test]
+    fn what_a_queue_pair_does_depends_on_type_and_driver() {
+        let atomic = SendOperation::FetchAdd {
+            remote: crate::RemoteMemory::new(0, 8, 0).unwrap(),
+            add: 1,
+        };
+        assert!(Rxe.can(QpType::RC, &atomic));
+        assert!(!Rxe.can(QpType::UC, &atomic));
+        assert!(!Siw::default().can(QpType::RC, &atomic));
+        let immediate = SendOperation::SendWithImmediate(7);
+        assert!(Rxe.can(QpType::UD, &immediate));
+        assert!(!Siw::default().can(QpType::RC, &immediate));
+        assert!(!Siw::default().can(QpType::UD, &SendOperation::Send));
+    }
+}

@@ -1,0 +1,153 @@
+//! rxe: RoCE v2 in software.
+
+use rdmacm_abi::uverbs::rxe::{self, MapInfo, ModifySrq};
+use rdmacm_abi::uverbs::{
+    CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
+    DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, RegMr,
+    RegMrResponse, Rxe as OfRxe,
+};
+use rdmacm_core::{QpType, Transport};
+
+use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::request::SendOperation;
+
+mod completions;
+mod queue;
+mod receives;
+mod sends;
+
+use completions::Completions;
+use queue::Queue;
+use receives::Receives;
+use sends::Sends;
+
+/// The driver `rdma_rxe`, version 2: RoCE v2 in software.
+#[derive(Clone, Copy, Debug)]
+pub struct Rxe;
+
+// SAFETY: rxe completes a request when it has done with its memory
+// (`rxe_completer`, `rxe_responder`), uses its queues in order, and looks at the
+// elements that `Sends` and `Receives` write from the pieces they are given.
+#[expect(unsafe_code, reason = "vouches for the driver")]
+unsafe impl Provider for Rxe {
+    fn driver(&self) -> DriverId {
+        DriverId::RXE
+    }
+
+    fn abi_version(&self) -> u32 {
+        rxe::ABI_VERSION
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::RoCE
+    }
+
+    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool {
+        match operation {
+            SendOperation::Send | SendOperation::SendWithImmediate(_) => true,
+            SendOperation::Write(_) | SendOperation::WriteWithImmediate(..) => {
+                qp_type != QpType::UD
+            }
+            _ => qp_type == QpType::RC,
+        }
+    }
+
+    fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {
+        uverbs.ask(Operation::OpenContext, &OfRxe(GetContext::default()))
+    }
+
+    fn register(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: RegMr,
+    ) -> Result<RegMrResponse> {
+        uverbs.ask(operation, &OfRxe(request))
+    }
+
+    fn create_cq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateCq,
+    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+        let answer = uverbs.ask(operation, &OfRxe(request))?;
+        match Completions::map(uverbs, operation, answer.queue) {
+            Ok(ring) => Ok((answer.common, Box::new(ring))),
+            Err(error) => {
+                uverbs.undo(&DestroyCq::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_qp(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateQp,
+    ) -> Result<NewQueuePair> {
+        let shared = request.is_srq != 0;
+        let answer = uverbs.ask(operation, &OfRxe(request))?;
+        let send = Sends::map(uverbs, operation, answer.queues.send);
+        let receive = (!shared)
+            .then(|| Receives::map(uverbs, operation, answer.queues.receive))
+            .transpose();
+        match (send, receive) {
+            (Ok(send), Ok(receive)) => Ok(NewQueuePair {
+                answer: answer.common,
+                send: Box::new(send),
+                receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
+            }),
+            (Err(error), _) | (_, Err(error)) => {
+                uverbs.undo(&DestroyQp::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateSrq,
+    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
+        let answer = uverbs.ask(operation, &OfRxe(request))?;
+        match Receives::map(uverbs, operation, answer.srq.queue) {
+            Ok(ring) => Ok((answer.common, Box::new(ring))),
+            Err(error) => {
+                uverbs.undo(&DestroySrq::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_ah(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateAh,
+    ) -> Result<(CreateAhResponse, u32)> {
+        let answer = uverbs.ask(operation, &OfRxe(request))?;
+        Ok((answer.common, answer.ah.number))
+    }
+
+    fn limit_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        handle: u32,
+        limit: u32,
+    ) -> Result<()> {
+        let request = ModifySrq::limit(handle, limit);
+        uverbs.ask(operation, &request).map(drop)
+    }
+}
+
+/// The queue that an answer of the driver's describes.
+fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Queue> {
+    let mapping = uverbs.map(info.offset, info.size as usize)?;
+    Queue::of(&mapping).ok_or_else(|| super::nonsense(operation))
+}

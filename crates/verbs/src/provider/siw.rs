@@ -1,0 +1,178 @@
+//! siw: iWARP in software.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rdmacm_abi::uverbs::siw::{self, MrKey};
+use rdmacm_abi::uverbs::{
+    CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
+    DeregMr, DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, ModifySrq,
+    RegMr, RegMrResponse, Siw as OfSiw,
+};
+use rdmacm_core::{QpAttrMask, QpType, Transport};
+
+use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::request::SendOperation;
+
+mod barrier;
+mod completions;
+mod receives;
+mod sends;
+
+use completions::Completions;
+use receives::Receives;
+use sends::Sends;
+
+/// The driver `siw`, version 1: iWARP in software. Reliable connections only, no
+/// atomics and no immediate data.
+#[derive(Debug, Default)]
+pub struct Siw {
+    /// The eight bits of the next memory region's key that are this side's to
+    /// choose. They differ from one to the next, so that a key from before does
+    /// not fit what has come to its place.
+    next_key: AtomicU8,
+}
+
+// SAFETY: siw completes a request when it has done with its memory
+// (`siw_sqe_complete`, `siw_rqe_complete`), uses its queues in order, and looks at
+// the elements that `Sends` and `Receives` write from the pieces they are given.
+#[expect(unsafe_code, reason = "vouches for the driver")]
+unsafe impl Provider for Siw {
+    fn driver(&self) -> DriverId {
+        DriverId::SIW
+    }
+
+    fn abi_version(&self) -> u32 {
+        siw::ABI_VERSION
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::IWarp
+    }
+
+    fn tells(&self) -> QpAttrMask {
+        QpAttrMask::STATE
+            | QpAttrMask::CAP
+            | QpAttrMask::PATH_MTU
+            | QpAttrMask::ACCESS_FLAGS
+            | QpAttrMask::MAX_QP_RD_ATOMIC
+            | QpAttrMask::MAX_DEST_RD_ATOMIC
+    }
+
+    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool {
+        qp_type == QpType::RC && sends::opcode(operation).is_some()
+    }
+
+    fn max_read_pieces(&self) -> u32 {
+        1
+    }
+
+    fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {
+        let answer = uverbs.ask(Operation::OpenContext, &OfSiw(GetContext::default()))?;
+        Ok(answer.common)
+    }
+
+    fn register(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: RegMr,
+    ) -> Result<RegMrResponse> {
+        let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+        let request = siw::RegMr {
+            common: request,
+            key: MrKey::new(key),
+        };
+        Ok(uverbs.ask(operation, &request)?.common)
+    }
+
+    fn deregister(&self, uverbs: &Uverbs, handle: u32, exposed: bool) -> bool {
+        let forgotten = uverbs.destroy(&DeregMr { handle });
+        // siw does not wait for a segment that it is just placing, which it does
+        // with its processor to itself (`siw_proc_write`).
+        forgotten && (!exposed || barrier::wait_for_processors())
+    }
+
+    fn create_cq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateCq,
+    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+        let answer = uverbs.ask(operation, &OfSiw(request))?;
+        match Completions::map(uverbs, operation, answer.queue) {
+            Ok(ring) => Ok((answer.common, Box::new(ring))),
+            Err(error) => {
+                uverbs.undo(&DestroyCq::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_qp(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateQp,
+    ) -> Result<NewQueuePair> {
+        let answer = uverbs.ask(operation, &OfSiw(request))?;
+        let queues = answer.queues;
+        let send = Sends::map(uverbs, operation, queues.send_offset, queues.send_entries);
+        let has_receives = queues.receive_offset != siw::NO_QUEUE && queues.receive_entries > 0;
+        let receive = has_receives
+            .then(|| {
+                let (offset, entries) = (queues.receive_offset, queues.receive_entries);
+                Receives::map(uverbs, operation, offset, entries)
+            })
+            .transpose();
+        match (send, receive) {
+            (Ok(send), Ok(receive)) => Ok(NewQueuePair {
+                answer: answer.common,
+                send: Box::new(send),
+                receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
+            }),
+            (Err(error), _) | (_, Err(error)) => {
+                uverbs.undo(&DestroyQp::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        request: CreateSrq,
+    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
+        let answer = uverbs.ask(operation, &OfSiw(request))?;
+        let queue = answer.queue;
+        match Receives::map(uverbs, operation, queue.offset, queue.entries) {
+            Ok(ring) => Ok((answer.common, Box::new(ring))),
+            Err(error) => {
+                uverbs.undo(&DestroySrq::new(answer.common.handle));
+                Err(error)
+            }
+        }
+    }
+
+    fn create_ah(
+        &self,
+        _: &Uverbs,
+        operation: Operation,
+        _: CreateAh,
+    ) -> Result<(CreateAhResponse, u32)> {
+        Err(Error::invalid(operation, "iWARP has no datagrams"))
+    }
+
+    fn limit_srq(
+        &self,
+        uverbs: &Uverbs,
+        operation: Operation,
+        handle: u32,
+        limit: u32,
+    ) -> Result<()> {
+        let request = ModifySrq::limit(handle, limit);
+        uverbs.ask(operation, &request).map(drop)
+    }
+}

@@ -1,0 +1,117 @@
+//! siw's completion queues.
+
+use std::mem::offset_of;
+use std::sync::atomic::{Ordering, fence};
+
+use rdmacm_abi::uverbs::siw::{CqControl, CqQueue, Cqe, CqeFlags, CqeStatus, NotifyFlags, Opcode};
+use rdmacm_abi::uverbs::{ImmediateOrKey, WcFlags, WcOpcode, WcStatus, WorkCompletion};
+use zerocopy::FromZeros;
+
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::provider::{CompletionRing, Slots, Uverbs, Word, nonsense};
+
+/// A completion queue: a flag in each slot says whose turn it is, and a word behind
+/// them all what the channel is to tell of.
+#[derive(Debug)]
+pub(super) struct Completions {
+    slots: Slots,
+    next: u32,
+    control: Word,
+}
+
+impl Completions {
+    pub(super) fn map(uverbs: &Uverbs, operation: Operation, queue: CqQueue) -> Result<Self> {
+        let refuse = || nonsense(operation);
+        let end = size_of::<Cqe>().checked_mul(queue.entries as usize);
+        let end = end.ok_or_else(refuse)?;
+        let length = end.checked_add(size_of::<CqControl>()).ok_or_else(refuse)?;
+        let mapping = uverbs.map(queue.offset, length)?;
+        let slots = Slots::new(&mapping, 0, size_of::<Cqe>(), queue.entries);
+        Ok(Self {
+            slots: slots.ok_or_else(refuse)?,
+            next: 0,
+            control: Word::new(&mapping, end + offset_of!(CqControl, flags)).ok_or_else(refuse)?,
+        })
+    }
+}
+
+impl CompletionRing for Completions {
+    fn capacity(&self) -> u32 {
+        self.slots.count()
+    }
+
+    fn pop(&mut self) -> Option<WorkCompletion> {
+        let turn = self.slots.byte(self.next, offset_of!(Cqe, flags));
+        let flags = CqeFlags::from_bits_retain(turn.load(Ordering::Acquire));
+        if !flags.contains(CqeFlags::VALID) {
+            return None;
+        }
+        let element = self.slots.read(self.next, 0);
+        turn.store(0, Ordering::Release);
+        self.next = self.next.wrapping_add(1);
+        Some(completion(&element, flags))
+    }
+
+    fn arm(&mut self, _: &Uverbs, _: u32, solicited_only: bool) -> Result<()> {
+        let flags = if solicited_only {
+            NotifyFlags::SOLICITED
+        } else {
+            NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION
+        };
+        self.control.get().store(flags.bits(), Ordering::Release);
+        // Before whoever armed it looks at the slots once more. The driver writes a
+        // slot, then reads this word, with a barrier of its own between.
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
+        let operation = Operation::ResizeCompletionQueue { entries };
+        Err(Error::invalid(operation, "siw's queues keep their size"))
+    }
+}
+
+fn completion(element: &Cqe, flags: CqeFlags) -> WorkCompletion {
+    let invalidated = flags.contains(CqeFlags::REM_INVAL);
+    WorkCompletion {
+        id: element.id,
+        status: status(element.status),
+        opcode: opcode(element.opcode),
+        vendor_error: 0,
+        byte_len: element.bytes,
+        immediate_or_key: ImmediateOrKey::from_key(element.invalidated_key()),
+        // As wide as it is told; the numbers have 24 bits.
+        qp_number: u32::try_from(element.qp_number).unwrap_or(u32::MAX),
+        flags: if invalidated {
+            WcFlags::WITH_INVALIDATE
+        } else {
+            WcFlags::empty()
+        },
+        ..WorkCompletion::new_zeroed()
+    }
+}
+
+fn status(status: CqeStatus) -> WcStatus {
+    match status {
+        CqeStatus::SUCCESS => WcStatus::SUCCESS,
+        CqeStatus::LOC_LEN_ERR => WcStatus::LOC_LEN_ERR,
+        CqeStatus::LOC_PROT_ERR => WcStatus::LOC_PROT_ERR,
+        CqeStatus::LOC_QP_OP_ERR => WcStatus::LOC_QP_OP_ERR,
+        CqeStatus::WR_FLUSH_ERR => WcStatus::WR_FLUSH_ERR,
+        CqeStatus::BAD_RESP_ERR => WcStatus::BAD_RESP_ERR,
+        CqeStatus::LOC_ACCESS_ERR => WcStatus::LOC_ACCESS_ERR,
+        CqeStatus::REM_ACCESS_ERR => WcStatus::REM_ACCESS_ERR,
+        CqeStatus::REM_INV_REQ_ERR => WcStatus::REM_INV_REQ_ERR,
+        _ => WcStatus::GENERAL_ERR,
+    }
+}
+
+fn opcode(opcode: Opcode) -> WcOpcode {
+    match opcode {
+        Opcode::WRITE => WcOpcode::RDMA_WRITE,
+        Opcode::READ | Opcode::READ_LOCAL_INV => WcOpcode::RDMA_READ,
+        Opcode::RECEIVE => WcOpcode::RECV,
+        _ => WcOpcode::SEND,
+    }
+}

@@ -1,0 +1,164 @@
+//! siw's send queues.
+
+use std::mem::offset_of;
+use std::sync::atomic::Ordering;
+
+use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::provider::{SendRing, SendSlot, SlotPayload, Slots, Uverbs, nonsense};
+use crate::request::SendOperation;
+
+/// How often to look again for a slot that the driver frees just after it has
+/// reported the request that was there (`siw_sqe_complete`).
+const LOOKS: usize = 10_000;
+
+/// A send queue. A flag in each slot says whose turn it is; both sides go
+/// round in order, each with an index of its own.
+#[derive(Debug)]
+pub(super) struct Sends {
+    slots: Slots,
+    next: u32,
+}
+
+impl Sends {
+    pub(super) fn map(
+        uverbs: &Uverbs,
+        operation: Operation,
+        offset: u64,
+        entries: u32,
+    ) -> Result<Self> {
+        Ok(Self {
+            slots: slots::<Sqe>(uverbs, operation, offset, entries)?,
+            next: 0,
+        })
+    }
+}
+
+/// The slots of a queue that is nothing else.
+pub(super) fn slots<T>(
+    uverbs: &Uverbs,
+    operation: Operation,
+    offset: u64,
+    entries: u32,
+) -> Result<Slots> {
+    let length = size_of::<T>().checked_mul(entries as usize);
+    let length = length.ok_or_else(|| nonsense(operation))?;
+    let mapping = uverbs.map(offset, length)?;
+    Slots::new(&mapping, 0, size_of::<T>(), entries).ok_or_else(|| nonsense(operation))
+}
+
+impl SendRing for Sends {
+    fn capacity(&self) -> u32 {
+        self.slots.count()
+    }
+
+    fn max_inline(&self) -> u32 {
+        const { MAX_INLINE as u32 }
+    }
+
+    fn max_pieces(&self) -> u32 {
+        const { MAX_SGE as u32 }
+    }
+
+    fn has_room(&self, requests: usize) -> bool {
+        let Some(last) = u32::try_from(requests).ok().and_then(|n| n.checked_sub(1)) else {
+            return requests == 0;
+        };
+        if last >= self.slots.count() {
+            return false;
+        }
+        // Slots become free in order.
+        let flags = self
+            .slots
+            .half_word(self.next.wrapping_add(last), offset_of!(Sqe, flags));
+        let is_free = || {
+            let flags = WqeFlags::from_bits_retain(flags.load(Ordering::Acquire));
+            !flags.contains(WqeFlags::VALID)
+        };
+        (0..LOOKS).any(|_| {
+            let free = is_free();
+            if !free {
+                std::hint::spin_loop();
+            }
+            free
+        })
+    }
+
+    fn push(&mut self, request: &SendSlot<'_>) {
+        let (element, flags) = element(request);
+        let flags_at = offset_of!(Sqe, flags);
+        // All but the flags, which make the slot the driver's.
+        let bytes = element.as_bytes();
+        let behind = flags_at + size_of::<WqeFlags>();
+        if let (Some(head), Some(tail)) = (bytes.get(..flags_at), bytes.get(behind..)) {
+            self.slots.write(self.next, 0, head);
+            self.slots.write(self.next, behind, tail);
+        }
+        let turn = self.slots.half_word(self.next, flags_at);
+        turn.store((flags | WqeFlags::VALID).bits(), Ordering::Release);
+        self.next = self.next.wrapping_add(1);
+    }
+}
+
+/// siw's number for it, if it has one.
+pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
+    Some(match operation {
+        SendOperation::Send => Opcode::SEND,
+        SendOperation::SendWithInvalidate(_) => Opcode::SEND_REMOTE_INV,
+        SendOperation::Write(_) => Opcode::WRITE,
+        SendOperation::Read(_) => Opcode::READ,
+        _ => return None,
+    })
+}
+
+fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
+    let mut flags = WqeFlags::empty();
+    flags.set(WqeFlags::SIGNALLED, request.signaled);
+    flags.set(WqeFlags::SOLICITED, request.solicited);
+    flags.set(WqeFlags::READ_FENCE, request.fence);
+    let mut element = Sqe::new_zeroed();
+    element.id = request.number;
+    // Others are refused before they come here.
+    element.opcode = opcode(&request.operation).unwrap_or(Opcode::SEND);
+    if let Some(remote) = request.operation.remote() {
+        element.remote_address = remote.address();
+        element.rkey = remote.key();
+    }
+    if let SendOperation::SendWithInvalidate(key) = request.operation {
+        element.rkey = key;
+    }
+    match request.payload {
+        SlotPayload::Pieces(pieces) => {
+            element.sge_count = copy(pieces, &mut element.sges);
+        }
+        SlotPayload::Inline([]) => {}
+        SlotPayload::Inline(bytes) => {
+            flags |= WqeFlags::INLINE;
+            element.sge_count = 1;
+            let room = element.inline_data_mut();
+            let length = bytes.len().min(room.len());
+            for (to, from) in room.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            if let Some(first) = element.sges.first_mut() {
+                // No more than there is room for.
+                first.length = u32::try_from(length).unwrap_or(u32::MAX);
+            }
+        }
+    }
+    (element, flags)
+}
+
+/// Copies pieces and gives their number.
+pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
+    let mut count = 0;
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+        count += 1;
+    }
+    count
+}

@@ -1,0 +1,70 @@
+//! Giving a queue pair work.
+
+use super::QueuePair;
+use crate::completion::WorkId;
+use crate::error::{Error, Refused};
+use crate::memory::Pieces;
+use crate::operation::Operation;
+use crate::request::SendRequest;
+
+impl QueuePair {
+    /// Posts a request to the send queue. It owns the request's memory until it
+    /// gives it back with the [completion](crate::Completion).
+    ///
+    /// # Errors
+    /// [`Refused`] with the request, and nothing has happened: it is more than the
+    /// queue or its completion queue has room for, or the queue pair's requests may
+    /// name; its memory is of another domain, not registered for this, or shorter
+    /// or longer than the peer's; the queue pair's type or device cannot do it; the
+    /// queue pair is not connected yet, or in the error state.
+    ///
+    /// Without the request, where the device could not be told of it (after a change
+    /// of credentials, or when the connection has just ended): its memory stays
+    /// with the queue pair, until it completes or the queue pair is
+    /// [destroyed](Self::destroy).
+    #[doc(
+        alias = "ibv_post_send",
+        alias = "rdma_post_send",
+        alias = "rdma_post_read"
+    )]
+    #[doc(alias = "rdma_post_write")]
+    pub fn post_send<'a>(
+        &self,
+        request: SendRequest<'a>,
+    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
+        self.sends.post(request)
+    }
+
+    /// Posts several requests to the send queue and tells the device once; all of
+    /// them or none.
+    ///
+    /// # Errors
+    /// Those of [`post_send`](Self::post_send), with all requests or without any.
+    #[doc(alias = "ibv_post_send")]
+    pub fn post_sends<'a>(
+        &self,
+        requests: Vec<SendRequest<'a>>,
+    ) -> Result<Vec<WorkId>, Refused<Vec<SendRequest<'a>>>> {
+        self.sends.post_all(requests)
+    }
+
+    /// Posts memory to receive a message into; none is enough for an empty one, or
+    /// for the word of a write.
+    ///
+    /// # Errors
+    /// [`Refused`] with the memory: the queue or its completion queue is full, the
+    /// pieces are too many, of another domain, or not registered for writing; the
+    /// queue pair is in the error state, or receives from a shared queue.
+    #[doc(alias = "ibv_post_recv", alias = "rdma_post_recv")]
+    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+        let memory = memory.into();
+        match &self.receives {
+            Some(receives) => receives.post(memory),
+            None => {
+                let reason = "the queue pair receives from a shared queue: post there";
+                let error = Error::invalid(Operation::Receive, reason);
+                Err(Refused::new(error, memory))
+            }
+        }
+    }
+}

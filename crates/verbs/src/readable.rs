@@ -1,0 +1,116 @@
+//! A descriptor of a context that is waited for.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::closable::Closable;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// A descriptor that the kernel made for a context, where records are read. It is
+/// waited for together with the context's end, by an epoll descriptor: that does
+/// not keep the device from going as one who sleeps on the file itself would.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    context: Context,
+    file: Arc<Closable>,
+    epoll: Epoll,
+}
+
+impl Readable {
+    pub(crate) fn new(context: &Context, file: Arc<Closable>) -> Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(waiting)?;
+        let event = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
+        file.with(|file| {
+            let flags = OFlag::O_NONBLOCK;
+            fcntl(file, FcntlArg::F_SETFL(flags))?;
+            epoll.add(file, event())
+        })
+        .ok_or_else(|| context.gone())?
+        .map_err(waiting)?;
+        let ending = context.ending()?;
+        epoll.add(ending.ended(), event()).map_err(waiting)?;
+        if let Some(removals) = ending.removals() {
+            epoll.add(removals, event()).map_err(waiting)?;
+        }
+        Ok(Self {
+            context: context.clone(),
+            file,
+            epoll,
+        })
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Waits until there may be something to read, or the device has gone;
+    /// `false` when the deadline has come.
+    pub(crate) fn wait(&self, until: Option<Instant>) -> Result<bool> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, timeout(left)) {
+            Ok(ready) => {
+                self.context.heed_removal();
+                Ok(ready > 0 || left.is_none_or(|left| !left.is_zero()))
+            }
+            // The caller looks for itself and comes back with the time left.
+            Err(Errno::EINTR) => Ok(true),
+            Err(errno) => Err(waiting(errno)),
+        }
+    }
+
+    /// Reads one record, if there is one.
+    pub(crate) fn read<T: FromBytes + IntoBytes>(&self) -> Result<Option<T>> {
+        let mut record = T::new_zeroed();
+        let bytes = record.as_mut_bytes();
+        let size = bytes.len();
+        let read = self.file.with(|mut file: &File| file.read(bytes));
+        match read.ok_or_else(|| self.context.gone())? {
+            Ok(length) if length == size => Ok(Some(record)),
+            // What is read is whole records.
+            Ok(_) => Err(Error::wait(libc::EPROTO)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.context.heed_removal();
+                Ok(None)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(_) => {
+                // The kernel has disconnected it from the device.
+                self.context.close();
+                Err(self.context.gone())
+            }
+        }
+    }
+}
+
+impl AsFd for Readable {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+pub(crate) fn waiting(errno: Errno) -> Error {
+    Error::wait(errno as i32)
+}
+
+/// Rounded up, so that a wait does not end just before its deadline and spin.
+fn timeout(left: Option<Duration>) -> PollTimeout {
+    let Some(left) = left else {
+        return PollTimeout::NONE;
+    };
+    let milliseconds = left.as_nanos().div_ceil(1_000_000);
+    i32::try_from(milliseconds)
+        .ok()
+        .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
+        .unwrap_or(PollTimeout::MAX)
+}

@@ -1,0 +1,52 @@
+//! What the device was given: requests in a queue, and the memory they use.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
+use zerocopy::FromZeros;
+
+use crate::completion::Completion;
+
+mod receive;
+mod send;
+
+pub(crate) use receive::{Owner, ReceiveParts, ReceiveQueue};
+pub(crate) use send::{SendParts, SendQueue};
+
+/// A queue whose requests complete on a completion queue.
+pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
+    /// What the device says of one of its requests; `None` if it has none of this
+    /// number.
+    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion>;
+
+    /// Gives all its requests up, because the device is gone.
+    fn give_up(&self) -> Vec<Completion>;
+}
+
+/// What is common to the queues of one queue pair.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    broken: AtomicBool,
+}
+
+impl Health {
+    /// Whether a request has failed: the queue pair takes no more then.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_broken(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+}
+
+/// What a device would say that gives a request up as it goes.
+fn gone() -> WorkCompletion {
+    WorkCompletion {
+        status: WcStatus::FATAL_ERR,
+        opcode: WcOpcode::SEND,
+        flags: WcFlags::empty(),
+        ..WorkCompletion::new_zeroed()
+    }
+}

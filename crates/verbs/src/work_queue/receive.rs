@@ -1,0 +1,192 @@
+//! Receive queues, of one queue pair or shared.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
+
+use super::{Health, WorkQueue, gone};
+use crate::completion::{Completion, WorkId, WorkKind, result};
+use crate::completion_queue::CompletionQueue;
+use crate::error::{Error, Refused};
+use crate::memory::{Piece, Pieces};
+use crate::operation::Operation;
+use crate::protection_domain::ProtectionDomain;
+use crate::provider::ReceiveRing;
+use crate::window::Window;
+
+/// A receive queue and what the device has of it.
+#[derive(Debug)]
+pub(crate) struct ReceiveQueue {
+    token: u32,
+    capacity: usize,
+    max_pieces: usize,
+    domain: ProtectionDomain,
+    owner: Option<Owner>,
+    state: Mutex<State>,
+}
+
+/// The queue pair of a queue that is not shared. For a shared one room was set
+/// aside when its queue pairs were made, and it outlives their failures.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    /// Where each request has room set aside for its completion.
+    pub(crate) completions: CompletionQueue,
+    pub(crate) health: Arc<Health>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Box<dyn ReceiveRing>,
+    posted: Window<Pieces>,
+}
+
+pub(crate) struct ReceiveParts {
+    pub(crate) token: u32,
+    pub(crate) max_requests: u32,
+    pub(crate) max_pieces: u32,
+    pub(crate) domain: ProtectionDomain,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) ring: Box<dyn ReceiveRing>,
+}
+
+impl ReceiveQueue {
+    pub(crate) fn new(parts: ReceiveParts) -> Self {
+        Self {
+            token: parts.token,
+            capacity: parts.max_requests.min(parts.ring.capacity()) as usize,
+            max_pieces: parts.max_pieces.min(parts.ring.max_pieces()) as usize,
+            domain: parts.domain,
+            owner: parts.owner,
+            state: Mutex::new(State {
+                ring: parts.ring,
+                posted: Window::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// How many requests it holds.
+    pub(crate) fn capacity(&self) -> u32 {
+        // As it was made from one.
+        u32::try_from(self.capacity).unwrap_or(u32::MAX)
+    }
+
+    /// Gives the device memory to receive into.
+    pub(crate) fn post(&self, pieces: Pieces) -> Result<WorkId, Refused<Pieces>> {
+        match self.check(&pieces) {
+            Ok(()) => self.push(pieces),
+            Err(reason) => Err(refused(reason, pieces)),
+        }
+    }
+
+    fn check(&self, pieces: &Pieces) -> Result<(), &'static str> {
+        if self
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.health.is_broken())
+        {
+            Err("the queue pair is in the error state")
+        } else if pieces.len() > self.max_pieces {
+            Err("it names more pieces of memory than the queue's requests may")
+        } else if pieces.iter().any(|piece| !piece.is_of(&self.domain)) {
+            Err("its memory is registered in another protection domain")
+        } else if !pieces.iter().all(Piece::is_writable) {
+            Err("its memory is not registered for writing")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn push(&self, pieces: Pieces) -> Result<WorkId, Refused<Pieces>> {
+        let mut state = self.state();
+        if state.posted.len() >= self.capacity || !state.ring.has_room() {
+            return Err(refused("the receive queue is full", pieces));
+        }
+        if !self.set_aside() {
+            return Err(refused(NO_ROOM, pieces));
+        }
+        let one: [Sge; 1];
+        let many: Vec<Sge>;
+        let sges: &[Sge] = if let [piece] = &*pieces {
+            one = [piece.sge()];
+            &one
+        } else {
+            many = pieces.iter().map(Piece::sge).collect();
+            &many
+        };
+        let work = WorkId {
+            queue: self.token,
+            number: state.posted.next(),
+        };
+        state.ring.push(work.to_number(), sges);
+        state.posted.push(pieces);
+        Ok(work)
+    }
+
+    fn set_aside(&self) -> bool {
+        self.owner
+            .as_ref()
+            .is_none_or(|owner| owner.completions.set_aside(1))
+    }
+
+    fn return_room(&self, requests: usize) {
+        if let Some(owner) = &self.owner {
+            owner.completions.return_room(requests);
+        }
+    }
+
+    /// What the device has, when the queue is gone in the kernel.
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
+        let taken = self.state().posted.take_all();
+        self.return_room(taken.len());
+        let named = taken.into_iter().map(|(number, pieces)| {
+            let queue = self.token;
+            (WorkId { queue, number }, pieces)
+        });
+        named.collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn completion(&self, number: u32, pieces: Pieces, told: &WorkCompletion) -> Completion {
+        let work = WorkId {
+            queue: self.token,
+            number,
+        };
+        if let (Some(owner), true) = (&self.owner, told.status != WcStatus::SUCCESS) {
+            owner.health.set_broken();
+        }
+        Completion {
+            work,
+            queue_pair: told.qp_number,
+            result: result(WorkKind::Receive, work, told),
+            pieces,
+            earlier: Vec::new(),
+        }
+    }
+}
+
+impl WorkQueue for ReceiveQueue {
+    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion> {
+        let pieces = self.state().posted.take(number)?;
+        self.return_room(1);
+        Some(self.completion(number, pieces, told))
+    }
+
+    fn give_up(&self) -> Vec<Completion> {
+        let taken = self.take_all().into_iter();
+        let failed = taken.map(|(work, pieces)| self.completion(work.number, pieces, &gone()));
+        failed.collect()
+    }
+}
+
+pub(super) const NO_ROOM: &str = "the completion queue has no room left for its completion";
+
+fn refused(reason: &'static str, pieces: Pieces) -> Refused<Pieces> {
+    Refused::new(Error::invalid(Operation::Receive, reason), pieces)
+}

@@ -1,0 +1,286 @@
+//! Send queues.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion, WrOpcode};
+use rdmacm_core::QpType;
+
+use super::receive::NO_ROOM;
+use super::{Health, WorkQueue, gone};
+use crate::address_handle::AddressHandle;
+use crate::completion::{Completion, WorkId, WorkKind, result};
+use crate::completion_queue::CompletionQueue;
+use crate::error::{Error, Refused, Result};
+use crate::memory::{Piece, Pieces};
+use crate::operation::Operation;
+use crate::protection_domain::ProtectionDomain;
+use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
+use crate::request::{Payload, SendRequest};
+use crate::window::Window;
+
+mod check;
+
+/// A send queue and what the device has of it.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    parts: SendParts,
+    capacity: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SendParts {
+    pub(crate) token: u32,
+    /// The kernel's handle of the queue pair.
+    pub(crate) handle: u32,
+    pub(crate) qp_type: QpType,
+    pub(crate) signal_all: bool,
+    pub(crate) max_requests: u32,
+    pub(crate) max_pieces: u32,
+    pub(crate) max_inline: u32,
+    pub(crate) domain: ProtectionDomain,
+    pub(crate) completions: CompletionQueue,
+    pub(crate) health: Arc<Health>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Box<dyn SendRing>,
+    posted: Window<Posted>,
+    signaled: usize,
+    /// Whether the device has ever looked at this queue when told to: it does not
+    /// before the queue pair is ready to send.
+    ready: bool,
+}
+
+/// What the device has of a request.
+#[derive(Debug)]
+struct Posted {
+    opcode: WrOpcode,
+    signaled: bool,
+    pieces: Pieces,
+    /// By which way it goes: not to be destroyed before.
+    _address: Option<AddressHandle>,
+}
+
+impl SendQueue {
+    pub(crate) fn new(parts: SendParts, ring: Box<dyn SendRing>) -> Self {
+        Self {
+            capacity: parts.max_requests.min(ring.capacity()) as usize,
+            parts: SendParts {
+                max_pieces: parts.max_pieces.min(ring.max_pieces()),
+                max_inline: parts.max_inline.min(ring.max_inline()),
+                ..parts
+            },
+            state: Mutex::new(State {
+                ring,
+                posted: Window::default(),
+                signaled: 0,
+                ready: false,
+            }),
+        }
+    }
+
+    pub(crate) fn token(&self) -> u32 {
+        self.parts.token
+    }
+
+    /// Gives the device one request.
+    pub(crate) fn post<'a>(
+        &self,
+        request: SendRequest<'a>,
+    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
+        let mut state = self.state();
+        if let Err(error) = self.prepare(&mut state, std::slice::from_ref(&request)) {
+            return Err(Refused::new(error, Some(request)));
+        }
+        let work = self.push(&mut state, request);
+        self.ring().map_err(|error| Refused::new(error, None))?;
+        Ok(work)
+    }
+
+    /// Gives the device several requests and tells it once; all or none.
+    pub(crate) fn post_all<'a>(
+        &self,
+        requests: Vec<SendRequest<'a>>,
+    ) -> Result<Vec<WorkId>, Refused<Vec<SendRequest<'a>>>> {
+        let mut state = self.state();
+        if let Err(error) = self.prepare(&mut state, &requests) {
+            return Err(Refused::new(error, requests));
+        }
+        let works = requests
+            .into_iter()
+            .map(|request| self.push(&mut state, request))
+            .collect();
+        match self.ring() {
+            Ok(()) => Ok(works),
+            Err(error) => Err(Refused::new(error, Vec::new())),
+        }
+    }
+
+    /// Everything that can be refused, before anything changes; sets room aside
+    /// for the completions.
+    fn prepare(&self, state: &mut State, requests: &[SendRequest<'_>]) -> Result<()> {
+        for request in requests {
+            check::check(&self.parts, request).map_err(|reason| self.invalid(reason))?;
+        }
+        self.has_room(state, requests)
+            .map_err(|reason| self.invalid(reason))?;
+        if !state.ready {
+            // Nothing is in the queue yet. So the device's refusal can be told
+            // while the request is still this side's.
+            self.ring()?;
+            state.ready = true;
+        }
+        if self.parts.completions.set_aside(requests.len()) {
+            Ok(())
+        } else {
+            Err(self.invalid(NO_ROOM))
+        }
+    }
+
+    fn has_room(&self, state: &State, requests: &[SendRequest<'_>]) -> Result<(), &'static str> {
+        let filled = state.posted.len() + requests.len();
+        let signaled =
+            state.signaled > 0 || requests.iter().any(|request| self.is_signaled(request));
+        if filled > self.capacity || !state.ring.has_room(requests.len()) {
+            Err(FULL)
+        } else if filled == self.capacity && !signaled {
+            Err("the send queue would be full of requests without a completion")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn is_signaled(&self, request: &SendRequest<'_>) -> bool {
+        request.signaled || self.parts.signal_all
+    }
+
+    fn push(&self, state: &mut State, request: SendRequest<'_>) -> WorkId {
+        let work = WorkId {
+            queue: self.parts.token,
+            number: state.posted.next(),
+        };
+        let one: [Sge; 1];
+        let many: Vec<Sge>;
+        let payload = match &request.payload {
+            Payload::Inline(bytes) => SlotPayload::Inline(bytes),
+            Payload::Pieces(pieces) => SlotPayload::Pieces(if let [piece] = &**pieces {
+                one = [piece.sge()];
+                &one
+            } else {
+                many = pieces.iter().map(Piece::sge).collect();
+                &many
+            }),
+        };
+        let signaled = self.is_signaled(&request);
+        let slot = SendSlot {
+            number: work.to_number(),
+            operation: request.operation,
+            signaled,
+            solicited: request.solicited,
+            fence: request.fence,
+            payload,
+            destination: request.destination.as_ref().map(|to| UdDestination {
+                address_handle: to.address.driver_number(),
+                queue_pair: to.queue_pair,
+                queue_key: to.queue_key,
+            }),
+        };
+        state.ring.push(&slot);
+        state.signaled += usize::from(signaled);
+        state.posted.push(Posted {
+            opcode: request.operation.opcode(),
+            signaled,
+            _address: request.destination.as_ref().map(|to| to.address.clone()),
+            pieces: request.into_pieces(),
+        });
+        work
+    }
+
+    /// Tells the device to look.
+    fn ring(&self) -> Result<()> {
+        let uverbs = self.parts.domain.context().uverbs();
+        uverbs
+            .provider()
+            .ring(uverbs, Operation::Send, self.parts.handle)
+    }
+
+    /// What the device has, when the queue pair is gone in the kernel.
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
+        self.take_posted()
+            .into_iter()
+            .map(|(work, posted)| (work, posted.pieces))
+            .collect()
+    }
+
+    fn take_posted(&self) -> Vec<(WorkId, Posted)> {
+        let mut state = self.state();
+        state.signaled = 0;
+        let taken = state.posted.take_all();
+        self.parts.completions.return_room(taken.len());
+        self.named(taken).collect()
+    }
+
+    fn named<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
+        let queue = self.parts.token;
+        taken
+            .into_iter()
+            .map(move |(number, entry)| (WorkId { queue, number }, entry))
+    }
+
+    fn invalid(&self, reason: &'static str) -> Error {
+        Error::invalid(Operation::Send, reason)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const FULL: &str = "the send queue is full: take completions first";
+
+impl WorkQueue for SendQueue {
+    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion> {
+        let mut state = self.state();
+        let before = state.posted.take_before(number);
+        let posted = state.posted.take(number)?;
+        let earlier_signaled = before.iter().filter(|(_, posted)| posted.signaled).count();
+        state.signaled -= earlier_signaled + usize::from(posted.signaled);
+        drop(state);
+        self.parts.completions.return_room(before.len() + 1);
+        if told.status != WcStatus::SUCCESS {
+            self.parts.health.set_broken();
+        }
+        let work = WorkId {
+            queue: self.parts.token,
+            number,
+        };
+        Some(Completion {
+            work,
+            queue_pair: told.qp_number,
+            result: result(WorkKind::Send(posted.opcode), work, told),
+            pieces: posted.pieces,
+            earlier: self
+                .named(before)
+                .map(|(work, posted)| (work, posted.pieces))
+                .collect(),
+        })
+    }
+
+    fn give_up(&self) -> Vec<Completion> {
+        self.parts.health.set_broken();
+        let told = gone();
+        let failed = self
+            .take_posted()
+            .into_iter()
+            .map(|(work, posted)| Completion {
+                work,
+                queue_pair: told.qp_number,
+                result: result(WorkKind::Send(posted.opcode), work, &told),
+                pieces: posted.pieces,
+                earlier: Vec::new(),
+            });
+        failed.collect()
+    }
+}

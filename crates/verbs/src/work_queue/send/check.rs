@@ -1,0 +1,87 @@
+//! What is refused before it is posted.
+
+use rdmacm_core::QpType;
+
+use super::SendParts;
+use crate::memory::{Piece, Pieces};
+use crate::request::{Payload, SendOperation, SendRequest};
+
+/// Bytes an atomic works on, and what they are aligned to.
+const ATOMIC: u64 = 8;
+
+/// The longest message, IBTA's limit.
+const LONGEST: u64 = 1 << 31;
+
+/// What is wrong with a request.
+pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), &'static str> {
+    let provider = queue.domain.context().uverbs().provider();
+    if queue.health.is_broken() {
+        return Err("the queue pair is in the error state");
+    }
+    if !provider.can(queue.qp_type, &request.operation) {
+        return Err("queue pairs of this type and device cannot do that");
+    }
+    match (&request.destination, queue.qp_type == QpType::UD) {
+        (None, true) => return Err("a datagram needs a destination"),
+        (Some(_), false) => return Err("a connection has its destination already"),
+        (Some(to), true) if !to.address.protection_domain().is(&queue.domain) => {
+            return Err("its address handle is of another protection domain");
+        }
+        _ => {}
+    }
+    let length = match &request.payload {
+        Payload::Inline(bytes) => inline(queue, &request.operation, bytes)?,
+        Payload::Pieces(memory) => pieces(queue, &request.operation, memory)?,
+    };
+    if length > LONGEST {
+        return Err("it is longer than a message can be, 2 GiB");
+    }
+    remote(&request.operation, length)
+}
+
+fn inline(queue: &SendParts, operation: &SendOperation, bytes: &[u8]) -> Result<u64, &'static str> {
+    if operation.fetches() {
+        Err("what comes back needs registered memory")
+    } else if bytes.len() > queue.max_inline as usize {
+        Err("it is more than the queue pair carries in line (QpCaps::max_inline_data)")
+    } else {
+        Ok(bytes.len() as u64)
+    }
+}
+
+fn pieces(
+    queue: &SendParts,
+    operation: &SendOperation,
+    pieces: &Pieces,
+) -> Result<u64, &'static str> {
+    let provider = queue.domain.context().uverbs().provider();
+    let most = match operation {
+        SendOperation::Read(_) => queue.max_pieces.min(provider.max_read_pieces()),
+        _ => queue.max_pieces,
+    };
+    let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+    if pieces.len() > most as usize {
+        Err("it names more pieces of memory than the queue pair's requests may")
+    } else if pieces.iter().any(|piece| !piece.is_of(&queue.domain)) {
+        Err("its memory is registered in another protection domain")
+    } else if operation.fetches() && !pieces.iter().all(Piece::is_writable) {
+        Err("its memory is not registered for writing")
+    } else if operation.is_atomic() && (pieces.len() != 1 || length != ATOMIC) {
+        Err("an atomic takes one piece of 8 bytes")
+    } else {
+        Ok(length)
+    }
+}
+
+fn remote(operation: &SendOperation, length: u64) -> Result<(), &'static str> {
+    let Some(remote) = operation.remote() else {
+        return Ok(());
+    };
+    if remote.len() < length {
+        Err("the peer's memory is shorter than this side's")
+    } else if operation.is_atomic() && remote.address() % ATOMIC != 0 {
+        Err("the peer's 8 bytes are not aligned to 8")
+    } else {
+        Ok(())
+    }
+}
