@@ -28,6 +28,7 @@ mod child;
 mod command;
 mod connection;
 mod coverage;
+mod data;
 mod dialect;
 mod example;
 mod face;
@@ -123,6 +124,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
+    data::messages::CASES,
     face::blocking::CASES,
     face::migration::CASES,
     face::several::CASES,

@@ -178,7 +178,7 @@ impl Site {
     /// A queue pair for a reliable connection, with everything of its own.
     #[must_use]
     pub fn queue_pair(&self) -> QueuePair {
-        let options = QueuePair::options(QpType::RC);
+        let options = QueuePair::options(QpType::RC).waitable();
         options.create(&self.verbs()).unwrap()
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rdmacm_core::{DeviceId, DriverId, Guid, PathMtu, PortState, Transport};
 use rdmacm_tests::{Site, Soft};
-use rdmacm_verbs::{CommandNumber, Context, Driver, Error};
+use rdmacm_verbs::{CommandNumber, Context, Error};
 
 use crate::child;
 
@@ -24,10 +24,10 @@ crate::cases!("verbs::context":
     without_netlink_sysfs_finds_the_node,
 );
 
-fn driver(site: &Site) -> (Driver, DriverId, u32) {
+fn driver(site: &Site) -> (DriverId, u32) {
     match site.soft {
-        Soft::Rxe => (Driver::Rxe, DriverId::RXE, 2),
-        Soft::Siw => (Driver::Siw, DriverId::SIW, 1),
+        Soft::Rxe => (DriverId::RXE, 2),
+        Soft::Siw => (DriverId::SIW, 1),
     }
 }
 
@@ -38,7 +38,7 @@ fn netlink_names_the_node(site: &Site) {
     assert_eq!(read("ibdev").trim(), site.device);
     assert_eq!(read("abi_version").trim(), node.abi_version.to_string());
     assert_eq!(fs::metadata(node.path()).unwrap().rdev(), node.number);
-    let (_, driver, abi_version) = driver(site);
+    let (driver, abi_version) = driver(site);
     assert_eq!((node.driver, node.abi_version), (driver, abi_version));
 }
 
@@ -46,7 +46,7 @@ fn a_device_opens(site: &Site) {
     let context = site.verbs();
     assert_eq!(context.device_name(), site.device);
     assert_eq!(context.driver(), driver(site).0);
-    assert_eq!(context.driver().transport(), site.rdma_device().transport);
+    assert_eq!(context.transport(), site.rdma_device().transport);
 }
 
 fn the_device_of_an_id_opens(site: &Site) {
@@ -127,7 +127,7 @@ fn without_netlink_sysfs_finds_the_node(site: &Site) {
     device.index = None;
     assert_eq!(device.uverbs_node().unwrap(), by_netlink);
     let context = Context::open(&device).unwrap();
-    assert_ne!(context.driver().transport(), Transport::Unknown);
+    assert_ne!(context.transport(), Transport::Unknown);
     device.guid = Guid(7);
     assert_eq!(device.uverbs_node().unwrap(), None);
 }

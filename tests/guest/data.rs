@@ -1,0 +1,3 @@
+//! Data through queue pairs.
+
+pub(crate) mod messages;
