@@ -20,8 +20,10 @@ impl Closable {
         file.as_ref().map(using)
     }
 
-    pub(crate) fn close(&self) {
+    /// Closes it, after a last use; `None` if it is closed already.
+    pub(crate) fn close<T>(&self, last: impl FnOnce(&File) -> T) -> Option<T> {
         let mut file = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *file = None;
+        let file = file.take()?;
+        Some(last(&file))
     }
 }

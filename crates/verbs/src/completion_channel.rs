@@ -1,6 +1,7 @@
 //! Completion channels.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,7 +11,7 @@ use rdmacm_core::Deadline;
 
 use crate::closable::Closable;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::readable::Readable;
 use crate::token::Token;
 
@@ -79,10 +80,12 @@ impl CompletionChannel {
         self.0.readable.wait(until)
     }
 
-    /// What `using` makes of the kernel's own descriptor, open meanwhile.
-    pub(crate) fn with_number<T>(&self, using: impl FnOnce(i32) -> T) -> Result<T> {
-        let made = self.0.file.with(|file| using(file.as_raw_fd()));
-        made.ok_or_else(|| self.context().gone())
+    /// The kernel's own descriptor once more, for a command to name.
+    pub(crate) fn duplicate(&self) -> Result<File> {
+        let duplicate = self.0.file.with(File::try_clone);
+        duplicate
+            .ok_or_else(|| self.context().gone())?
+            .map_err(|error| Error::wait(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
     /// How many queues have it.

@@ -1,6 +1,7 @@
 //! Completion queues.
 
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -89,10 +90,11 @@ impl CompletionQueue {
                 let reason = "its completion channel must be of its own context";
                 return Err(Error::invalid(operation, reason));
             }
-            Some(channel) => channel.with_number(|number| {
-                request.completion_channel = number;
-                create(request)
-            })??,
+            Some(channel) => {
+                let file = channel.duplicate()?;
+                request.completion_channel = file.as_raw_fd();
+                create(request)?
+            }
         };
         if let Some(channel) = channel {
             channel.join();
@@ -175,10 +177,19 @@ impl CompletionQueue {
             let queues = state.queues.values();
             let queues: Vec<_> = queues.filter_map(|one| one.queue.upgrade()).collect();
             let given_up = queues.iter().flat_map(|queue| queue.give_up());
-            state.given_up.extend(given_up);
+            state.given_up.extend(given_up.map(|one| self.safe(one)));
         }
         let completion = state.given_up.pop_front();
         completion.map(Some).ok_or_else(|| self.context().gone())
+    }
+
+    /// Without its memory, if the device may still use that.
+    fn safe(&self, mut completion: Completion) -> Completion {
+        if !self.context().is_quiet() {
+            let pieces = std::mem::take(&mut completion.pieces);
+            self.context().keep(pieces);
+        }
+        completion
     }
 
     /// Takes up to `most` completions, oldest first, without asking the kernel.

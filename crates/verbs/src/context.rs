@@ -38,8 +38,20 @@ struct Open {
     limits: DeviceLimits,
     tokens: AtomicU32,
     uverbs: Uverbs,
-    // Behind the descriptor: closed, it ends what kept these.
+    /// Memory that the device may use for as long as there is a queue pair.
     kept: Mutex<Vec<Box<dyn Any + Send>>>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.uverbs.close();
+        if !self.uverbs.is_quiet() {
+            // A child of this process may have the file open, and with it the queue
+            // pairs that the kernel would not destroy.
+            let kept = self.kept.get_mut();
+            std::mem::forget(std::mem::take(kept.unwrap_or_else(PoisonError::into_inner)));
+        }
+    }
 }
 
 impl Context {
@@ -188,6 +200,10 @@ impl Context {
         self.uverbs().is_gone()
     }
 
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.uverbs().is_quiet()
+    }
+
     pub(crate) fn gone(&self) -> Error {
         self.uverbs().gone()
     }
@@ -200,8 +216,8 @@ impl Context {
         self.uverbs().heed_removal();
     }
 
-    /// Keeps something until the descriptor is closed: memory that the device may
-    /// use until then.
+    /// Keeps memory that the device may use, because the kernel did not end what
+    /// uses it, until the context ends; for good if that does not end it either.
     pub(crate) fn keep(&self, what: impl Any + Send) {
         let kept = self.0.kept.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);

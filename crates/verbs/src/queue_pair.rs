@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rdmacm_abi::uverbs::{CommandNumber, DestroyQp, QueryQp};
+use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 
 use crate::completion::WorkId;
@@ -198,7 +198,7 @@ impl QueuePair {
         }
         self.leave_groups();
         let context = self.protection_domain.context();
-        let destroyed = context.uverbs().destroy(&DestroyQp::new(self.handle));
+        let destroyed = context.uverbs().destroy_qp(self.handle);
         if !destroyed {
             // It lives until the descriptor is closed, and may use what it has.
             context.keep((Arc::clone(&self.sends), self.receives.clone()));

@@ -1,12 +1,14 @@
 //! The one point where commands leave this crate.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use rdmacm_abi::uverbs::{AllocPd, Command, CommandNumber, CreateCompletionChannel};
+use rdmacm_abi::uverbs::{
+    AllocPd, Command, CommandNumber, CreateCompletionChannel, CreateQp, DestroyQp,
+};
 use zerocopy::FromZeros;
 
 use crate::closable::Closable;
@@ -14,7 +16,7 @@ use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use crate::operation::Operation;
-use crate::provider::Provider;
+use crate::provider::{NewQueuePair, Provider};
 
 mod frame;
 mod kernel;
@@ -32,7 +34,7 @@ pub struct Uverbs {
     /// Where the kernel reports about the context's objects. It makes this
     /// descriptor unasked.
     async_events: OnceLock<Arc<Closable>>,
-    ended: AtomicBool,
+    ended: OnceLock<Ended>,
     ending: OnceLock<Ending>,
     given: Mutex<Given>,
 }
@@ -42,6 +44,18 @@ pub struct Uverbs {
 struct Given {
     channels: Vec<Weak<Closable>>,
     mappings: Vec<Weak<Mapping>>,
+    /// By their handles.
+    queue_pairs: HashSet<u32>,
+}
+
+/// How a context ended.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    /// No queue pair is left.
+    Quiet,
+    /// The kernel would not destroy them all: they may use memory for as long as
+    /// somebody has the file open.
+    Unquiet,
 }
 
 impl Uverbs {
@@ -59,7 +73,7 @@ impl Uverbs {
             provider,
             file: Closable::new(open_node(device, path, number)?),
             async_events: OnceLock::new(),
-            ended: AtomicBool::new(false),
+            ended: OnceLock::new(),
             ending: OnceLock::new(),
             given: Mutex::default(),
         };
@@ -85,18 +99,19 @@ impl Uverbs {
     /// [`Error::Command`] when the kernel refuses, [`Error::Gone`] when the device
     /// has gone.
     pub fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
-        let mut response = C::Response::new_zeroed();
-        let answered = self
-            .file
-            .with(|file| kernel::transact(file, request, &mut response));
-        match answered {
-            Some(Ok(())) => Ok(response),
+        self.with(|file| ask(file, operation, request))
+    }
+
+    /// What `using` makes of the open file. The file is not closed meanwhile, and
+    /// what the driver gives out is to be noted meanwhile.
+    fn with<T>(&self, using: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+        match self.file.with(using) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                 // The kernel has disconnected the file from the device.
                 self.close();
                 Err(self.gone())
             }
-            Some(Err(error)) => Err(Error::command(operation, C::NUMBER, &error)),
+            Some(result) => result,
             None => Err(self.gone()),
         }
     }
@@ -107,20 +122,14 @@ impl Uverbs {
     /// [`Error::Map`] when the kernel refuses, [`Error::Gone`] when the device has
     /// gone.
     pub fn map(&self, offset: u64, length: usize) -> Result<Arc<Mapping>> {
-        let mapped = self.file.with(|file| Mapping::new(file, offset, length));
-        let mapping = mapped
-            .ok_or_else(|| self.gone())?
-            .map_err(|error| Error::map(&error))?;
-        let mapping = Arc::new(mapping);
-        let mut given = self.given();
-        given.mappings.retain(|one| one.strong_count() > 0);
-        given.mappings.push(Arc::downgrade(&mapping));
-        drop(given);
-        // Closing may have passed this one by.
-        if self.is_gone() {
-            let _ = mapping.detach();
-        }
-        Ok(mapping)
+        self.with(|file| {
+            let mapping = Mapping::new(file, offset, length);
+            let mapping = Arc::new(mapping.map_err(|error| Error::map(&error))?);
+            let mut given = self.given();
+            given.mappings.retain(|one| one.strong_count() > 0);
+            given.mappings.push(Arc::downgrade(&mapping));
+            Ok(mapping)
+        })
     }
 
     /// The handle of a new protection domain.
@@ -132,9 +141,11 @@ impl Uverbs {
     /// The descriptor of a new completion channel.
     pub(crate) fn create_completion_channel(&self) -> Result<Arc<Closable>> {
         let operation = Operation::CreateCompletionChannel;
-        let answer = self.ask(operation, &CreateCompletionChannel::default())?;
-        let command = CommandNumber::CREATE_COMP_CHANNEL;
-        self.take_over(operation, command, answer.fd)
+        self.with(|file| {
+            let answer = ask(file, operation, &CreateCompletionChannel::default())?;
+            let command = CommandNumber::CREATE_COMP_CHANNEL;
+            self.take_over(operation, command, answer.fd)
+        })
     }
 
     /// The descriptor of asynchronous events.
@@ -155,26 +166,37 @@ impl Uverbs {
         let mut given = self.given();
         given.channels.retain(|one| one.strong_count() > 0);
         given.channels.push(Arc::downgrade(&file));
-        drop(given);
-        if self.is_gone() {
-            file.close();
-        }
         Ok(file)
+    }
+
+    /// Makes a queue pair, and notes it as one that may use memory.
+    pub(crate) fn create_qp(
+        &self,
+        operation: Operation,
+        request: CreateQp,
+    ) -> Result<NewQueuePair> {
+        let made = self.provider.create_qp(self, operation, request)?;
+        let handle = made.answer.handle;
+        let noted = self.file.with(|_| self.given().queue_pairs.insert(handle));
+        // Closed in between, which ended this one with the rest.
+        noted.map(|_| made).ok_or_else(|| self.gone())
+    }
+
+    /// Destroys a queue pair. Whether it uses no memory any more.
+    pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
+        let destroyed = self.destroy(&DestroyQp::new(handle));
+        if destroyed {
+            self.given().queue_pairs.remove(&handle);
+        }
+        destroyed
     }
 
     /// Destroys what nothing is made from any more; whether the device knows of it
     /// no longer. The kernel refuses only where it would refuse everything, after
     /// a change of credentials: the object then goes with the descriptor.
     pub(crate) fn destroy<C: Command>(&self, request: &C) -> bool {
-        let mut response = C::Response::new_zeroed();
-        let destroyed = self
-            .file
-            .with(|file| kernel::transact(file, request, &mut response));
-        match destroyed {
-            None | Some(Ok(())) => true,
-            // What a device had goes with it.
-            Some(Err(error)) => error.raw_os_error() == Some(libc::EIO),
-        }
+        let destroyed = self.file.with(|file| destroy(file, request));
+        destroyed.unwrap_or_else(|| self.is_quiet())
     }
 
     /// Destroys what was just made and could not be completed.
@@ -186,30 +208,41 @@ impl Uverbs {
     /// are back: the driver is rid of its descriptors and its memory. From
     /// then on the device touches nothing of this process.
     pub(crate) fn close(&self) {
-        self.ended.store(true, Ordering::Release);
-        let (channels, mappings) = {
-            let mut given = self.given();
-            (
-                std::mem::take(&mut given.channels),
-                std::mem::take(&mut given.mappings),
-            )
+        let closed = self.file.close(|file| {
+            // Who has inherited the descriptor keeps the file, so closing it is
+            // not enough to end these.
+            let queue_pairs = std::mem::take(&mut self.given().queue_pairs);
+            let mut handles = queue_pairs.into_iter();
+            handles.all(|handle| destroy(file, &DestroyQp::new(handle)))
+        });
+        let Some(quiet) = closed else {
+            return;
         };
-        self.file.close();
+        let Given {
+            channels, mappings, ..
+        } = std::mem::take(&mut *self.given());
         for channel in channels.iter().filter_map(Weak::upgrade) {
-            channel.close();
+            channel.close(|_| ());
         }
         for mapping in mappings.iter().filter_map(Weak::upgrade) {
             // Short of memory for it, the mapping stays the driver's, which then
             // waits until it is dropped.
             let _ = mapping.detach();
         }
+        let ended = if quiet { Ended::Quiet } else { Ended::Unquiet };
+        let _ = self.ended.set(ended);
         if let Some(ending) = self.ending.get() {
             ending.set();
         }
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
+        self.ended.get().is_some()
+    }
+
+    /// Whether it is closed, and no queue pair is left that may use memory.
+    pub(crate) fn is_quiet(&self) -> bool {
+        matches!(self.ended.get(), Some(Ended::Quiet))
     }
 
     pub(crate) fn gone(&self) -> Error {
@@ -241,6 +274,24 @@ impl Uverbs {
 
     fn given(&self) -> MutexGuard<'_, Given> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ask<C: Command>(file: &File, operation: Operation, request: &C) -> Result<C::Response> {
+    let mut response = C::Response::new_zeroed();
+    match kernel::transact(file, request, &mut response) {
+        Ok(()) => Ok(response),
+        Err(error) => Err(Error::command(operation, C::NUMBER, &error)),
+    }
+}
+
+/// Whether the device does not know it any more.
+fn destroy<C: Command>(file: &File, request: &C) -> bool {
+    let mut response = C::Response::new_zeroed();
+    match kernel::transact(file, request, &mut response) {
+        Ok(()) => true,
+        // What a device had goes with it.
+        Err(error) => error.raw_os_error() == Some(libc::EIO),
     }
 }
 

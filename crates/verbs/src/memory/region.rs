@@ -126,8 +126,7 @@ impl Region {
 
 impl Drop for Region {
     /// The device forgets the keys before the bytes are freed. Where it does not,
-    /// because it no longer listens to this process, they are kept until the
-    /// context is closed, which ends everything.
+    /// because the kernel no longer listens to this process, they are kept.
     fn drop(&mut self) {
         if !self.registration.deregister() {
             let context = self.domain().context();

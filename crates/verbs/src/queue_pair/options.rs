@@ -203,7 +203,7 @@ impl QpOptions {
         }
         let uverbs = context.uverbs();
         let request = self.request(token, &parts);
-        let made = uverbs.provider().create_qp(uverbs, operation, request);
+        let made = uverbs.create_qp(operation, request);
         let made = made.inspect_err(|_| {
             if let Some(shared) = &self.shared {
                 parts.receive_queue.dismiss(shared.token().number());
