@@ -14,11 +14,22 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// What memory for atomics and for whole cache lines is aligned to.
 const ALIGNMENT: usize = 64;
 
-/// Bytes of the heap, at least one.
+/// Bytes of this process, at least one.
 #[derive(Debug)]
 pub(crate) struct Backing {
     start: NonNull<u8>,
     layout: Layout,
+    origin: Origin,
+}
+
+/// Where bytes come from and go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The allocator.
+    Heap,
+    /// The kernel, pages of their own: a device that holds on to them for longer
+    /// than it should does it to nobody's memory.
+    Pages,
 }
 
 // SAFETY: it owns plain bytes; shared access is by atomics or vouched for by the
@@ -36,7 +47,34 @@ impl Backing {
         }
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { start, layout })
+        let origin = Origin::Heap;
+        Some(Self {
+            start,
+            layout,
+            origin,
+        })
+    }
+
+    /// Zeros in pages of their own, for memory that devices of others reach. siw
+    /// may go on with a segment or a read of theirs when the region has gone
+    /// (`siw_proc_write`, `siw_qp_sq_process`).
+    pub(super) fn pages(length: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(length, ALIGNMENT).ok()?;
+        if length == 0 {
+            return None;
+        }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping where the kernel chooses touches no other memory.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        Some(Self {
+            start: NonNull::new(start.cast())?,
+            layout,
+            origin: Origin::Pages,
+        })
     }
 
     /// These bytes; they come back if there are none.
@@ -46,7 +84,12 @@ impl Backing {
         }
         let layout = Layout::for_value(&*bytes);
         let start = NonNull::from(Box::leak(bytes)).cast();
-        Ok(Self { start, layout })
+        let origin = Origin::Heap;
+        Ok(Self {
+            start,
+            layout,
+            origin,
+        })
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -201,9 +244,16 @@ impl Backing {
 
 impl Drop for Backing {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, by `zeroed` or by a box of so many
-        // bytes, and owned.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        match self.origin {
+            // SAFETY: allocated with this layout, by `zeroed` or by a box of so many
+            // bytes, and owned.
+            Origin::Heap => unsafe { dealloc(self.start.as_ptr(), self.layout) },
+            Origin::Pages => {
+                // SAFETY: mapped with this length by `pages`, and owned. It cannot
+                // fail for a whole mapping.
+                let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.len()) };
+            }
+        }
     }
 }
 
@@ -237,6 +287,17 @@ mod tests {
         assert_eq!((bytes.as_ptr(), &*bytes), (place, &[7, 5, 9][..]));
         let copied = Backing::zeroed(3).unwrap().into_boxed();
         assert_eq!(*copied, [0; 3]);
+    }
+
+    #[test]
+    fn pages_are_zeros_of_their_own() {
+        let backing = Backing::pages(5).unwrap();
+        assert_eq!(backing.address() % 4096, 0);
+        backing.store(3, &[7, 8]);
+        let mut bytes = [9; 5];
+        backing.load(0, &mut bytes);
+        assert_eq!(bytes, [0, 0, 0, 7, 8]);
+        assert!(Backing::pages(0).is_none());
     }
 
     #[test]

@@ -22,7 +22,9 @@ use crate::protection_domain::ProtectionDomain;
 /// written is for the two to agree on: a message behind it, say.
 ///
 /// Clones are the same memory. It is registered until they, and the requests that
-/// use it, are gone; from then on the peer is refused.
+/// use it, are gone; from then on peers are refused, but for what a soft iWARP
+/// device has under way just then. It has pages of its own, which nothing else of
+/// this process ever gets while a device may use them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_mr")]
 pub struct ExposedMemory(Arc<Region>);
@@ -34,7 +36,7 @@ impl ExposedMemory {
         access: AccessFlags,
     ) -> Result<Self> {
         let operation = Operation::Register { length };
-        let backing = Backing::zeroed(length).ok_or_else(|| {
+        let backing = Backing::pages(length).ok_or_else(|| {
             let reason = "there must be at least one byte, and no more than memory holds";
             Error::invalid(operation, reason)
         })?;
@@ -96,8 +98,9 @@ impl ExposedMemory {
     }
 
     /// Eight bytes as one value, in this machine's order; `None` where they are
-    /// not within or `at` is no multiple of 8. A soft device's own atomics are
-    /// atomic for this value too.
+    /// not within or `at` is no multiple of 8. What is read is some value it had.
+    /// Changing it while a peer does loses one of the changes: devices' atomics are
+    /// atomic among themselves only.
     #[must_use]
     pub fn word(&self, at: usize) -> Option<&AtomicU64> {
         let backing = self.0.backing();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdmacm_abi::AccessFlags;
-use rdmacm_abi::uverbs::{RegMr, ReregFlags, ReregMr};
+use rdmacm_abi::uverbs::{DeregMr, RegMr, ReregFlags, ReregMr};
 
 use super::backing::Backing;
 use crate::error::{Error, Result};
@@ -70,9 +70,8 @@ impl Registration {
     /// Whether the device has forgotten the keys.
     fn deregister(&self) -> bool {
         let uverbs = self.domain.context().uverbs();
-        let access = AccessFlags::from_bits_retain(self.access.load(Ordering::Acquire));
-        let exposed = access.intersects(AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_ATOMIC);
-        uverbs.provider().deregister(uverbs, self.handle, exposed)
+        let handle = self.handle;
+        uverbs.destroy(&DeregMr { handle })
     }
 }
 
