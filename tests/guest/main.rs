@@ -140,6 +140,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     privilege::CASES,
     request::CASES,
     verbs::context::CASES,
+    verbs::gids::CASES,
     verbs::lifetime::CASES,
     verbs::objects::CASES,
     writes::CASES,

@@ -2,6 +2,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod context;
+pub(crate) mod gids;
 pub(crate) mod iwarp;
 pub(crate) mod lifetime;
 pub(crate) mod objects;

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq, WorkCompletion};
@@ -12,14 +11,19 @@ use crate::completion::{Completion, WorkId};
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::memory::Pieces;
 use crate::operation::Operation;
 use crate::provider::CompletionRing;
 use crate::token::Token;
 use crate::work_queue::WorkQueue;
 
 mod options;
+mod room;
+mod turn;
 
 pub use options::CqOptions;
+use room::Room;
+use turn::Turn;
 
 /// A completion queue, where queue pairs report what they have done. Clones
 /// are the same queue; the kernel's goes when they and the queue pairs that
@@ -36,10 +40,9 @@ struct Created {
     context: Context,
     token: Token,
     handle: u32,
-    entries: AtomicU32,
-    /// Completions that may still come.
-    set_aside: AtomicU32,
+    room: Room,
     channel: Option<CompletionChannel>,
+    turn: Turn,
     state: Mutex<State>,
 }
 
@@ -48,8 +51,8 @@ struct State {
     ring: Box<dyn CompletionRing>,
     /// Taken out of the ring for the sake of another queue's.
     taken: VecDeque<WorkCompletion>,
-    /// Given up with the device.
-    given_up: VecDeque<Completion>,
+    /// To be reported.
+    ready: VecDeque<Completion>,
     queues: HashMap<u32, Reporter>,
 }
 
@@ -104,13 +107,13 @@ impl CompletionQueue {
             context: context.clone(),
             token,
             handle: answer.handle,
-            entries: AtomicU32::new(holds),
-            set_aside: AtomicU32::new(0),
+            room: Room::of(holds),
             channel: channel.clone(),
+            turn: Turn::default(),
             state: Mutex::new(State {
                 ring,
                 taken: VecDeque::new(),
-                given_up: VecDeque::new(),
+                ready: VecDeque::new(),
                 queues: HashMap::new(),
             }),
         }));
@@ -131,7 +134,7 @@ impl CompletionQueue {
     #[must_use]
     #[doc(alias = "cqe")]
     pub fn entries(&self) -> u32 {
-        self.0.entries.load(Ordering::Acquire)
+        self.0.room.lock().entries
     }
 
     /// The channel that tells of its completions, if it was made with one.
@@ -157,37 +160,39 @@ impl CompletionQueue {
         if self.context().is_gone() {
             return self.poll_gone(&mut state);
         }
-        while let Some(told) = state.take() {
+        while state.ready.is_empty() {
+            let Some(told) = state.take() else {
+                return Ok(None);
+            };
             let work = WorkId::of(told.id);
             let Some(reporter) = state.queues.get(&work.queue) else {
                 // Of a queue pair that was destroyed.
                 continue;
             };
-            let completion = reporter
-                .queue
-                .upgrade()
-                .and_then(|queue| queue.complete(work.number, &told));
-            return completion.map(Some).ok_or(Error::Stray { number: told.id });
+            let queue = reporter.queue.upgrade();
+            let ready = &mut state.ready;
+            if !queue.is_some_and(|queue| queue.complete(work.number, &told, ready)) {
+                return Err(Error::Stray { number: told.id });
+            }
         }
-        Ok(None)
+        Ok(state.ready.pop_front())
     }
 
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
-        if state.given_up.is_empty() {
+        if state.ready.is_empty() {
             let queues = state.queues.values();
             let queues: Vec<_> = queues.filter_map(|one| one.queue.upgrade()).collect();
             let given_up = queues.iter().flat_map(|queue| queue.give_up());
-            state.given_up.extend(given_up.map(|one| self.safe(one)));
+            state.ready.extend(given_up.map(|one| self.safe(one)));
         }
-        let completion = state.given_up.pop_front();
+        let completion = state.ready.pop_front();
         completion.map(Some).ok_or_else(|| self.context().gone())
     }
 
-    /// Without its memory, if the device may still use that.
+    /// Without its memory, if the device may still use that: dropped, it is kept.
     fn safe(&self, mut completion: Completion) -> Completion {
         if !self.context().is_quiet() {
-            let pieces = std::mem::take(&mut completion.pieces);
-            self.context().keep(pieces);
+            completion.pieces = Pieces::NONE;
         }
         completion
     }
@@ -201,9 +206,8 @@ impl CompletionQueue {
         for taken in 0..most {
             match self.poll() {
                 Ok(Some(completion)) => completions.push(completion),
-                Ok(None) => return Ok(taken),
                 Err(error) if taken == 0 => return Err(error),
-                Err(_) => return Ok(taken),
+                Ok(None) | Err(_) => return Ok(taken),
             }
         }
         Ok(most)
@@ -239,6 +243,9 @@ impl CompletionQueue {
             return Ok(Some(completion));
         }
         let channel = self.own_channel()?;
+        let Some(_turn) = self.0.turn.take(until) else {
+            return self.poll();
+        };
         loop {
             self.arm(false)?;
             if let Some(completion) = self.poll()? {
@@ -267,20 +274,17 @@ impl CompletionQueue {
     /// when the kernel refuses, with `EOPNOTSUPP` on siw.
     #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&self, entries: u32) -> Result<()> {
-        let operation = Operation::CreateCompletionQueue { entries };
+        let operation = Operation::ResizeCompletionQueue { entries };
         let mut state = self.state();
-        // As long as it is being changed nothing more fits in.
-        let before = self.0.entries.swap(0, Ordering::AcqRel);
-        let result = if entries < self.0.set_aside.load(Ordering::Acquire) {
+        let mut room = self.0.room.lock();
+        if entries < room.set_aside {
             let reason = "more completions than that may still come";
-            Err(Error::invalid(operation, reason))
-        } else {
-            let uverbs = self.context().uverbs();
-            state.ring.resize(uverbs, self.0.handle, entries)
-        };
-        let now = result.as_ref().map_or(before, |()| state.ring.capacity());
-        self.0.entries.store(now, Ordering::Release);
-        result
+            return Err(Error::invalid(operation, reason));
+        }
+        let uverbs = self.context().uverbs();
+        state.ring.resize(uverbs, self.0.handle, entries)?;
+        room.entries = state.ring.capacity();
+        Ok(())
     }
 
     pub(crate) fn handle(&self) -> u32 {
@@ -289,22 +293,11 @@ impl CompletionQueue {
 
     /// Sets room aside for so many completions; `false` where there is none.
     pub(crate) fn set_aside(&self, requests: usize) -> bool {
-        let entries = self.entries();
-        let Ok(more) = u32::try_from(requests) else {
-            return false;
-        };
-        let aside = &self.0.set_aside;
-        aside
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                now.checked_add(more).filter(|sum| *sum <= entries)
-            })
-            .is_ok()
+        self.0.room.set_aside(requests)
     }
 
     pub(crate) fn return_room(&self, requests: usize) {
-        // No more than was set aside, which is a word.
-        let less = u32::try_from(requests).unwrap_or(u32::MAX);
-        self.0.set_aside.fetch_sub(less, Ordering::AcqRel);
+        self.0.room.give_back(requests);
     }
 
     /// Makes a work queue's completions find their way.
@@ -338,19 +331,24 @@ impl CompletionQueue {
     }
 
     /// Forgets a queue pair's work queue, which reports nothing more. What it has
-    /// reported is thrown away, unless it is shared by others.
-    pub(crate) fn dismiss(&self, token: u32) {
+    /// reported is thrown away, unless it is shared by others; what was to be
+    /// reported next comes back.
+    pub(crate) fn dismiss(&self, token: u32) -> VecDeque<Completion> {
         let mut state = self.state();
         let Some(reporter) = state.queues.get_mut(&token) else {
-            return;
+            return VecDeque::new();
         };
         reporter.queue_pairs -= 1;
         if reporter.queue_pairs > 0 {
-            return;
+            return VecDeque::new();
         }
         let room = reporter.room;
         let shared = reporter.queue.upgrade().filter(|_| room > 0);
         state.queues.remove(&token);
+        let of_others = |completion: &Completion| completion.work.queue != token;
+        let ready = std::mem::take(&mut state.ready).into_iter();
+        let (others, mut ready) = ready.partition(of_others);
+        state.ready = others;
         while let Some(told) = state.ring.pop() {
             state.taken.push_back(told);
         }
@@ -359,15 +357,14 @@ impl CompletionQueue {
             if work.queue != token {
                 return true;
             }
-            // Others go on with a shared queue: the memory is not to stay there.
-            drop(
-                shared
-                    .as_ref()
-                    .map(|queue| queue.complete(work.number, told)),
-            );
+            if let Some(queue) = &shared {
+                // Others go on with a shared queue: the memory is not to stay there.
+                queue.complete(work.number, told, &mut ready);
+            }
             false
         });
         self.return_room(room as usize);
+        ready
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -12,6 +12,7 @@ use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::gid_table::{GidEntry, GidTable};
 use crate::limits::DeviceLimits;
 use crate::operation::Operation;
 use crate::port::PortAttr;
@@ -144,6 +145,33 @@ impl Context {
         let operation = Operation::QueryPort(number);
         let answer = self.uverbs().ask(operation, &QueryPort::new(number))?;
         Ok(answer.into())
+    }
+
+    /// The GID of this index in the table of the port `number`, from 1; `None` for
+    /// an empty entry.
+    ///
+    /// # Errors
+    /// [`Error::Gids`] where sysfs has no such port or index, or is not there.
+    #[doc(alias = "ibv_query_gid", alias = "ibv_query_gid_ex")]
+    pub fn gid(&self, number: u8, index: u32) -> Result<Option<GidEntry>> {
+        let table = GidTable::of(&self.0.device, number);
+        table.entry(index).map_err(|error| Error::Gids {
+            device: self.0.device.clone(),
+            port: number,
+            errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+        })
+    }
+
+    /// All GIDs of the port `number`, from 1. A soft RoCE device has a table of a
+    /// thousand entries, of which each is a file to read.
+    ///
+    /// # Errors
+    /// Those of [`port`](Self::port) and [`gid`](Self::gid).
+    #[doc(alias = "ibv_query_gid_table")]
+    pub fn gids(&self, number: u8) -> Result<Vec<GidEntry>> {
+        let indices = 0..self.port(number)?.gid_table_len;
+        let entries = indices.map(|index| self.gid(number, index));
+        entries.filter_map(Result::transpose).collect()
     }
 
     /// A new protection domain.

@@ -53,6 +53,20 @@ pub enum Error {
         /// The device's name.
         device: String,
     },
+    /// The GIDs of a port could not be read.
+    #[error(
+        "read the GIDs of {device} port {port} in /sys/class/infiniband: {}: there is no such port \
+         or index, or the device is gone",
+        ErrnoName(*errno)
+    )]
+    Gids {
+        /// The device's name.
+        device: String,
+        /// The port, from 1.
+        port: u8,
+        /// The error number of reading.
+        errno: i32,
+    },
     /// A completion of a request that is not outstanding.
     #[error("the device completed a request that was not posted, or once more: {number:#x}")]
     Stray {
@@ -178,7 +192,10 @@ impl Error {
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Open { errno, .. } | Self::Map { errno } | Self::Wait { errno } => Some(*errno),
+            Self::Gids { errno, .. }
+            | Self::Open { errno, .. }
+            | Self::Map { errno }
+            | Self::Wait { errno } => Some(*errno),
             Self::Devices(error) => error.raw_os_error(),
             Self::Command(error) => Some(error.errno),
             _ => None,

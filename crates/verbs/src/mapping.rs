@@ -115,7 +115,8 @@ fn map(
 /// A word of 32 bits that both sides read and write.
 #[derive(Debug)]
 pub struct Word {
-    mapping: Arc<Mapping>,
+    /// Kept for as long as this refers to it.
+    _mapping: Arc<Mapping>,
     word: NonNull<AtomicU32>,
 }
 
@@ -131,7 +132,7 @@ impl Word {
     pub fn new(mapping: &Arc<Mapping>, offset: usize) -> Option<Self> {
         let word = mapping.at(offset, size_of::<AtomicU32>())?.cast();
         word.is_aligned().then(|| Self {
-            mapping: Arc::clone(mapping),
+            _mapping: Arc::clone(mapping),
             word,
         })
     }
@@ -140,7 +141,6 @@ impl Word {
     /// store-release of the other side.
     #[must_use]
     pub fn get(&self) -> &AtomicU32 {
-        let _alive: &Mapping = &self.mapping;
         // SAFETY: aligned and within the mapping, which lives as long as `self`;
         // whoever else writes there, in this process or the kernel, does so
         // atomically.

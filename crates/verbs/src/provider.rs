@@ -58,9 +58,10 @@ pub(crate) fn choose(
 /// The memory of a request is given back, to be read, written and freed, once the
 /// provider says that the request is complete: by a completion from
 /// [`CompletionRing::pop`] with the request's number, or by any of a later request
-/// of the same send queue. An implementer vouches that the device leaves that
-/// memory alone from then on, and that it uses no memory but that of requests it
-/// was given, within the pieces they name.
+/// of the same send queue, but for reads where they
+/// [complete apart](Self::reads_complete_apart). An implementer vouches that the
+/// device leaves that memory alone from then on, and that it uses no memory but
+/// that of requests it was given, within the pieces they name.
 #[expect(unsafe_code, reason = "declares what implementers vouch for")]
 pub unsafe trait Provider: fmt::Debug + Send + Sync {
     /// The driver it is for.
@@ -80,6 +81,18 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
 
     /// Whether a queue pair of this type does that.
     fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool;
+
+    /// Whether a request that does this can carry its bytes in line.
+    fn can_inline(&self, operation: &SendOperation) -> bool {
+        !operation.fetches()
+    }
+
+    /// Whether reads complete apart from the other requests of a send queue: what
+    /// completes says nothing then of the reads before it. All reads are signalled
+    /// to such a device.
+    fn reads_complete_apart(&self) -> bool {
+        false
+    }
 
     /// How many pieces of memory a read may name, where fewer than other requests.
     fn max_read_pieces(&self) -> u32 {

@@ -1,11 +1,12 @@
 //! Queue pairs.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 
-use crate::completion::WorkId;
+use crate::completion::{Completion, WorkId};
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -197,25 +198,29 @@ impl QueuePair {
             return Vec::new();
         }
         self.leave_groups();
-        let context = self.protection_domain.context();
-        let destroyed = context.uverbs().destroy_qp(self.handle);
-        if !destroyed {
-            // It lives until the descriptor is closed, and may use what it has.
-            context.keep((Arc::clone(&self.sends), self.receives.clone()));
-        }
-        self.send_queue.dismiss(self.sends.token());
-        match (&self.receives, &self.shared) {
-            (Some(receives), _) => self.receive_queue.dismiss(receives.token()),
-            (None, Some(shared)) => self.receive_queue.dismiss(shared.token().number()),
-            (None, None) => {}
-        }
-        if !destroyed {
-            return Vec::new();
-        }
-        let mut outstanding = self.sends.take_all();
+        let destroyed = self.context().uverbs().destroy_qp(self.handle);
+        let mut outstanding: Vec<_> = self.dismissed().into_iter().flat_map(memory).collect();
+        outstanding.extend(self.sends.take_all());
         let receives = self.receives.as_ref();
         outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
+        if !destroyed {
+            // It may use this yet. Regions that cannot be deregistered either are
+            // kept when they are dropped.
+            outstanding.clear();
+        }
         outstanding
+    }
+
+    /// Leaves its completion queues, and takes what they were to report next.
+    fn dismissed(&self) -> VecDeque<Completion> {
+        let mut completions = self.send_queue.dismiss(self.sends.token());
+        let receives = match (&self.receives, &self.shared) {
+            (Some(receives), _) => receives.token(),
+            (None, Some(shared)) => shared.token().number(),
+            (None, None) => return completions,
+        };
+        completions.append(&mut self.receive_queue.dismiss(receives));
+        completions
     }
 
     /// What of a new one's answer can be wrong.
@@ -238,6 +243,12 @@ impl QueuePair {
         let operation = Operation::CreateQueuePair(self.qp_type);
         Err(Error::answer(operation, CommandNumber::CREATE_QP, what))
     }
+}
+
+/// Whose memory a completion holds, oldest first.
+fn memory(completion: Completion) -> impl Iterator<Item = (WorkId, Pieces)> {
+    let last = (completion.work, completion.pieces);
+    completion.earlier.into_iter().chain([last])
 }
 
 impl Drop for QueuePair {

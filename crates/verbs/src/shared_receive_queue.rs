@@ -152,10 +152,7 @@ impl SharedReceiveQueue {
 
 impl Drop for Created {
     fn drop(&mut self) {
-        let context = self.domain.context();
-        if !context.uverbs().destroy(&DestroySrq::new(self.handle)) {
-            // The device may yet receive into what was posted.
-            context.keep(Arc::clone(&self.queue));
-        }
+        let uverbs = self.domain.context().uverbs();
+        uverbs.destroy(&DestroySrq::new(self.handle));
     }
 }

@@ -42,6 +42,19 @@ impl<T> Window<T> {
         number
     }
 
+    /// The one of this number; `None` if there is none.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        let place = self.place(number);
+        self.entries.get_mut(place)?.as_mut()
+    }
+
+    /// All of them with their numbers, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let numbers = (0..).map(|n| self.first.wrapping_add(n));
+        let entries = numbers.zip(&self.entries);
+        entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
+    }
+
     /// Takes the one of this number; `None` if there is none.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
         let entry = self.entries.get_mut(self.place(number))?.take()?;
@@ -113,6 +126,9 @@ mod tests {
             window.push(entry);
         }
         assert_eq!(window.take_before(7), []);
+        *window.get_mut(4).unwrap() = 9;
+        assert_eq!(window.get_mut(7), None);
+        assert_eq!(window.iter().last(), Some((4, &9)));
         assert_eq!(window.take_before(3), [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(window.take(3), Some(3));
         assert_eq!((window.len(), window.next()), (1, 5));

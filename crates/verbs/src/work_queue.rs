@@ -1,5 +1,6 @@
 //! What the device was given: requests in a queue, and the memory they use.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,9 +17,15 @@ pub(crate) use send::{SendParts, SendQueue};
 
 /// A queue whose requests complete on a completion queue.
 pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
-    /// What the device says of one of its requests; `None` if it has none of this
+    /// What the device says of one of its requests: adds what there is to report
+    /// now, which may be nothing yet, or more. `false` if it has none of this
     /// number.
-    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion>;
+    fn complete(
+        &self,
+        number: u32,
+        told: &WorkCompletion,
+        ready: &mut VecDeque<Completion>,
+    ) -> bool;
 
     /// Gives all its requests up, because the device is gone.
     fn give_up(&self) -> Vec<Completion>;

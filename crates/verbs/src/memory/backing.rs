@@ -123,8 +123,11 @@ impl Backing {
     /// aligned.
     pub(super) fn word(&self, at: usize) -> Option<&AtomicU64> {
         let place: NonNull<AtomicU64> = self.place(at, 8).cast();
+        if !place.is_aligned() {
+            return None;
+        }
         // SAFETY: as in `byte`, and it is aligned.
-        place.is_aligned().then(|| unsafe { place.as_ref() })
+        Some(unsafe { place.as_ref() })
     }
 
     /// Copies bytes out that others may be writing: each word is some value it has

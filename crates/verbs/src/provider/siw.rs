@@ -64,6 +64,18 @@ unsafe impl Provider for Siw {
         qp_type == QpType::RC && sends::opcode(operation).is_some()
     }
 
+    fn can_inline(&self, operation: &SendOperation) -> bool {
+        // What it does not take it leaves in the queue, and all behind it
+        // (`siw_activate_tx_from_sq`).
+        matches!(operation, SendOperation::Send | SendOperation::Write(_))
+    }
+
+    fn reads_complete_apart(&self) -> bool {
+        // A message is complete when TCP has taken it, however long the answer to
+        // a read before it takes (`siw_qp_sq_process`).
+        true
+    }
+
     fn max_read_pieces(&self) -> u32 {
         1
     }

@@ -28,6 +28,10 @@ impl QueuePair {
         alias = "rdma_post_read"
     )]
     #[doc(alias = "rdma_post_write")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "a request that comes back is moved, as it came"
+    )]
     pub fn post_send<'a>(
         &self,
         request: SendRequest<'a>,
@@ -58,13 +62,11 @@ impl QueuePair {
     #[doc(alias = "ibv_post_recv", alias = "rdma_post_recv")]
     pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
         let memory = memory.into();
-        match &self.receives {
-            Some(receives) => receives.post(memory),
-            None => {
-                let reason = "the queue pair receives from a shared queue: post there";
-                let error = Error::invalid(Operation::Receive, reason);
-                Err(Refused::new(error, memory))
-            }
-        }
+        let Some(receives) = &self.receives else {
+            let reason = "the queue pair receives from a shared queue: post there";
+            let error = Error::invalid(Operation::Receive, reason);
+            return Err(Refused::new(error, memory));
+        };
+        receives.post(memory)
     }
 }

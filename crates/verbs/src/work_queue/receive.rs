@@ -1,5 +1,6 @@
 //! Receive queues, of one queue pair or shared.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
@@ -172,10 +173,18 @@ impl ReceiveQueue {
 }
 
 impl WorkQueue for ReceiveQueue {
-    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion> {
-        let pieces = self.state().posted.take(number)?;
+    fn complete(
+        &self,
+        number: u32,
+        told: &WorkCompletion,
+        ready: &mut VecDeque<Completion>,
+    ) -> bool {
+        let Some(pieces) = self.state().posted.take(number) else {
+            return false;
+        };
         self.return_room(1);
-        Some(self.completion(number, pieces, told))
+        ready.push_back(self.completion(number, pieces, told));
+        true
     }
 
     fn give_up(&self) -> Vec<Completion> {

@@ -1,5 +1,6 @@
 //! Send queues.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion, WrOpcode};
@@ -15,7 +16,7 @@ use crate::memory::{Piece, Pieces};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
-use crate::request::{Payload, SendRequest};
+use crate::request::{Payload, SendOperation, SendRequest};
 use crate::window::Window;
 
 mod check;
@@ -58,6 +59,9 @@ struct State {
 struct Posted {
     opcode: WrOpcode,
     signaled: bool,
+    /// Whether nothing but its own completion says that it is done.
+    apart: bool,
+    told: Option<WorkCompletion>,
     pieces: Pieces,
     /// By which way it goes: not to be destroyed before.
     _address: Option<AddressHandle>,
@@ -86,6 +90,10 @@ impl SendQueue {
     }
 
     /// Gives the device one request.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a request that comes back is moved, as it came"
+    )]
     pub(crate) fn post<'a>(
         &self,
         request: SendRequest<'a>,
@@ -95,8 +103,10 @@ impl SendQueue {
             return Err(Refused::new(error, Some(request)));
         }
         let work = self.push(&mut state, request);
-        self.ring().map_err(|error| Refused::new(error, None))?;
-        Ok(work)
+        match self.ring() {
+            Ok(()) => Ok(work),
+            Err(error) => Err(self.stuck(error, None)),
+        }
     }
 
     /// Gives the device several requests and tells it once; all or none.
@@ -114,18 +124,24 @@ impl SendQueue {
             .collect();
         match self.ring() {
             Ok(()) => Ok(works),
-            Err(error) => Err(Refused::new(error, Vec::new())),
+            Err(error) => Err(self.stuck(error, Vec::new())),
         }
+    }
+
+    /// Requests are in the queue and the device will not look: none behind them
+    /// would go either.
+    fn stuck<T>(&self, error: Error, returned: T) -> Refused<T> {
+        self.parts.health.set_broken();
+        Refused::new(error, returned)
     }
 
     /// Everything that can be refused, before anything changes; sets room aside
     /// for the completions.
     fn prepare(&self, state: &mut State, requests: &[SendRequest<'_>]) -> Result<()> {
         for request in requests {
-            check::check(&self.parts, request).map_err(|reason| self.invalid(reason))?;
+            check::check(&self.parts, request).map_err(invalid)?;
         }
-        self.has_room(state, requests)
-            .map_err(|reason| self.invalid(reason))?;
+        self.has_room(state, requests).map_err(invalid)?;
         if !state.ready {
             // Nothing is in the queue yet. So the device's refusal can be told
             // while the request is still this side's.
@@ -135,7 +151,7 @@ impl SendQueue {
         if self.parts.completions.set_aside(requests.len()) {
             Ok(())
         } else {
-            Err(self.invalid(NO_ROOM))
+            Err(invalid(NO_ROOM))
         }
     }
 
@@ -174,10 +190,13 @@ impl SendQueue {
             }),
         };
         let signaled = self.is_signaled(&request);
+        let provider = self.parts.domain.context().uverbs().provider();
+        let reads = matches!(request.operation, SendOperation::Read(_));
+        let apart = reads && provider.reads_complete_apart();
         let slot = SendSlot {
             number: work.to_number(),
             operation: request.operation,
-            signaled,
+            signaled: signaled || apart,
             solicited: request.solicited,
             fence: request.fence,
             payload,
@@ -192,6 +211,8 @@ impl SendQueue {
         state.posted.push(Posted {
             opcode: request.operation.opcode(),
             signaled,
+            apart,
+            told: None,
             _address: request.destination.as_ref().map(|to| to.address.clone()),
             pieces: request.into_pieces(),
         });
@@ -222,36 +243,12 @@ impl SendQueue {
         self.named(taken).collect()
     }
 
-    fn named<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
-        let queue = self.parts.token;
-        taken
-            .into_iter()
-            .map(move |(number, entry)| (WorkId { queue, number }, entry))
-    }
-
-    fn invalid(&self, reason: &'static str) -> Error {
-        Error::invalid(Operation::Send, reason)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-const FULL: &str = "the send queue is full: take completions first";
-
-impl WorkQueue for SendQueue {
-    fn complete(&self, number: u32, told: &WorkCompletion) -> Option<Completion> {
-        let mut state = self.state();
+    fn report(&self, state: &mut State, number: u32, told: &WorkCompletion) -> Option<Completion> {
         let before = state.posted.take_before(number);
         let posted = state.posted.take(number)?;
         let earlier_signaled = before.iter().filter(|(_, posted)| posted.signaled).count();
         state.signaled -= earlier_signaled + usize::from(posted.signaled);
-        drop(state);
         self.parts.completions.return_room(before.len() + 1);
-        if told.status != WcStatus::SUCCESS {
-            self.parts.health.set_broken();
-        }
         let work = WorkId {
             queue: self.parts.token,
             number,
@@ -266,6 +263,69 @@ impl WorkQueue for SendQueue {
                 .map(|(work, posted)| (work, posted.pieces))
                 .collect(),
         })
+    }
+
+    fn named<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
+        let queue = self.parts.token;
+        taken
+            .into_iter()
+            .map(move |(number, entry)| (WorkId { queue, number }, entry))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn invalid(reason: &'static str) -> Error {
+    Error::invalid(Operation::Send, reason)
+}
+
+const FULL: &str = "the send queue is full: take completions first";
+
+impl Posted {
+    /// Whether it is to be reported, with those before it.
+    fn is_reported(&self) -> bool {
+        let told = self.told.as_ref();
+        told.is_some_and(|told| self.signaled || told.status != WcStatus::SUCCESS)
+    }
+}
+
+impl State {
+    /// The oldest request to report. Requests are reported in order, whatever the
+    /// device's is.
+    fn next_reported(&self) -> Option<(u32, WorkCompletion)> {
+        for (number, posted) in self.posted.iter() {
+            match posted.told {
+                Some(told) if posted.is_reported() => return Some((number, told)),
+                None if posted.apart => return None,
+                // Done too once a later one is.
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+impl WorkQueue for SendQueue {
+    fn complete(
+        &self,
+        number: u32,
+        told: &WorkCompletion,
+        ready: &mut VecDeque<Completion>,
+    ) -> bool {
+        let mut state = self.state();
+        match state.posted.get_mut(number) {
+            Some(posted) if posted.told.is_none() => posted.told = Some(*told),
+            _ => return false,
+        }
+        if told.status != WcStatus::SUCCESS {
+            self.parts.health.set_broken();
+        }
+        while let Some((number, told)) = state.next_reported() {
+            ready.extend(self.report(&mut state, number, &told));
+        }
+        true
     }
 
     fn give_up(&self) -> Vec<Completion> {

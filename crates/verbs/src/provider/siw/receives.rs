@@ -7,7 +7,7 @@ use rdmacm_abi::uverbs::Sge;
 use rdmacm_abi::uverbs::siw::{MAX_SGE, Rqe, WqeFlags};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::sends::{copy, slots};
+use super::sends::{copy, most, slots};
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::provider::{ReceiveRing, Slots, Uverbs};
@@ -39,7 +39,7 @@ impl ReceiveRing for Receives {
     }
 
     fn max_pieces(&self) -> u32 {
-        const { MAX_SGE as u32 }
+        most(MAX_SGE)
     }
 
     fn has_room(&self) -> bool {

@@ -57,11 +57,11 @@ impl SendRing for Sends {
     }
 
     fn max_inline(&self) -> u32 {
-        const { MAX_INLINE as u32 }
+        most(MAX_INLINE)
     }
 
     fn max_pieces(&self) -> u32 {
-        const { MAX_SGE as u32 }
+        most(MAX_SGE)
     }
 
     fn has_room(&self, requests: usize) -> bool {
@@ -119,7 +119,9 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     let mut flags = WqeFlags::empty();
     flags.set(WqeFlags::SIGNALLED, request.signaled);
     flags.set(WqeFlags::SOLICITED, request.solicited);
-    flags.set(WqeFlags::READ_FENCE, request.fence);
+    // Reads are answered in order, and siw does not take one with a fence.
+    let reads = matches!(request.operation, SendOperation::Read(_));
+    flags.set(WqeFlags::READ_FENCE, request.fence && !reads);
     let mut element = Sqe::new_zeroed();
     element.id = request.number;
     // Others are refused before they come here.
@@ -151,6 +153,11 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
         }
     }
     (element, flags)
+}
+
+/// One of siw's limits.
+pub(super) fn most(limit: usize) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
 /// Copies pieces and gives their number.

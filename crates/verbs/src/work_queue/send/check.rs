@@ -40,8 +40,11 @@ pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), 
 }
 
 fn inline(queue: &SendParts, operation: &SendOperation, bytes: &[u8]) -> Result<u64, &'static str> {
+    let provider = queue.domain.context().uverbs().provider();
     if operation.fetches() {
         Err("what comes back needs registered memory")
+    } else if !provider.can_inline(operation) {
+        Err("the device carries nothing in line with that")
     } else if bytes.len() > queue.max_inline as usize {
         Err("it is more than the queue pair carries in line (QpCaps::max_inline_data)")
     } else {

@@ -1,0 +1,67 @@
+//! Room for completions.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many completions a queue holds, and how many of these may still come.
+#[derive(Debug)]
+pub(super) struct Room(Mutex<Share>);
+
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) entries: u32,
+    pub(super) set_aside: u32,
+}
+
+impl Room {
+    pub(super) fn of(entries: u32) -> Self {
+        Self(Mutex::new(Share {
+            entries,
+            set_aside: 0,
+        }))
+    }
+
+    /// For as long as this is held nothing is set aside or returned.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Share> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets room aside for so many; `false` where there is none.
+    pub(super) fn set_aside(&self, requests: usize) -> bool {
+        let mut share = self.lock();
+        let more = u32::try_from(requests).ok();
+        let sum = more.and_then(|more| share.set_aside.checked_add(more));
+        match sum.filter(|sum| *sum <= share.entries) {
+            Some(sum) => {
+                share.set_aside = sum;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn give_back(&self, requests: usize) {
+        let mut share = self.lock();
+        // No more than was set aside, which is a word.
+        let less = u32::try_from(requests).unwrap_or(u32::MAX);
+        share.set_aside = share.set_aside.saturating_sub(less);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_set_aside_than_there_is() {
+        let room = Room::of(3);
+        assert!(room.set_aside(2));
+        assert!(!room.set_aside(2));
+        assert!(!room.set_aside(usize::MAX));
+        assert!(room.set_aside(1));
+        assert!(!room.set_aside(1));
+        room.give_back(2);
+        assert!(room.set_aside(0));
+        assert!(room.set_aside(2));
+        assert_eq!(room.lock().set_aside, 3);
+    }
+}
