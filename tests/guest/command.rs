@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 pub(crate) mod devices;
+pub(crate) mod ping;
 pub(crate) mod resolve;
 
 /// A program of this workspace, built with this test's profile, beside it.

@@ -1,5 +1,5 @@
-//! The `rdmacm` command: what RDMA can do with a name, and which RDMA devices
-//! there are.
+//! The `rdmacm` command: what RDMA can do with a name, which RDMA devices there
+//! are, and how data get from one to another.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,10 +7,21 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
+mod attend;
 mod devices;
+mod endpoint;
+mod failure;
+mod interrupt;
 mod json;
+mod latencies;
+mod message;
+mod ping;
 mod resolve;
+mod runtime;
+mod serve;
 mod table;
+mod talk;
+mod terminal;
 
 use args::{Args, Task};
 
@@ -27,6 +38,7 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().task {
         Task::Resolve(args) => resolve::run(&args),
         Task::Devices(args) => devices::run(&args),
+        Task::Ping(args) => ping::run(&args),
     };
     match tell(&outcome) {
         Ok(()) if outcome.success => ExitCode::SUCCESS,
