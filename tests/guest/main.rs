@@ -125,7 +125,11 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
-    data::messages::CASES,
+    data::failing::CASES,
+    data::operations::CASES,
+    data::order::CASES,
+    data::random::CASES,
+    data::refused::CASES,
     face::blocking::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
@@ -166,6 +170,9 @@ const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
+    data::failing::ON_ROCE,
+    data::operations::ON_ROCE,
+    data::refused::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,

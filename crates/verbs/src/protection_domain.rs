@@ -60,7 +60,9 @@ impl ProtectionDomain {
 
     /// `length` zeros that peers may use as `access` says. A peer can change only
     /// what the device may write for this side: that takes
-    /// [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE) as well.
+    /// [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE) as well. On siw every peer that has
+    /// the key can read, with or without
+    /// [`REMOTE_READ`](AccessFlags::REMOTE_READ).
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with `EINVAL` for flags that do not

@@ -160,10 +160,12 @@ pub(super) fn most(limit: usize) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
-/// Copies pieces and gives their number.
+/// Copies pieces and gives their number. Empty ones are left out: siw does not
+/// survive one among others that are not (`siw_tx_hdt`).
 pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
     let mut count = 0;
-    for (to, from) in to.iter_mut().zip(from) {
+    let filled = from.iter().filter(|piece| piece.length > 0);
+    for (to, from) in to.iter_mut().zip(filled) {
         *to = *from;
         count += 1;
     }
