@@ -101,8 +101,9 @@ impl ProtectionDomain {
     /// A way to a peer, for datagrams.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
-    /// `EOPNOTSUPP` on iWARP.
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) on iWARP, which has no
+    /// datagrams; [`Error::Command`](crate::Error::Command) when the kernel refuses,
+    /// with `EINVAL` for a port that is not there.
     #[doc(alias = "ibv_create_ah")]
     pub fn create_address_handle(&self, attr: AhAttr) -> Result<AddressHandle> {
         AddressHandle::create(self, attr)

@@ -76,10 +76,6 @@ unsafe impl Provider for Siw {
         true
     }
 
-    fn can_fence(&self, operation: &SendOperation) -> bool {
-        !operation.fetches()
-    }
-
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {
         // The other way round (`siw_query_qp`).
         attr.max_destination_rd_atomic
