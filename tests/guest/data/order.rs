@@ -14,6 +14,7 @@ crate::cases!("data::order":
     a_solicited_message_wakes,
     several_threads_wait_at_one_queue,
     a_queue_goes_round_many_times,
+    short_messages_from_two_pages_arrive,
 );
 
 fn what_is_not_signaled_comes_with_what_is(site: &Site) {
@@ -222,5 +223,29 @@ fn a_queue_goes_round_many_times(site: &Site) {
         theirs.push(buffer.into());
         let done = client.send_queue().next(PATIENCE).unwrap().unwrap();
         ours.push(done.pieces);
+    }
+}
+
+/// Behind a long write, so that the device sends them later, by itself.
+fn short_messages_from_two_pages_arrive(site: &Site) {
+    const PAGE: usize = 4096;
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let memory = exposed(server, 1 << 20);
+    let ours = exposed(client, 4 * PAGE);
+    let address = usize::try_from(ours.remote().address()).unwrap();
+    let page = address.next_multiple_of(PAGE) + PAGE - address;
+    ours.write(0, &pattern(ours.len(), 1));
+    for before in 1..32 {
+        let message = page - before..page - before + 32;
+        server.post_receive(room(server, 32)).unwrap();
+        let write = SendOperation::Write(memory.remote());
+        let write = SendRequest::new(write, room(client, memory.len()));
+        let part = ours.part(message.clone()).unwrap();
+        let send = SendRequest::new(SendOperation::Send, part);
+        client.post_sends(vec![write.unsignaled(), send]).unwrap();
+        let came = received(server).pieces.into_buffer().unwrap();
+        assert_eq!(*came, pattern(ours.len(), 1)[message], "{before}");
+        assert!(sent(client).result.is_ok());
     }
 }

@@ -230,7 +230,11 @@ fn make<'a>(
             made(SendRequest::inline(operation, inline), None, None)
         }
         (3, _) => {
-            let length = payload.len();
+            let length = match site.soft {
+                Soft::Rxe => payload.len(),
+                // Fewer siw may answer with others, where they are on two pages.
+                Soft::Siw => payload.len().max(64),
+            };
             let most = match site.soft {
                 Soft::Rxe => 4,
                 Soft::Siw => 1,
