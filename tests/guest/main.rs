@@ -126,6 +126,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::asynchronous::CASES,
     data::messages::CASES,
     face::blocking::CASES,
+    face::endpoint::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
     face::migration::CASES,
@@ -153,13 +154,14 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
+    face::messages::broken::CASES,
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,
 ];
 
 /// The same, on rxe.
-const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];
+const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
 /// Where there are datagrams and groups.
