@@ -131,6 +131,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     data::random::CASES,
     data::refused::CASES,
     face::blocking::CASES,
+    face::endpoint::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
     face::migration::CASES,
@@ -158,13 +159,14 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
+    face::messages::broken::CASES,
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,
 ];
 
 /// The same, on rxe.
-const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];
+const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
 /// Where there are datagrams and groups.
