@@ -112,6 +112,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,
+    command::perf::CASES,
     command::ping::CASES,
     command::resolve::CASES,
     connection::attributes::CASES,
