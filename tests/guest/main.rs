@@ -128,6 +128,8 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::asynchronous::CASES,
     data::messages::CASES,
     face::blocking::CASES,
+    face::messages::CASES,
+    face::messages::awaited::CASES,
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,

@@ -108,7 +108,7 @@ fn of_a_connection_by_the_blocking_face(site: &Site) {
             client.close(PATIENCE).unwrap();
         });
         let incoming = listener.accept(PATIENCE).unwrap();
-        let server = incoming.accept(site.queue_pair()).unwrap();
+        let server = incoming.accept_on(site.queue_pair()).unwrap();
         let end = server.ended(PATIENCE).unwrap();
         assert_eq!(end.kind(), EventKind::Disconnected);
         drop(server);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rdmacm_addrinfo as addrinfo;
 use rdmacm_core::{self as core, ErrnoName, EventFailure, EventKind, RejectReason};
 
+use crate::ending::Ending;
 use crate::step::Step;
 
 mod target;
@@ -66,6 +67,22 @@ pub enum Cause {
     /// The listener was stopped.
     #[error("the listener was stopped")]
     Stopped,
+    /// The connection has ended: how.
+    #[error("the connection ended: {0}")]
+    Ended(Ending),
+    /// A request failed, which ended the connection.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Completion(rdmacm_verbs::CompletionError),
+    /// The device refused, or has gone ([`Error::is_gone`](rdmacm_verbs::Error::is_gone)).
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Verbs(#[from] rdmacm_verbs::Error),
+    /// The message has so many bytes, more than this side copies; the limit is
+    /// [`MessageOptions::size`](crate::MessageOptions::size).
+    #[cfg(feature = "verbs")]
+    #[error("{0} bytes are more than the connection's messages have")]
+    TooLong(usize),
     /// The text is no address.
     #[error("not an address with a port")]
     NotAnAddress,
@@ -203,6 +220,9 @@ impl Error {
             Cause::Refused(error) => error.raw_os_error(),
             Cause::Event(failure) => failure.raw_os_error(),
             Cause::QueuePair(error) => error.raw_os_error(),
+            Cause::Ended(ending) => ending.failure()?.raw_os_error(),
+            #[cfg(feature = "verbs")]
+            Cause::Verbs(error) => error.raw_os_error(),
             _ => None,
         }
     }
@@ -248,7 +268,13 @@ impl From<Error> for io::Error {
             (None, Cause::NotAnAddress | Cause::Source(_) | Cause::NoAddress) => {
                 io::ErrorKind::InvalidInput
             }
-            (None, Cause::Gone) => io::ErrorKind::ConnectionReset,
+            (None, Cause::Gone | Cause::Ended(_)) => io::ErrorKind::ConnectionReset,
+            #[cfg(feature = "verbs")]
+            (None, Cause::Completion(_)) => io::ErrorKind::ConnectionAborted,
+            #[cfg(feature = "verbs")]
+            (None, Cause::Verbs(error)) => io::Error::from(error.clone()).kind(),
+            #[cfg(feature = "verbs")]
+            (None, Cause::TooLong(_)) => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)

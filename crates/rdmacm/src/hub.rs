@@ -22,12 +22,14 @@ mod block;
 mod elsewhere;
 mod mailbox;
 mod next;
+mod sources;
 mod tracked;
 
 pub(crate) use block::block_on;
 pub(crate) use elsewhere::elsewhere;
-pub(crate) use mailbox::{Letter, Mailbox};
-pub(crate) use next::{next, sleep_until};
+pub(crate) use mailbox::{End, Letter, Mailbox};
+pub(crate) use next::{Place, next, sleep_until};
+pub(crate) use sources::Sources;
 pub(crate) use tracked::{Tracked, is_iwarp};
 
 use arm::Armed;
@@ -35,6 +37,7 @@ use arm::Armed;
 /// A channel and all who wait for its ids.
 pub(crate) struct Hub {
     pub(crate) channel: EventChannel,
+    sources: Sources,
     pub(crate) offload: Arc<dyn Offload>,
     state: Mutex<State>,
     /// A thread that led has stepped down, or a thread has been woken.
@@ -73,12 +76,14 @@ enum Leader {
 impl Hub {
     pub(crate) fn new(
         channel: EventChannel,
+        sources: Sources,
         offload: Arc<dyn Offload>,
         reactor: Option<Box<dyn Reactor>>,
     ) -> Arc<Self> {
         let due = AtomicBool::new(reactor.is_some());
         Arc::new_cyclic(|hub| Self {
             channel,
+            sources,
             offload,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -121,11 +126,12 @@ impl Hub {
         loop {
             match self.channel.try_next_event() {
                 Ok(Some(event)) => self.hand_out(event),
-                Ok(None) => return,
+                Ok(None) => break,
                 Err(Error::Woken) => {}
                 Err(error) => return self.break_down(error),
             }
         }
+        self.sources.drain();
     }
 
     fn hand_out(&self, event: Event) {

@@ -49,6 +49,8 @@ mod error;
 pub mod face;
 mod hub;
 mod id_options;
+#[cfg(feature = "verbs")]
+mod messages;
 mod mode;
 mod node;
 mod offload;
@@ -64,10 +66,14 @@ mod trace;
 
 pub use rdmacm_addrinfo as addrinfo;
 pub use rdmacm_core as core;
+#[cfg(feature = "verbs")]
+pub use rdmacm_verbs as verbs;
 
 pub use ending::Ending;
 pub use error::{Cause, Error, Result};
 pub use face::Stopper;
+#[cfg(feature = "verbs")]
+pub use messages::{Failed, Loan, Message, MessageOptions, Messages};
 pub use mode::{Async, Blocking, Mode};
 pub use node::NodeOptions;
 pub use offload::{Job, Offload, Threads};
@@ -76,7 +82,11 @@ pub use queue_pairs::QueuePairs;
 pub use retry::RetryPolicy;
 pub use step::Step;
 
+/// A connection, see [`face::Connection`].
+#[cfg(feature = "verbs")]
+pub type Connection<Q = Messages> = face::Connection<Q, Blocking>;
 /// A connected queue pair, see [`face::Connection`].
+#[cfg(not(feature = "verbs"))]
 pub type Connection<Q> = face::Connection<Q, Blocking>;
 /// How to connect, see [`face::Connector`].
 pub type Connector = face::Connector<Blocking>;

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
-
-use rdmacm_core::EventChannel;
+use std::os::fd::BorrowedFd;
 
 use crate::reactor::{Reactor, Runtime};
 
@@ -24,27 +22,26 @@ impl Mode for Blocking {}
 impl<R: Runtime> Mode for Async<R> {}
 
 pub(crate) mod sealed {
-    use super::{EventChannel, Reactor, fmt, io};
+    use super::{BorrowedFd, Reactor, fmt, io};
 
-    /// What a mode needs for its channel.
+    /// What a mode needs for its waiting.
     pub trait Mode: fmt::Debug + 'static {
-        /// The runtime's part of a channel's waiting, if there is a runtime.
+        /// The runtime's part of waiting for a descriptor, if there is a runtime.
         ///
         /// # Errors
         /// The error number of the runtime's registration.
-        fn reactor(channel: &EventChannel) -> io::Result<Option<Box<dyn Reactor>>>;
+        fn reactor(readiness: BorrowedFd<'_>) -> io::Result<Option<Box<dyn Reactor>>>;
     }
 }
 
 impl sealed::Mode for Blocking {
-    fn reactor(_: &EventChannel) -> io::Result<Option<Box<dyn Reactor>>> {
+    fn reactor(_: BorrowedFd<'_>) -> io::Result<Option<Box<dyn Reactor>>> {
         Ok(None)
     }
 }
 
 impl<R: Runtime> sealed::Mode for Async<R> {
-    fn reactor(channel: &EventChannel) -> io::Result<Option<Box<dyn Reactor>>> {
-        let readiness = channel.as_fd().try_clone_to_owned()?;
-        R::reactor(readiness).map(Some)
+    fn reactor(readiness: BorrowedFd<'_>) -> io::Result<Option<Box<dyn Reactor>>> {
+        R::reactor(readiness.try_clone_to_owned()?).map(Some)
     }
 }

@@ -10,7 +10,7 @@ use rdmacm_addrinfo::Resolver;
 use rdmacm_core::{ChannelOptions, EventChannel};
 
 use crate::error::{Error, Result, Target};
-use crate::hub::Hub;
+use crate::hub::{Hub, Sources};
 use crate::mode::Mode;
 use crate::offload::{Offload, Threads};
 use crate::step::Step;
@@ -75,9 +75,11 @@ impl<M: Mode> NodeOptions<M> {
     /// Those of [`Node::open`].
     pub fn open(self) -> Result<Node<M>> {
         let channel = self.channel.open().map_err(unopened)?;
-        let reactor = M::reactor(&channel).map_err(|error| unwatched(&error))?;
+        let watched = |error: io::Error| unwatched(&error);
+        let sources = Sources::new(&channel).map_err(watched)?;
+        let reactor = M::reactor(sources.readiness(&channel)).map_err(watched)?;
         Ok(Node {
-            hub: Hub::new(channel, self.offload, reactor),
+            hub: Hub::new(channel, sources, self.offload, reactor),
             resolver: Arc::new(Resolver::new()),
             mode: PhantomData,
         })

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rdmacm_core::{ConnParam, Deadline};
 
 use crate::id_options::IdOptions;
+#[cfg(feature = "verbs")]
+use crate::messages::MessageOptions;
 use crate::retry::RetryPolicy;
 use crate::steps::Source;
 
@@ -31,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) deadline: Deadline,
     pub(crate) retry: RetryPolicy,
     pub(crate) stagger: Duration,
+    #[cfg(feature = "verbs")]
+    pub(crate) messages: MessageOptions,
 }
 
 impl Default for Plan {
@@ -42,6 +46,8 @@ impl Default for Plan {
             deadline: CONNECT_DEADLINE.into(),
             retry: RetryPolicy::never(),
             stagger: STAGGER,
+            #[cfg(feature = "verbs")]
+            messages: MessageOptions::new(),
         }
     }
 }

@@ -28,6 +28,16 @@ pub enum Step {
     Establish,
     /// Refusing a peer.
     Reject,
+    /// Registering memory.
+    Register,
+    /// Sending a message.
+    Send,
+    /// Receiving a message.
+    Receive,
+    /// Reading from the peer's memory.
+    Read,
+    /// Writing to the peer's memory.
+    Write,
     /// Parting.
     Close,
     /// Moving to another channel.
@@ -48,6 +58,11 @@ impl fmt::Display for Step {
             Self::Accept => "wait for peers on",
             Self::Establish => "accept",
             Self::Reject => "reject",
+            Self::Register => "register memory for",
+            Self::Send => "send to",
+            Self::Receive => "receive from",
+            Self::Read => "read from",
+            Self::Write => "write to",
             Self::Close => "part from",
             Self::Migrate => "move",
         })

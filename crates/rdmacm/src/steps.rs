@@ -3,6 +3,9 @@
 
 mod active;
 mod attempt;
+mod carried;
+#[cfg(feature = "verbs")]
+pub(crate) mod carry;
 mod close;
 mod dial;
 mod passive;
@@ -11,6 +14,7 @@ mod source;
 
 pub(crate) use active::{connect, resolve};
 pub(crate) use attempt::Attempt;
+pub(crate) use carried::Carried;
 pub(crate) use close::{close, ended};
 pub(crate) use dial::{Dial, Peer};
 pub(crate) use passive::{establish, listen, next_request};

@@ -33,6 +33,10 @@ use crate::asynchronous::{self, Reactor, Runtime, Sleep};
 pub enum Tokio {}
 
 /// [`crate::Connection`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type Connection<Q = crate::Messages> = asynchronous::Connection<Q, Tokio>;
+/// [`crate::Connection`] whose steps are awaited.
+#[cfg(not(feature = "verbs"))]
 pub type Connection<Q> = asynchronous::Connection<Q, Tokio>;
 /// [`crate::Connector`] whose steps are awaited.
 pub type Connector = asynchronous::Connector<Tokio>;

@@ -20,11 +20,14 @@ struct Created {
     domain: ProtectionDomain,
     handle: u32,
     driver_number: u32,
+    longest: u32,
 }
 
 impl AddressHandle {
     pub(crate) fn create(domain: &ProtectionDomain, attr: AhAttr) -> Result<Self> {
-        let uverbs = domain.context().uverbs();
+        let context = domain.context();
+        let uverbs = context.uverbs();
+        let mtu = context.port(attr.port_number)?.active_mtu;
         let request = CreateAh::new(domain.handle(), attr);
         let operation = Operation::CreateAddressHandle;
         let (answer, driver_number) = uverbs.provider().create_ah(uverbs, operation, request)?;
@@ -32,6 +35,8 @@ impl AddressHandle {
             domain: domain.clone(),
             handle: answer.handle,
             driver_number,
+            // The kernel names an MTU of a port that is there.
+            longest: mtu.bytes().unwrap_or(u32::MAX),
         })))
     }
 
@@ -39,6 +44,12 @@ impl AddressHandle {
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
         &self.0.domain
+    }
+
+    /// Bytes of the longest datagram, the port's MTU when this was made.
+    #[must_use]
+    pub fn max_message(&self) -> u32 {
+        self.0.longest
     }
 
     pub(crate) fn driver_number(&self) -> u32 {

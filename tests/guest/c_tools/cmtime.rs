@@ -85,7 +85,7 @@ fn accept_its_client(site: &Site, count: usize) {
             check_request(site, &asked, 3, 0);
             check_no_private_data(site, incoming.private_data(), REQUEST_ROOM);
             let answer = ConnParam::new().private_data(b"welcome").unwrap();
-            let connection = incoming.param(answer).accept(End::new(site)).unwrap();
+            let connection = incoming.param(answer).accept_on(End::new(site)).unwrap();
             let end = connection.queue_pair();
             end.check_connected_to(asked.qp_number);
             connection

@@ -69,7 +69,7 @@ fn its_client_connects_time_after_time(site: &Site) {
         let asked = incoming.peer().unwrap();
         check_request(site, &asked, 7, 7);
         check_no_private_data(site, incoming.private_data(), REQUEST_ROOM);
-        let connection = incoming.accept(End::new(site)).unwrap();
+        let connection = incoming.accept_on(End::new(site)).unwrap();
         let end = connection.queue_pair();
         end.check_connected_to(asked.qp_number);
         // From here on it takes a peer that parts for the end, not for a failure.

@@ -78,7 +78,7 @@ fn real_queue_pairs_connect(site: &Site) {
     let (client, server) = thread::scope(|scope| {
         let client = scope.spawn(|| connector(site, port).connect_with(made).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
-        let server = incoming.accept(site.queue_pair()).unwrap();
+        let server = incoming.accept_on(site.queue_pair()).unwrap();
         (client.join().unwrap(), server)
     });
     if site.soft == Soft::Rxe {
@@ -104,9 +104,9 @@ fn a_resolved_peer_connects_with_a_queue_pair_made_for_it(site: &Site) {
     let device = resolved.id().addresses().unwrap().device.unwrap();
     assert_eq!(device.look_up().unwrap().name, site.device);
     let client = thread::scope(|scope| {
-        let client = scope.spawn(|| resolved.connect(queue_pairs.one()).unwrap());
+        let client = scope.spawn(|| resolved.connect_on(queue_pairs.one()).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
-        drop(incoming.accept(queue_pairs.one()).unwrap());
+        drop(incoming.accept_on(queue_pairs.one()).unwrap());
         client.join().unwrap()
     });
     assert_eq!(
@@ -333,9 +333,9 @@ fn events_of_ones_own_end_no_attempt(site: &Site) {
     let written = resolved.id().write_event(-1, 7);
     assert!(matches!(written, Ok(()) | Err(Error::Unsupported { .. })));
     thread::scope(|scope| {
-        let client = scope.spawn(|| resolved.connect(queue_pairs.one()).unwrap());
+        let client = scope.spawn(|| resolved.connect_on(queue_pairs.one()).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
-        drop(incoming.accept(queue_pairs.one()).unwrap());
+        drop(incoming.accept_on(queue_pairs.one()).unwrap());
         drop(client.join().unwrap());
     });
 }

@@ -12,7 +12,10 @@ use crate::mode::{Async, Blocking, Mode};
 use crate::node::Node;
 use crate::reactor::Runtime;
 use crate::step::Step;
-use crate::steps::{self, Attempt, Established};
+use crate::steps::{self, Attempt, Carried, Established};
+
+#[cfg(feature = "verbs")]
+mod messages;
 
 /// A connected queue pair.
 ///
@@ -27,6 +30,7 @@ pub struct Connection<Q, M> {
     // Before the rest: the last to hold the queue pair must not be the caller's
     // thread where ending it takes long.
     queue_pair: Arc<Q>,
+    carried: Carried,
     established: Established,
     mode: PhantomData<fn() -> M>,
 }
@@ -36,6 +40,7 @@ impl<Q, M: Mode> Connection<Q, M> {
         Self {
             queue_pair,
             established,
+            carried: Carried::default(),
             mode: PhantomData,
         }
     }
@@ -104,7 +109,8 @@ impl<Q, M: Mode> Connection<Q, M> {
     }
 
     async fn ended_async(&self, deadline: Deadline) -> Result<Ending> {
-        steps::ended(&self.attempt(deadline), self.tracked()).await
+        let attempt = self.attempt(deadline);
+        steps::ended(&attempt, self.tracked(), &self.carried).await
     }
 
     async fn close_async(self, deadline: Deadline) -> Result<()> {
@@ -112,9 +118,10 @@ impl<Q, M: Mode> Connection<Q, M> {
         let Self {
             queue_pair,
             established,
+            carried,
             ..
         } = self;
-        let closed = steps::close(&attempt, established.tracked).await;
+        let closed = steps::close(&attempt, established.tracked, &carried).await;
         drop(queue_pair);
         closed
     }
@@ -130,13 +137,13 @@ impl<Q> Connection<Q, Blocking> {
         block_on(self.tracked().hub(), self.ended_async(deadline.into()))
     }
 
-    /// Parts in order: flushes what is posted, tells the peer, and waits until it
-    /// knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+    /// Parts in order: waits until the messages that were sent have arrived, flushes
+    /// what is posted besides, tells the peer, and waits until it knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
     ///
     /// # Errors
     /// [`Cause::Deadline`] where the peer did not answer in time,
-    /// [`Cause::Event`] where the kernel gave up. The connection is gone in any
-    /// case.
+    /// [`Cause::Event`] where the kernel gave up; where a message has not arrived,
+    /// what ended the connection before. It is gone in any case.
     #[doc(alias = "rdma_disconnect")]
     pub fn close(self, deadline: impl Into<Deadline>) -> Result<()> {
         let hub = Arc::clone(self.tracked().hub());
@@ -155,14 +162,14 @@ impl<Q: Send + Sync, R: Runtime> Connection<Q, Async<R>> {
         self.ended_async(deadline.into()).await
     }
 
-    /// Parts in order: flushes what is posted, tells the peer, and waits until it
-    /// knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+    /// Parts in order: waits until the messages that were sent have arrived, flushes
+    /// what is posted besides, tells the peer, and waits until it knows. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
     /// Dropping the future aborts the connection.
     ///
     /// # Errors
     /// [`Cause::Deadline`] where the peer did not answer in time,
-    /// [`Cause::Event`] where the kernel gave up. The connection is gone in any
-    /// case.
+    /// [`Cause::Event`] where the kernel gave up; where a message has not arrived,
+    /// what ended the connection before. It is gone in any case.
     #[doc(alias = "rdma_disconnect")]
     pub async fn close(self, deadline: impl Into<Deadline>) -> Result<()> {
         self.close_async(deadline.into()).await

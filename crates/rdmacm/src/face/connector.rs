@@ -8,6 +8,8 @@ use rdmacm_core::{CmAddr, ConnParam, Deadline};
 use super::{Connection, Resolved};
 use crate::error::Result;
 use crate::hub::block_on;
+#[cfg(feature = "verbs")]
+use crate::messages::{Maker, MessageOptions, Messages};
 use crate::mode::{Async, Blocking, Mode};
 use crate::node::Node;
 use crate::plan::Plan;
@@ -18,7 +20,7 @@ use crate::steps::{Dial, Peer, Source};
 
 /// How to connect: to whom, from where, with what, for how long, how often.
 ///
-/// [`connect_with`](Self::connect_with) goes all the way: it looks the name up,
+/// Connecting goes all the way: it looks the name up,
 /// tries its addresses in the system's order (the next one
 /// [`STAGGER`](crate::STAGGER) after the one before or as soon as that has
 /// failed, and the first that connects wins), resolves address and route, makes
@@ -166,6 +168,14 @@ impl<M: Mode> Connector<M> {
         Ok(self)
     }
 
+    /// How the connection is to carry messages, for [`connect`](Self::connect).
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn messages(mut self, options: MessageOptions) -> Self {
+        self.plan.messages = options;
+        self
+    }
+
     fn node(&self) -> Result<Node<M>> {
         self.node.clone().map_or_else(Node::open, Ok)
     }
@@ -192,9 +202,27 @@ impl<M: Mode> Connector<M> {
         let (established, queue_pair) = self.dial(node).connect(&queue_pairs).await?;
         Ok(Connection::new(established, queue_pair))
     }
+
+    #[cfg(feature = "verbs")]
+    async fn connect_messages(&self, node: &Node<M>) -> Result<Connection<Messages, M>> {
+        let maker = Maker::new(&node.hub, self.plan.messages);
+        let connection = self.connect_on(node, maker).await?;
+        Ok(connection.carrying_messages())
+    }
 }
 
 impl Connector<Blocking> {
+    /// Connects, ready to send and to receive: with a queue pair of a soft device, and
+    /// receives posted before the peer hears of it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[cfg(feature = "verbs")]
+    pub fn connect(self) -> Result<Connection<Messages, Blocking>> {
+        let node = self.node()?;
+        block_on(&node.hub, self.connect_messages(&node))
+    }
+
     /// Resolves address and route.
     ///
     /// # Errors
@@ -218,6 +246,17 @@ impl Connector<Blocking> {
 }
 
 impl<R: Runtime> Connector<Async<R>> {
+    /// Connects, ready to send and to receive: with a queue pair of a soft device, and
+    /// receives posted before the peer hears of it. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[cfg(feature = "verbs")]
+    pub async fn connect(self) -> Result<Connection<Messages, Async<R>>> {
+        let node = self.node()?;
+        self.connect_messages(&node).await
+    }
+
     /// Resolves address and route. Dropping the future cancels it.
     ///
     /// # Errors

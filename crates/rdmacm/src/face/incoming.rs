@@ -8,6 +8,8 @@ use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, Event, IdHandle, QueueP
 use super::Connection;
 use crate::error::{Cause, Result, Target};
 use crate::hub::{Tracked, block_on};
+#[cfg(feature = "verbs")]
+use crate::messages::{Maker, MessageOptions, Messages};
 use crate::mode::{Async, Blocking, Mode};
 use crate::plan::ACCEPT_DEADLINE;
 use crate::queue_pairs::QueuePairs;
@@ -23,6 +25,8 @@ pub struct Incoming<M> {
     request: Box<Event>,
     param: ConnParam,
     deadline: Deadline,
+    #[cfg(feature = "verbs")]
+    messages: MessageOptions,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -33,6 +37,8 @@ impl<M: Mode> Incoming<M> {
             request,
             param: ConnParam::new(),
             deadline: ACCEPT_DEADLINE.into(),
+            #[cfg(feature = "verbs")]
+            messages: MessageOptions::new(),
             mode: PhantomData,
         }
     }
@@ -81,6 +87,15 @@ impl<M: Mode> Incoming<M> {
         self
     }
 
+    /// How the connection is to carry messages, for [`accept`](Self::accept).
+    /// Otherwise as the [`Listener`](super::Listener) was told.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn messages(mut self, options: MessageOptions) -> Self {
+        self.messages = options;
+        self
+    }
+
     /// Rejects the peer, which reads the data with the rejection.
     ///
     /// # Errors
@@ -117,17 +132,41 @@ impl<M: Mode> Incoming<M> {
         })?;
         self.accept_async(queue_pair).await
     }
+
+    #[cfg(feature = "verbs")]
+    async fn accept_messages(self) -> Result<Connection<Messages, M>> {
+        let maker = Maker::new(self.tracked.hub(), self.messages);
+        let accepted = self.accept_with_async(maker).await?;
+        Ok(accepted.carrying_messages())
+    }
 }
 
 impl Incoming<Blocking> {
-    /// Accepts the peer with a queue pair on the id's device, and waits until it
-    /// is there.
+    /// Accepts the peer, ready to send and to receive: with a queue pair of a soft
+    /// device, and receives posted before the peer hears of it. Waits until it is
+    /// there.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; the peer is rejected
+    /// then.
+    #[cfg(feature = "verbs")]
+    #[doc(alias = "rdma_accept")]
+    pub fn accept(self) -> Result<Connection<Messages, Blocking>> {
+        let hub = Arc::clone(self.tracked.hub());
+        block_on(&hub, self.accept_messages())
+    }
+
+    /// Accepts the peer with a queue pair of the caller's on the id's device, and
+    /// waits until it is there.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; the peer is rejected
     /// then.
     #[doc(alias = "rdma_accept")]
-    pub fn accept<Q: QueuePair + 'static>(self, queue_pair: Q) -> Result<Connection<Q, Blocking>> {
+    pub fn accept_on<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<Connection<Q, Blocking>> {
         let hub = Arc::clone(self.tracked.hub());
         block_on(&hub, self.accept_async(queue_pair))
     }
@@ -135,7 +174,7 @@ impl Incoming<Blocking> {
     /// Accepts the peer with a queue pair made for it.
     ///
     /// # Errors
-    /// Those of [`accept`](Self::accept).
+    /// Those of [`accept_on`](Self::accept_on).
     pub fn accept_with<P: QueuePairs>(
         self,
         queue_pairs: P,
@@ -146,14 +185,27 @@ impl Incoming<Blocking> {
 }
 
 impl<R: Runtime> Incoming<Async<R>> {
-    /// Accepts the peer with a queue pair on the id's device, and waits until it
-    /// is there. Dropping the future rejects it.
+    /// Accepts the peer, ready to send and to receive: with a queue pair of a soft
+    /// device, and receives posted before the peer hears of it. Waits until it is
+    /// there. Dropping the future rejects it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; the peer is rejected
+    /// then.
+    #[cfg(feature = "verbs")]
+    #[doc(alias = "rdma_accept")]
+    pub async fn accept(self) -> Result<Connection<Messages, Async<R>>> {
+        self.accept_messages().await
+    }
+
+    /// Accepts the peer with a queue pair of the caller's on the id's device, and
+    /// waits until it is there. Dropping the future rejects it.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; the peer is rejected
     /// then.
     #[doc(alias = "rdma_accept")]
-    pub async fn accept<Q: QueuePair + 'static>(
+    pub async fn accept_on<Q: QueuePair + 'static>(
         self,
         queue_pair: Q,
     ) -> Result<Connection<Q, Async<R>>> {
@@ -163,7 +215,7 @@ impl<R: Runtime> Incoming<Async<R>> {
     /// Accepts the peer with a queue pair made for it.
     ///
     /// # Errors
-    /// Those of [`accept`](Self::accept).
+    /// Those of [`accept_on`](Self::accept_on).
     pub async fn accept_with<P: QueuePairs>(
         self,
         queue_pairs: P,

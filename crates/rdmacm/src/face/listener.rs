@@ -8,6 +8,8 @@ use rdmacm_core::{CmAddr, Deadline, IdHandle};
 use super::{Incoming, Stopper};
 use crate::error::{Cause, Error, Result, Target};
 use crate::hub::{Mailbox, Tracked, block_on};
+#[cfg(feature = "verbs")]
+use crate::messages::MessageOptions;
 use crate::mode::{Async, Blocking, Mode};
 use crate::node::Node;
 use crate::reactor::Runtime;
@@ -35,6 +37,8 @@ pub struct Listener<M> {
     ids: Vec<Tracked>,
     mailbox: Arc<Mailbox>,
     address: CmAddr,
+    #[cfg(feature = "verbs")]
+    messages: MessageOptions,
 }
 
 impl<M: Mode> Listener<M> {
@@ -84,6 +88,8 @@ impl<M: Mode> Listener<M> {
             ids,
             mailbox,
             address,
+            #[cfg(feature = "verbs")]
+            messages: options.messages,
         })
     }
 
@@ -143,7 +149,10 @@ impl<M: Mode> Listener<M> {
         let until = deadline.until(self.node.hub.now());
         let (request, child) = steps::next_request(&attempt, &self.mailbox, until).await?;
         let tracked = Tracked::new(&self.node.hub, child, Mailbox::new());
-        Ok(Incoming::new(tracked, request))
+        let incoming = Incoming::new(tracked, request);
+        #[cfg(feature = "verbs")]
+        let incoming = incoming.messages(self.messages);
+        Ok(incoming)
     }
 }
 

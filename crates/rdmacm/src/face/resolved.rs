@@ -6,11 +6,19 @@ use std::sync::Arc;
 use rdmacm_core::{CmAddr, ConnParam, Deadline, IdHandle, QueuePair};
 
 use super::Connection;
+#[cfg(feature = "verbs")]
+use crate::error::Cause;
 use crate::error::{Result, Target};
 use crate::hub::{Tracked, block_on};
+#[cfg(feature = "verbs")]
+use crate::messages::{Maker, MessageOptions, Messages};
 use crate::mode::{Async, Blocking, Mode};
 use crate::plan::Plan;
+#[cfg(feature = "verbs")]
+use crate::queue_pairs::QueuePairs;
 use crate::reactor::Runtime;
+#[cfg(feature = "verbs")]
+use crate::step::Step;
 use crate::steps::{self, Attempt};
 
 /// A peer whose address and route are resolved: a device is known, so a queue
@@ -62,6 +70,25 @@ impl<M: Mode> Resolved<M> {
         self
     }
 
+    /// How the connection is to carry messages, for [`connect`](Self::connect).
+    /// Otherwise as the [`Connector`](super::Connector) said.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn messages(mut self, options: MessageOptions) -> Self {
+        self.plan.messages = options;
+        self
+    }
+
+    #[cfg(feature = "verbs")]
+    async fn connect_messages(self) -> Result<Connection<Messages, M>> {
+        let maker = Maker::new(self.tracked.hub(), self.plan.messages);
+        let made = maker.make(self.id()).map_err(|error| {
+            let attempt = Attempt::new(self.tracked.hub(), None, Target::default());
+            attempt.fail_on(self.id(), Step::QueuePair, Cause::QueuePair(error))
+        });
+        Ok(self.connect_async(made?).await?.carrying_messages())
+    }
+
     async fn connect_async<Q: QueuePair + 'static>(
         self,
         queue_pair: Q,
@@ -79,25 +106,49 @@ impl<M: Mode> Resolved<M> {
 }
 
 impl Resolved<Blocking> {
-    /// Connects with a queue pair on the id's device.
+    /// Connects, ready to send and to receive.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[cfg(feature = "verbs")]
+    #[doc(alias = "rdma_connect")]
+    pub fn connect(self) -> Result<Connection<Messages, Blocking>> {
+        let hub = Arc::clone(self.tracked.hub());
+        block_on(&hub, self.connect_messages())
+    }
+
+    /// Connects with a queue pair of the caller's on the id's device.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; nothing is left then.
     #[doc(alias = "rdma_connect")]
-    pub fn connect<Q: QueuePair + 'static>(self, queue_pair: Q) -> Result<Connection<Q, Blocking>> {
+    pub fn connect_on<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<Connection<Q, Blocking>> {
         let hub = Arc::clone(self.tracked.hub());
         block_on(&hub, self.connect_async(queue_pair))
     }
 }
 
 impl<R: Runtime> Resolved<Async<R>> {
-    /// Connects with a queue pair on the id's device. Dropping the future cancels
+    /// Connects, ready to send and to receive. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error), by the step that failed; nothing is left then.
+    #[cfg(feature = "verbs")]
+    #[doc(alias = "rdma_connect")]
+    pub async fn connect(self) -> Result<Connection<Messages, Async<R>>> {
+        self.connect_messages().await
+    }
+
+    /// Connects with a queue pair of the caller's on the id's device. Dropping the future cancels
     /// it.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; nothing is left then.
     #[doc(alias = "rdma_connect")]
-    pub async fn connect<Q: QueuePair + 'static>(
+    pub async fn connect_on<Q: QueuePair + 'static>(
         self,
         queue_pair: Q,
     ) -> Result<Connection<Q, Async<R>>> {

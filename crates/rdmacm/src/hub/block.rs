@@ -83,7 +83,7 @@ impl Hub {
     /// there is, and steps down.
     fn lead(&self, until: Deadline) {
         let _down = StepDown(self);
-        let woken = self.channel.wait(until);
+        let woken = self.sources.wait(&self.channel, until);
         self.state().leader = Leader::Awake;
         match woken {
             // What came in time is seen in time.

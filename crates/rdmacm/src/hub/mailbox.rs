@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
 
+use super::Place;
 use crate::ending::Ending;
 use crate::trace::Trace;
 
@@ -38,6 +39,8 @@ struct Inner {
     answering: Option<Answering>,
     stopped: bool,
     parted: bool,
+    #[cfg(feature = "verbs")]
+    given_up: bool,
     ending: Option<Ending>,
 }
 
@@ -120,13 +123,29 @@ impl Mailbox {
         self.stop();
     }
 
-    pub(super) fn wait(&self, key: u64, waker: &Waker) {
+    /// How the connection ended, where an event that lies here or was read before
+    /// says so.
+    pub(crate) fn ended(&self) -> Option<Ending> {
+        loop {
+            match self.take()? {
+                Letter::Event(event) => {
+                    if let Some(ending) = Ending::of(&event) {
+                        self.end(ending);
+                    }
+                }
+                Letter::Returned(_) => {}
+                Letter::Stop => return self.ending(),
+            }
+        }
+    }
+
+    pub(crate) fn wait(&self, key: u64, waker: &Waker) {
         let former = self.inner().waiters.insert(key, waker.clone());
         drop(former);
     }
 
     /// One who waited does so no more; what it was woken for is the next one's.
-    pub(super) fn leave(&self, key: u64) {
+    pub(crate) fn leave(&self, key: u64) {
         let mut inner = self.inner();
         let waiter = inner.waiters.remove(&key);
         let next = inner.waiters.values().next().cloned();
@@ -155,6 +174,15 @@ impl Mailbox {
         inner.parted
     }
 
+    /// This side parts because its queue pair is done for: whether there is
+    /// something left to part from, and nobody has said so before.
+    #[cfg(feature = "verbs")]
+    pub(super) fn give_up(&self) -> bool {
+        let mut inner = self.inner();
+        let before = std::mem::replace(&mut inner.given_up, true);
+        !before && !inner.parted
+    }
+
     pub(super) fn answer(&self) {
         let mut inner = self.inner();
         inner.parted = true;
@@ -166,6 +194,42 @@ impl Mailbox {
         if let Some(queue_pair) = queue_pair.upgrade() {
             let _ = id.with(queue_pair.as_ref()).disconnect();
         }
+    }
+}
+
+impl Place for &Mailbox {
+    type Item = Letter;
+
+    fn take(&mut self) -> Option<Letter> {
+        Mailbox::take(self)
+    }
+
+    fn wait(&mut self, key: u64, waker: &Waker) {
+        Mailbox::wait(self, key, waker);
+    }
+
+    fn leave(&mut self, key: u64) {
+        Mailbox::leave(self, key);
+    }
+}
+
+/// Where the end of a connection comes, for any number who wait.
+#[derive(Debug)]
+pub(crate) struct End<'a>(pub(crate) &'a Mailbox);
+
+impl Place for End<'_> {
+    type Item = Ending;
+
+    fn take(&mut self) -> Option<Ending> {
+        self.0.ended()
+    }
+
+    fn wait(&mut self, key: u64, waker: &Waker) {
+        self.0.wait(key, waker);
+    }
+
+    fn leave(&mut self, key: u64) {
+        self.0.leave(key);
     }
 }
 

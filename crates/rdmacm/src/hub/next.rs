@@ -1,27 +1,59 @@
-//! Waiting for an id's next letter: the one thing everything else waits by.
+//! Waiting for what comes to a place: the one thing everything else waits by.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use rdmacm_core::{Error, Result};
 
-use super::{Hub, Leader, Letter, Mailbox};
+use super::{Hub, Leader};
 
-/// The next letter in the mailbox, by `until`.
+/// Where something comes that is waited for, as an id's letters to its mailbox.
+pub(crate) trait Place {
+    /// What comes.
+    type Item;
+
+    /// Takes what there is.
+    fn take(&mut self) -> Option<Self::Item>;
+
+    /// Puts one among those who are woken when something comes.
+    fn wait(&mut self, key: u64, waker: &Waker);
+
+    /// One who waited does so no more; what it was woken for is the next one's.
+    fn leave(&mut self, key: u64);
+}
+
+impl<P: Place> Place for &mut P {
+    type Item = P::Item;
+
+    fn take(&mut self) -> Option<P::Item> {
+        P::take(self)
+    }
+
+    fn wait(&mut self, key: u64, waker: &Waker) {
+        P::wait(self, key, waker);
+    }
+
+    fn leave(&mut self, key: u64) {
+        P::leave(self, key);
+    }
+}
+
+/// The next thing that comes to the place, by `until`.
 ///
-/// Dropping the future loses nothing: the letter stays for the next who asks,
+/// Dropping the future loses nothing: what came stays for the next who asks,
 /// and the turn goes to another who waits.
-pub(crate) fn next<'a>(
-    hub: &'a Arc<Hub>,
-    mailbox: &'a Mailbox,
+pub(crate) fn next<P: Place + Unpin>(
+    hub: &Arc<Hub>,
+    place: P,
     until: Option<Instant>,
-) -> Next<'a> {
+) -> Next<'_, P> {
     Next {
         hub,
-        mailbox: Some(mailbox),
+        place,
         until,
         key: None,
     }
@@ -29,32 +61,40 @@ pub(crate) fn next<'a>(
 
 /// Waits until a moment.
 pub(crate) async fn sleep_until(hub: &Arc<Hub>, until: Instant) -> Result<()> {
-    let sleep = Next {
-        hub,
-        mailbox: None,
-        until: Some(until),
-        key: None,
-    };
-    match sleep.await {
+    match next(hub, Nowhere, Some(until)).await {
         Err(Error::DeadlinePassed) => Ok(()),
-        other => other.map(|_| ()),
+        other => other.map(drop),
     }
 }
 
+/// Where nothing comes, for one who only waits for the time.
+struct Nowhere;
+
+impl Place for Nowhere {
+    type Item = Infallible;
+
+    fn take(&mut self) -> Option<Infallible> {
+        None
+    }
+
+    fn wait(&mut self, _: u64, _: &Waker) {}
+
+    fn leave(&mut self, _: u64) {}
+}
+
 #[derive(Debug)]
-pub(crate) struct Next<'a> {
+pub(crate) struct Next<'a, P: Place> {
     hub: &'a Arc<Hub>,
-    /// `None` for one who only waits for the time.
-    mailbox: Option<&'a Mailbox>,
+    place: P,
     until: Option<Instant>,
     key: Option<u64>,
 }
 
-impl Next<'_> {
+impl<P: Place> Next<'_, P> {
     /// What there is to say now.
-    fn look(&self) -> Option<Result<Letter>> {
-        if let Some(letter) = self.mailbox.and_then(Mailbox::take) {
-            return Some(Ok(letter));
+    fn look(&mut self) -> Option<Result<P::Item>> {
+        if let Some(item) = self.place.take() {
+            return Some(Ok(item));
         }
         if let Err(error) = self.hub.broken() {
             return Some(Err(error));
@@ -64,8 +104,8 @@ impl Next<'_> {
     }
 }
 
-impl Future for Next<'_> {
-    type Output = Result<Letter>;
+impl<P: Place + Unpin> Future for Next<'_, P> {
+    type Output = Result<P::Item>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -74,9 +114,7 @@ impl Future for Next<'_> {
             return Poll::Ready(outcome);
         }
         let key = *this.key.get_or_insert_with(|| this.hub.key());
-        if let Some(mailbox) = this.mailbox {
-            mailbox.wait(key, context.waker());
-        }
+        this.place.wait(key, context.waker());
         this.hub.wait(key, this.until, context.waker());
         // From here on a wake-up is not missed; what came before is seen now.
         this.hub.arm();
@@ -84,12 +122,10 @@ impl Future for Next<'_> {
     }
 }
 
-impl Drop for Next<'_> {
+impl<P: Place> Drop for Next<'_, P> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            if let Some(mailbox) = self.mailbox {
-                mailbox.leave(key);
-            }
+            self.place.leave(key);
             self.hub.leave(key, self.until);
         }
     }
@@ -97,7 +133,7 @@ impl Drop for Next<'_> {
 
 impl Hub {
     /// Puts one among those who wait.
-    fn wait(&self, key: u64, until: Option<Instant>, waker: &std::task::Waker) {
+    fn wait(&self, key: u64, until: Option<Instant>, waker: &Waker) {
         let mut state = self.state();
         let former = state.waiters.insert(key, waker.clone());
         let Some(at) = until else {

@@ -83,9 +83,19 @@ impl Tracked {
         }
     }
 
+    /// The queue pair is done for: the peer, which need not know of it yet, is told.
+    /// On iWARP the connection is over with it.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn give_up(&self) {
+        let queue_pair = self.queue_pair().filter(|one| !is_iwarp(one.as_ref()));
+        if let Some(queue_pair) = queue_pair.filter(|_| self.mailbox.give_up()) {
+            let _ = self.handle.with(queue_pair.as_ref()).disconnect();
+        }
+    }
+
     /// The next letter, by `until`.
     pub(crate) async fn next(&self, until: Option<Instant>) -> Result<Letter> {
-        next(&self.hub, &self.mailbox, until).await
+        next(&self.hub, &*self.mailbox, until).await
     }
 
     fn was_on(&self, hub: &Arc<Hub>) -> bool {

@@ -1,35 +1,27 @@
 //! The end of a connection.
 
-use super::Attempt;
 use super::active::gone_or;
+use super::{Attempt, Carried};
 use crate::ending::Ending;
 use crate::error::{Cause, Result};
-use crate::hub::{Letter, Tracked};
+use crate::hub::{End, Tracked};
 use crate::step::Step;
 
 /// Waits until the connection is over, by whatever cause. Any number may wait,
 /// and ask again.
-pub(crate) async fn ended(attempt: &Attempt, tracked: &Tracked) -> Result<Ending> {
-    let (step, mailbox) = (Step::Close, tracked.mailbox());
-    loop {
-        let letter = tracked.next(attempt.until).await;
-        match letter.map_err(|error| attempt.fail_on(tracked.id(), step, error))? {
-            Letter::Event(event) => {
-                if let Some(ending) = Ending::of(&event) {
-                    mailbox.end(ending);
-                }
-            }
-            Letter::Stop => {
-                let ending = mailbox.ending();
-                return ending.ok_or_else(|| attempt.fail(step, Cause::Gone));
-            }
-            Letter::Returned(_) => {}
-        }
-    }
+pub(crate) async fn ended(
+    attempt: &Attempt,
+    tracked: &Tracked,
+    carried: &Carried,
+) -> Result<Ending> {
+    let end = End(tracked.mailbox());
+    let ended = carried.wait(attempt, tracked, end).await;
+    ended.map_err(|cause| attempt.fail_on(tracked.id(), Step::Close, cause))
 }
 
 /// Parts in order: tells the peer, and waits until it knows.
-pub(crate) async fn close(attempt: &Attempt, tracked: Tracked) -> Result<()> {
+pub(crate) async fn close(attempt: &Attempt, tracked: Tracked, carried: &Carried) -> Result<()> {
+    carried.flush(attempt, &tracked).await?;
     let step = Step::Close;
     let id = tracked.id();
     // The peer may part at the same time: destroying the id answers that.
@@ -46,7 +38,7 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked) -> Result<()> {
         Err(Cause::Gone) => return Ok(()),
         Err(cause) => return Err(attempt.fail_on(id, step, cause)),
     }
-    match ended(attempt, &tracked).await?.failure() {
+    match ended(attempt, &tracked, carried).await?.failure() {
         Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
             Err(attempt.fail_on(id, step, Cause::Event(failure)))
         }

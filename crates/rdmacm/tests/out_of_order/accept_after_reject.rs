@@ -5,7 +5,7 @@ use rdmacm::core::QueuePair;
 
 fn both(incoming: rdmacm::Incoming, queue_pair: Box<dyn QueuePair>) {
     drop(incoming.reject(b"no"));
-    drop(incoming.accept(queue_pair));
+    drop(incoming.accept_on(queue_pair));
 }
 
 fn main() {

@@ -4,8 +4,8 @@
 use rdmacm::core::QueuePair;
 
 fn twice<Q: QueuePair + 'static>(resolved: rdmacm::Resolved, one: Q, other: Q) {
-    drop(resolved.connect(one));
-    drop(resolved.connect(other));
+    drop(resolved.connect_on(one));
+    drop(resolved.connect_on(other));
 }
 
 fn main() {

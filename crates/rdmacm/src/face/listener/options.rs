@@ -5,6 +5,8 @@ use rdmacm_core::CmAddr;
 use super::Listener;
 use crate::error::Result;
 use crate::id_options::IdOptions;
+#[cfg(feature = "verbs")]
+use crate::messages::MessageOptions;
 use crate::mode::Mode;
 use crate::node::Node;
 
@@ -18,6 +20,8 @@ pub struct ListenerOptions<M> {
     pub(super) id: IdOptions,
     pub(super) backlog: u32,
     pub(super) room: usize,
+    #[cfg(feature = "verbs")]
+    pub(super) messages: MessageOptions,
 }
 
 impl<M: Mode> ListenerOptions<M> {
@@ -28,6 +32,8 @@ impl<M: Mode> ListenerOptions<M> {
             // The kernel's maximum.
             backlog: 0,
             room: ROOM,
+            #[cfg(feature = "verbs")]
+            messages: MessageOptions::new(),
         }
     }
 
@@ -86,6 +92,15 @@ impl<M: Mode> ListenerOptions<M> {
     #[must_use]
     pub fn ack_timeout(mut self, exponent: u8) -> Self {
         self.id.ack_timeout = Some(exponent);
+        self
+    }
+
+    /// How accepted connections are to carry messages, unless
+    /// [`Incoming::messages`](super::super::Incoming::messages) says otherwise.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn messages(mut self, options: MessageOptions) -> Self {
+        self.messages = options;
         self
     }
 

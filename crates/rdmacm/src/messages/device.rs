@@ -1,0 +1,84 @@
+//! Devices that are open for messages.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rdmacm_core::DeviceId;
+use rdmacm_verbs::{CompletionChannel, Context, Result, Token};
+
+use super::traffic::Traffic;
+
+/// A device and the one channel on which all that is open on it tells of
+/// completions. It is closed with the last connection that uses it.
+#[derive(Debug)]
+pub(crate) struct OpenDevice {
+    id: DeviceId,
+    context: Context,
+    channel: CompletionChannel,
+    traffics: Mutex<HashMap<Token, Weak<Traffic>>>,
+}
+
+impl OpenDevice {
+    pub(crate) fn open(id: DeviceId) -> Result<Arc<Self>> {
+        let context = Context::open_by_id(id)?;
+        Ok(Arc::new(Self {
+            id,
+            channel: context.create_completion_channel()?,
+            context,
+            traffics: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn channel(&self) -> &CompletionChannel {
+        &self.channel
+    }
+
+    /// Whether it was removed, or its context closed.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.context.is_gone()
+    }
+
+    pub(super) fn admit(&self, token: Token, traffic: &Arc<Traffic>) {
+        self.traffics().insert(token, Arc::downgrade(traffic));
+    }
+
+    pub(super) fn dismiss(&self, token: Token) {
+        self.traffics().remove(&token);
+    }
+
+    /// Hands out what there is; whether there may be more some time. The device's
+    /// removal is heard of here.
+    pub(crate) fn drain(&self) -> bool {
+        while let Ok(Some(token)) = self.channel.take() {
+            let traffic = self.traffics().get(&token).and_then(Weak::upgrade);
+            if let Some(traffic) = traffic {
+                traffic.notified();
+            }
+        }
+        if !self.is_gone() {
+            return true;
+        }
+        let traffics: Vec<_> = self.traffics().values().filter_map(Weak::upgrade).collect();
+        traffics.iter().for_each(|traffic| traffic.pump());
+        false
+    }
+
+    fn traffics(&self) -> MutexGuard<'_, HashMap<Token, Weak<Traffic>>> {
+        self.traffics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for OpenDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}

@@ -1,0 +1,317 @@
+//! What moves through a queue pair, and its memory meanwhile.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+use rdmacm_core::{Deadline, QpType};
+use rdmacm_verbs::{
+    Buffer, CompletionQueue, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused, RemoteMemory,
+    Result, SendOperation, SendRequest, WorkId,
+};
+
+use super::device::OpenDevice;
+use super::message::Message;
+use super::options::MessageOptions;
+use super::state::{Aftermath, Fault, Posted, Settled, State};
+use super::waiters::Interest;
+
+/// Messages of up to so many bytes go in line, which all soft devices do.
+const INLINE: usize = 64;
+
+/// A queue pair, what is under way on it, and who waits for that.
+///
+/// Whoever waits drives: [`pump`](Self::pump) sorts all completions there are,
+/// whosever they are, and wakes those they are for.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    queue_pair: QueuePair,
+    completions: CompletionQueue,
+    device: Arc<OpenDevice>,
+    options: MessageOptions,
+    state: Mutex<State>,
+}
+
+impl Traffic {
+    pub(super) fn new(device: &Arc<OpenDevice>, options: MessageOptions) -> Result<Arc<Self>> {
+        let context = device.context();
+        let MessageOptions {
+            receives, sends, ..
+        } = options;
+        let completions = CompletionQueue::options(receives.saturating_add(sends))
+            .channel(device.channel())
+            .create(context)?;
+        let domain = context.create_protection_domain()?;
+        let memory = domain.allocate(options.memory().unwrap_or_default())?;
+        let queue_pair = QueuePair::options(QpType::RC)
+            .caps(QpCaps {
+                max_send_wr: sends,
+                max_recv_wr: receives,
+                max_inline_data: const { INLINE as u32 },
+                ..QpCaps::default()
+            })
+            .protection_domain(&domain)
+            .send_queue(&completions)
+            .receive_queue(&completions)
+            .create(context)?;
+        let traffic = Arc::new(Self {
+            queue_pair,
+            completions,
+            device: Arc::clone(device),
+            options,
+            state: Mutex::new(State::new(memory.into_chunks(options.size.max(1)))),
+        });
+        device.admit(traffic.completions.token(), &traffic);
+        Ok(traffic)
+    }
+
+    pub(crate) fn queue_pair(&self) -> &QueuePair {
+        &self.queue_pair
+    }
+
+    pub(crate) fn device(&self) -> &Arc<OpenDevice> {
+        &self.device
+    }
+
+    pub(crate) fn protection_domain(&self) -> &ProtectionDomain {
+        self.queue_pair.protection_domain()
+    }
+
+    pub(crate) fn options(&self) -> MessageOptions {
+        self.options
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.state().deadline
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Deadline) {
+        self.state().deadline = deadline;
+    }
+
+    /// Posts all receives.
+    pub(super) fn post_all(&self) -> Result<()> {
+        for _ in 0..self.options.receives {
+            let buffer = self.state().pool.pop();
+            if let Some(buffer) = buffer {
+                self.queue_pair.post_receive(buffer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room for one more message. Where the connection is over its memory is
+    /// needed no more.
+    pub(super) fn post_receive(&self, buffer: Buffer) {
+        drop(self.queue_pair.post_receive(buffer));
+    }
+
+    /// Consistent between any two statements, so a panic elsewhere while it was
+    /// locked leaves nothing broken.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sorts what has completed.
+    pub(super) fn pump(&self) {
+        let mut after = Aftermath::default();
+        let mut state = self.state();
+        loop {
+            match self.completions.poll() {
+                Ok(Some(completion)) => state.sort(completion, &mut after),
+                Ok(None) => break,
+                Err(error) => {
+                    state.fail(Fault::Device(error), &mut after);
+                    break;
+                }
+            }
+        }
+        drop(state);
+        after.settle();
+    }
+
+    /// The completion queue has told that it has something.
+    pub(super) fn notified(&self) {
+        self.state().armed = false;
+        self.pump();
+        let waits = !self.state().waiters.is_empty();
+        if waits {
+            self.arm();
+            self.pump();
+        }
+    }
+
+    /// Makes the next completion tell. What is there already does not: it is looked
+    /// for after this.
+    fn arm(&self) {
+        if std::mem::replace(&mut self.state().armed, true) {
+            return;
+        }
+        if let Err(error) = self.completions.arm(false) {
+            let mut after = Aftermath::default();
+            self.state().fail(Fault::Device(error), &mut after);
+            after.settle();
+        }
+    }
+
+    pub(super) fn wait(&self, interest: Interest, key: u64, waker: &Waker) {
+        let former = self.state().waiters.add(interest, key, waker);
+        drop(former);
+        self.arm();
+    }
+
+    /// One who waited does so no more; what it was woken for is the next one's.
+    pub(super) fn leave(&self, interest: Interest, key: u64) {
+        let mut state = self.state();
+        let waiter = state.waiters.remove(interest, key);
+        let there = match interest {
+            Interest::Arrival => !state.arrived.is_empty(),
+            Interest::Room => self.has_room(&state),
+            Interest::Quiet => state.posted.is_empty(),
+            Interest::Done(_) | Interest::Trouble => false,
+        };
+        let heir = state.waiters.first(interest).filter(|_| there);
+        drop(state);
+        drop(waiter);
+        if let Some(heir) = heir {
+            heir.wake();
+        }
+    }
+
+    /// The oldest message that has arrived.
+    pub(super) fn receive(self: &Arc<Self>) -> Option<Message> {
+        let arrival = self.state().arrived.pop_front();
+        arrival.map(|arrival| Message::new(arrival, self))
+    }
+
+    pub(super) fn fault(&self) -> Option<Fault> {
+        self.state().fault.clone()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.state().posted.is_empty()
+    }
+
+    /// Whether a message that was sent has not arrived.
+    pub(super) fn has_lost(&self) -> bool {
+        self.state().lost
+    }
+
+    fn has_room(&self, state: &State) -> bool {
+        state.posted.len() < self.options.sends as usize
+    }
+
+    /// Copies a message and sends it; `None` where there is no room.
+    pub(super) fn send(&self, bytes: &[u8]) -> Option<Result<()>> {
+        let mut state = self.state();
+        if !self.has_room(&state) {
+            return None;
+        }
+        let send = SendOperation::Send;
+        let request = match bytes.len() {
+            0 => SendRequest::new(send, Pieces::NONE),
+            1..=INLINE => SendRequest::inline(send, bytes),
+            length => {
+                let mut buffer = state.pool.pop()?;
+                if let Some(room) = buffer.get_mut(..length) {
+                    room.copy_from_slice(bytes);
+                }
+                match buffer.part(0..length) {
+                    Ok(piece) => SendRequest::new(send, piece),
+                    Err(refused) => {
+                        state.pool.push(refused.returned);
+                        return Some(Err(refused.error));
+                    }
+                }
+            }
+        };
+        let posted = self.post(&mut state, request, Posted::Copied);
+        Some(posted.map(drop).map_err(|refused| {
+            let pieces = refused.returned.map(SendRequest::into_pieces);
+            state.pool.extend(pieces.and_then(Pieces::into_buffer));
+            refused.error
+        }))
+    }
+
+    /// Posts a request that is waited for; it comes back where there is no room.
+    pub(super) fn request(
+        &self,
+        operation: SendOperation,
+        pieces: Pieces,
+    ) -> Result<Result<WorkId, Refused<Pieces>>, Pieces> {
+        let mut state = self.state();
+        if !self.has_room(&state) {
+            return Err(pieces);
+        }
+        let request = SendRequest::new(operation, pieces);
+        let posted = self.post(&mut state, request, Posted::Awaited);
+        Ok(posted.map_err(|refused| Refused {
+            error: refused.error,
+            returned: refused
+                .returned
+                .map(SendRequest::into_pieces)
+                .unwrap_or_default(),
+        }))
+    }
+
+    fn post<'a>(
+        &self,
+        state: &mut State,
+        request: SendRequest<'a>,
+        whose: Posted,
+    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
+        let work = self.queue_pair.post_send(request)?;
+        state.posted.insert(work, whose);
+        Ok(work)
+    }
+
+    /// What became of a request that is waited for.
+    pub(super) fn settled(&self, work: WorkId) -> Option<Settled> {
+        self.state().settled.remove(&work)
+    }
+
+    /// Nobody waits for a request any more: its memory is freed when it comes back.
+    pub(super) fn abandon(&self, work: WorkId) {
+        let mut state = self.state();
+        if let Some(whose) = state.posted.get_mut(&work) {
+            *whose = Posted::Abandoned;
+        }
+        let settled = state.settled.remove(&work);
+        drop(state);
+        drop(settled);
+    }
+
+    /// When the next sign of life is due.
+    pub(crate) fn next_beat(&self, now: Instant) -> Option<Instant> {
+        let interval = self.options.keep_alive?;
+        let state = self.state();
+        let last = state.beat.map_or(now, |(_, at)| at);
+        last.checked_add(interval)
+    }
+
+    /// Gives a sign of life, unless the last one is still on its way.
+    pub(crate) fn beat(&self, now: Instant) {
+        let mut state = self.state();
+        let under_way = state
+            .beat
+            .is_some_and(|(work, _)| state.posted.contains_key(&work));
+        if under_way || !self.has_room(&state) {
+            // What is under way finds a dead peer as well.
+            state.beat = state.beat.map(|(work, _)| (work, now));
+            return;
+        }
+        let Some(nothing) = RemoteMemory::new(0, 0, 0) else {
+            return;
+        };
+        let request = SendRequest::new(SendOperation::Write(nothing), Pieces::NONE);
+        if let Ok(work) = self.post(&mut state, request, Posted::Abandoned) {
+            state.beat = Some((work, now));
+        }
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.device.dismiss(self.completions.token());
+    }
+}
