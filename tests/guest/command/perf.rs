@@ -82,8 +82,8 @@ fn latency_is_measured(site: &Site) {
     for test in ["send-lat", "write-lat", "read-lat"] {
         for more in [&[][..], &["--poll", "--size", "1"]] {
             let document = measured(site, test, &[&["--count", "150"], more].concat());
-            let size = if more.is_empty() { 64 } else { 1 };
-            check_rate(&document, 150, size);
+            let bytes = if more.is_empty() { 64 } else { 1 };
+            check_rate(&document, 150, bytes);
             assert_eq!(document["depth"], 1);
             let latency = &document["latency_ns"];
             let percentiles = ["min", "p50", "p90", "p99", "p99.9", "max"];
@@ -182,7 +182,7 @@ fn a_client_that_is_interrupted_parts(site: &Site) {
     incoming.id().with(&queue_pair).init().unwrap();
     let room = queue_pair.protection_domain().allocate(16).unwrap();
     queue_pair.post_receive(room).unwrap();
-    let connection = incoming.param(agreed).accept(queue_pair).unwrap();
+    let connection = incoming.param(agreed).accept_on(queue_pair).unwrap();
     // It has told where its memory is: it is at work.
     let receives = connection.queue_pair().receive_queue();
     let told = receives.next(PATIENCE).unwrap().unwrap();

@@ -35,7 +35,7 @@ pub(crate) struct PerfArgs {
     /// Look for completions all the time instead of sleeping, on both sides.
     #[arg(long, conflicts_with = "listen")]
     poll: bool,
-    /// How long connecting may take.
+    /// How long connecting may take, and then the server's first answer.
     #[arg(long, value_name = "MS", value_parser = milliseconds, conflicts_with = "listen")]
     #[arg(default_value = "10000")]
     pub(crate) timeout: Milliseconds,

@@ -16,6 +16,7 @@ use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::latencies::time;
 use crate::terminal::Progress;
 
 pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> Outcome {
@@ -69,7 +70,13 @@ async fn measure(
     endpoint: &Endpoint,
     report: &mut ClientReport,
 ) -> Result<(), Failure> {
-    let load = Load::exchange(endpoint, args.terms(), false).await?;
+    let timeout = args.timeout.0;
+    let exchange = Load::exchange(endpoint, args.terms(), false);
+    let load = tokio::time::timeout(timeout, exchange).await;
+    let load = load.map_err(|_| {
+        let timeout = time(timeout.as_nanos());
+        Failure::Peer(format!("the server did not answer within {timeout}"))
+    })??;
     let (warm, goal) = (Until::warm, args.goal());
     let mut progress = Progress::new();
     let mut show = |messages: u64| progress.show(|| format!("{messages} messages"));
