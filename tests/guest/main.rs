@@ -42,6 +42,7 @@ mod migrate;
 mod multicast;
 mod newer;
 mod options;
+mod overlooked;
 mod privilege;
 mod query;
 mod removal;
@@ -112,6 +113,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,
+    command::perf::CASES,
     command::ping::CASES,
     command::resolve::CASES,
     connection::attributes::CASES,
@@ -163,6 +165,14 @@ const ALONE: &[&[Case]] = &[
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,
+];
+
+/// Whose peers are programs that send at once: siw overlooks data that arrive while it
+/// still accepts, C against C too.
+const HASTY: &[&[Case]] = &[
+    command::perf::CASES,
+    command::ping::CASES,
+    c_tools::rping::CASES,
 ];
 
 /// The same, on rxe.
@@ -302,17 +312,21 @@ fn tests(kernel: &str) -> Suite {
 fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
-        let alone = ALONE
-            .iter()
-            .chain(ALONE_ON_RXE)
-            .copied()
-            .flatten()
-            .any(|one| one.name == case.name);
+        let is_of = |modules: &[&[Case]]| {
+            let mut cases = modules.iter().copied().flatten();
+            cases.any(|one| one.name == case.name)
+        };
+        let alone = is_of(ALONE) || is_of(ALONE_ON_RXE);
+        let hasty = site.soft == Soft::Siw && is_of(HASTY);
         let name = format!("{kernel}/{place}/{}", case.name);
         tests.runs.insert(name.clone());
         tests.trials.push(Trial::test(name, move || {
             let _turn = Turn::take(alone);
-            run(&site);
+            if hasty {
+                overlooked::play(run, &site);
+            } else {
+                run(&site);
+            }
             Ok(())
         }));
     }

@@ -3,6 +3,7 @@
 mod harness;
 mod host;
 mod lines;
+mod pure;
 mod suite;
 mod totals;
 mod trouble;
@@ -118,6 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut totals = Totals::default();
     host::run(&workspace, &mut totals);
+    pure::run(&workspace, &mut totals);
     compare_abi(args, &mut totals);
     if args.quick {
         let reason = "`--quick` leaves the guests out".to_owned();
@@ -169,6 +171,10 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
+    let program = pure::build_static(workspace);
+    if let Err(error) = &program {
+        totals.fail("pure/static", &format!("{error:#}"));
+    }
     let mut guests = Vec::new();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref());
@@ -176,6 +182,9 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
             Ok(guest) => {
                 let command = [suite.to_string_lossy().into_owned()];
                 suite::run(&guest, &choice, &command, &machine, totals);
+                if let Ok(program) = &program {
+                    pure::run_static(&guest, program, &format!("guest/{choice}"), totals);
+                }
                 guests.push(guest);
             }
             Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),

@@ -3,14 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rdmacm::addrinfo::{DEFAULT_DEADLINE, Hints, allowed_qp_types, parse_numeric};
 use rdmacm::core::{Family, PortSpace, QpType};
 
 mod peer;
+mod perf;
 mod ping;
 
 pub(crate) use peer::Role;
+pub(crate) use perf::{Goal, PerfArgs};
 pub(crate) use ping::PingArgs;
 
 /// What RDMA can do with a name, which RDMA devices there are, and how data get
@@ -39,6 +42,11 @@ pub(crate) enum Task {
     /// Exits with 0 if every ping came back, with 1 and the reason otherwise, with 2
     /// for bad usage.
     Ping(PingArgs),
+    /// Measures bandwidth or latency to a server of the same command.
+    ///
+    /// Exits with 0 if all was measured, with 1 and the reason otherwise, with 2 for
+    /// bad usage.
+    Perf(PerfArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -171,6 +179,14 @@ impl ResolveArgs {
     }
 }
 
+/// Says what clap says of a single bad argument, and exits with 2.
+pub(crate) fn usage_error(contradiction: &str) -> ! {
+    let mut command = Args::command();
+    command
+        .error(ErrorKind::ArgumentConflict, contradiction)
+        .exit()
+}
+
 impl From<FamilyArg> for Family {
     fn from(family: FamilyArg) -> Self {
         match family {
@@ -204,7 +220,6 @@ impl From<PortSpaceArg> for PortSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {

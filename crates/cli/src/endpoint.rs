@@ -100,6 +100,11 @@ impl Endpoint {
         }
     }
 
+    /// A completion that is there.
+    pub(crate) fn poll(&self) -> Result<Option<Completion>, Error> {
+        self.completions.poll()
+    }
+
     /// Sleeps until the channel tells of a completion.
     async fn told(&self) -> Result<(), Error> {
         let Ok(mut ready) = self.watched.readable().await else {

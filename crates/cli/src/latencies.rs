@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+mod histogram;
 mod table;
 
 pub(crate) use table::time;

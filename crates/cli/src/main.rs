@@ -15,10 +15,12 @@ mod interrupt;
 mod json;
 mod latencies;
 mod message;
+mod perf;
 mod ping;
 mod resolve;
 mod runtime;
 mod serve;
+mod served;
 mod table;
 mod talk;
 mod terminal;
@@ -33,12 +35,25 @@ struct Outcome {
     success: bool,
 }
 
+impl Outcome {
+    /// Of a task that did not even begin.
+    #[expect(clippy::needless_pass_by_value, reason = "the error's way ends here")]
+    fn of_error(error: io::Error) -> Self {
+        Self {
+            output: String::new(),
+            complaint: Some(error.to_string()),
+            success: false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     // Bad usage ends here with exit code 2.
     let outcome = match Args::parse().task {
         Task::Resolve(args) => resolve::run(&args),
         Task::Devices(args) => devices::run(&args),
         Task::Ping(args) => ping::run(&args),
+        Task::Perf(args) => perf::run(&args),
     };
     match tell(&outcome) {
         Ok(()) if outcome.success => ExitCode::SUCCESS,

@@ -31,9 +31,5 @@ pub(crate) fn run(args: &PingArgs) -> Outcome {
         Role::Client(node) => client::run(args, node, &interrupt).await,
         Role::Server(address) => server::run(args, address, &interrupt).await,
     });
-    outcome.unwrap_or_else(|error| Outcome {
-        output: String::new(),
-        complaint: Some(error.to_string()),
-        success: false,
-    })
+    outcome.unwrap_or_else(Outcome::of_error)
 }

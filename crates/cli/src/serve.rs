@@ -45,3 +45,9 @@ where
     }
     Ok(())
 }
+
+/// Who wants to connect.
+pub(crate) fn peer_of(incoming: &Incoming) -> String {
+    let peer = incoming.peer_addr().ok().flatten();
+    peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
+}

@@ -30,7 +30,7 @@ fn is_help(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn help_lists_the_commands() {
-    is_help(&["--help"], &["resolve", "devices", "ping"]);
+    is_help(&["--help"], &["resolve", "devices", "ping", "perf"]);
 }
 
 #[test]
@@ -203,4 +203,54 @@ fn a_ping_to_nobody_is_one_document_and_nothing_else() {
     assert_eq!(document["pings"], 0);
     assert!(document["error"].is_string());
     assert_eq!(document["latency_ns"], serde_json::Value::Null);
+}
+
+#[test]
+fn perf_lists_its_options_tests_and_exit_codes() {
+    let options = [
+        "--listen",
+        "--port",
+        "--test",
+        "--size",
+        "--depth",
+        "--duration",
+        "--count",
+        "--poll",
+        "--timeout",
+        "--persistent",
+        "--json",
+        "send-bw",
+        "send-lat",
+        "write-bw",
+        "write-lat",
+        "read-bw",
+        "read-lat",
+        "Exits with 0",
+    ];
+    is_help(&["perf", "--help"], &options);
+}
+
+#[test]
+fn what_to_measure_is_the_clients_to_say() {
+    for option in [
+        "--test=send-bw",
+        "--size=1",
+        "--depth=1",
+        "--poll",
+        "--count=1",
+    ] {
+        let arguments = ["perf", "--listen", "::", option];
+        is_bad_usage(&arguments, "cannot be used with");
+    }
+    let arguments = ["perf", "host", "--count=1", "--duration=1"];
+    is_bad_usage(&arguments, "cannot be used with");
+}
+
+#[test]
+fn no_more_is_measured_than_is_served() {
+    is_bad_usage(&["perf", "host", "--size", "16777217"], "--size");
+    is_bad_usage(&["perf", "host", "--depth", "1025"], "--depth");
+    let arguments = ["perf", "host", "--size", "65536", "--depth", "1024"];
+    is_bad_usage(&arguments, "--size times --depth");
+    is_bad_usage(&["perf", "host", "--test", "nothing"], "--test");
 }

@@ -111,7 +111,8 @@ fn its_server_returns_a_thousand_pings(site: &Site) {
 
 fn its_client_gets_a_thousand_pings_back(site: &Site) {
     let (server, port) = server(site, &["--count", "1000"]);
-    let client = rping(site, "-c", &port, &["-C", "1000", "-V"]);
+    let mut client = rping(site, "-c", &port, &["-C", "1000", "-V", "-v"]);
+    client.wait_for("ping data: rdma-ping-0: ");
     client.finish_within(LONG).check_success();
     let ended = server.finish();
     ended.check_success();

@@ -71,7 +71,8 @@ impl Tool {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left).unwrap();
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|end| panic!("{end}: no {beginning:?}"));
             let found = line.starts_with(beginning);
             self.said.push(line);
             if found {

@@ -6,7 +6,7 @@ use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
 use serde_json::{Value, json};
 
-use super::rdmacm;
+use super::{check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
 
 crate::cases!("command::ping":
@@ -26,11 +26,7 @@ crate::cases!("command::ping":
 
 /// A server that listens, and its port.
 pub(crate) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
-    let (address, port) = (site.v4.to_string(), free_port().to_string());
-    let common = ["ping", "--listen", &address, "--port", &port];
-    let mut server = Tool::rdmacm(&[&common, arguments].concat());
-    server.wait_for("rdmacm: listening on ");
-    (server, port)
+    super::server("ping", site, arguments)
 }
 
 /// A client of the server on this port, without pauses.
@@ -38,12 +34,6 @@ pub(crate) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     let address = site.v4.to_string();
     let common = ["ping", &address, "--port", port, "--interval", "0"];
     Tool::rdmacm(&[&common, arguments].concat())
-}
-
-/// It failed, and said so in these words.
-pub(crate) fn check_failure(ended: &Ended, words: &str) {
-    assert_eq!(ended.status.code(), Some(1));
-    ended.check_says(words);
 }
 
 fn every_ping_comes_back(site: &Site) {

@@ -8,7 +8,6 @@ use rdmacm::tokio::{Connection, Incoming};
 use rdmacm_verbs::{Buffer, Pieces, RemoteMemory, SendOperation, SendRequest};
 
 use super::pattern::length;
-use super::report::{Served, ServerReport};
 use super::{MAX_SIZE, SHAPE};
 use crate::Outcome;
 use crate::args::PingArgs;
@@ -17,50 +16,38 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::message::Message;
-use crate::serve::serve;
+use crate::serve::{peer_of, serve};
+use crate::served::{Served, ServerReport};
 use crate::talk::Talk;
-use crate::terminal;
 
 pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interrupt) -> Outcome {
-    let mut report = ServerReport::new();
+    let mut report = ServerReport::of_pings(args.json);
     let count = args.count;
     let peer = |incoming| be_pinged(incoming, count, interrupt.clone());
-    let over = |served: Served| {
-        if !args.json {
-            terminal::tell(&served.to_string());
-        }
-        report.add(served);
-    };
+    let over = |served| report.add(served);
     let listened = serve(address, args.persistent, interrupt, peer, over).await;
-    report.interrupted = interrupt.has_come();
-    if let Err(error) = listened {
-        report.fail(error.to_string());
-    } else if !args.persistent && report.peers() == 0 {
-        report.fail("interrupted before a peer came".to_owned());
-    }
-    report.outcome(args)
+    report.outcome(listened, interrupt.has_come(), args.persistent)
 }
 
 /// One peer, from its request to its end.
 async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt) -> Served {
-    let peer = incoming.peer_addr().ok().flatten();
-    let mut served = Served {
-        peer: peer.map_or("?".to_owned(), |peer| peer.to_string()),
-        pings: 0,
-        failure: None,
-    };
+    let peer = peer_of(&incoming);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     let accepted = tokio::select! {
         accepted = incoming.accept_with(make) => accepted.map_err(|error| error.to_string()),
         () = interrupt.wait() => Err(Stop::Interrupted.to_string()),
     };
-    match accepted {
-        Ok(connection) => {
-            served.failure = serve_pings(connection, count, &interrupt, &mut served.pings).await;
-        }
-        Err(error) => served.failure = Some(error),
+    let mut pings = 0;
+    let failure = match accepted {
+        Ok(connection) => serve_pings(connection, count, &interrupt, &mut pings).await,
+        Err(error) => Some(error),
+    };
+    Served {
+        peer,
+        done: format!("{pings} pings"),
+        pings: Some(pings),
+        failure,
     }
-    served
 }
 
 /// Why not all was as it should be.
