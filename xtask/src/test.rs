@@ -69,7 +69,8 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&totals))
 }
 
-/// Plays storms of connections, seed after seed, and nothing else
+/// Plays storms of connections, seed after seed, then connections that come and go,
+/// and nothing else
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -81,6 +82,9 @@ pub(crate) struct SoakArgs {
     /// How many seeds on each device
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     seeds: u32,
+    /// How many connections that carry something come and go on each device
+    #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
+    cycles: u32,
 }
 
 /// What a seed may take on a slow machine, on both devices.
@@ -95,12 +99,15 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         ..Machine::default()
     };
     let seeds = format!("RDMACM_SEEDS={}", args.seeds);
-    let command = ["env", &seeds, &suite, "storm"].map(str::to_owned);
+    let cycles = format!("RDMACM_CYCLES={}", args.cycles);
+    let storms = ["env", &seeds, &suite, "storm"].map(str::to_owned);
+    let cycles = ["env", &cycles, &suite, "cycles"].map(str::to_owned);
     let mut totals = Totals::default();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
-        suite::run(&guest, &choice, &command, &machine, &mut totals);
+        suite::run(&guest, &choice, &storms, &machine, &mut totals);
+        suite::run(&guest, &choice, &cycles, &machine, &mut totals);
     }
     Ok(conclude(&totals))
 }
