@@ -9,6 +9,7 @@ use rdmacm_tests::{PaperQueuePair, Site, Soft};
 use rdmacm_verbs::Context;
 
 pub(crate) mod asynchronous;
+mod belongings;
 pub(crate) mod blocking;
 pub(crate) mod burst;
 pub(crate) mod deadlines;

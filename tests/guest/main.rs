@@ -162,6 +162,7 @@ const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
     face::messages::broken::CASES,
+    face::messages::cycles::CASES,
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,

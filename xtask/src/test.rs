@@ -70,8 +70,8 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&totals))
 }
 
-/// Plays storms of connections and random operations, seed after seed, and nothing
-/// else
+/// Plays storms of connections and random operations, seed after seed, then
+/// connections that come and go, and nothing else
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -84,6 +84,9 @@ pub(crate) struct SoakArgs {
     /// many
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     seeds: u32,
+    /// How many connections that carry something come and go on each device
+    #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
+    cycles: u32,
 }
 
 /// What a seed may take on a slow machine, on both devices.
@@ -102,9 +105,14 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
         // A seed of random operations takes a fraction of a storm's time.
-        for (tests, seeds) in [("storm", args.seeds), ("data::random", args.seeds * 4)] {
-            let seeds = format!("RDMACM_SEEDS={seeds}");
-            let command = ["env", &seeds, &suite, tests].map(str::to_owned);
+        let rounds = [
+            ("storm", "RDMACM_SEEDS", args.seeds),
+            ("data::random", "RDMACM_SEEDS", args.seeds * 4),
+            ("cycles", "RDMACM_CYCLES", args.cycles),
+        ];
+        for (tests, variable, number) in rounds {
+            let setting = format!("{variable}={number}");
+            let command = ["env", &setting, &suite, tests].map(str::to_owned);
             suite::run(&guest, &choice, &command, &machine, &mut totals);
         }
     }

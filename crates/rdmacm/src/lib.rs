@@ -9,10 +9,14 @@
 //! * **Events**: [`core`], event channels, ids and the kernel's commands one by
 //!   one, for event loops.
 //!
-//! [`addrinfo`] turns names into RDMA addresses. Queue pairs are the caller's:
-//! whatever library they come from, they implement
-//! [`QueuePair`](core::QueuePair), and a function from an id to a queue pair is
-//! where connections get them from ([`QueuePairs`]).
+//! [`addrinfo`] turns names into RDMA addresses. With the feature `verbs`, which is on
+//! unless turned off, connections carry messages on soft devices, and read and write
+//! the peer's memory: `Connector::connect`, `Incoming::accept` and `MessageOptions`.
+//! `Endpoint` has a queue pair of that kind posted to by hand.
+//!
+//! All other queue pairs are the caller's: whatever library they come from, they
+//! implement [`QueuePair`](core::QueuePair), and a function from an id to a queue pair
+//! is where connections get them from ([`QueuePairs`]).
 //!
 //! ```no_run
 //! use std::time::Duration;

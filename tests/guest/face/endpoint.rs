@@ -1,4 +1,4 @@
-//! Endpoints, as rdma_create_ep makes them.
+//! Endpoints, as `rdma_create_ep` makes them.
 
 use std::io;
 use std::thread;

@@ -5,7 +5,6 @@
 //! descriptors, ids and memory are as before.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::QueuePairs;
 use super::asynchronous::{Dropped, on_threads};
-use crate::allocation::live_bytes;
+use super::belongings::Belongings;
 
 crate::cases!("face::storm": everything_is_accounted_for);
 
@@ -28,62 +27,18 @@ const AT_ONCE: usize = 32;
 /// How long an accepted peer has to be there. One that gave up says so in a
 /// message that is sent once and may be lost; the kernel would try for a minute.
 const PRESENT: Duration = Duration::from_secs(5);
-/// What is kept for later by allocators, names' caches and the like, in bytes.
-const SLACK: isize = 256 * 1024;
 
 fn everything_is_accounted_for(site: &Site) {
     let before = Belongings::now();
     storm(site, 0, CONNECTIONS / 10);
     // Memory that is taken once stays: compared with what a first run leaves.
-    let before = Belongings {
-        bytes: before.are_left(isize::MAX).bytes,
-        ..before
-    };
+    let before = before.with_what_stays();
     for seed in seeds(3) {
         let started = Instant::now();
         let outcomes = storm(site, seed, CONNECTIONS);
-        before.are_left(SLACK);
+        before.are_left();
         let took = started.elapsed();
         println!("{} seed {seed}: {outcomes:?} in {took:.1?}", site.device);
-    }
-}
-
-/// What this process has.
-#[derive(Debug, PartialEq, Eq)]
-struct Belongings {
-    descriptors: usize,
-    ids: usize,
-    bytes: isize,
-}
-
-impl Belongings {
-    fn now() -> Self {
-        let shown = Command::new("rdma")
-            .args(["resource", "show", "cm_id"])
-            .output()
-            .unwrap();
-        let own = format!(" pid {} ", std::process::id());
-        let shown = String::from_utf8(shown.stdout).unwrap();
-        Self {
-            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
-            ids: shown.lines().filter(|line| line.contains(&own)).count(),
-            bytes: live_bytes(),
-        }
-    }
-
-    /// Ends that had to wait for a handshake run on threads of their own: they
-    /// are given the time the kernel takes.
-    fn are_left(&self, slack: isize) -> Self {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let now = Self::now();
-            let same = (now.descriptors, now.ids) == (self.descriptors, self.ids);
-            if same && now.bytes - self.bytes < slack {
-                return now;
-            }
-            assert!(Instant::now() < until, "{self:?}, then {now:?}");
-            std::thread::yield_now();
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 
@@ -34,7 +34,10 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     totals.step("clippy/guest", step(&[&suite[..], &deny].concat()));
     // The workspace's tests turn features on for everything.
     let bare = ["clippy", "--package", "rdmacm", "--lib"];
+    totals.step("clippy/default", step(&[&bare[..], &deny].concat()));
+    let bare = [&bare[..], &["--no-default-features"]].concat();
     totals.step("clippy/bare", step(&[&bare[..], &deny].concat()));
+    totals.step("features/bare", without_verbs(workspace));
     let mut rustdoc = workspace.cargo();
     rustdoc
         .args(["doc", "--workspace", "--no-deps"])
@@ -56,6 +59,16 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
         totals.add("cargo-deny", &Outcome::Skipped(Some(reason)));
     }
     unit_and_doc_tests(workspace, totals);
+}
+
+/// Who brings queue pairs of their own compiles none of ours.
+fn without_verbs(workspace: &Workspace) -> anyhow::Result<()> {
+    let mut tree = workspace.cargo();
+    tree.args(["tree", "--package", "rdmacm", "--no-default-features"]);
+    tree.args(["--edges", "normal", "--prefix", "none"]);
+    let tree = process::output(&mut tree)?;
+    ensure!(!tree.contains("rdmacm-verbs"), "{tree}");
+    Ok(())
 }
 
 /// Known vulnerabilities, from a database on the network.

@@ -68,7 +68,9 @@ impl OpenDevice {
             return true;
         }
         let traffics: Vec<_> = self.traffics().values().filter_map(Weak::upgrade).collect();
-        traffics.iter().for_each(|traffic| traffic.pump());
+        for traffic in traffics {
+            traffic.pump();
+        }
         false
     }
 

@@ -47,8 +47,8 @@ impl MessageOptions {
         }
     }
 
-    /// The longest message to receive, and to send by copying it, in bytes; at least
-    /// 1. The memory for all of them is registered, and pinned, when the connection
+    /// The longest message to receive, and to send by copying it: one byte or more.
+    /// The memory for all of them is registered, and pinned, when the connection
     /// is made: by default 256 KiB (see `RLIMIT_MEMLOCK`).
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
@@ -56,8 +56,8 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages may arrive before the first of them is received, at least
-    /// 1. A message that was received takes its place for as long as it is kept.
+    /// How many messages may arrive before the first of them is received: one or
+    /// more. A message that was received takes its place for as long as it is kept.
     #[must_use]
     #[doc(alias = "max_recv_wr")]
     pub fn receives(mut self, messages: u32) -> Self {
@@ -65,8 +65,8 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages, reads and writes may be under way, at least 1; more wait
-    /// for those before.
+    /// How many messages, reads and writes may be under way: one or more; others
+    /// wait for those before.
     #[must_use]
     #[doc(alias = "max_send_wr")]
     pub fn sends(mut self, requests: u32) -> Self {

@@ -17,7 +17,7 @@ use super::state::{Aftermath, Fault, Posted, Settled, State};
 use super::waiters::Interest;
 
 /// Messages of up to so many bytes go in line, which all soft devices do.
-const INLINE: usize = 64;
+const INLINE: u32 = 64;
 
 /// When a first sign of life is given that is owed.
 const NUDGE: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ impl Traffic {
             .caps(QpCaps {
                 max_send_wr: sends,
                 max_recv_wr: receives,
-                max_inline_data: const { INLINE as u32 },
+                max_inline_data: INLINE,
                 ..QpCaps::default()
             })
             .protection_domain(&domain)
@@ -214,7 +214,7 @@ impl Traffic {
         let send = SendOperation::Send;
         let request = match bytes.len() {
             0 => SendRequest::new(send, Pieces::NONE),
-            1..=INLINE => SendRequest::inline(send, bytes),
+            length if length <= INLINE as usize => SendRequest::inline(send, bytes),
             length => {
                 let mut buffer = state.pool.pop()?;
                 if let Some(room) = buffer.get_mut(..length) {
@@ -231,8 +231,7 @@ impl Traffic {
         };
         let posted = self.post(&mut state, request, Posted::Copied);
         Some(posted.map(drop).map_err(|refused| {
-            let pieces = refused.returned.map(SendRequest::into_pieces);
-            state.pool.extend(pieces.and_then(Pieces::into_buffer));
+            state.pool.extend(refused.returned.into_buffer());
             refused.error
         }))
     }
@@ -248,23 +247,23 @@ impl Traffic {
             return Err(pieces);
         }
         let request = SendRequest::new(operation, pieces);
-        let posted = self.post(&mut state, request, Posted::Awaited);
-        Ok(posted.map_err(|refused| Refused {
-            error: refused.error,
-            returned: refused
-                .returned
-                .map(SendRequest::into_pieces)
-                .unwrap_or_default(),
-        }))
+        Ok(self.post(&mut state, request, Posted::Awaited))
     }
 
-    fn post<'a>(
+    fn post(
         &self,
         state: &mut State,
-        request: SendRequest<'a>,
+        request: SendRequest<'_>,
         whose: Posted,
-    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
-        let work = self.queue_pair.post_send(request)?;
+    ) -> Result<WorkId, Refused<Pieces>> {
+        let posted = self.queue_pair.post_send(request);
+        let work = posted.map_err(|refused| {
+            let returned = refused.returned.map(SendRequest::into_pieces);
+            Refused {
+                error: refused.error,
+                returned: returned.unwrap_or_default(),
+            }
+        })?;
         state.posted.insert(work, whose);
         Ok(work)
     }

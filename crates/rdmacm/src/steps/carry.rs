@@ -50,8 +50,11 @@ pub(crate) async fn transfer<L: Loan>(
         error: fail(attempt, line, step, cause),
         returned: returned(pieces),
     };
-    let load = Load::Lent(operation, Some(loan.into().into()));
-    let mut room = Room { line, load };
+    let lent = Some(loan.into().into());
+    let mut room = Room {
+        line,
+        load: Load::Lent(operation, lent),
+    };
     let work = match wait(attempt, line, &mut room).await {
         Ok(Ok(Some(work))) => work,
         Ok(Err((cause, pieces))) => return Err(failed(cause, pieces)),
