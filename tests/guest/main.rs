@@ -166,6 +166,7 @@ const ALONE: &[&[Case]] = &[
 const HASTY: &[&[Case]] = &[
     command::perf::CASES,
     command::ping::CASES,
+    c_tools::one_message::CASES,
     c_tools::rping::CASES,
 ];
 
@@ -198,6 +199,9 @@ const WITHOUT_C: &str = "tests/c/peer.c was not built: it takes gcc and librdmac
 /// On both devices, where there are rdma-core's tools.
 const WITH_TOOLS: &[&[Case]] = &[c_tools::rping::CASES, c_tools::ucmatose::CASES];
 const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
+
+/// The same, where there are those that send one message.
+const WITH_ONE_MESSAGE: &[&[Case]] = &[c_tools::one_message::CASES];
 
 /// The same, where cmtime is of the older kind.
 const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
@@ -254,6 +258,8 @@ fn tests(kernel: &str) -> Suite {
     let mut tests = Suite::default();
     let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
     let tools = !tools.contains(&false);
+    let one_message = c_tools::one_message::TOOLS.map(c_tools::installed);
+    let one_message = !one_message.contains(&false);
     let cmtime = c_tools::cmtime::is_alone();
     for site in [Site::rxe, Site::siw] {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
@@ -279,6 +285,7 @@ fn tests(kernel: &str) -> Suite {
             (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
             (WITH_TOOLS, tools, WITHOUT_TOOLS),
+            (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
             (WITH_UDADDY, tools && site.soft == Soft::Rxe, WITHOUT_UDADDY),
             (

@@ -9,11 +9,13 @@
 mod device;
 mod pair;
 mod paper;
+mod posted;
 mod site;
 
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
+pub use posted::{receive, send};
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };
