@@ -11,6 +11,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 
 pub(crate) mod cmtime;
 mod end;
+pub(crate) mod mckey;
 pub(crate) mod one_message;
 pub(crate) mod rping;
 pub(crate) mod tool;

@@ -209,9 +209,9 @@ const WITHOUT_CMTIME: &str =
     "there is no cmtime that needs nothing but connections: rdmacm-utils before 52";
 
 /// The same, where there are datagram services.
-const WITH_UDADDY: &[&[Case]] = &[c_tools::udaddy::CASES];
-const WITHOUT_UDADDY: &str =
-    "udaddy is not installed (rdmacm-utils), or has no datagrams to send: iWARP has none";
+const WITH_DATAGRAMS: &[&[Case]] = &[c_tools::mckey::CASES, c_tools::udaddy::CASES];
+const WITHOUT_DATAGRAMS: &str = "udaddy and mckey are not installed (rdmacm-utils), or have no datagrams to send: iWARP has \
+     none";
 
 /// On both devices, where there is strace.
 const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
@@ -256,7 +256,7 @@ struct Suite {
 
 fn tests(kernel: &str) -> Suite {
     let mut tests = Suite::default();
-    let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
+    let tools = ["rping", "ucmatose", "udaddy", "mckey"].map(c_tools::installed);
     let tools = !tools.contains(&false);
     let one_message = c_tools::one_message::TOOLS.map(c_tools::installed);
     let one_message = !one_message.contains(&false);
@@ -287,7 +287,11 @@ fn tests(kernel: &str) -> Suite {
             (WITH_TOOLS, tools, WITHOUT_TOOLS),
             (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
-            (WITH_UDADDY, tools && site.soft == Soft::Rxe, WITHOUT_UDADDY),
+            (
+                WITH_DATAGRAMS,
+                tools && site.soft == Soft::Rxe,
+                WITHOUT_DATAGRAMS,
+            ),
             (
                 WITH_STRACE,
                 Path::new("/usr/bin/strace").exists(),

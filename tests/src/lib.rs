@@ -6,12 +6,14 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod datagrams;
 mod device;
 mod pair;
 mod paper;
 mod posted;
 mod site;
 
+pub use datagrams::{receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;

@@ -45,7 +45,7 @@ pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
 }
 
 /// The next completion, of a success.
-fn done(queue: &CompletionQueue) -> Completion {
+pub(crate) fn done(queue: &CompletionQueue) -> Completion {
     let completion = queue.next(PATIENCE).unwrap().unwrap();
     assert_eq!(completion.result.err(), None);
     completion

@@ -82,7 +82,7 @@ fn its_xserver_parts(site: &Site) {
     part(connection);
     let ended = server.finish();
     ended.check_success();
-    ended.check_said("rdma_xserver: end 0");
+    ended.check_says("rdma_xserver: end 0");
 }
 
 fn its_xclient_sends(site: &Site) {
@@ -91,5 +91,5 @@ fn its_xclient_sends(site: &Site) {
     part(connection);
     let ended = client.finish();
     ended.check_success();
-    ended.check_said("rdma_xclient: end 0");
+    ended.check_says("rdma_xclient: end 0");
 }
