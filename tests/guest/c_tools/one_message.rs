@@ -1,5 +1,5 @@
-//! rdma_client and rdma_server, which send each other one message, and rdma_xclient
-//! and rdma_xserver, of which only the client sends.
+//! `rdma_client` and `rdma_server`, which send each other one message, and
+//! `rdma_xclient` and `rdma_xserver`, of which only the client sends.
 
 use rdmacm::{Connection, Connector, Listener, RetryPolicy};
 use rdmacm_core::{EventKind, IdHandle};

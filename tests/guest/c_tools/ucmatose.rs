@@ -223,7 +223,7 @@ fn its_server_exchanges_messages(site: &Site) {
         let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
         let connect = || {
             let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
-            let connector = connector.retry(often.clone());
+            let connector = connector.retry(often);
             connector.connect_with(posted(site)).unwrap()
         };
         let connections: Vec<_> = (0..count).map(|_| connect()).collect();
