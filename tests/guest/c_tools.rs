@@ -1,8 +1,7 @@
-//! The C tools of rdma-core on the other side of the connection, in both roles,
-//! and no data moved.
+//! The C tools of rdma-core on the other side of the connection, in both roles.
 //!
-//! rxe believes any queue pair number, so there our ends are made up; siw gets
-//! real queue pairs.
+//! Where no data move, rxe believes any queue pair number, so there our ends are made
+//! up; siw gets real queue pairs.
 
 use end::End;
 use rdmacm::{Connection, Connector, Node, RetryPolicy};
@@ -11,6 +10,8 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 
 pub(crate) mod cmtime;
 mod end;
+pub(crate) mod mckey;
+pub(crate) mod one_message;
 pub(crate) mod rping;
 pub(crate) mod tool;
 pub(crate) mod ucmatose;

@@ -173,6 +173,7 @@ const ALONE: &[&[Case]] = &[
 const HASTY: &[&[Case]] = &[
     command::perf::CASES,
     command::ping::CASES,
+    c_tools::one_message::CASES,
     c_tools::rping::CASES,
 ];
 
@@ -209,15 +210,18 @@ const WITHOUT_C: &str = "tests/c/peer.c was not built: it takes gcc and librdmac
 const WITH_TOOLS: &[&[Case]] = &[c_tools::rping::CASES, c_tools::ucmatose::CASES];
 const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
 
+/// The same, where there are those that send one message.
+const WITH_ONE_MESSAGE: &[&[Case]] = &[c_tools::one_message::CASES];
+
 /// The same, where cmtime is of the older kind.
 const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
 const WITHOUT_CMTIME: &str =
     "there is no cmtime that needs nothing but connections: rdmacm-utils before 52";
 
 /// The same, where there are datagram services.
-const WITH_UDADDY: &[&[Case]] = &[c_tools::udaddy::CASES];
-const WITHOUT_UDADDY: &str =
-    "udaddy is not installed (rdmacm-utils), or has no datagrams to send: iWARP has none";
+const WITH_DATAGRAMS: &[&[Case]] = &[c_tools::mckey::CASES, c_tools::udaddy::CASES];
+const WITHOUT_DATAGRAMS: &str = "udaddy and mckey are not installed (rdmacm-utils), or have no datagrams to send: iWARP has \
+     none";
 
 /// On both devices, where there is strace.
 const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
@@ -262,8 +266,10 @@ struct Suite {
 
 fn tests(kernel: &str) -> Suite {
     let mut tests = Suite::default();
-    let tools = ["rping", "ucmatose", "udaddy"].map(c_tools::installed);
+    let tools = ["rping", "ucmatose", "udaddy", "mckey"].map(c_tools::installed);
     let tools = !tools.contains(&false);
+    let one_message = c_tools::one_message::TOOLS.map(c_tools::installed);
+    let one_message = !one_message.contains(&false);
     let cmtime = c_tools::cmtime::is_alone();
     for site in [Site::rxe, Site::siw] {
         for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
@@ -289,8 +295,13 @@ fn tests(kernel: &str) -> Suite {
             (UNMOVED, site.soft == Soft::Siw, IS_MOVED),
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
             (WITH_TOOLS, tools, WITHOUT_TOOLS),
+            (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
-            (WITH_UDADDY, tools && site.soft == Soft::Rxe, WITHOUT_UDADDY),
+            (
+                WITH_DATAGRAMS,
+                tools && site.soft == Soft::Rxe,
+                WITHOUT_DATAGRAMS,
+            ),
             (
                 WITH_STRACE,
                 Path::new("/usr/bin/strace").exists(),

@@ -1,9 +1,10 @@
-//! ucmatose: connections at once, on one event channel. Its server parts when
-//! all are there, and its client waits for that.
+//! ucmatose: connections at once, on one event channel. Its server sends first, and
+//! parts when all are there; its client waits for that.
 
-use rdmacm::Node;
-use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm::{Connection, Connector, Listener, Node, RetryPolicy};
+use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, PortSpace};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port, receive, send};
+use rdmacm_verbs::QueuePair;
 
 use super::end::End;
 use super::tool::Tool;
@@ -13,6 +14,8 @@ use super::{asking, connect_when_it_listens, shares};
 crate::cases!("c_tools::ucmatose":
     its_server_takes_a_hundred_connections,
     its_client_makes_a_hundred_connections,
+    its_server_exchanges_messages,
+    its_client_exchanges_messages,
 );
 
 /// More connections than this in one process are too many for it on siw.
@@ -171,4 +174,89 @@ fn accept_its_client(site: &Site, count: usize) {
         "test complete",
         "return status 0",
     ]);
+}
+
+/// Messages on each connection in each direction, and bytes of each.
+const MESSAGES: u32 = 10;
+const SIZE: usize = 100;
+
+/// How many connections at once have messages; with and without the tool's moving its
+/// ids to another channel.
+fn exchanges(site: &Site) -> [(usize, &'static [&'static str]); 2] {
+    let count = match site.soft {
+        Soft::Rxe => 50,
+        Soft::Siw => 20,
+    };
+    [(count, &[]), (3, &["-m"])]
+}
+
+/// The tool in this role, with messages.
+fn exchanging(site: &Site, role: &str, port: u16, count: usize, more: &[&str]) -> Tool {
+    let (address, port, count) = (site.v4.to_string(), port.to_string(), count.to_string());
+    let arguments = [role, &address, "-p", &port, "-c", &count];
+    Tool::start("ucmatose", &[&arguments, more].concat())
+}
+
+fn posted(site: &Site) -> impl Fn(&IdHandle) -> std::io::Result<QueuePair> {
+    move |id| Ok(site.posted(id, MESSAGES, SIZE))
+}
+
+fn send_all(connections: &[Connection<QueuePair>]) {
+    for connection in connections {
+        (0..MESSAGES).for_each(|_| send(connection.queue_pair(), &[7; SIZE]));
+    }
+}
+
+fn receive_all(connections: &[Connection<QueuePair>]) {
+    for connection in connections {
+        for _ in 0..MESSAGES {
+            assert_eq!(receive(connection.queue_pair()).len(), SIZE);
+        }
+    }
+}
+
+fn its_server_exchanges_messages(site: &Site) {
+    for (count, more) in exchanges(site) {
+        let port = free_port();
+        let server = exchanging(site, "-b", port, count, more);
+        let node = Node::open().unwrap();
+        let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
+        let connect = || {
+            let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
+            let connector = connector.retry(often);
+            connector.connect_with(posted(site)).unwrap()
+        };
+        let connections: Vec<_> = (0..count).map(|_| connect()).collect();
+        receive_all(&connections);
+        send_all(&connections);
+        for connection in connections {
+            let end = connection.ended(PATIENCE).unwrap();
+            assert_eq!(end.kind(), EventKind::Disconnected);
+            connection.close(PATIENCE).unwrap();
+        }
+        let ended = server.finish();
+        ended.check_success();
+        ended.check_said("return status 0");
+    }
+}
+
+fn its_client_exchanges_messages(site: &Site) {
+    for (count, more) in exchanges(site) {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        let port = listener.local_addr().port();
+        let client = exchanging(site, "-s", port, count, more);
+        let accept = |_| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            incoming.accept_with(posted(site)).unwrap()
+        };
+        let connections: Vec<_> = (0..count).map(accept).collect();
+        send_all(&connections);
+        receive_all(&connections);
+        for connection in connections {
+            connection.close(PATIENCE).unwrap();
+        }
+        let ended = client.finish();
+        ended.check_success();
+        ended.check_said("return status 0");
+    }
 }

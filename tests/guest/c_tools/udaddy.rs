@@ -2,10 +2,12 @@
 //! one port alone; its server is asked by IPv4 and its client asks by IPv6, so
 //! that the two do not meet.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rdmacm_core::{CmAddr, CmId, EventChannel, EventKind, PortSpace, SidrStatus, UdInfo, UdParam};
-use rdmacm_tests::{PATIENCE, Site, free_qp_number};
+use rdmacm_tests::{PATIENCE, Site, free_qp_number, receive_datagram, send_datagram};
+use rdmacm_verbs::QueuePair;
 
 use super::tool::Tool;
 use super::{CONNECTIONS, check_no_private_data};
@@ -13,7 +15,18 @@ use super::{CONNECTIONS, check_no_private_data};
 crate::cases!("c_tools::udaddy":
     its_server_answers_a_hundred_questions,
     its_client_asks_a_hundred_questions,
+    its_server_returns_datagrams,
+    its_client_gets_datagrams_back,
 );
+
+/// One server on its port at a time, by IPv4 and by IPv6.
+static ITS_SERVER: Mutex<()> = Mutex::new(());
+static OUR_SERVER: Mutex<()> = Mutex::new(());
+
+/// A test that failed leaves nothing to be careful about.
+fn turn(server: &'static Mutex<()>) -> MutexGuard<'static, ()> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 const PORT: u16 = 7174;
 /// `RDMA_UDP_QKEY` of the kernel's `include/rdma/rdma_cm.h`.
@@ -29,9 +42,11 @@ fn start(role: &str, address: &str) -> Tool {
 }
 
 fn its_server_answers_a_hundred_questions(site: &Site) {
+    let _turn = turn(&ITS_SERVER);
     let server = start("-b", &site.v4.to_string());
     let channel = site.channel();
-    let mut numbers = vec![ask_when_it_listens(site, &channel)];
+    let (_, service) = ask_when_it_listens(site, &channel);
+    let mut numbers = vec![checked(site, service)];
     let ids: Vec<_> = (1..CONNECTIONS)
         .map(|_| resolving(&channel, site.v4(PORT)))
         .collect();
@@ -85,7 +100,7 @@ fn checked(site: &Site, service: UdInfo) -> u32 {
 }
 
 /// Asks until somebody answers.
-fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> u32 {
+fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> (CmId, UdInfo) {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         let id = resolving(channel, site.v4(PORT));
@@ -95,7 +110,7 @@ fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> u32 {
         id.connect(question()).unwrap();
         let event = channel.next_event(PATIENCE).unwrap();
         match (event.kind(), SidrStatus::from_status(event.status())) {
-            (EventKind::Established, _) => return checked(site, event.ud().unwrap()),
+            (EventKind::Established, _) => return (id, event.ud().unwrap()),
             // Nobody on this port yet, or nobody on this address of it.
             (EventKind::Unreachable, Some(SidrStatus::UNSUPPORTED | SidrStatus::REJECT)) => {}
             _ => panic!("{event:?}"),
@@ -105,6 +120,7 @@ fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> u32 {
 }
 
 fn its_client_asks_a_hundred_questions(site: &Site) {
+    let _turn = turn(&OUR_SERVER);
     let channel = site.channel();
     let listener = channel.create_id(PortSpace::UDP).unwrap();
     listener.bind(site.v6(PORT)).unwrap();
@@ -131,4 +147,76 @@ fn its_client_asks_a_hundred_questions(site: &Site) {
         "test complete",
         "return status 0",
     ]);
+}
+
+/// Datagrams in each direction, and bytes of each.
+const MESSAGES: u32 = 10;
+const SIZE: usize = 100;
+
+fn start_with_datagrams(role: &str, address: &str) -> Tool {
+    Tool::start("udaddy", &[role, address, "-c", "1"])
+}
+
+/// All datagrams of the tool, each with its queue pair's number.
+fn receive_all(queue_pair: &QueuePair) -> u32 {
+    let numbers = (0..MESSAGES).map(|_| {
+        let (told, bytes) = receive_datagram(queue_pair);
+        assert_eq!(bytes.len(), SIZE);
+        assert!(told.source.has_route);
+        assert_eq!(told.immediate, Some(told.source.queue_pair));
+        told.source.queue_pair
+    });
+    let mut numbers: Vec<_> = numbers.collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 1, "{numbers:?}");
+    numbers[0]
+}
+
+fn send_all(queue_pair: &QueuePair, to: &UdInfo) {
+    (0..MESSAGES).for_each(|_| send_datagram(queue_pair, to, &[7; SIZE]));
+}
+
+fn its_server_returns_datagrams(site: &Site) {
+    let _turn = turn(&ITS_SERVER);
+    let server = start_with_datagrams("-b", &site.v4.to_string());
+    let channel = site.channel();
+    let (id, service) = ask_when_it_listens(site, &channel);
+    let queue_pair = site.datagrams(&id, MESSAGES, SIZE);
+    send_all(&queue_pair, &service);
+    assert_eq!(receive_all(&queue_pair), service.qp_number);
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_said("return status 0");
+}
+
+fn its_client_gets_datagrams_back(site: &Site) {
+    let _turn = turn(&OUR_SERVER);
+    let channel = site.channel();
+    let listener = channel.create_id(PortSpace::UDP).unwrap();
+    listener.bind(site.v6(PORT)).unwrap();
+    listener.listen(0).unwrap();
+    let client = start_with_datagrams("-s", &site.v6.to_string());
+    let request = rdmacm_tests::expect(&channel, EventKind::ConnectRequest);
+    let child = request.into_child().unwrap();
+    let queue_pair = site.datagrams(&child, MESSAGES, SIZE);
+    let answer = UdParam::new().qp_number(queue_pair.number());
+    child.accept(answer).unwrap();
+    let peer = receive_all(&queue_pair);
+    // It is on the same device, so its way is ours to the listener's address.
+    let asking = resolving(&channel, site.v6(PORT));
+    rdmacm_tests::expect(&channel, EventKind::AddrResolved);
+    asking.resolve_route(PATIENCE).unwrap();
+    rdmacm_tests::expect(&channel, EventKind::RouteResolved);
+    asking.connect(UdParam::new()).unwrap();
+    let question = rdmacm_tests::expect(&channel, EventKind::ConnectRequest);
+    let own = question.into_child().unwrap();
+    own.accept(UdParam::new().qp_number(queue_pair.number()))
+        .unwrap();
+    let answer = rdmacm_tests::expect(&channel, EventKind::Established);
+    let mut way = answer.ud().unwrap();
+    way.qp_number = peer;
+    send_all(&queue_pair, &way);
+    let ended = client.finish();
+    ended.check_success();
+    ended.check_said("return status 0");
 }

@@ -152,9 +152,9 @@ fn strangers(libraries: &str) -> Vec<&str> {
 pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let mut cargo = workspace.cargo();
     cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
-    cargo.args(["build", "--quiet", "--release", "--package", "rdmacm-cli"]);
+    cargo.args(["build", "--quiet", "--package", "rdmacm-cli"]);
     process::run(cargo.args(["--target", TARGET]))?;
-    let program = workspace.target.join(TARGET).join("release/rdmacm");
+    let program = workspace.target.join(TARGET).join("debug/rdmacm");
     let libraries = libraries(&program)?;
     ensure!(
         libraries.contains("statically linked"),

@@ -1,0 +1,95 @@
+//! `rdma_client` and `rdma_server`, which send each other one message, and
+//! `rdma_xclient` and `rdma_xserver`, of which only the client sends.
+
+use rdmacm::{Connection, Connector, Listener, RetryPolicy};
+use rdmacm_core::{EventKind, IdHandle};
+use rdmacm_tests::{PATIENCE, SECOND, Site, free_port, receive, send};
+use rdmacm_verbs::QueuePair;
+
+use super::tool::Tool;
+
+/// The tools.
+pub(crate) const TOOLS: [&str; 4] = ["rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver"];
+
+crate::cases!("c_tools::one_message":
+    its_server_answers,
+    its_client_is_answered,
+    its_xserver_parts,
+    its_xclient_sends,
+);
+
+/// Bytes of a message.
+const SIZE: usize = 16;
+
+/// A connection to a tool's server, as soon as it listens.
+fn connect(site: &Site, port: u16) -> Connection<QueuePair> {
+    let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
+    let connector = Connector::to(site.v4(port)).deadline(PATIENCE).retry(often);
+    let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
+    connector.connect_with(make).unwrap()
+}
+
+/// A tool's client, once it is connected to us.
+fn accept(site: &Site, tool: &str, more: &[&str]) -> (Connection<QueuePair>, Tool) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let (address, port) = (
+        site.v4.to_string(),
+        listener.local_addr().port().to_string(),
+    );
+    let arguments = ["-s", &address, "-p", &port];
+    let client = Tool::start(tool, &[&arguments, more].concat());
+    let incoming = listener.accept(PATIENCE).unwrap();
+    let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
+    (incoming.accept_with(make).unwrap(), client)
+}
+
+/// The tool has parted, and we part.
+fn part(connection: Connection<QueuePair>) {
+    let end = connection.ended(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+    connection.close(PATIENCE).unwrap();
+}
+
+fn its_server_answers(site: &Site) {
+    let port = free_port();
+    let (address, service) = (site.v4.to_string(), port.to_string());
+    let server = Tool::start("rdma_server", &["-s", &address, "-p", &service]);
+    let connection = connect(site, port);
+    send(connection.queue_pair(), b"sixteen bytes of");
+    assert_eq!(receive(connection.queue_pair()).len(), SIZE);
+    part(connection);
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_said_all(&["rdma_server: start", "rdma_server: end 0"]);
+}
+
+fn its_client_is_answered(site: &Site) {
+    let (connection, client) = accept(site, "rdma_client", &[]);
+    assert_eq!(receive(connection.queue_pair()).len(), SIZE);
+    send(connection.queue_pair(), b"sixteen bytes of");
+    part(connection);
+    let ended = client.finish();
+    ended.check_success();
+    ended.check_said_all(&["rdma_client: start", "rdma_client: end 0"]);
+}
+
+fn its_xserver_parts(site: &Site) {
+    let port = free_port();
+    let service = port.to_string();
+    let server = Tool::start("rdma_xserver", &["-p", &service, "-c", "r"]);
+    let connection = connect(site, port);
+    send(connection.queue_pair(), b"sixteen bytes of");
+    part(connection);
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says("rdma_xserver: end 0");
+}
+
+fn its_xclient_sends(site: &Site) {
+    let (connection, client) = accept(site, "rdma_xclient", &["-c", "r"]);
+    assert_eq!(receive(connection.queue_pair()).len(), SIZE);
+    part(connection);
+    let ended = client.finish();
+    ended.check_success();
+    ended.check_says("rdma_xclient: end 0");
+}

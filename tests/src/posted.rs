@@ -1,0 +1,52 @@
+//! Queue pairs with room for messages, and the messages.
+
+use rdmacm_core::{IdHandle, QpType};
+use rdmacm_verbs::{Completion, CompletionQueue, QpCaps, QueuePair, SendOperation, SendRequest};
+
+use crate::site::{PATIENCE, Site};
+
+impl Site {
+    /// A queue pair for an id's connection, with room for so many messages of so many
+    /// bytes each.
+    #[must_use]
+    pub fn posted(&self, id: &IdHandle, messages: u32, bytes: usize) -> QueuePair {
+        let caps = QpCaps {
+            max_send_wr: messages,
+            max_recv_wr: messages,
+            ..QpCaps::default()
+        };
+        let options = QueuePair::options(QpType::RC).caps(caps).waitable();
+        let queue_pair = options.create(&self.verbs()).unwrap();
+        // Before that it takes no receives.
+        id.with(&queue_pair).init().unwrap();
+        for _ in 0..messages {
+            let room = queue_pair.protection_domain().allocate(bytes).unwrap();
+            queue_pair.post_receive(room).unwrap();
+        }
+        queue_pair
+    }
+}
+
+/// Sends a message, and waits until that is done.
+pub fn send(queue_pair: &QueuePair, bytes: &[u8]) {
+    let memory = queue_pair.protection_domain().register(bytes).unwrap();
+    let request = SendRequest::new(SendOperation::Send, memory);
+    queue_pair.post_send(request).unwrap();
+    drop(done(queue_pair.send_queue()));
+}
+
+/// Waits for a message.
+#[must_use]
+pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
+    let completion = done(queue_pair.receive_queue());
+    let length = completion.result.unwrap().bytes;
+    let buffer = completion.pieces.into_buffer().unwrap();
+    buffer[..length as usize].to_vec()
+}
+
+/// The next completion, of a success.
+pub(crate) fn done(queue: &CompletionQueue) -> Completion {
+    let completion = queue.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(completion.result.err(), None);
+    completion
+}
