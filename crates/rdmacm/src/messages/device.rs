@@ -42,6 +42,11 @@ impl OpenDevice {
         &self.channel
     }
 
+    /// Lets it go, under all who use it.
+    pub(super) fn close(&self) {
+        self.context.close();
+    }
+
     /// Whether it was removed, or its context closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.context.is_gone()

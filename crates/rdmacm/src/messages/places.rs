@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use rdmacm_core::EventKind;
 use rdmacm_verbs::{Pieces, Refused, SendOperation, WorkId};
 
 use super::message::Message;
@@ -35,6 +36,11 @@ impl Line<'_> {
     /// has been sorted by then.
     fn trouble(self) -> Option<Cause> {
         let ended = self.tracked.mailbox().ended();
+        if ended.is_some_and(|ended| ended.kind() == EventKind::DeviceRemoval) {
+            // Nobody need wait here any more who would hear that the device waits for
+            // its context to be closed.
+            self.traffic.device().close();
+        }
         self.traffic.pump();
         match (self.traffic.fault(), ended) {
             (Some(Fault::Device(error)), _) => Some(Cause::Verbs(error)),
