@@ -7,6 +7,7 @@ use rdmacm_verbs::{
     SendRequest,
 };
 
+pub(crate) mod closing;
 pub(crate) mod failing;
 pub(crate) mod operations;
 pub(crate) mod order;

@@ -127,6 +127,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
+    data::closing::CASES,
     data::failing::CASES,
     data::operations::CASES,
     data::order::CASES,
