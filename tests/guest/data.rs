@@ -13,6 +13,8 @@ pub(crate) mod operations;
 pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod refused;
+pub(crate) mod shared;
+pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.
 pub(crate) const ROOMY: QpCaps = QpCaps {
