@@ -7,11 +7,14 @@ use rdmacm_verbs::{
     SendRequest,
 };
 
+pub(crate) mod closing;
 pub(crate) mod failing;
 pub(crate) mod operations;
 pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod refused;
+pub(crate) mod shared;
+pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.
 pub(crate) const ROOMY: QpCaps = QpCaps {

@@ -77,6 +77,19 @@ impl Link {
         }
     }
 
+    /// The device as a place for tests.
+    pub(crate) fn site(&self, like: &Site) -> Site {
+        let Some(IpAddr::V4(v4)) = self.address.ip() else {
+            panic!("{:?}", self.address);
+        };
+        Site {
+            device: self.device.clone().leak(),
+            netdev: self.netdev.clone().leak(),
+            v4,
+            ..*like
+        }
+    }
+
     pub(crate) fn remove_device(&self) {
         run(&format!("rdma link del {}", self.device));
         self.removed.store(true, Ordering::Relaxed);

@@ -5,14 +5,17 @@ use rdmacm_core::{
     QpType, RdmaDevice,
 };
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect};
-use rdmacm_verbs::{Context, Error as VerbsError, QueuePair};
+use rdmacm_verbs::{Context, Error as VerbsError, QueuePair, SendOperation, SendRequest};
 
+use crate::data::closing::given_up;
+use crate::data::{room, roomy};
 use crate::link::{Link, run};
 
 crate::cases!("removal":
     an_id_hears_of_its_devices_removal,
     a_device_that_is_gone_has_no_name,
     a_device_goes_when_its_contexts_are_closed,
+    a_device_goes_under_live_connections,
     every_command_of_a_half_dead_id_says_so,
     a_listener_hears_of_its_devices_removal,
 );
@@ -74,6 +77,47 @@ fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
     });
     let error = Context::open(device).unwrap_err();
     assert!(matches!(error, VerbsError::NoNode { .. }), "{error}");
+}
+
+/// Whoever waits hears of it and lets the device go.
+fn a_device_goes_under_live_connections(site: &Site) {
+    let link = Link::new(site);
+    let pair = roomy(&link.site(site));
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    for queue_pair in [client, server] {
+        for _ in 0..3 {
+            queue_pair.post_receive(room(queue_pair, 4)).unwrap();
+        }
+    }
+    let events = client.context().async_events().unwrap();
+    std::thread::scope(|scope| {
+        let waits = [client, server].map(|queue_pair| {
+            scope.spawn(|| {
+                assert_eq!(given_up(queue_pair.receive_queue()), 3);
+                assert_eq!(given_up(queue_pair.send_queue()), 0);
+            })
+        });
+        let event = scope.spawn(|| {
+            loop {
+                // There may be some of the queue pair and the port first.
+                match events.next(PATIENCE) {
+                    Ok(event) => assert!(event.is_some()),
+                    Err(error) => return assert!(error.is_gone(), "{error}"),
+                }
+            }
+        });
+        link.remove_device();
+        for wait in waits {
+            wait.join().unwrap();
+        }
+        event.join().unwrap();
+    });
+    for queue_pair in [client, server] {
+        assert!(queue_pair.context().is_gone());
+        let request = SendRequest::inline(SendOperation::Send, b"x");
+        assert!(queue_pair.post_send(request).is_err());
+        assert!(queue_pair.receive_queue().poll().unwrap_err().is_gone());
+    }
 }
 
 type Command = fn(&Site, &IdHandle) -> Result<(), Error>;

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq, WorkCompletion};
 use rdmacm_core::Deadline;
@@ -242,10 +243,18 @@ impl CompletionQueue {
     /// events this would take.
     #[doc(alias = "rdma_get_send_comp", alias = "rdma_get_recv_comp")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
-        let until = deadline.into().until(std::time::Instant::now());
+        let until = deadline.into().until(Instant::now());
         if let Some(completion) = self.poll()? {
             return Ok(Some(completion));
         }
+        match self.wait(until) {
+            // What was outstanding is told first.
+            Err(error) if error.is_gone() => self.poll(),
+            waited => waited,
+        }
+    }
+
+    fn wait(&self, until: Option<Instant>) -> Result<Option<Completion>> {
         let channel = self.own_channel()?;
         let Some(_turn) = self.0.turn.take(until) else {
             return self.poll();

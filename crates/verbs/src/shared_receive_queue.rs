@@ -128,7 +128,7 @@ impl SharedReceiveQueue {
             .limit_srq(uverbs, operation, self.0.handle, limit)
     }
 
-    /// The limit that is set; 0 once it was reached.
+    /// The limit that is set; 0 once it was reached, but on siw.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command) when the kernel refuses.

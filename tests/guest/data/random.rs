@@ -28,7 +28,7 @@ const MEMORY: usize = 1 << 17;
 const CHANGED: usize = MEMORY / 2;
 /// The longest message, which a receive request has room for.
 const LONGEST: usize = 10_000;
-const ROUNDS: usize = 120;
+const ROUNDS: usize = 40;
 
 fn every_byte_is_where_the_model_has_it(site: &Site) {
     for seed in seeds(10) {

@@ -1,0 +1,193 @@
+//! Queues that several share.
+
+use rdmacm_core::QpType;
+use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_verbs::{
+    AsyncEventKind, CompletionQueue, Error, Pieces, QueuePair, SendOperation, SendRequest,
+    SharedReceiveQueue, SrqOptions, Subject,
+};
+
+use super::{ROOMY, brought, next, piece, received, room, roomy, sent};
+
+crate::cases!("data::shared":
+    two_queue_pairs_receive_from_one_queue,
+    a_queue_that_runs_low_is_reported,
+    a_completion_queue_needs_room_for_a_shared_queue,
+    a_channel_tells_of_several_queues,
+    a_completion_queue_is_resized,
+);
+
+/// A queue pair that receives from a shared queue, and reports to one of its own.
+fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
+    let context = site.verbs();
+    let domain = context.create_protection_domain().unwrap();
+    let options = SrqOptions {
+        max_wr: requests,
+        max_sge: 1,
+    };
+    let shared = options.create(&domain).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(ROOMY).waitable();
+    let options = options.protection_domain(&domain);
+    let queue_pair = options.shared_receive_queue(&shared).create(&context);
+    (shared, queue_pair.unwrap())
+}
+
+fn send(queue_pair: &QueuePair, bytes: &[u8]) {
+    let request = SendRequest::new(SendOperation::Send, piece(queue_pair, bytes));
+    queue_pair.post_send(request).unwrap();
+    assert!(sent(queue_pair).result.is_ok());
+}
+
+fn two_queue_pairs_receive_from_one_queue(site: &Site) {
+    let (shared, first) = receiver(site, 8);
+    let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
+    let options = options.protection_domain(first.protection_domain());
+    let second = options
+        .shared_receive_queue(&shared)
+        .create(first.context());
+    let pairs = [first, second.unwrap()].map(|queue_pair| {
+        let client = site.queue_pair_with(ROOMY);
+        site.pair_of(client, queue_pair)
+    });
+    for pair in &pairs {
+        let refused = pair.server.queue_pair.post_receive(Pieces::NONE);
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("post there"), "{words}");
+    }
+    for round in 0..20 {
+        let posted: Vec<_> = (0..4)
+            .map(|_| {
+                let room = room(&pairs[0].server.queue_pair, 8);
+                shared.post_receive(room).unwrap()
+            })
+            .collect();
+        let mut works = Vec::new();
+        for (pair, number) in pairs.iter().cycle().zip(0..4) {
+            send(&pair.client.queue_pair, &[round, number]);
+            let came = received(&pair.server.queue_pair);
+            assert_eq!(came.queue_pair, pair.server.queue_pair.number());
+            works.push(came.work);
+            assert_eq!(brought(came, 2), [round, number]);
+        }
+        assert_eq!(works, posted);
+    }
+    // Others go on when one has gone.
+    let [first, second] = pairs;
+    for _ in 0..2 {
+        let room = room(&second.server.queue_pair, 8);
+        shared.post_receive(room).unwrap();
+    }
+    assert!(first.server.queue_pair.destroy().is_empty());
+    send(&second.client.queue_pair, b"on");
+    assert_eq!(brought(received(&second.server.queue_pair), 2), b"on");
+    while shared.post_receive(Pieces::NONE).is_ok() {}
+    let refused = shared.post_receive(Pieces::NONE).unwrap_err();
+    assert!(refused.to_string().contains("queue is full"), "{refused}");
+}
+
+fn a_queue_that_runs_low_is_reported(site: &Site) {
+    let (shared, server) = receiver(site, 8);
+    let events = server.context().async_events().unwrap();
+    let pair = site.pair_of(site.queue_pair_with(ROOMY), server);
+    let server = &pair.server.queue_pair;
+    for _ in 0..4 {
+        shared.post_receive(room(server, 8)).unwrap();
+    }
+    shared.set_limit(3).unwrap();
+    assert_eq!(shared.limit(), Ok(3));
+    for _ in 0..2 {
+        send(&pair.client.queue_pair, b"x");
+        assert!(received(server).result.is_ok());
+    }
+    let event = loop {
+        let event = events.next(PATIENCE).unwrap().unwrap();
+        if event.kind == AsyncEventKind::SRQ_LIMIT_REACHED {
+            break event;
+        }
+    };
+    assert_eq!(event.subject, Subject::SharedReceiveQueue(shared.token()));
+    let limit = match site.soft {
+        Soft::Rxe => 0,
+        // It goes on saying what was set, and tells once all the same.
+        Soft::Siw => 3,
+    };
+    assert_eq!(shared.limit(), Ok(limit));
+    let error = shared.set_limit(u32::MAX).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
+    let (shared, queue_pair) = receiver(site, 16);
+    let context = queue_pair.context();
+    let small = context.create_completion_queue(2).unwrap();
+    let options = QueuePair::options(QpType::RC).shared_receive_queue(&shared);
+    let options = options.protection_domain(queue_pair.protection_domain());
+    let error = options.receive_queue(&small).create(context).unwrap_err();
+    assert!(error.to_string().contains("room for all"), "{error}");
+}
+
+fn a_channel_tells_of_several_queues(site: &Site) {
+    let context = site.verbs();
+    let channel = context.create_completion_channel().unwrap();
+    let queue = || {
+        let options = CompletionQueue::options(32).channel(&channel);
+        options.create(&context).unwrap()
+    };
+    let (sends, receives) = (queue(), queue());
+    let options = QueuePair::options(QpType::RC).caps(ROOMY);
+    let options = options.send_queue(&sends).receive_queue(&receives);
+    let client = options.create(&context).unwrap();
+    let pair = site.pair_of(client, site.queue_pair_with(ROOMY));
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let error = sends.next(PATIENCE).unwrap_err();
+    assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
+    assert!(error.to_string().contains("other queues too"), "{error}");
+    for queue in [&sends, &receives] {
+        queue.arm(false).unwrap();
+    }
+    server.post_receive(room(server, 4)).unwrap();
+    let request = SendRequest::new(SendOperation::Send, piece(client, b"a"));
+    client.post_send(request).unwrap();
+    assert_eq!(channel.next(PATIENCE), Ok(Some(sends.token())));
+    assert!(sends.poll().unwrap().is_some());
+    client.post_receive(room(client, 4)).unwrap();
+    send(server, b"b");
+    assert_eq!(channel.next(PATIENCE), Ok(Some(receives.token())));
+    assert!(receives.poll().unwrap().is_some());
+    assert_eq!(channel.take(), Ok(None));
+    let other = site.verbs();
+    let error = CompletionQueue::options(1).channel(&channel).create(&other);
+    assert!(matches!(error, Err(Error::InvalidInput { .. })));
+    let silent = context.create_completion_queue(1).unwrap();
+    assert!(silent.arm(false).is_err() && silent.next(PATIENCE).is_err());
+}
+
+fn a_completion_queue_is_resized(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let queue = server.receive_queue();
+    let before = queue.entries();
+    if site.soft == Soft::Siw {
+        assert!(queue.resize(100).is_err());
+        assert_eq!(queue.entries(), before);
+        return;
+    }
+    for _ in 0..4 {
+        server.post_receive(room(server, 4)).unwrap();
+    }
+    let error = queue.resize(3).unwrap_err();
+    assert!(error.to_string().contains("may still come"), "{error}");
+    for entries in [200, 8, 2000] {
+        for number in 0..4 {
+            send(client, &[number]);
+        }
+        // What has come moves along.
+        queue.resize(entries).unwrap();
+        assert!(queue.entries() >= entries);
+        for number in 0..4 {
+            assert_eq!(brought(next(queue), 1), [number]);
+            server.post_receive(room(server, 4)).unwrap();
+        }
+    }
+    assert!(queue.resize(u32::MAX).is_err());
+}

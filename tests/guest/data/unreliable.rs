@@ -1,0 +1,115 @@
+//! Services without acknowledgements.
+
+use rdmacm_core::{Gid, QpType};
+use rdmacm_tests::Site;
+use rdmacm_tests::by_hand::QKEY;
+use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
+
+use super::{ROOMY, contents, exposed, pattern, perform, piece, received, room, sent};
+
+crate::cases!("data::unreliable":
+    unreliable_connections_carry_messages_and_writes,
+    datagrams_arrive_behind_their_route,
+    a_group_receives_until_it_is_left,
+    what_they_cannot_do_is_refused,
+);
+
+fn unreliable_connections_carry_messages_and_writes(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UC, ROOMY);
+    let bytes = pattern(5000, 3);
+    server.post_receive(room(&server, 5000)).unwrap();
+    drop(perform(
+        &client,
+        SendOperation::Send,
+        piece(&client, &bytes),
+    ));
+    assert_eq!(super::brought(received(&server), 5000), bytes);
+    let memory = exposed(&server, 5000);
+    let write = SendOperation::WriteWithImmediate(memory.remote(), 7);
+    server.post_receive(room(&server, 1)).unwrap();
+    drop(perform(&client, write, piece(&client, &bytes)));
+    assert_eq!(received(&server).result.unwrap().immediate, Some(7));
+    assert_eq!(contents(&memory), bytes);
+}
+
+/// Bytes of a datagram that come before its own.
+const ROUTE: usize = 40;
+
+fn datagram(site: &Site, from: &QueuePair, to: u32, bytes: &[u8]) {
+    let way = from.protection_domain().create_address_handle(site.way());
+    let request = SendRequest::new(SendOperation::Send, piece(from, bytes));
+    let request = request.to(&way.unwrap(), to, QKEY);
+    from.post_send(request).unwrap();
+    assert!(sent(from).result.is_ok());
+}
+
+fn datagrams_arrive_behind_their_route(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    for (from, to) in [(&client, &server), (&server, &client)] {
+        for size in [0, 1, 1024] {
+            let bytes = pattern(size, 3);
+            to.post_receive(room(to, ROUTE + size)).unwrap();
+            datagram(site, from, to.number(), &bytes);
+            let came = received(to);
+            let done = came.result.unwrap();
+            assert_eq!(done.bytes as usize, ROUTE + size);
+            assert_eq!(done.source.queue_pair, from.number());
+            assert!(done.source.has_route);
+            let came = super::brought(came, ROUTE + size);
+            assert_eq!(came[ROUTE..], bytes);
+            assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
+        }
+    }
+}
+
+fn a_group_receives_until_it_is_left(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let group = std::net::Ipv4Addr::new(239, 71, 9, 1);
+    let gid = Gid(group.to_ipv6_mapped().octets());
+    server.attach(gid, 0).unwrap();
+    let error = server.detach(Gid([9; 16]), 0).unwrap_err();
+    assert!(error.to_string().contains("not attached"), "{error}");
+    server.detach(gid, 0).unwrap();
+    assert!(server.detach(gid, 0).is_err());
+    assert!(
+        client
+            .attach(Gid(site.v4.to_ipv6_mapped().octets()), 0)
+            .is_err()
+    );
+    // Destroying it leaves the group.
+    server.attach(gid, 0).unwrap();
+    assert!(server.destroy().is_empty());
+}
+
+fn what_they_cannot_do_is_refused(site: &Site) {
+    for qp_type in [QpType::UC, QpType::UD] {
+        let [client, server] = site.led_pair(qp_type, ROOMY);
+        let remote = exposed(&server, 8).remote();
+        let way = client.protection_domain().create_address_handle(site.way());
+        let way = way.unwrap();
+        let request = |operation| {
+            let request = SendRequest::new(operation, room(&client, 8));
+            match qp_type {
+                QpType::UD => request.to(&way, server.number(), QKEY),
+                _ => request,
+            }
+        };
+        let refused = client.post_send(request(SendOperation::Read(remote)));
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("cannot do that"), "{words}");
+        if qp_type == QpType::UC {
+            let request = request(SendOperation::Send).to(&way, 1, QKEY);
+            let words = client.post_send(request).unwrap_err().to_string();
+            assert!(words.contains("destination already"), "{words}");
+            continue;
+        }
+        let refused = client.post_send(request(SendOperation::Write(remote)));
+        assert!(refused.is_err());
+        let domain = client.context().create_protection_domain().unwrap();
+        let foreign = domain.create_address_handle(site.way()).unwrap();
+        let request = SendRequest::new(SendOperation::Send, room(&client, 8));
+        let refused = client.post_send(request.to(&foreign, 1, QKEY));
+        let words = refused.unwrap_err().to_string();
+        assert!(words.contains("another protection domain"), "{words}");
+    }
+}
