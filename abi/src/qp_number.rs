@@ -63,6 +63,19 @@ numbers! {
     }
 }
 
+impl PathMtu {
+    /// The bytes; `None` for a number that is none of these.
+    #[must_use]
+    pub const fn bytes(self) -> Option<u32> {
+        match self {
+            Self::B256 | Self::B512 | Self::B1024 | Self::B2048 | Self::B4096 => {
+                Some(128 << self.number())
+            }
+            _ => None,
+        }
+    }
+}
+
 bits! {
     /// `enum ib_qp_attr_mask`: which fields of [`QpAttr`](crate::QpAttr) to
     /// pass on when a queue pair is modified.

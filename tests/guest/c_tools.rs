@@ -12,7 +12,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 pub(crate) mod cmtime;
 mod end;
 pub(crate) mod rping;
-mod tool;
+pub(crate) mod tool;
 pub(crate) mod ucmatose;
 pub(crate) mod udaddy;
 

@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rdmacm_tests::{Site, free_port};
 use serde_json::Value;
 
+use crate::c_tools::tool::{Ended, Tool};
+
 pub(crate) mod devices;
+pub(crate) mod perf;
+pub(crate) mod ping;
 pub(crate) mod resolve;
 
 /// A program of this workspace, built with this test's profile, beside it.
@@ -26,6 +31,21 @@ struct Said {
 fn rdmacm(arguments: &[&str]) -> Said {
     let output = Command::new(built("rdmacm")).args(arguments).output();
     output.unwrap().into()
+}
+
+/// A server that listens, and its port.
+fn server(task: &str, site: &Site, arguments: &[&str]) -> (Tool, String) {
+    let (address, port) = (site.v4.to_string(), free_port().to_string());
+    let common = [task, "--listen", &address, "--port", &port];
+    let mut server = Tool::rdmacm(&[&common, arguments].concat());
+    server.wait_for("rdmacm: listening on ");
+    (server, port)
+}
+
+/// It failed, and said so in these words.
+fn check_failure(ended: &Ended, words: &str) {
+    assert_eq!(ended.status.code(), Some(1));
+    ended.check_says(words);
 }
 
 impl From<Output> for Said {

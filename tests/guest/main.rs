@@ -42,6 +42,7 @@ mod migrate;
 mod multicast;
 mod newer;
 mod options;
+mod overlooked;
 mod privilege;
 mod query;
 mod removal;
@@ -112,6 +113,8 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,
+    command::perf::CASES,
+    command::ping::CASES,
     command::resolve::CASES,
     connection::attributes::CASES,
     connection::depth::CASES,
@@ -124,7 +127,11 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
-    data::messages::CASES,
+    data::failing::CASES,
+    data::operations::CASES,
+    data::order::CASES,
+    data::random::CASES,
+    data::refused::CASES,
     face::blocking::CASES,
     face::endpoint::CASES,
     face::messages::CASES,
@@ -161,6 +168,14 @@ const ALONE: &[&[Case]] = &[
     removal::CASES,
 ];
 
+/// Whose peers are programs that send at once: siw overlooks data that arrive while it
+/// still accepts, C against C too.
+const HASTY: &[&[Case]] = &[
+    command::perf::CASES,
+    command::ping::CASES,
+    c_tools::rping::CASES,
+];
+
 /// The same, on rxe.
 const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
@@ -168,6 +183,9 @@ const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
+    data::failing::ON_ROCE,
+    data::operations::ON_ROCE,
+    data::refused::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,
@@ -295,17 +313,21 @@ fn tests(kernel: &str) -> Suite {
 fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
-        let alone = ALONE
-            .iter()
-            .chain(ALONE_ON_RXE)
-            .copied()
-            .flatten()
-            .any(|one| one.name == case.name);
+        let is_of = |modules: &[&[Case]]| {
+            let mut cases = modules.iter().copied().flatten();
+            cases.any(|one| one.name == case.name)
+        };
+        let alone = is_of(ALONE) || is_of(ALONE_ON_RXE);
+        let hasty = site.soft == Soft::Siw && is_of(HASTY);
         let name = format!("{kernel}/{place}/{}", case.name);
         tests.runs.insert(name.clone());
         tests.trials.push(Trial::test(name, move || {
             let _turn = Turn::take(alone);
-            run(&site);
+            if hasty {
+                overlooked::play(run, &site);
+            } else {
+                run(&site);
+            }
             Ok(())
         }));
     }

@@ -6,14 +6,17 @@
     reason = "a test that cannot go on panics"
 )]
 
+pub mod by_hand;
 mod device;
 mod pair;
 mod paper;
+mod random;
 mod site;
 
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
+pub use random::{Random, seeds};
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };

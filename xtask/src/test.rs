@@ -3,6 +3,7 @@
 mod harness;
 mod host;
 mod lines;
+mod pure;
 mod suite;
 mod totals;
 mod trouble;
@@ -69,8 +70,8 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&totals))
 }
 
-/// Plays storms of connections, seed after seed, then connections that come and go,
-/// and nothing else
+/// Plays storms of connections and random operations, seed after seed, then
+/// connections that come and go, and nothing else
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -79,7 +80,8 @@ pub(crate) struct SoakArgs {
     /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// How many seeds on each device
+    /// How many seeds of storms on each device; of random operations four times as
+    /// many
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     seeds: u32,
     /// How many connections that carry something come and go on each device
@@ -98,16 +100,20 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         timeout: SEED * (args.seeds + 1),
         ..Machine::default()
     };
-    let seeds = format!("RDMACM_SEEDS={}", args.seeds);
-    let cycles = format!("RDMACM_CYCLES={}", args.cycles);
-    let storms = ["env", &seeds, &suite, "storm"].map(str::to_owned);
-    let cycles = ["env", &cycles, &suite, "cycles"].map(str::to_owned);
     let mut totals = Totals::default();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
-        suite::run(&guest, &choice, &storms, &machine, &mut totals);
-        suite::run(&guest, &choice, &cycles, &machine, &mut totals);
+        // A seed of random operations takes a fraction of a storm's time.
+        for (tests, variable, times) in [
+            ("storm", "RDMACM_SEEDS", args.seeds),
+            ("data::random", "RDMACM_SEEDS", args.seeds * 4),
+            ("face::messages::cycles", "RDMACM_CYCLES", args.cycles),
+        ] {
+            let times = format!("{variable}={times}");
+            let command = ["env", &times, &suite, tests].map(str::to_owned);
+            suite::run(&guest, &choice, &command, &machine, &mut totals);
+        }
     }
     Ok(conclude(&totals))
 }
@@ -120,6 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut totals = Totals::default();
     host::run(&workspace, &mut totals);
+    pure::run(&workspace, &mut totals);
     compare_abi(args, &mut totals);
     if args.quick {
         let reason = "`--quick` leaves the guests out".to_owned();
@@ -171,6 +178,10 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
+    let program = pure::build_static(workspace);
+    if let Err(error) = &program {
+        totals.fail("pure/static", &format!("{error:#}"));
+    }
     let mut guests = Vec::new();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref());
@@ -178,6 +189,9 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
             Ok(guest) => {
                 let command = [suite.to_string_lossy().into_owned()];
                 suite::run(&guest, &choice, &command, &machine, totals);
+                if let Ok(program) = &program {
+                    pure::run_static(&guest, program, &format!("guest/{choice}"), totals);
+                }
                 guests.push(guest);
             }
             Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),

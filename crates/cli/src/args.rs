@@ -3,11 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rdmacm::addrinfo::{DEFAULT_DEADLINE, Hints, allowed_qp_types, parse_numeric};
 use rdmacm::core::{Family, PortSpace, QpType};
 
-/// What RDMA can do with a name, and which RDMA devices there are.
+mod peer;
+mod perf;
+mod ping;
+
+pub(crate) use peer::Role;
+pub(crate) use perf::{Goal, PerfArgs};
+pub(crate) use ping::PingArgs;
+
+/// What RDMA can do with a name, which RDMA devices there are, and how data get
+/// from one to another.
 #[derive(Debug, Parser)]
 #[command(name = "rdmacm", version)]
 pub(crate) struct Args {
@@ -24,6 +34,19 @@ pub(crate) enum Task {
     Resolve(ResolveArgs),
     /// Lists the RDMA devices, their ports, links and addresses.
     Devices(DevicesArgs),
+    /// Sends data to a server and back, as rping does, and says how long that took.
+    ///
+    /// The server reads what is to be sent from the client's memory and writes it
+    /// back to another place there. Either side may be rping.
+    ///
+    /// Exits with 0 if every ping came back, with 1 and the reason otherwise, with 2
+    /// for bad usage.
+    Ping(PingArgs),
+    /// Measures bandwidth or latency to a server of the same command.
+    ///
+    /// Exits with 0 if all was measured, with 1 and the reason otherwise, with 2 for
+    /// bad usage.
+    Perf(PerfArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +118,7 @@ enum PortSpaceArg {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Milliseconds(Duration);
+pub(crate) struct Milliseconds(pub(crate) Duration);
 
 impl std::fmt::Display for Milliseconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -104,11 +127,15 @@ impl std::fmt::Display for Milliseconds {
 }
 
 fn milliseconds(text: &str) -> Result<Milliseconds, String> {
-    match text.parse() {
-        Ok(0) => Err("nothing can be asked in 0 ms".to_owned()),
-        Ok(milliseconds) => Ok(Milliseconds(Duration::from_millis(milliseconds))),
-        Err(error) => Err(error.to_string()),
+    match any_milliseconds(text) {
+        Ok(Milliseconds(Duration::ZERO)) => Err("nothing can be asked in 0 ms".to_owned()),
+        any => any,
     }
+}
+
+fn any_milliseconds(text: &str) -> Result<Milliseconds, String> {
+    let milliseconds = text.parse().map(Duration::from_millis).map(Milliseconds);
+    milliseconds.map_err(|error: std::num::ParseIntError| error.to_string())
 }
 
 fn source(text: &str) -> Result<SocketAddr, String> {
@@ -152,6 +179,14 @@ impl ResolveArgs {
     }
 }
 
+/// Says what clap says of a single bad argument, and exits with 2.
+pub(crate) fn usage_error(contradiction: &str) -> ! {
+    let mut command = Args::command();
+    command
+        .error(ErrorKind::ArgumentConflict, contradiction)
+        .exit()
+}
+
 impl From<FamilyArg> for Family {
     fn from(family: FamilyArg) -> Self {
         match family {
@@ -185,7 +220,6 @@ impl From<PortSpaceArg> for PortSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {

@@ -3,7 +3,7 @@
 use rdmacm::addrinfo::{self, AddrInfo};
 
 use crate::Outcome;
-use crate::args::ResolveArgs;
+use crate::args::{ResolveArgs, usage_error};
 
 mod document;
 mod listing;
@@ -28,12 +28,4 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
         complaint,
         success: reachable,
     }
-}
-
-/// Says what clap says of a single bad argument, and exits with 2.
-fn usage_error(contradiction: &str) -> ! {
-    use clap::CommandFactory;
-    crate::args::Args::command()
-        .error(clap::error::ErrorKind::ArgumentConflict, contradiction)
-        .exit()
 }

@@ -30,7 +30,7 @@ fn is_help(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn help_lists_the_commands() {
-    is_help(&["--help"], &["resolve", "devices"]);
+    is_help(&["--help"], &["resolve", "devices", "ping", "perf"]);
 }
 
 #[test]
@@ -145,4 +145,112 @@ fn devices_are_one_document() {
     let fails = !document["error"].is_null();
     assert_eq!(output.status.code(), Some(i32::from(fails)));
     assert!(document["devices"].is_array());
+}
+
+#[test]
+fn ping_lists_its_options_and_exit_codes() {
+    let options = [
+        "--listen",
+        "--port",
+        "--count",
+        "--size",
+        "--validate",
+        "--interval",
+        "--timeout",
+        "--persistent",
+        "--json",
+        "Exits with 0",
+    ];
+    is_help(&["ping", "--help"], &options);
+}
+
+#[test]
+fn ping_is_of_a_node_or_by_whoever_comes() {
+    is_bad_usage(&["ping"], "NODE");
+    is_bad_usage(&["ping", "host", "--listen"], "cannot be used with");
+    is_bad_usage(&["ping", "--listen", "host"], "--listen");
+}
+
+#[test]
+fn what_a_client_says_is_not_a_servers_to_say() {
+    for option in ["--size=64", "--validate", "--interval=1", "--timeout=1"] {
+        let arguments = ["ping", "--listen", "::", option];
+        is_bad_usage(&arguments, "cannot be used with");
+    }
+    is_bad_usage(&["ping", "host", "--persistent"], "cannot be used with");
+}
+
+#[test]
+fn a_ping_has_23_bytes_to_16_mib() {
+    for size in ["22", "16777217", "-1", "many"] {
+        is_bad_usage(&["ping", "host", &format!("--size={size}")], "--size");
+    }
+}
+
+#[test]
+fn there_is_at_least_one_ping() {
+    is_bad_usage(&["ping", "host", "--count", "0"], "--count");
+}
+
+#[test]
+fn a_ping_to_nobody_is_one_document_and_nothing_else() {
+    let output = rdmacm(&["ping", "10.1.0.7", "--timeout", "1", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.stderr, b"");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["role"], "client");
+    assert_eq!(document["node"], "10.1.0.7");
+    assert_eq!(document["pings"], 0);
+    assert!(document["error"].is_string());
+    assert_eq!(document["latency_ns"], serde_json::Value::Null);
+}
+
+#[test]
+fn perf_lists_its_options_tests_and_exit_codes() {
+    let options = [
+        "--listen",
+        "--port",
+        "--test",
+        "--size",
+        "--depth",
+        "--duration",
+        "--count",
+        "--poll",
+        "--timeout",
+        "--persistent",
+        "--json",
+        "send-bw",
+        "send-lat",
+        "write-bw",
+        "write-lat",
+        "read-bw",
+        "read-lat",
+        "Exits with 0",
+    ];
+    is_help(&["perf", "--help"], &options);
+}
+
+#[test]
+fn what_to_measure_is_the_clients_to_say() {
+    for option in [
+        "--test=send-bw",
+        "--size=1",
+        "--depth=1",
+        "--poll",
+        "--count=1",
+    ] {
+        let arguments = ["perf", "--listen", "::", option];
+        is_bad_usage(&arguments, "cannot be used with");
+    }
+    let arguments = ["perf", "host", "--count=1", "--duration=1"];
+    is_bad_usage(&arguments, "cannot be used with");
+}
+
+#[test]
+fn no_more_is_measured_than_is_served() {
+    is_bad_usage(&["perf", "host", "--size", "16777217"], "--size");
+    is_bad_usage(&["perf", "host", "--depth", "1025"], "--depth");
+    let arguments = ["perf", "host", "--size", "65536", "--depth", "1024"];
+    is_bad_usage(&arguments, "--size times --depth");
+    is_bad_usage(&["perf", "host", "--test", "nothing"], "--test");
 }

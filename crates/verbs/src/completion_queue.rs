@@ -164,6 +164,10 @@ impl CompletionQueue {
             let Some(told) = state.take() else {
                 return Ok(None);
             };
+            if self.context().is_gone() {
+                // What was just read may be the zeros put in its place.
+                return self.poll_gone(&mut state);
+            }
             let work = WorkId::of(told.id);
             let Some(reporter) = state.queues.get(&work.queue) else {
                 // Of a queue pair that was destroyed.
@@ -214,7 +218,7 @@ impl CompletionQueue {
     }
 
     /// Makes the next completion tell on the channel; with `solicited_only`, the
-    /// next that failed or whose sender asked for it. What is in the queue already
+    /// next that failed or whose sender asked for it; siw tells of any. What is in the queue already
     /// does not: poll once more after this, then wait.
     ///
     /// # Errors
@@ -254,7 +258,7 @@ impl CompletionQueue {
             if !channel.wait(until)? {
                 return self.poll();
             }
-            while channel.take()?.is_some() {}
+            while matches!(channel.take(), Ok(Some(_))) {}
         }
     }
 
@@ -291,9 +295,10 @@ impl CompletionQueue {
         self.0.handle
     }
 
-    /// Sets room aside for so many completions; `false` where there is none.
-    pub(crate) fn set_aside(&self, requests: usize) -> bool {
-        self.0.room.set_aside(requests)
+    /// Sets room aside for so many completions, where so many more are left free;
+    /// `false` where there is none.
+    pub(crate) fn set_aside(&self, requests: usize, left: usize) -> bool {
+        self.0.room.set_aside(requests, left)
     }
 
     pub(crate) fn return_room(&self, requests: usize) {
@@ -318,7 +323,7 @@ impl CompletionQueue {
             reporter.queue_pairs += 1;
             return true;
         }
-        if !self.set_aside(room as usize) {
+        if !self.set_aside(room as usize, 0) {
             return false;
         }
         let reporter = Reporter {
@@ -365,6 +370,21 @@ impl CompletionQueue {
         });
         self.return_room(room as usize);
         ready
+    }
+
+    /// Throws away what a work queue has reported, because its requests are
+    /// forgotten.
+    pub(crate) fn purge(&self, token: u32) {
+        let mut state = self.state();
+        while let Some(told) = state.ring.pop() {
+            state.taken.push_back(told);
+        }
+        state
+            .taken
+            .retain(|told| WorkId::of(told.id).queue != token);
+        state
+            .ready
+            .retain(|completion| completion.work.queue != token);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -66,6 +66,7 @@ mod context;
 mod ending;
 mod error;
 mod gid_table;
+mod ledger;
 mod limits;
 mod mapping;
 mod memory;

@@ -17,12 +17,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A driver's memory, mapped for reading and writing until dropped.
 ///
-/// It can be [detached](Self::detach): then it is memory of this process alone,
-/// zeroed, at the same address. Whoever reads or writes meanwhile goes on doing so.
+/// When its context is closed it becomes memory of this process alone, zeroed, at
+/// the same address. Whoever reads or writes meanwhile goes on doing so.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     length: usize,
+    /// Whose it is: in a child it is not there, and what is in its place is not
+    /// this one's to unmap.
+    process: u32,
 }
 
 // SAFETY: the memory is reached through raw pointers and atomics only, by any
@@ -41,7 +44,12 @@ impl Mapping {
             file.as_raw_fd(),
             offset,
         )?;
-        let mapping = Self { base, length };
+        let process = std::process::id();
+        let mapping = Self {
+            base,
+            length,
+            process,
+        };
         mapping.stay_here()?;
         Ok(mapping)
     }
@@ -61,6 +69,9 @@ impl Mapping {
     /// Puts memory of this process alone in the place of the driver's, which the
     /// driver is rid of then.
     pub(crate) fn detach(&self) -> io::Result<()> {
+        if self.process != std::process::id() {
+            return Ok(());
+        }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         map(self.base.as_ptr().cast(), self.length, flags, -1, 0).map(drop)
     }
@@ -85,6 +96,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         // SAFETY:
         // - Base and length are those of a mapping this value owns.
         // - Nothing borrows from it: `Word` and `Slots` share ownership.

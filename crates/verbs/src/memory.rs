@@ -1,8 +1,9 @@
 //! Memory that the device may use.
 
-mod backing;
 mod buffer;
 mod exposed;
+mod heap;
+mod pages;
 mod piece;
 mod region;
 mod remote;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
-    CreateQpResponse, CreateSrq, CreateSrqResponse, DeregMr, DriverId, GetContextResponse,
-    PostSend, RegMr, RegMrResponse, ReqNotifyCq, Sge, WorkCompletion,
+    CreateQpResponse, CreateSrq, CreateSrqResponse, DriverId, GetContextResponse, PostSend, RegMr,
+    RegMrResponse, ReqNotifyCq, Sge, WorkCompletion,
 };
-use rdmacm_core::{QpAttrMask, QpType, Transport};
+use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -58,8 +58,8 @@ pub(crate) fn choose(
 /// The memory of a request is given back, to be read, written and freed, once the
 /// provider says that the request is complete: by a completion from
 /// [`CompletionRing::pop`] with the request's number, or by any of a later request
-/// of the same send queue, but for reads where they
-/// [complete apart](Self::reads_complete_apart). An implementer vouches that the
+/// of the same send queue, but where they
+/// [complete apart](Self::completes_apart). An implementer vouches that the
 /// device leaves that memory alone from then on, and that it uses no memory but
 /// that of requests it was given, within the pieces they name.
 #[expect(unsafe_code, reason = "declares what implementers vouch for")]
@@ -87,11 +87,16 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
         !operation.fetches()
     }
 
-    /// Whether reads complete apart from the other requests of a send queue: what
-    /// completes says nothing then of the reads before it. All reads are signalled
-    /// to such a device.
-    fn reads_complete_apart(&self) -> bool {
+    /// Whether each request of a send queue completes for itself only: what
+    /// completes says nothing then of those before it. To such a device all requests
+    /// are signalled.
+    fn completes_apart(&self) -> bool {
         false
+    }
+
+    /// How many reads and atomics a queue pair may have under way, by its attributes.
+    fn initiator_depth(&self, attr: &QpAttr) -> u8 {
+        attr.max_rd_atomic
     }
 
     /// How many pieces of memory a read may name, where fewer than other requests.
@@ -115,14 +120,6 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
         operation: Operation,
         request: RegMr,
     ) -> Result<RegMrResponse>;
-
-    /// Makes the device forget a memory region, of which peers could write if
-    /// `exposed`. Whether it has: then it touches the memory no more but for
-    /// requests that name it.
-    fn deregister(&self, uverbs: &Uverbs, handle: u32, exposed: bool) -> bool {
-        let _ = exposed;
-        uverbs.destroy(&DeregMr { handle })
-    }
 
     /// Makes a completion queue and maps it.
     ///
@@ -274,7 +271,8 @@ pub trait CompletionRing: fmt::Debug + Send {
     /// Makes it hold so many completions, or more.
     ///
     /// # Errors
-    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; it is as before then.
+    /// Those of [`Uverbs::ask`], and it is as before; those of [`Uverbs::map`], and
+    /// the context is closed, because the queue is lost.
     fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
 }
 

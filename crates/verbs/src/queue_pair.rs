@@ -1,10 +1,10 @@
 //! Queue pairs.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
-use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
+use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType, Transport};
 
 use crate::completion::{Completion, WorkId};
 use crate::completion_queue::CompletionQueue;
@@ -22,6 +22,8 @@ mod connect;
 mod multicast;
 mod options;
 mod post;
+
+pub(crate) use attributes::from_query;
 
 pub use options::{QpCaps, QpOptions};
 
@@ -54,9 +56,6 @@ pub struct QueuePair {
     health: Arc<Health>,
     sends: Arc<SendQueue>,
     receives: Option<Arc<ReceiveQueue>>,
-    /// The multicast groups it is attached to: it is not destroyed before it has
-    /// left them.
-    groups: Mutex<Vec<multicast::Group>>,
     destroyed: bool,
 }
 
@@ -117,6 +116,9 @@ impl QueuePair {
     /// count; [`QpAttr::mask`] does not. Which may change in which state says
     /// `ibv_modify_qp(3)`. siw looks at the state and the access flags only.
     ///
+    /// In ERR it takes no more requests and gives back what it has. RESET, which siw
+    /// does not know, drops what it has, completions that were not taken included.
+    ///
     /// # Errors
     /// [`Error::InvalidInput`] for a state, MTU or path migration that is none;
     /// [`Error::Command`] when the kernel refuses, with `EINVAL` for attributes
@@ -131,7 +133,29 @@ impl QueuePair {
         let request = attributes::to_modify(self.handle, attr, mask)
             .map_err(|reason| Error::invalid(operation, reason))?;
         self.context().uverbs().ask(operation, &request)?;
+        if mask.contains(QpAttrMask::STATE) {
+            self.moved(attr.qp_state);
+        }
         Ok(())
+    }
+
+    /// What follows from a move.
+    fn moved(&self, state: QpState) {
+        // An iWARP connection does not come back from being drained.
+        let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
+        if state == QpState::ERR || drained {
+            self.health.set_broken();
+        } else if state == QpState::RESET {
+            // The device forgets its queues, and the kernel moved it before this
+            // line: nothing uses their memory.
+            drop(self.sends.reset());
+            drop(self.receives.as_ref().map(|queue| queue.take_all()));
+            self.send_queue.purge(self.sends.token());
+            if let Some(receives) = &self.receives {
+                self.receive_queue.purge(receives.token());
+            }
+            self.health.set_whole();
+        }
     }
 
     /// Its attributes now. [`QpAttr::mask`] says which of them the driver told:
@@ -147,7 +171,7 @@ impl QueuePair {
         let operation = Operation::QueryQueuePair { number };
         let request = QueryQp::new(self.handle, tells);
         let answer = uverbs.ask(operation, &request)?;
-        Ok(attributes::from_query(tells, answer))
+        Ok(from_query(tells, answer))
     }
 
     /// Its state now; `None` where the driver does not tell, as siw on Linux
@@ -197,7 +221,6 @@ impl QueuePair {
         if std::mem::replace(&mut self.destroyed, true) {
             return Vec::new();
         }
-        self.leave_groups();
         let destroyed = self.context().uverbs().destroy_qp(self.handle);
         let mut outstanding: Vec<_> = self.dismissed().into_iter().flat_map(memory).collect();
         outstanding.extend(self.sends.take_all());

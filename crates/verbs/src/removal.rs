@@ -6,10 +6,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
+    AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
 };
 
 /// The group in which the kernel speaks itself; udev's is another.
@@ -36,8 +37,8 @@ impl Removals {
         Ok(Self { socket })
     }
 
-    /// Reads all announcements there are. Whether one of them may be that this
-    /// verbs node has gone; where some were lost it may.
+    /// Reads all announcements there are. Whether one of them is that this verbs
+    /// node has gone; where some were lost, whether it has.
     pub(crate) fn tell_of(&self, node: u64) -> bool {
         let mut buffer = [0; LONGEST];
         let mut told = false;
@@ -45,8 +46,8 @@ impl Removals {
             match receive(&self.socket, &mut buffer) {
                 Ok(Some(message)) => told |= is_removal(message, node),
                 Ok(None) | Err(Errno::EINTR) => {}
-                // Some were lost: look whether the device is there.
-                Err(Errno::ENOBUFS) => told = true,
+                // Some were lost.
+                Err(Errno::ENOBUFS) => told |= !exists(node),
                 Err(_) => return told,
             }
         }
@@ -59,10 +60,16 @@ impl AsFd for Removals {
     }
 }
 
+/// Whether there is a device of this number. Where sysfs is not mounted there is
+/// no telling, and there may be.
+fn exists(node: u64) -> bool {
+    let devices = Path::new("/sys/dev/char");
+    let (major, minor) = (libc::major(node), libc::minor(node));
+    !devices.exists() || devices.join(format!("{major}:{minor}")).exists()
+}
+
 /// One message; `None` if it is not the kernel's.
 fn receive<'a>(socket: &OwnedFd, buffer: &'a mut [u8]) -> Result<Option<&'a [u8]>, Errno> {
-    let flags = MsgFlags::MSG_DONTWAIT;
-    let _ = flags;
     let (length, from) = recvfrom::<NetlinkAddr>(socket.as_raw_fd(), buffer)?;
     let from_kernel = from.is_some_and(|from| from.pid() == 0);
     Ok(buffer.get(..length).filter(|_| from_kernel))
@@ -110,6 +117,12 @@ mod tests {
         }
         assert!(!is_removal(b"", node));
         assert!(!is_removal(&[0xff; 64], node));
+    }
+
+    #[test]
+    fn a_node_that_is_there_is_found() {
+        assert!(exists(libc::makedev(1, 3)), "/dev/null");
+        assert!(!exists(libc::makedev(1, 4000)));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The one point where commands leave this crate.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rdmacm_abi::uverbs::{
-    AllocPd, Command, CommandNumber, CreateCompletionChannel, CreateQp, DestroyQp,
+    AllocPd, AttachMulticast, Command, CommandNumber, CreateCompletionChannel, CreateQp, DestroyQp,
+    DetachMulticast,
 };
 use zerocopy::FromZeros;
 
@@ -29,6 +30,7 @@ mod kernel;
 pub struct Uverbs {
     device: String,
     number: u64,
+    process: u32,
     provider: Arc<dyn Provider>,
     file: Closable,
     /// Where the kernel reports about the context's objects. It makes this
@@ -44,8 +46,9 @@ pub struct Uverbs {
 struct Given {
     channels: Vec<Weak<Closable>>,
     mappings: Vec<Weak<Mapping>>,
-    /// By their handles.
-    queue_pairs: HashSet<u32>,
+    /// By their handles, with the multicast groups they are to leave: the kernel
+    /// destroys none that is attached.
+    queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
 }
 
 /// How a context ended.
@@ -70,6 +73,7 @@ impl Uverbs {
         let uverbs = Self {
             device: device.to_owned(),
             number,
+            process: std::process::id(),
             provider,
             file: Closable::new(open_node(device, path, number)?),
             async_events: OnceLock::new(),
@@ -177,18 +181,58 @@ impl Uverbs {
     ) -> Result<NewQueuePair> {
         let made = self.provider.create_qp(self, operation, request)?;
         let handle = made.answer.handle;
-        let noted = self.file.with(|_| self.given().queue_pairs.insert(handle));
-        // Closed in between, which ended this one with the rest.
+        let note = || self.given().queue_pairs.insert(handle, Vec::new());
+        // Closed in between, it is nobody's, and has no requests.
+        let noted = self.file.with(|_| note());
         noted.map(|_| made).ok_or_else(|| self.gone())
     }
 
     /// Destroys a queue pair. Whether it uses no memory any more.
     pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
-        let destroyed = self.destroy(&DestroyQp::new(handle));
-        if destroyed {
-            self.given().queue_pairs.remove(&handle);
-        }
-        destroyed
+        let destroyed = self.file.with(|file| {
+            // Before its handle becomes another's.
+            let groups = self.given().queue_pairs.remove(&handle);
+            let groups = groups.unwrap_or_default();
+            let destroyed = destroy_qp(file, handle, &groups);
+            if !destroyed {
+                self.given().queue_pairs.insert(handle, groups);
+            }
+            destroyed
+        });
+        destroyed.unwrap_or_else(|| self.is_quiet())
+    }
+
+    /// Attaches a queue pair to a multicast group, and notes that.
+    pub(crate) fn attach(&self, operation: Operation, group: &AttachMulticast) -> Result<()> {
+        self.with(|file| {
+            ask(file, operation, group)?;
+            let mut given = self.given();
+            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let detach = detachment(group);
+            if !groups.contains(&detach) {
+                groups.push(detach);
+            }
+            Ok(())
+        })
+    }
+
+    /// Detaches it again; `None` if it is not attached.
+    pub(crate) fn detach(
+        &self,
+        operation: Operation,
+        group: &AttachMulticast,
+    ) -> Result<Option<()>> {
+        self.with(|file| {
+            let detach = detachment(group);
+            let mut given = self.given();
+            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let Some(place) = groups.iter().position(|one| *one == detach) else {
+                return Ok(None);
+            };
+            ask(file, operation, &detach)?;
+            groups.swap_remove(place);
+            Ok(Some(()))
+        })
     }
 
     /// Destroys what nothing is made from any more; whether the device knows of it
@@ -207,17 +251,27 @@ impl Uverbs {
     /// Ends the context under those who use it, once commands that are under way
     /// are back: the driver is rid of its descriptors and its memory. From
     /// then on the device touches nothing of this process.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
+        if self.process != std::process::id() {
+            // What goes in a child of this process is its copies alone.
+            self.file.close(|_| ());
+            let _ = self.ended.set(Ended::Unquiet);
+            return;
+        }
         let closed = self.file.close(|file| {
             // Who has inherited the descriptor keeps the file, so closing it is
             // not enough to end these.
             let queue_pairs = std::mem::take(&mut self.given().queue_pairs);
-            let mut handles = queue_pairs.into_iter();
-            handles.all(|handle| destroy(file, &DestroyQp::new(handle)))
+            let mut quiet = true;
+            for (handle, groups) in queue_pairs {
+                quiet &= destroy_qp(file, handle, &groups);
+            }
+            let ended = if quiet { Ended::Quiet } else { Ended::Unquiet };
+            let _ = self.ended.set(ended);
         });
-        let Some(quiet) = closed else {
+        if closed.is_none() {
             return;
-        };
+        }
         let Given {
             channels, mappings, ..
         } = std::mem::take(&mut *self.given());
@@ -229,8 +283,6 @@ impl Uverbs {
             // waits until it is dropped.
             let _ = mapping.detach();
         }
-        let ended = if quiet { Ended::Quiet } else { Ended::Unquiet };
-        let _ = self.ended.set(ended);
         if let Some(ending) = self.ending.get() {
             ending.set();
         }
@@ -283,6 +335,21 @@ fn ask<C: Command>(file: &File, operation: Operation, request: &C) -> Result<C::
         Ok(()) => Ok(response),
         Err(error) => Err(Error::command(operation, C::NUMBER, &error)),
     }
+}
+
+fn detachment(group: &AttachMulticast) -> DetachMulticast {
+    DetachMulticast {
+        lid: group.lid,
+        ..DetachMulticast::new(group.handle, group.gid)
+    }
+}
+
+/// Whether it uses no memory any more.
+fn destroy_qp(file: &File, handle: u32, groups: &[DetachMulticast]) -> bool {
+    for group in groups {
+        destroy(file, group);
+    }
+    destroy(file, &DestroyQp::new(handle))
 }
 
 /// Whether the device does not know it any more.

@@ -43,6 +43,11 @@ impl Health {
         self.broken.load(Ordering::Acquire)
     }
 
+    /// After a reset it starts afresh.
+    pub(crate) fn set_whole(&self) {
+        self.broken.store(false, Ordering::Release);
+    }
+
     pub(crate) fn set_broken(&self) {
         self.broken.store(true, Ordering::Release);
     }

@@ -1,17 +1,28 @@
-//! rping: its handshake. Its persistent server takes as many connections as
-//! come; its client makes one and sends at once, which is not for us to receive.
+//! rping: its handshake, and its data with `rdmacm ping` on the other side. Its
+//! persistent server takes as many connections as come; its client makes one and
+//! sends at once.
+
+use std::time::Duration;
 
 use rdmacm::{Listener, Node};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use super::end::End;
-use super::tool::Tool;
+use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
 use super::{check_established, connect_when_it_listens};
+use crate::command::ping::{client, server};
 
 crate::cases!("c_tools::rping":
     its_server_takes_a_hundred_connections,
     its_client_connects_time_after_time,
+    its_server_returns_a_thousand_pings,
+    its_client_gets_a_thousand_pings_back,
+    its_persistent_server_is_pinged_at_once,
+    its_clients_ping_a_persistent_server_at_once,
+    largest_pings,
+    its_client_hears_that_our_server_is_interrupted,
+    its_server_hears_that_our_client_is_interrupted,
 );
 
 /// Its client is a process to a connection, and starts slowly under emulation.
@@ -69,4 +80,107 @@ fn its_client_connects_time_after_time(site: &Site) {
         ended.check_said("client DISCONNECT EVENT...");
         ended.check_success();
     }
+}
+
+/// What a thousand pings may take under emulation, among other tests.
+const LONG: Duration = Duration::from_secs(300);
+
+/// rping in this role, on this port.
+fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
+    let address = site.v4.to_string();
+    let arguments = [role, "-a", &address, "-p", port];
+    Tool::start("rping", &[&arguments, more].concat())
+}
+
+/// Its server, once it listens.
+fn its_server(site: &Site, more: &[&str]) -> (Tool, String) {
+    let port = free_port().to_string();
+    let mut server = rping(site, "-s", &port, &[&["-d"], more].concat());
+    server.wait_for("rdma_listen");
+    (server, port)
+}
+
+fn its_server_returns_a_thousand_pings(site: &Site) {
+    let (server, port) = its_server(site, &[]);
+    let client = client(site, &port, &["--count", "1000", "--validate"]);
+    let ended = client.finish_within(LONG);
+    ended.check_success();
+    ended.check_says(": 1000 pings of 64 bytes in ");
+    server.finish().check_success();
+}
+
+fn its_client_gets_a_thousand_pings_back(site: &Site) {
+    let (server, port) = server(site, &["--count", "1000"]);
+    let mut client = rping(site, "-c", &port, &["-C", "1000", "-V", "-v"]);
+    client.wait_for("ping data: rdma-ping-0: ");
+    client.finish_within(LONG).check_success();
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says(": 1000 pings");
+}
+
+fn its_persistent_server_is_pinged_at_once(site: &Site) {
+    for more in [&[][..], by_hand(site)] {
+        let (server, port) = its_server(site, &[&["-P"], more].concat());
+        let arguments = ["--count", "20", "--validate"];
+        let clients = [(); 3].map(|()| client(site, &port, &arguments));
+        let ended = clients.map(Tool::finish);
+        ended.iter().for_each(Ended::check_success);
+        server.stop();
+    }
+}
+
+fn its_clients_ping_a_persistent_server_at_once(site: &Site) {
+    let (server, port) = server(site, &["--persistent", "--json"]);
+    let arguments = ["-C", "20", "-V"];
+    for more in [&[][..], by_hand(site)] {
+        let arguments = [&arguments, more].concat();
+        let clients = [(); 3].map(|()| rping(site, "-c", &port, &arguments));
+        let ended = clients.map(Tool::finish);
+        ended.iter().for_each(Ended::check_success);
+    }
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    assert_eq!(ended.document()["pings"], 120);
+}
+
+/// Its own limit is 65,535 bytes.
+fn largest_pings(site: &Site) {
+    let largest = "65535";
+    let (server, port) = its_server(site, &["-S", largest]);
+    let arguments = ["--count", "10", "--validate", "--size", largest];
+    client(site, &port, &arguments).finish().check_success();
+    server.finish().check_success();
+    let (server, port) = self::server(site, &[]);
+    let client = rping(site, "-c", &port, &["-C", "10", "-V", "-S", largest]);
+    client.finish().check_success();
+    server.finish().check_success();
+}
+
+fn its_client_hears_that_our_server_is_interrupted(site: &Site) {
+    let (server, port) = server(site, &["--json"]);
+    let mut client = rping(site, "-c", &port, &["-v"]);
+    client.wait_for("ping data: rdma-ping-3: ");
+    server.interrupt();
+    client.wait_for("client DISCONNECT EVENT...");
+    let ended = server.finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["interrupted"], true);
+    assert!(document["pings"].as_u64().unwrap() > 3, "{document}");
+    drop(client);
+}
+
+fn its_server_hears_that_our_client_is_interrupted(site: &Site) {
+    let (mut server, port) = its_server(site, &["-v"]);
+    let client = client(site, &port, &["--json"]);
+    server.wait_for("server ping data: rdma-ping-3: ");
+    client.interrupt();
+    server.wait_for("server DISCONNECT EVENT...");
+    let ended = client.finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["interrupted"], true);
+    assert!(document["pings"].as_u64().unwrap() >= 3, "{document}");
 }

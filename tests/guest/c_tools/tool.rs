@@ -4,21 +4,26 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rdmacm_tests::PATIENCE;
+use serde_json::Value;
+
+use crate::command::built;
 
 /// Whether the guest has the tool.
 pub(crate) fn installed(name: &str) -> bool {
     path(name).exists()
 }
 
-pub(super) fn path(name: &str) -> PathBuf {
+pub(crate) fn path(name: &str) -> PathBuf {
     Path::new("/usr/bin").join(name)
 }
 
 /// A running tool, killed when dropped.
-pub(super) struct Tool {
+pub(crate) struct Tool {
     child: Child,
     lines: Receiver<String>,
     /// What it has printed, so far as it was read.
@@ -26,18 +31,26 @@ pub(super) struct Tool {
 }
 
 /// How a tool ended.
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
     said: Vec<String>,
 }
 
 impl Tool {
     /// Starts it, with lines that come as they are printed.
-    pub(super) fn start(name: &str, arguments: &[&str]) -> Self {
-        let mut child = Command::new("/usr/bin/stdbuf")
-            .args(["-oL", "-eL"])
-            .arg(path(name))
-            .args(arguments)
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        let mut tool = Command::new("/usr/bin/stdbuf");
+        tool.args(["-oL", "-eL"]).arg(path(name)).args(arguments);
+        Self::spawn(&mut tool)
+    }
+
+    /// Starts the `rdmacm` command.
+    pub(crate) fn rdmacm(arguments: &[&str]) -> Self {
+        Self::spawn(Command::new(built("rdmacm")).args(arguments))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -54,11 +67,12 @@ impl Tool {
     }
 
     /// Waits for a line that begins so.
-    pub(super) fn wait_for(&mut self, beginning: &str) {
+    pub(crate) fn wait_for(&mut self, beginning: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left).unwrap();
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|end| panic!("{end}: no {beginning:?}"));
             let found = line.starts_with(beginning);
             self.said.push(line);
             if found {
@@ -68,21 +82,32 @@ impl Tool {
     }
 
     /// Waits until it ends by itself.
-    pub(super) fn finish(mut self) -> Ended {
-        self.read_to_the_end();
+    pub(crate) fn finish(self) -> Ended {
+        self.finish_within(PATIENCE)
+    }
+
+    /// The same, for one with much to do.
+    pub(crate) fn finish_within(mut self, patience: Duration) -> Ended {
+        self.read_to_the_end(patience);
         self.ended()
+    }
+
+    /// What Ctrl-C does.
+    pub(crate) fn interrupt(&self) {
+        let process = Pid::from_raw(self.child.id().try_into().unwrap());
+        kill(process, Signal::SIGINT).unwrap();
     }
 
     /// Ends one that ends not by itself, and still ran.
-    pub(super) fn stop(mut self) -> Ended {
+    pub(crate) fn stop(mut self) -> Ended {
         assert_eq!(self.child.try_wait().unwrap(), None);
         self.child.kill().unwrap();
-        self.read_to_the_end();
+        self.read_to_the_end(PATIENCE);
         self.ended()
     }
 
-    fn read_to_the_end(&mut self) {
-        let until = Instant::now() + PATIENCE;
+    fn read_to_the_end(&mut self, patience: Duration) {
+        let until = Instant::now() + patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
@@ -127,22 +152,38 @@ fn read(pipe: impl Read + Send + 'static, lines: Sender<String>) {
 
 impl Ended {
     /// It ended well.
-    pub(super) fn check_success(&self) {
+    pub(crate) fn check_success(&self) {
         assert_eq!(self.status.code(), Some(0), "{:?}", self.said);
     }
 
     /// It printed this line.
-    pub(super) fn check_said(&self, line: &str) {
+    pub(crate) fn check_said(&self, line: &str) {
         assert!(self.said.iter().any(|one| one == line), "{:?}", self.said);
     }
 
     /// It printed these lines and no other.
-    pub(super) fn check_said_all(&self, lines: &[&str]) {
+    pub(crate) fn check_said_all(&self, lines: &[&str]) {
         assert_eq!(self.said, lines);
     }
 
+    /// It printed a line with these words.
+    pub(crate) fn check_says(&self, words: &str) {
+        assert!(
+            self.said.iter().any(|one| one.contains(words)),
+            "{:?}",
+            self.said
+        );
+    }
+
+    /// The JSON document it printed, behind its remarks.
+    pub(crate) fn document(&self) -> Value {
+        let lines = self.said.iter().skip_while(|line| *line != "{");
+        let text: Vec<_> = lines.map(String::as_str).collect();
+        serde_json::from_str(&text.join("\n")).unwrap()
+    }
+
     /// What it printed.
-    pub(super) fn said(&self) -> &[String] {
+    pub(crate) fn said(&self) -> &[String] {
         &self.said
     }
 }

@@ -25,18 +25,19 @@ impl Room {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets room aside for so many; `false` where there is none.
-    pub(super) fn set_aside(&self, requests: usize) -> bool {
+    /// Sets room aside for so many, where so many more are left free; `false` where
+    /// there is none.
+    pub(super) fn set_aside(&self, requests: usize, left: usize) -> bool {
         let mut share = self.lock();
-        let more = u32::try_from(requests).ok();
-        let sum = more.and_then(|more| share.set_aside.checked_add(more));
-        match sum.filter(|sum| *sum <= share.entries) {
-            Some(sum) => {
-                share.set_aside = sum;
-                true
-            }
-            None => false,
+        let sum = |now: u32, more: usize| now.checked_add(u32::try_from(more).ok()?);
+        let Some(taken) = sum(share.set_aside, requests) else {
+            return false;
+        };
+        let fits = sum(taken, left).is_some_and(|sum| sum <= share.entries);
+        if fits {
+            share.set_aside = taken;
         }
+        fits
     }
 
     pub(super) fn give_back(&self, requests: usize) {
@@ -54,14 +55,16 @@ mod tests {
     #[test]
     fn no_more_is_set_aside_than_there_is() {
         let room = Room::of(3);
-        assert!(room.set_aside(2));
-        assert!(!room.set_aside(2));
-        assert!(!room.set_aside(usize::MAX));
-        assert!(room.set_aside(1));
-        assert!(!room.set_aside(1));
+        assert!(room.set_aside(2, 0));
+        assert!(!room.set_aside(2, 0));
+        assert!(!room.set_aside(usize::MAX, 0));
+        assert!(!room.set_aside(1, 1));
+        assert!(room.set_aside(1, 0));
+        assert!(!room.set_aside(1, 0));
         room.give_back(2);
-        assert!(room.set_aside(0));
-        assert!(room.set_aside(2));
+        assert!(room.set_aside(0, 2));
+        assert!(!room.set_aside(0, 3));
+        assert!(room.set_aside(2, 0));
         assert_eq!(room.lock().set_aside, 3);
     }
 }

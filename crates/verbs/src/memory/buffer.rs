@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use rdmacm_abi::AccessFlags;
 
-use super::backing::Backing;
+use super::heap::Heap;
 use super::piece::Piece;
-use super::region::Region;
+use super::region::{Memory, Region, Registration};
 use crate::error::{Error, Refused, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
@@ -28,14 +28,15 @@ use crate::protection_domain::ProtectionDomain;
 /// In hand it is a slice. Posted, it belongs to the queue, and comes back with
 /// the completion: so neither this process nor the allocator touches it while
 /// the device may. No peer can reach it; for that there is
-/// [`ExposedMemory`](super::ExposedMemory).
+/// [`ExposedMemory`](super::ExposedMemory). (A peer on siw that guesses the key can
+/// read it: siw asks nobody for the right to read.)
 ///
 /// Registering costs a system call and pins the pages: register much, then
 /// [`split_off`](Self::split_off) or [`pieces`](Self::into_chunks). The
 /// registration ends with the last part of it.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
 pub struct Buffer {
-    region: Arc<Region>,
+    region: Arc<Region<Heap>>,
     // Within the region, and of no other buffer.
     start: usize,
     length: usize,
@@ -44,9 +45,9 @@ pub struct Buffer {
 impl Buffer {
     pub(crate) fn allocate(domain: &ProtectionDomain, length: usize) -> Result<Self> {
         let operation = Operation::Register { length };
-        let backing = Backing::zeroed(length);
-        let backing = backing.ok_or_else(|| Error::invalid(operation, NO_BYTES))?;
-        let buffer = Self::register(domain, backing);
+        let heap = Heap::zeroed(length);
+        let heap = heap.ok_or_else(|| Error::invalid(operation, NO_BYTES))?;
+        let buffer = Self::register(domain, heap);
         buffer.map_err(|(error, _)| error)
     }
 
@@ -55,16 +56,15 @@ impl Buffer {
         bytes: Box<[u8]>,
     ) -> Result<Self, Refused<Box<[u8]>>> {
         let operation = Operation::Register { length: 0 };
-        let backing = Backing::of(bytes)
+        let heap = Heap::of(bytes)
             .map_err(|bytes| Refused::new(Error::invalid(operation, NO_BYTES), bytes))?;
-        Self::register(domain, backing)
-            .map_err(|(error, backing)| Refused::new(error, backing.into_boxed()))
+        Self::register(domain, heap).map_err(|(error, heap)| Refused::new(error, heap.into_boxed()))
     }
 
-    fn register(domain: &ProtectionDomain, backing: Backing) -> Result<Self, (Error, Backing)> {
-        let region = Region::register(domain, backing, AccessFlags::LOCAL_WRITE)?;
+    fn register(domain: &ProtectionDomain, heap: Heap) -> Result<Self, (Error, Heap)> {
+        let region = Region::register(domain, heap, AccessFlags::LOCAL_WRITE)?;
         Ok(Self {
-            length: region.backing().len(),
+            length: region.memory().len(),
             start: 0,
             region: Arc::new(region),
         })
@@ -117,11 +117,11 @@ impl Buffer {
     /// The domain it is registered in.
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
-        self.region.domain()
+        self.region().domain()
     }
 
-    pub(super) fn region(&self) -> &Region {
-        &self.region
+    pub(super) fn region(&self) -> &Registration {
+        self.region.registration()
     }
 
     pub(super) fn start(&self) -> usize {
@@ -137,14 +137,14 @@ impl Deref for Buffer {
     fn deref(&self) -> &[u8] {
         // SAFETY: the range is this buffer's alone; no device writes there while
         // the buffer can be reached, and the slice borrows it.
-        unsafe { self.region.backing().bytes(self.start, self.length) }
+        unsafe { self.region.memory().bytes(self.start, self.length) }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the buffer is borrowed exclusively.
-        unsafe { self.region.backing().bytes_mut(self.start, self.length) }
+        unsafe { self.region.memory().bytes_mut(self.start, self.length) }
     }
 }
 

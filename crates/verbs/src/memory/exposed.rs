@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicU64;
 
 use rdmacm_abi::AccessFlags;
 
-use super::backing::Backing;
+use super::pages::Pages;
 use super::piece::Piece;
-use super::region::Region;
+use super::region::{Memory, Region, Registration};
 use super::remote::RemoteMemory;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -22,10 +22,12 @@ use crate::protection_domain::ProtectionDomain;
 /// written is for the two to agree on: a message behind it, say.
 ///
 /// Clones are the same memory. It is registered until they, and the requests that
-/// use it, are gone; from then on the peer is refused.
+/// use it, are gone; from then on peers are refused, but for what a soft iWARP
+/// device has under way just then. It has pages of its own, which nothing else of
+/// this process ever gets while a device may use them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_mr")]
-pub struct ExposedMemory(Arc<Region>);
+pub struct ExposedMemory(Arc<Region<Pages>>);
 
 impl ExposedMemory {
     pub(crate) fn allocate(
@@ -34,11 +36,11 @@ impl ExposedMemory {
         access: AccessFlags,
     ) -> Result<Self> {
         let operation = Operation::Register { length };
-        let backing = Backing::zeroed(length).ok_or_else(|| {
+        let pages = Pages::zeroed(length).ok_or_else(|| {
             let reason = "there must be at least one byte, and no more than memory holds";
             Error::invalid(operation, reason)
         })?;
-        match Region::register(domain, backing, access) {
+        match Region::register(domain, pages, access) {
             Ok(region) => Ok(Self(Arc::new(region))),
             Err((error, _)) => Err(error),
         }
@@ -48,27 +50,27 @@ impl ExposedMemory {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
-        self.0.backing().len()
+        self.0.memory().len()
     }
 
     /// What peers may do, and the device itself.
     #[must_use]
     pub fn access(&self) -> AccessFlags {
-        self.0.access()
+        self.region().access()
     }
 
     /// The domain it is registered in.
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
-        self.0.domain()
+        self.region().domain()
     }
 
     /// All of it as a peer needs to know it.
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn remote(&self) -> RemoteMemory {
-        let address = self.0.backing().address();
-        RemoteMemory::of_allocation(address, self.len(), self.0.remote_key())
+        let address = self.0.memory().address();
+        RemoteMemory::of_allocation(address, self.len(), self.region().remote_key())
     }
 
     /// A part of it, for a request of this side.
@@ -84,7 +86,7 @@ impl ExposedMemory {
     /// # Panics
     /// If they are not within, as a slice.
     pub fn read(&self, start: usize, into: &mut [u8]) {
-        self.0.backing().load(start, into);
+        self.0.memory().load(start, into);
     }
 
     /// Copies bytes in from `start` on.
@@ -92,16 +94,16 @@ impl ExposedMemory {
     /// # Panics
     /// If they are not within, as a slice.
     pub fn write(&self, start: usize, from: &[u8]) {
-        self.0.backing().store(start, from);
+        self.0.memory().store(start, from);
     }
 
     /// Eight bytes as one value, in this machine's order; `None` where they are
-    /// not within or `at` is no multiple of 8. A soft device's own atomics are
-    /// atomic for this value too.
+    /// not within or `at` is no multiple of 8. What is read is some value it had.
+    /// Changing it while a peer does loses one of the changes: devices' atomics are
+    /// atomic among themselves only.
     #[must_use]
     pub fn word(&self, at: usize) -> Option<&AtomicU64> {
-        let backing = self.0.backing();
-        backing.holds(at, 8).then(|| backing.word(at)).flatten()
+        self.0.memory().word(at)
     }
 
     /// Changes what peers may do. Keys that peers hold may be out of date then:
@@ -112,10 +114,10 @@ impl ExposedMemory {
     /// of Linux 6.1.
     #[doc(alias = "ibv_rereg_mr")]
     pub fn change_access(&self, access: AccessFlags) -> Result<()> {
-        self.0.change_access(access)
+        self.region().change_access(access)
     }
 
-    pub(super) fn region(&self) -> &Region {
-        &self.0
+    pub(super) fn region(&self) -> &Registration {
+        self.0.registration()
     }
 }

@@ -8,14 +8,14 @@ use std::fmt;
 use std::ops::{Deref, Range};
 
 use rdmacm_abi::AccessFlags;
+use rdmacm_abi::uverbs::Sge;
 
 use super::buffer::Buffer;
 use super::exposed::ExposedMemory;
-use super::region::Region;
+use super::region::Registration;
 use crate::error::{Error, Refused, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
-use rdmacm_abi::uverbs::Sge;
 
 /// A piece of registered memory in a request: a [`Buffer`], a part of one, or a
 /// part of [`ExposedMemory`].
@@ -115,14 +115,14 @@ impl Piece {
         };
         let offset = start + self.range.start;
         Sge {
-            address: region.backing().address() + offset as u64,
+            address: region.address() + offset as u64,
             // As checked when it was made.
             length: u32::try_from(self.len()).unwrap_or(u32::MAX),
             lkey: region.local_key(),
         }
     }
 
-    fn region(&self) -> Option<&Region> {
+    fn region(&self) -> Option<&Registration> {
         match &self.memory {
             Memory::Buffer(buffer) => Some(buffer.region()),
             Memory::Exposed(memory) => Some(memory.region()),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdmacm_abi::AccessFlags;
-use rdmacm_abi::uverbs::{RegMr, ReregFlags, ReregMr};
+use rdmacm_abi::uverbs::{DeregMr, RegMr, ReregFlags, ReregMr};
 
-use super::backing::Backing;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
 /// A range of addresses that a device knows by keys.
 #[derive(Debug)]
-struct Registration {
+pub(super) struct Registration {
     domain: ProtectionDomain,
+    address: u64,
     handle: u32,
     local_key: AtomicU32,
     remote_key: AtomicU32,
@@ -41,6 +41,7 @@ impl Registration {
         let answer = uverbs.provider().register(uverbs, operation, request)?;
         Ok(Self {
             domain: domain.clone(),
+            address,
             handle: answer.handle,
             local_key: AtomicU32::new(answer.lkey),
             remote_key: AtomicU32::new(answer.rkey),
@@ -48,7 +49,27 @@ impl Registration {
         })
     }
 
-    fn change_access(&self, access: AccessFlags) -> Result<()> {
+    pub(super) fn domain(&self) -> &ProtectionDomain {
+        &self.domain
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(super) fn local_key(&self) -> u32 {
+        self.local_key.load(Ordering::Acquire)
+    }
+
+    pub(super) fn remote_key(&self) -> u32 {
+        self.remote_key.load(Ordering::Acquire)
+    }
+
+    pub(super) fn access(&self) -> AccessFlags {
+        AccessFlags::from_bits_retain(self.access.load(Ordering::Acquire))
+    }
+
+    pub(super) fn change_access(&self, access: AccessFlags) -> Result<()> {
         let request = ReregMr {
             response: 0,
             handle: self.handle,
@@ -70,67 +91,58 @@ impl Registration {
     /// Whether the device has forgotten the keys.
     fn deregister(&self) -> bool {
         let uverbs = self.domain.context().uverbs();
-        let access = AccessFlags::from_bits_retain(self.access.load(Ordering::Acquire));
-        let exposed = access.intersects(AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_ATOMIC);
-        uverbs.provider().deregister(uverbs, self.handle, exposed)
+        let handle = self.handle;
+        uverbs.destroy(&DeregMr { handle })
     }
 }
 
-/// Registered memory of this process's heap.
-#[derive(Debug)]
-pub(crate) struct Region {
-    registration: Registration,
-    backing: Arc<Backing>,
+/// Memory that can be registered.
+pub(super) trait Memory: Send + Sync + 'static {
+    fn address(&self) -> u64;
+
+    /// Bytes it has, at least one.
+    fn len(&self) -> usize;
 }
 
-impl Region {
-    /// Registers bytes; they come back when that fails.
+/// Registered memory of this process's.
+#[derive(Debug)]
+pub(super) struct Region<M: Memory> {
+    registration: Registration,
+    memory: Arc<M>,
+}
+
+impl<M: Memory> Region<M> {
+    /// Registers memory; it comes back when that fails.
     pub(super) fn register(
         domain: &ProtectionDomain,
-        backing: Backing,
+        memory: M,
         access: AccessFlags,
-    ) -> Result<Self, (Error, Backing)> {
-        match Registration::new(domain, backing.address(), backing.len(), access) {
+    ) -> Result<Self, (Error, M)> {
+        match Registration::new(domain, memory.address(), memory.len(), access) {
             Ok(registration) => Ok(Self {
                 registration,
-                backing: Arc::new(backing),
+                memory: Arc::new(memory),
             }),
-            Err(error) => Err((error, backing)),
+            Err(error) => Err((error, memory)),
         }
     }
 
-    pub(super) fn backing(&self) -> &Backing {
-        &self.backing
+    pub(super) fn memory(&self) -> &M {
+        &self.memory
     }
 
-    pub(super) fn domain(&self) -> &ProtectionDomain {
-        &self.registration.domain
-    }
-
-    pub(super) fn local_key(&self) -> u32 {
-        self.registration.local_key.load(Ordering::Acquire)
-    }
-
-    pub(super) fn remote_key(&self) -> u32 {
-        self.registration.remote_key.load(Ordering::Acquire)
-    }
-
-    pub(super) fn access(&self) -> AccessFlags {
-        AccessFlags::from_bits_retain(self.registration.access.load(Ordering::Acquire))
-    }
-
-    pub(super) fn change_access(&self, access: AccessFlags) -> Result<()> {
-        self.registration.change_access(access)
+    pub(super) fn registration(&self) -> &Registration {
+        &self.registration
     }
 }
 
-impl Drop for Region {
-    /// The device forgets the keys before the bytes are freed. Where it does not,
-    /// because the kernel no longer listens to this process, they are kept.
+impl<M: Memory> Drop for Region<M> {
+    /// The device forgets the keys before the memory is freed. Where it does not,
+    /// because the kernel no longer listens to this process, that is kept.
     fn drop(&mut self) {
         if !self.registration.deregister() {
-            let context = self.domain().context();
-            context.keep(Arc::clone(&self.backing));
+            let context = self.registration.domain.context();
+            context.keep(Arc::clone(&self.memory));
         }
     }
 }
@@ -154,14 +166,14 @@ impl RawRegion {
     #[must_use]
     #[doc(alias = "lkey")]
     pub fn local_key(&self) -> u32 {
-        self.0.local_key.load(Ordering::Acquire)
+        self.0.local_key()
     }
 
     /// The key that peers use.
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn remote_key(&self) -> u32 {
-        self.0.remote_key.load(Ordering::Acquire)
+        self.0.remote_key()
     }
 }
 

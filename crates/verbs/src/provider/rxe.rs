@@ -151,3 +151,11 @@ fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Queue> {
     let mapping = uverbs.map(info.offset, info.size as usize)?;
     Queue::of(&mapping).ok_or_else(|| super::nonsense(operation))
 }
+
+/// Whether the queue's slots have room for its elements.
+fn holds<T>(queue: &Queue, operation: Operation) -> Result<()> {
+    if queue.slots().stride() < size_of::<T>() {
+        return Err(super::nonsense(operation));
+    }
+    Ok(())
+}

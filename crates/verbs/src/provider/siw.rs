@@ -5,17 +5,16 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use rdmacm_abi::uverbs::siw::{self, MrKey};
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
-    DeregMr, DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, ModifySrq,
-    RegMr, RegMrResponse, Siw as OfSiw,
+    DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, ModifySrq, RegMr,
+    RegMrResponse, Siw as OfSiw,
 };
-use rdmacm_core::{QpAttrMask, QpType, Transport};
+use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::request::SendOperation;
 
-mod barrier;
 mod completions;
 mod receives;
 mod sends;
@@ -34,9 +33,9 @@ pub struct Siw {
     next_key: AtomicU8,
 }
 
-// SAFETY: siw completes a request when it has done with its memory
-// (`siw_sqe_complete`, `siw_rqe_complete`), uses its queues in order, and looks at
-// the elements that `Sends` and `Receives` write from the pieces they are given.
+// SAFETY: siw completes a request that is signalled when it has done with its memory
+// (`siw_sqe_complete`, `siw_rqe_complete`), and looks at the elements that `Sends` and
+// `Receives` write from the pieces they are given.
 #[expect(unsafe_code, reason = "vouches for the driver")]
 unsafe impl Provider for Siw {
     fn driver(&self) -> DriverId {
@@ -70,10 +69,16 @@ unsafe impl Provider for Siw {
         matches!(operation, SendOperation::Send | SendOperation::Write(_))
     }
 
-    fn reads_complete_apart(&self) -> bool {
+    fn completes_apart(&self) -> bool {
         // A message is complete when TCP has taken it, however long the answer to
-        // a read before it takes (`siw_qp_sq_process`).
+        // a read before it takes (`siw_qp_sq_process`). And what is not signalled
+        // TCP takes without a copy, and may send again from there.
         true
+    }
+
+    fn initiator_depth(&self, attr: &QpAttr) -> u8 {
+        // The other way round (`siw_query_qp`).
+        attr.max_destination_rd_atomic
     }
 
     fn max_read_pieces(&self) -> u32 {
@@ -97,13 +102,6 @@ unsafe impl Provider for Siw {
             key: MrKey::new(key),
         };
         Ok(uverbs.ask(operation, &request)?.common)
-    }
-
-    fn deregister(&self, uverbs: &Uverbs, handle: u32, exposed: bool) -> bool {
-        let forgotten = uverbs.destroy(&DeregMr { handle });
-        // siw does not wait for a segment that it is just placing, which it does
-        // with its processor to itself (`siw_proc_write`).
-        forgotten && (!exposed || barrier::wait_for_processors())
     }
 
     fn create_cq(

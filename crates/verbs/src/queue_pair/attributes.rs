@@ -62,7 +62,7 @@ pub(super) fn to_modify(
 /// kernel's memory held before (`siw_query_qp`, `ib_uverbs_query_qp`). So only what
 /// it is known to tell is taken, and its state only if it may be one: siw of Linux
 /// 6.1 tells none.
-pub(super) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
+pub(crate) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
     let (answer, mask) = if tells.contains(QpAttrMask::DEST_QPN) {
         (answer, tells)
     } else if is_state_of_siw(answer.qp_state) {

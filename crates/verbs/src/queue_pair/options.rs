@@ -1,6 +1,6 @@
 //! What a queue pair is to be like.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{CreateQp, CreateQpResponse};
@@ -70,7 +70,7 @@ impl From<CreateQpResponse> for QpCaps {
 }
 
 /// What a queue pair is to be like. What is not said it gets of its own: a
-/// protection domain, and a completion queue for each direction, as large as
+/// protection domain (that of its shared receive queue, if it has one), and a completion queue for each direction, as large as
 /// the queue it serves.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_qp_init_attr")]
@@ -239,13 +239,19 @@ impl QpOptions {
         if all.any(|one| !one.is(context)) {
             return Err("its protection domain and queues must be of its own context");
         }
-        Ok(())
+        match (&self.protection_domain, &self.shared) {
+            (Some(domain), Some(shared)) if !domain.is(shared.protection_domain()) => {
+                Err("its protection domain must be that of its shared receive queue")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn parts(&self, context: &Context) -> Result<Parts> {
-        let domain = match &self.protection_domain {
-            Some(domain) => domain.clone(),
-            None => context.create_protection_domain()?,
+        let domain = match (&self.protection_domain, &self.shared) {
+            (Some(domain), _) => domain.clone(),
+            (None, Some(shared)) => shared.protection_domain().clone(),
+            (None, None) => context.create_protection_domain()?,
         };
         let receives = match &self.shared {
             Some(shared) => shared.capacity(),
@@ -349,7 +355,6 @@ impl QpOptions {
             health,
             sends,
             receives,
-            groups: Mutex::default(),
             destroyed: false,
         }
     }

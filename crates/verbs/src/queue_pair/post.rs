@@ -63,7 +63,10 @@ impl QueuePair {
     pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
         let memory = memory.into();
         let Some(receives) = &self.receives else {
-            let reason = "the queue pair receives from a shared queue: post there";
+            let reason = match &self.shared {
+                Some(_) => "the queue pair receives from a shared queue: post there",
+                None => "the queue pair has no receive queue",
+            };
             let error = Error::invalid(Operation::Receive, reason);
             return Err(Refused::new(error, memory));
         };

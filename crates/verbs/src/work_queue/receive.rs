@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
 
+use super::send::LONGEST;
 use super::{Health, WorkQueue, gone};
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, Refused};
+use crate::ledger::Ledger;
 use crate::memory::{Piece, Pieces};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::ReceiveRing;
-use crate::window::Window;
 
 /// A receive queue and what the device has of it.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct Owner {
 #[derive(Debug)]
 struct State {
     ring: Box<dyn ReceiveRing>,
-    posted: Window<Pieces>,
+    posted: Ledger<Pieces>,
 }
 
 pub(crate) struct ReceiveParts {
@@ -60,7 +61,7 @@ impl ReceiveQueue {
             owner: parts.owner,
             state: Mutex::new(State {
                 ring: parts.ring,
-                posted: Window::default(),
+                posted: Ledger::default(),
             }),
         }
     }
@@ -96,6 +97,8 @@ impl ReceiveQueue {
             Err("its memory is registered in another protection domain")
         } else if !pieces.iter().all(Piece::is_writable) {
             Err("its memory is not registered for writing")
+        } else if pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() > LONGEST {
+            Err("it is longer than a message can be, 2 GiB less a byte")
         } else {
             Ok(())
         }
@@ -115,7 +118,9 @@ impl ReceiveQueue {
             one = [piece.sge()];
             &one
         } else {
-            many = pieces.iter().map(Piece::sge).collect();
+            // siw takes empty ones amiss (`siw_unref_mem_sgl`).
+            let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+            many = pieces.map(Piece::sge).collect();
             &many
         };
         let work = WorkId {
@@ -130,7 +135,7 @@ impl ReceiveQueue {
     fn set_aside(&self) -> bool {
         self.owner
             .as_ref()
-            .is_none_or(|owner| owner.completions.set_aside(1))
+            .is_none_or(|owner| owner.completions.set_aside(1, 0))
     }
 
     fn return_room(&self, requests: usize) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion, WrOpcode};
+use rdmacm_abi::uverbs::{QueryQp, Sge, WcStatus, WorkCompletion, WrOpcode};
 use rdmacm_core::QpType;
 
 use super::receive::NO_ROOM;
@@ -16,10 +16,13 @@ use crate::memory::{Piece, Pieces};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
-use crate::request::{Payload, SendOperation, SendRequest};
+use crate::queue_pair::from_query;
+use crate::request::{Payload, SendRequest};
 use crate::window::Window;
 
 mod check;
+
+pub(super) use check::LONGEST;
 
 /// A send queue and what the device has of it.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ struct State {
     /// Whether the device has ever looked at this queue when told to: it does not
     /// before the queue pair is ready to send.
     ready: bool,
+    /// Whether the connection is known to allow reads and atomics.
+    reads: bool,
 }
 
 /// What the device has of a request.
@@ -81,6 +86,7 @@ impl SendQueue {
                 posted: Window::default(),
                 signaled: 0,
                 ready: false,
+                reads: false,
             }),
         }
     }
@@ -148,24 +154,47 @@ impl SendQueue {
             self.ring()?;
             state.ready = true;
         }
-        if self.parts.completions.set_aside(requests.len()) {
+        if !state.reads && requests.iter().any(|request| request.operation.fetches()) {
+            self.allows_reads()?;
+            state.reads = true;
+        }
+        // One that is signalled, which brings the others back, must find room.
+        let left = usize::from(!self.will_report(state, requests));
+        if self.parts.completions.set_aside(requests.len(), left) {
             Ok(())
         } else {
             Err(invalid(NO_ROOM))
         }
     }
 
+    /// Where a connection allows none, siw's queue would stop at a read and rxe's
+    /// wait for ever.
+    fn allows_reads(&self) -> Result<()> {
+        let uverbs = self.parts.domain.context().uverbs();
+        let provider = uverbs.provider();
+        let tells = provider.tells();
+        let request = QueryQp::new(self.parts.handle, tells);
+        let answer = uverbs.ask(Operation::Send, &request)?;
+        match provider.initiator_depth(&from_query(tells, answer)) {
+            0 => Err(invalid("the connection allows no reads and atomics")),
+            _ => Ok(()),
+        }
+    }
+
     fn has_room(&self, state: &State, requests: &[SendRequest<'_>]) -> Result<(), &'static str> {
         let filled = state.posted.len() + requests.len();
-        let signaled =
-            state.signaled > 0 || requests.iter().any(|request| self.is_signaled(request));
         if filled > self.capacity || !state.ring.has_room(requests.len()) {
             Err(FULL)
-        } else if filled == self.capacity && !signaled {
+        } else if filled == self.capacity && !self.will_report(state, requests) {
             Err("the send queue would be full of requests without a completion")
         } else {
             Ok(())
         }
+    }
+
+    /// Whether one that is signalled is among these or those before them.
+    fn will_report(&self, state: &State, requests: &[SendRequest<'_>]) -> bool {
+        state.signaled > 0 || requests.iter().any(|one| self.is_signaled(one))
     }
 
     fn is_signaled(&self, request: &SendRequest<'_>) -> bool {
@@ -185,14 +214,15 @@ impl SendQueue {
                 one = [piece.sge()];
                 &one
             } else {
-                many = pieces.iter().map(Piece::sge).collect();
+                // siw takes empty ones amiss (`siw_tx_hdt`).
+                let pieces = pieces.iter().filter(|piece| !piece.is_empty());
+                many = pieces.map(Piece::sge).collect();
                 &many
             }),
         };
         let signaled = self.is_signaled(&request);
         let provider = self.parts.domain.context().uverbs().provider();
-        let reads = matches!(request.operation, SendOperation::Read(_));
-        let apart = reads && provider.reads_complete_apart();
+        let apart = provider.completes_apart();
         let slot = SendSlot {
             number: work.to_number(),
             operation: request.operation,
@@ -225,6 +255,14 @@ impl SendQueue {
         uverbs
             .provider()
             .ring(uverbs, Operation::Send, self.parts.handle)
+    }
+
+    /// Forgets what the device has forgotten.
+    pub(crate) fn reset(&self) -> Vec<(WorkId, Pieces)> {
+        let taken = self.take_all();
+        let mut state = self.state();
+        (state.ready, state.reads) = (false, false);
+        taken
     }
 
     /// What the device has, when the queue pair is gone in the kernel.

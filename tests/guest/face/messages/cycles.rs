@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use rdmacm::tokio::{Connection, Connector, Listener, Node};
 use rdmacm::{Cause, MessageOptions};
 use rdmacm_core::AccessFlags;
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, Random, Site};
 use tokio::task::JoinSet;
 
 use crate::face::asynchronous::{Dropped, on_threads};
 use crate::face::belongings::Belongings;
-use crate::face::storm::Random;
 
 crate::cases!("face::messages::cycles":
     nothing_is_left_of_them,

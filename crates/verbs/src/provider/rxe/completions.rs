@@ -15,9 +15,7 @@ pub(super) struct Completions(Queue);
 impl Completions {
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
         let queue = super::map(uverbs, operation, info)?;
-        if queue.slots().stride() < size_of::<WorkCompletion>() {
-            return Err(crate::provider::nonsense(operation));
-        }
+        super::holds::<WorkCompletion>(&queue, operation)?;
         Ok(Self(queue))
     }
 }
@@ -39,7 +37,11 @@ impl CompletionRing for Completions {
         let answer = uverbs.ask(operation, &Rxe(ResizeCq::new(queue, entries)))?;
         // The driver has moved what was there to the new memory, and the old is
         // unmapped when this is replaced.
-        *self = Self::map(uverbs, operation, answer.queue)?;
+        let resized = Self::map(uverbs, operation, answer.queue);
+        *self = resized.inspect_err(|_| {
+            // The driver reports to a queue that nobody has now.
+            uverbs.close();
+        })?;
         Ok(())
     }
 }

@@ -16,7 +16,9 @@ pub(super) struct Receives(Queue);
 
 impl Receives {
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
-        super::map(uverbs, operation, info).map(Self)
+        let queue = super::map(uverbs, operation, info)?;
+        super::holds::<RecvWqe>(&queue, operation)?;
+        Ok(Self(queue))
     }
 }
 

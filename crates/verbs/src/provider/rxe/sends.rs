@@ -21,7 +21,9 @@ pub(super) struct Sends(Queue);
 
 impl Sends {
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
-        super::map(uverbs, operation, info).map(Self)
+        let queue = super::map(uverbs, operation, info)?;
+        super::holds::<SendWqe>(&queue, operation)?;
+        Ok(Self(queue))
     }
 }
 

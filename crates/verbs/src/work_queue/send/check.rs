@@ -9,8 +9,8 @@ use crate::request::{Payload, SendOperation, SendRequest};
 /// Bytes an atomic works on, and what they are aligned to.
 const ATOMIC: u64 = 8;
 
-/// The longest message, IBTA's limit.
-const LONGEST: u64 = 1 << 31;
+/// The longest message: IBTA has 2 GiB, siw counts in a signed word.
+pub(in crate::work_queue) const LONGEST: u64 = (1 << 31) - 1;
 
 /// What is wrong with a request.
 pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), &'static str> {
@@ -33,8 +33,15 @@ pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), 
         Payload::Inline(bytes) => inline(queue, &request.operation, bytes)?,
         Payload::Pieces(memory) => pieces(queue, &request.operation, memory)?,
     };
+    let longest = request
+        .destination
+        .as_ref()
+        .map(|to| to.address.max_message());
+    if longest.is_some_and(|longest| length > longest.into()) {
+        return Err("a datagram is no longer than the MTU");
+    }
     if length > LONGEST {
-        return Err("it is longer than a message can be, 2 GiB");
+        return Err("it is longer than a message can be, 2 GiB less a byte");
     }
     remote(&request.operation, length)
 }

@@ -1,0 +1,43 @@
+//! With whom: a server by name, or whoever comes.
+
+use std::net::SocketAddr;
+
+use rdmacm::addrinfo::parse_numeric;
+
+/// With whom.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct PeerArgs {
+    /// A host's name or IP address: connect to the server there.
+    node: Option<String>,
+    /// Be the server, on this address, or on all addresses of both families.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "::")]
+    #[arg(value_parser = address)]
+    listen: Option<SocketAddr>,
+}
+
+/// What a side does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Role<'a> {
+    Client(&'a str),
+    Server(SocketAddr),
+}
+
+impl PeerArgs {
+    /// What this side does, and on which port.
+    pub(crate) fn role(&self, port: u16) -> Role<'_> {
+        match (self.listen, &self.node) {
+            (Some(mut address), _) => {
+                address.set_port(port);
+                Role::Server(address)
+            }
+            // Either is there.
+            (None, node) => Role::Client(node.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// An address in figures, without a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    parse_numeric(text).ok_or_else(|| "not an IP address of a known scope".to_owned())
+}

@@ -1,0 +1,87 @@
+//! The arguments of `rdmacm perf`.
+
+use std::time::Duration;
+
+use super::peer::{PeerArgs, Role};
+use super::{Milliseconds, milliseconds};
+use crate::perf::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PerfArgs {
+    #[command(flatten)]
+    peer: PeerArgs,
+    /// The port.
+    #[arg(long, default_value_t = 7175)]
+    pub(crate) port: u16,
+    /// What to measure: bandwidth, or latency.
+    #[arg(long, value_enum, default_value = "send-bw", conflicts_with = "listen")]
+    test: Test,
+    /// Bytes of a message; 65536 for bandwidth and 64 for latency unless given.
+    #[arg(long, value_name = "BYTES", conflicts_with = "listen")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
+    size: Option<u32>,
+    /// Requests under way at once; latency is measured of one at a time.
+    #[arg(long, default_value_t = 16, conflicts_with = "listen")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
+    depth: u32,
+    /// How long to measure, after a tenth of it to warm up.
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    #[arg(default_value = "2000", conflicts_with = "listen")]
+    duration: Milliseconds,
+    /// Measure so many messages instead, after a tenth of them to warm up.
+    #[arg(long, conflicts_with_all = ["listen", "duration"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Look for completions all the time instead of sleeping, on both sides.
+    #[arg(long, conflicts_with = "listen")]
+    poll: bool,
+    /// How long connecting may take, and then the server's first answer.
+    #[arg(long, value_name = "MS", value_parser = milliseconds, conflicts_with = "listen")]
+    #[arg(default_value = "10000")]
+    pub(crate) timeout: Milliseconds,
+    /// Serve any number of peers, at once, until interrupted.
+    #[arg(long, conflicts_with = "node")]
+    pub(crate) persistent: bool,
+    /// Print one JSON document, at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// When enough has been measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    Messages(u64),
+    Time(Duration),
+}
+
+impl PerfArgs {
+    /// What this side does.
+    pub(crate) fn role(&self) -> Role<'_> {
+        self.peer.role(self.port)
+    }
+
+    /// What is to be measured.
+    pub(crate) fn terms(&self) -> Terms {
+        let is_latency = self.test.is_latency();
+        Terms {
+            test: self.test,
+            size: self.size.unwrap_or(if is_latency { 64 } else { 65536 }),
+            depth: if is_latency { 1 } else { self.depth },
+            poll: self.poll,
+        }
+    }
+
+    pub(crate) fn goal(&self) -> Goal {
+        match self.count {
+            Some(count) => Goal::Messages(count),
+            None => Goal::Time(self.duration.0),
+        }
+    }
+
+    /// What is wrong with the arguments as a whole: bad usage.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let Terms { size, depth, .. } = self.terms();
+        (u64::from(size) * u64::from(depth) > MAX_AT_ONCE)
+            .then(|| format!("--size times --depth is more than {MAX_AT_ONCE} bytes"))
+    }
+}

@@ -1,0 +1,27 @@
+//! `rdmacm perf`.
+
+use crate::Outcome;
+use crate::args::{PerfArgs, Role, usage_error};
+use crate::runtime;
+
+mod bandwidth;
+mod client;
+mod latency;
+mod load;
+mod report;
+mod server;
+mod terms;
+mod until;
+
+pub(crate) use terms::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
+
+pub(crate) fn run(args: &PerfArgs) -> Outcome {
+    if let Some(contradiction) = args.contradiction() {
+        usage_error(&contradiction);
+    }
+    let outcome = runtime::run(async |interrupt| match args.role() {
+        Role::Client(node) => client::run(args, node, &interrupt).await,
+        Role::Server(address) => server::run(args, address, &interrupt).await,
+    });
+    outcome.unwrap_or_else(Outcome::of_error)
+}

@@ -1,0 +1,147 @@
+//! What both sides need for measuring.
+
+use rdmacm::core::AccessFlags;
+use rdmacm_verbs::{
+    Completion, ExposedMemory, Piece, RemoteMemory, SendOperation, SendRequest, WcOpcode,
+};
+
+use super::{Terms, Test};
+use crate::endpoint::{Endpoint, Shape};
+use crate::failure::Failure;
+use crate::message::Message;
+use crate::talk::Talk;
+
+/// Messages that say something about the others.
+pub(super) const CONTROL: u32 = 4;
+
+/// One side's end, its memory, and the peer's.
+#[derive(Debug)]
+pub(super) struct Load<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) memory: ExposedMemory,
+    pub(super) remote: RemoteMemory,
+    pub(super) terms: Terms,
+}
+
+/// What has come of what was posted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arrived {
+    /// A request is done.
+    Request,
+    /// The peer has sent a message, and there is room for another.
+    Message,
+}
+
+/// What a side's end is to be like. The server has room for twice as many messages
+/// as may be under way: half of them are on their way while it says so.
+pub(super) fn shape(terms: &Terms, is_server: bool) -> Shape {
+    let streams = is_server && terms.test == Test::SendBw;
+    let room = match terms.test {
+        Test::SendBw if !is_server => Message::SIZE,
+        Test::SendBw | Test::SendLat => Message::SIZE.max(terms.size as usize),
+        _ => Message::SIZE,
+    };
+    Shape {
+        sends: terms.depth + CONTROL,
+        receives: if streams { 2 * terms.depth } else { CONTROL },
+        room,
+        inline: 16,
+        spin: terms.poll,
+    }
+}
+
+impl<'a> Load<'a> {
+    /// Tells the peer where this side's memory is, and hears where its is. The client
+    /// speaks first: iWARP's accepting side must not.
+    pub(super) async fn exchange(
+        endpoint: &'a Endpoint,
+        terms: Terms,
+        is_server: bool,
+    ) -> Result<Self, Failure> {
+        let access =
+            AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
+        let memory = endpoint.domain().expose(terms.size as usize, access)?;
+        // No message has more bytes than a message can say.
+        let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
+        let mut talk = Talk::new(endpoint);
+        if !is_server {
+            talk.say(message)?;
+        }
+        let remote = talk.hear().await?.memory();
+        if is_server {
+            talk.say(message)?;
+        }
+        let remote = remote.filter(|remote| remote.len() == u64::from(terms.size));
+        let remote = remote.ok_or_else(|| {
+            let words = "the peer's memory is not as long as its messages";
+            Failure::Peer(words.to_owned())
+        })?;
+        Ok(Self {
+            endpoint,
+            memory,
+            remote,
+            terms,
+        })
+    }
+
+    /// Posts one request of the test.
+    pub(super) fn post(&self) -> Result<(), Failure> {
+        let operation = match self.terms.test {
+            Test::SendBw | Test::SendLat => SendOperation::Send,
+            Test::WriteBw | Test::WriteLat => SendOperation::Write(self.remote),
+            Test::ReadBw | Test::ReadLat => SendOperation::Read(self.remote),
+        };
+        let request = SendRequest::new(operation, self.piece()?);
+        self.endpoint.queue_pair().post_send(request)?;
+        Ok(())
+    }
+
+    /// Reads one byte, which is answered when all that was sent before has arrived.
+    pub(super) fn post_confirmation(&self) -> Result<(), Failure> {
+        let last = self.remote.part(..1).unwrap_or(self.remote);
+        let piece = self.memory.part(0..1)?;
+        let request = SendRequest::new(SendOperation::Read(last), piece);
+        self.endpoint.queue_pair().post_send(request)?;
+        Ok(())
+    }
+
+    /// Waits for what comes next.
+    pub(super) async fn next(&self) -> Result<Arrived, Failure> {
+        let completion = self.endpoint.next().await?;
+        self.arrived(completion)
+    }
+
+    /// Whether a request is done by now.
+    pub(super) fn poll(&self) -> Result<bool, Failure> {
+        let Some(completion) = self.endpoint.poll()? else {
+            return Ok(false);
+        };
+        Ok(matches!(self.arrived(completion)?, Arrived::Request))
+    }
+
+    fn arrived(&self, completion: Completion) -> Result<Arrived, Failure> {
+        if completion.result?.opcode != WcOpcode::RECV {
+            return Ok(Arrived::Request);
+        }
+        self.endpoint.queue_pair().post_receive(completion.pieces)?;
+        Ok(Arrived::Message)
+    }
+
+    /// All of this side's memory.
+    fn piece(&self) -> Result<Piece, Failure> {
+        Ok(self.memory.part(0..self.memory.len())?)
+    }
+
+    /// The byte of this side's memory that arrives last.
+    pub(super) fn last_byte(&self) -> u8 {
+        let mut byte = [0];
+        self.memory
+            .read(self.memory.len().saturating_sub(1), &mut byte);
+        u8::from_ne_bytes(byte)
+    }
+
+    pub(super) fn set_last_byte(&self, byte: u8) {
+        self.memory
+            .write(self.memory.len().saturating_sub(1), &[byte]);
+    }
+}

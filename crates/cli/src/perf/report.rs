@@ -1,0 +1,189 @@
+//! What came of measuring.
+
+use std::time::{Duration, Instant};
+
+use rdmacm::core::CmAddr;
+use rdmacm::tokio::Connection;
+use serde::Serialize;
+
+use super::Test;
+use crate::Outcome;
+use crate::args::PerfArgs;
+use crate::attend::Stop;
+use crate::endpoint::Endpoint;
+use crate::json;
+use crate::latencies::{Latencies, Summary, time};
+
+/// What the client knows.
+pub(super) struct ClientReport {
+    document: Document,
+    test: Test,
+    latencies: Latencies,
+    began: Option<Instant>,
+}
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+struct Document {
+    role: &'static str,
+    node: String,
+    peer: Option<String>,
+    source: Option<String>,
+    device: Option<String>,
+    test: &'static str,
+    /// Bytes of each message.
+    size: u32,
+    /// Under way at once.
+    depth: u32,
+    polled: bool,
+    /// Without those to warm up.
+    messages: u64,
+    /// From the first until all had arrived.
+    elapsed_ns: Option<u64>,
+    messages_per_second: Option<f64>,
+    /// Of messages, without what the transport adds.
+    bytes_per_second: Option<f64>,
+    latency_ns: Option<Summary>,
+    interrupted: bool,
+    /// Why not all was measured.
+    error: Option<String>,
+}
+
+impl ClientReport {
+    pub(super) fn new(args: &PerfArgs, node: &str) -> Self {
+        let terms = args.terms();
+        Self {
+            document: Document {
+                role: "client",
+                node: node.to_owned(),
+                peer: None,
+                source: None,
+                device: None,
+                test: terms.test.name(),
+                size: terms.size,
+                depth: terms.depth,
+                polled: terms.poll,
+                messages: 0,
+                elapsed_ns: None,
+                messages_per_second: None,
+                bytes_per_second: None,
+                latency_ns: None,
+                interrupted: false,
+                error: None,
+            },
+            test: terms.test,
+            latencies: Latencies::new(),
+            began: None,
+        }
+    }
+
+    pub(super) fn unconnected(&mut self, error: String) {
+        self.document.error = Some(error);
+    }
+
+    pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {
+        let text = |address: Option<CmAddr>| address.map(|address| address.to_string());
+        let document = &mut self.document;
+        document.peer = connection.peer_addr().ok().and_then(text);
+        document.source = connection.local_addr().ok().and_then(text);
+        let context = connection.queue_pair().queue_pair().context();
+        document.device = Some(context.device_name().to_owned());
+    }
+
+    /// It is warm: from here on it counts.
+    pub(super) fn begin(&mut self) {
+        self.began = Some(Instant::now());
+    }
+
+    /// One took so long; how many there are.
+    pub(super) fn took(&mut self, taken: Duration) -> u64 {
+        self.latencies.add(taken);
+        self.done()
+    }
+
+    /// One more is done; how many there are.
+    pub(super) fn done(&mut self) -> u64 {
+        self.document.messages += 1;
+        self.document.messages
+    }
+
+    /// All of them have arrived.
+    pub(super) fn end(&mut self) {
+        let Some(elapsed) = self.began.map(|began| began.elapsed()) else {
+            return;
+        };
+        let document = &mut self.document;
+        document.elapsed_ns = u64::try_from(elapsed.as_nanos()).ok();
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are enough to be shown")]
+        let rate = document.messages as f64 / elapsed.as_secs_f64();
+        document.messages_per_second = Some(rate);
+        document.bytes_per_second = Some(rate * f64::from(document.size));
+    }
+
+    pub(super) fn over(&mut self, done: Result<(), Stop>) {
+        self.document.interrupted = matches!(done, Err(Stop::Interrupted));
+        let messages = self.document.messages;
+        self.document.error = done
+            .err()
+            .map(|stop| format!("{stop} after {messages} messages"));
+    }
+
+    pub(super) fn outcome(mut self, args: &PerfArgs) -> Outcome {
+        self.document.latency_ns = self.latencies.summary();
+        let success = self.document.error.is_none();
+        if args.json {
+            return Outcome {
+                output: json::render(&self.document),
+                complaint: None,
+                success,
+            };
+        }
+        Outcome {
+            output: self.render(),
+            complaint: self.document.error,
+            success,
+        }
+    }
+
+    fn render(&self) -> String {
+        let document = &self.document;
+        let [Some(peer), Some(source), Some(device)] =
+            [&document.peer, &document.source, &document.device]
+        else {
+            return String::new();
+        };
+        let mut text = format!("{peer} from {source} via {device}: {}\n", self.terms());
+        text.extend(self.rate());
+        if let Some(latency) = document.latency_ns {
+            let (table, histogram) = (latency.table(), self.latencies.histogram());
+            text.extend([table.as_str(), "\n", &histogram]);
+        }
+        text
+    }
+
+    /// A line, if all was measured.
+    fn rate(&self) -> Option<String> {
+        let document = &self.document;
+        let (messages, elapsed) = (document.messages, time(document.elapsed_ns?.into()));
+        let rate = document.messages_per_second?;
+        let line = format!("{messages} messages in {elapsed}, {rate:.0} a second");
+        if self.test.is_latency() {
+            return Some(line + "\n");
+        }
+        let bytes = document.bytes_per_second?;
+        let (bits, bytes) = (bytes * 8.0 / 1e9, bytes / 1e6);
+        Some(format!("{line}: {bits:.3} Gbit/s, {bytes:.1} MB/s\n"))
+    }
+
+    fn terms(&self) -> String {
+        let Document {
+            test, size, depth, ..
+        } = self.document;
+        let kind = match self.test {
+            Test::SendLat | Test::WriteLat => "there and back",
+            Test::ReadLat => "there",
+            _ => return format!("{test}, {size} bytes, {depth} at once"),
+        };
+        format!("{test}, {size} bytes, {kind}")
+    }
+}

@@ -1,0 +1,35 @@
+//! `rdmacm ping`.
+
+use crate::Outcome;
+use crate::args::{PingArgs, Role};
+use crate::endpoint::Shape;
+use crate::message::Message;
+use crate::runtime;
+
+mod client;
+mod pattern;
+mod report;
+mod server;
+
+pub(crate) use pattern::MIN_SIZE;
+
+/// The most bytes of a ping; a server reads no more than that.
+pub(crate) const MAX_SIZE: u32 = 16 << 20;
+
+/// One message and one request are under way at a time; the completions of messages
+/// that were sent may come late.
+const SHAPE: Shape = Shape {
+    sends: 16,
+    receives: 2,
+    room: Message::SIZE,
+    inline: 16,
+    spin: false,
+};
+
+pub(crate) fn run(args: &PingArgs) -> Outcome {
+    let outcome = runtime::run(async |interrupt| match args.role() {
+        Role::Client(node) => client::run(args, node, &interrupt).await,
+        Role::Server(address) => server::run(args, address, &interrupt).await,
+    });
+    outcome.unwrap_or_else(Outcome::of_error)
+}

@@ -1,0 +1,138 @@
+//! The side that pings.
+
+use std::time::{Duration, Instant};
+
+use rdmacm::CLOSE_DEADLINE;
+use rdmacm::core::{AccessFlags, ConnParam, IdHandle};
+use rdmacm::tokio::{Connection, Connector};
+use rdmacm_verbs::ExposedMemory;
+
+use super::SHAPE;
+use super::pattern::pattern;
+use super::report::ClientReport;
+use crate::Outcome;
+use crate::args::PingArgs;
+use crate::attend::{Stop, attend};
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::latencies::time;
+use crate::message::Message;
+use crate::talk::Talk;
+use crate::terminal::Progress;
+
+pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> Outcome {
+    let mut report = ClientReport::new(args, node);
+    match connect(args, node, interrupt).await {
+        Ok(connection) => {
+            report.connected(&connection);
+            let work = ping(args, connection.queue_pair(), &mut report);
+            let done = attend(&connection, interrupt, work).await;
+            report.over(done);
+            // The result is known, whether the peer answers or not.
+            let _ = connection.close(CLOSE_DEADLINE).await;
+        }
+        Err(error) => report.unconnected(&error),
+    }
+    report.outcome(args)
+}
+
+async fn connect(
+    args: &PingArgs,
+    node: &str,
+    interrupt: &Interrupt,
+) -> Result<Connection<Endpoint>, String> {
+    let param = ConnParam::new().responder_resources(1).initiator_depth(1);
+    let connector = Connector::new(node, args.port.to_string());
+    let connector = connector.deadline(args.timeout.0).param(param);
+    let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
+    tokio::select! {
+        connected = connector.connect_with(make) => connected.map_err(|error| error.to_string()),
+        () = interrupt.wait() => Err(Stop::Interrupted.to_string()),
+    }
+}
+
+async fn ping(
+    args: &PingArgs,
+    endpoint: &Endpoint,
+    report: &mut ClientReport,
+) -> Result<(), Failure> {
+    let mut pinger = Pinger::new(args, endpoint)?;
+    let mut progress = Progress::new();
+    for number in 0..args.count.unwrap_or(u32::MAX) {
+        if number > 0 {
+            tokio::time::sleep_until(pinger.began + args.interval.0).await;
+        }
+        let taken = pinger.ping(number).await?;
+        report.came_back(taken);
+        progress.show(|| format!("ping {number}: {}", time(taken.as_nanos())));
+    }
+    Ok(())
+}
+
+struct Pinger<'a> {
+    talk: Talk<'a>,
+    start: ExposedMemory,
+    sink: ExposedMemory,
+    timeout: Duration,
+    validate: bool,
+    /// When the last ping did.
+    began: tokio::time::Instant,
+}
+
+impl<'a> Pinger<'a> {
+    fn new(args: &PingArgs, endpoint: &'a Endpoint) -> Result<Self, Failure> {
+        let size = args.size as usize;
+        let into = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+        Ok(Self {
+            talk: Talk::new(endpoint),
+            start: endpoint.domain().expose(size, AccessFlags::REMOTE_READ)?,
+            sink: endpoint.domain().expose(size, into)?,
+            timeout: args.timeout.0,
+            validate: args.validate,
+            began: tokio::time::Instant::now(),
+        })
+    }
+
+    /// How long it took.
+    async fn ping(&mut self, number: u32) -> Result<Duration, Failure> {
+        let sent = pattern(number, self.start.len());
+        self.start.write(0, &sent);
+        self.began = tokio::time::Instant::now();
+        let began = Instant::now();
+        let timeout = self.timeout;
+        let there_and_back = tokio::time::timeout(timeout, self.there_and_back());
+        there_and_back.await.map_err(|_| {
+            let timeout = time(timeout.as_nanos());
+            Failure::Peer(format!("ping {number} was not answered within {timeout}"))
+        })??;
+        let taken = began.elapsed();
+        if self.validate {
+            self.compare(number, &sent)?;
+        }
+        Ok(taken)
+    }
+
+    async fn there_and_back(&mut self) -> Result<(), Failure> {
+        for memory in [&self.start, &self.sink] {
+            // No ping has more bytes than a message can say.
+            let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
+            self.talk.say(message)?;
+            self.talk.hear().await?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, number: u32, sent: &[u8]) -> Result<(), Failure> {
+        let mut returned = vec![0; sent.len()];
+        self.sink.read(0, &mut returned);
+        let mut pairs = sent.iter().zip(&returned).enumerate();
+        match pairs.find(|(_, (sent, returned))| sent != returned) {
+            None => Ok(()),
+            Some((place, (sent, returned))) => Err(Failure::Peer(format!(
+                "ping {number}: byte {place} was sent as {sent:#04x} and came back as \
+                 {returned:#04x}"
+            ))),
+        }
+    }
+}

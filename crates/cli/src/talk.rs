@@ -1,0 +1,84 @@
+//! Messages, and requests that are waited for.
+
+use std::collections::VecDeque;
+
+use rdmacm_verbs::{Done, Pieces, SendOperation, SendRequest, WcOpcode, WorkId};
+
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::message::Message;
+
+/// What a side says to its peer and hears from it.
+#[derive(Debug)]
+pub(crate) struct Talk<'a> {
+    endpoint: &'a Endpoint,
+    /// Heard while something else was waited for.
+    heard: VecDeque<Message>,
+}
+
+impl<'a> Talk<'a> {
+    pub(crate) fn new(endpoint: &'a Endpoint) -> Self {
+        Self {
+            endpoint,
+            heard: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn endpoint(&self) -> &'a Endpoint {
+        self.endpoint
+    }
+
+    /// Sends a message; its completion is overlooked when it comes.
+    pub(crate) fn say(&self, message: Message) -> Result<(), Failure> {
+        let bytes = message.to_bytes();
+        let request = SendRequest::inline(SendOperation::Send, &bytes);
+        self.endpoint.queue_pair().post_send(request)?;
+        Ok(())
+    }
+
+    /// Waits for the peer's next message.
+    pub(crate) async fn hear(&mut self) -> Result<Message, Failure> {
+        loop {
+            if let Some(message) = self.heard.pop_front() {
+                return Ok(message);
+            }
+            self.next().await?;
+        }
+    }
+
+    /// Posts a request and waits until it is done; its memory.
+    pub(crate) async fn carry_out(&mut self, request: SendRequest<'_>) -> Result<Pieces, Failure> {
+        let work = self.endpoint.queue_pair().post_send(request)?;
+        loop {
+            let (done, pieces) = self.next().await?;
+            if done == work {
+                return Ok(pieces);
+            }
+        }
+    }
+
+    /// The next completion; of a message, it is kept and there is room for another.
+    async fn next(&mut self) -> Result<(WorkId, Pieces), Failure> {
+        let completion = self.endpoint.next().await?;
+        let (work, done) = (completion.work, completion.result?);
+        if done.opcode != WcOpcode::RECV {
+            return Ok((work, completion.pieces));
+        }
+        if let Some(buffer) = completion.pieces.into_buffer() {
+            self.heard.push_back(message(done, &buffer)?);
+            self.endpoint.queue_pair().post_receive(buffer)?;
+        }
+        Ok((work, Pieces::NONE))
+    }
+}
+
+fn message(done: Done, buffer: &[u8]) -> Result<Message, Failure> {
+    let length = done.bytes as usize;
+    let message = buffer.get(..length).and_then(Message::from_bytes);
+    message.ok_or_else(|| {
+        let expected = Message::SIZE;
+        Failure::Peer(format!(
+            "the peer sent a message of {length} bytes instead of {expected}"
+        ))
+    })
+}

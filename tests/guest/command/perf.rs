@@ -1,0 +1,198 @@
+//! `rdmacm perf`, with itself on the other side.
+
+use rdmacm::{Connector, Listener};
+use rdmacm_core::{ConnParam, EventKind, IdHandle};
+use rdmacm_tests::{PATIENCE, Site};
+use serde_json::Value;
+
+use super::check_failure;
+use crate::c_tools::tool::Tool;
+
+crate::cases!("command::perf":
+    bandwidth_is_measured,
+    latency_is_measured,
+    the_largest_messages,
+    for_as_long_as_is_asked,
+    a_persistent_server_serves_peers_at_once,
+    terms_of_others_are_refused_in_words,
+    a_server_of_something_else_is_told,
+    a_client_that_is_interrupted_parts,
+);
+
+fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
+    super::server("perf", site, arguments)
+}
+
+fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
+    let address = site.v4.to_string();
+    let common = ["perf", &address, "--port", port];
+    Tool::rdmacm(&[&common, arguments].concat())
+}
+
+/// What a client that ended well says of a test, with these arguments.
+fn measured(site: &Site, test: &str, arguments: &[&str]) -> Value {
+    let (server, port) = server(site, &["--json"]);
+    let common = ["--test", test, "--json"];
+    let ended = client(site, &port, &[&common, arguments].concat()).finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["role"], "client");
+    assert_eq!(document["node"], site.v4.to_string());
+    assert_eq!(document["peer"], format!("{}:{port}", site.v4));
+    assert_eq!(document["device"], site.device);
+    assert_eq!(document["test"], test);
+    assert_eq!(document["interrupted"], false);
+    assert_eq!(document["error"], Value::Null);
+    let ended = server.finish();
+    ended.check_success();
+    let served = ended.document();
+    assert_eq!(
+        (&served["peers"], &served["failed"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(served["error"], Value::Null);
+    document
+}
+
+fn check_rate(document: &Value, messages: u64, size: u32) {
+    assert_eq!(document["messages"], messages);
+    assert_eq!(document["size"], size);
+    let number = |name: &str| document[name].as_f64().unwrap();
+    let (rate, bytes) = (number("messages_per_second"), number("bytes_per_second"));
+    assert!((rate * f64::from(size) - bytes).abs() < 1.0, "{document}");
+    let messages = rate * number("elapsed_ns") / 1e9;
+    assert!((messages - number("messages")).abs() < 0.01, "{document}");
+}
+
+fn bandwidth_is_measured(site: &Site) {
+    for test in ["send-bw", "write-bw", "read-bw"] {
+        for (size, depth, more) in [(1000, 1, &[][..]), (4097, 7, &["--poll"])] {
+            let (bytes, at_once) = (size.to_string(), depth.to_string());
+            let arguments = ["--count", "50", "--size", &bytes, "--depth", &at_once];
+            let document = measured(site, test, &[&arguments, more].concat());
+            check_rate(&document, 50, size);
+            assert_eq!(document["depth"], depth);
+            assert_eq!(document["polled"], !more.is_empty());
+            assert_eq!(document["latency_ns"], Value::Null);
+        }
+    }
+}
+
+fn latency_is_measured(site: &Site) {
+    for test in ["send-lat", "write-lat", "read-lat"] {
+        for more in [&[][..], &["--poll", "--size", "1"]] {
+            let document = measured(site, test, &[&["--count", "150"], more].concat());
+            let bytes = if more.is_empty() { 64 } else { 1 };
+            check_rate(&document, 150, bytes);
+            assert_eq!(document["depth"], 1);
+            let latency = &document["latency_ns"];
+            let percentiles = ["min", "p50", "p90", "p99", "p99.9", "max"];
+            let values = percentiles.map(|name| latency[name].as_u64().unwrap());
+            assert!(values.is_sorted() && values[0] > 0, "{latency}");
+        }
+    }
+}
+
+fn the_largest_messages(site: &Site) {
+    let arguments = ["--count", "1", "--size", "16777216", "--depth", "2"];
+    let (server, port) = server(site, &[]);
+    let client = client(
+        site,
+        &port,
+        &[&["--test", "write-bw"], &arguments[..]].concat(),
+    );
+    client.finish_within(8 * PATIENCE).check_success();
+    server.finish().check_success();
+}
+
+fn for_as_long_as_is_asked(site: &Site) {
+    let (server, port) = server(site, &["--persistent"]);
+    let ended = client(site, &port, &["--duration", "300"]).finish();
+    ended.check_success();
+    ended.check_says("send-bw, 65536 bytes, 16 at once");
+    ended.check_says(" Gbit/s, ");
+    let arguments = ["--duration", "300", "--test", "read-lat"];
+    let ended = client(site, &port, &arguments).finish();
+    ended.check_success();
+    ended.check_says("read-lat, 64 bytes, there");
+    ended.check_says("P99.9");
+    ended.check_says("##");
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says(": read-lat, 64 bytes, 1 at once");
+}
+
+fn a_persistent_server_serves_peers_at_once(site: &Site) {
+    let (server, port) = server(site, &["--persistent", "--json"]);
+    let clients = ["send-bw", "send-lat", "write-lat"].map(|test| {
+        client(
+            site,
+            &port,
+            &["--test", test, "--count", "30", "--size", "64"],
+        )
+    });
+    for client in clients {
+        client.finish().check_success();
+    }
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["peers"], 3);
+    assert_eq!(document["interrupted"], true);
+}
+
+fn terms_of_others_are_refused_in_words(site: &Site) {
+    for (data, words) in [
+        (
+            &b"hello, version 1"[..],
+            "the other side is not rdmacm perf",
+        ),
+        (b"rdmp\x02", "by version 2"),
+        (b"rdmp\x01\0\0\0\xff\0\0\0\0\0\0\x01", "more than is served"),
+    ] {
+        let (server, port) = server(site, &[]);
+        let param = ConnParam::new().private_data(data).unwrap();
+        let connector = Connector::to(site.v4(port.parse().unwrap())).param(param);
+        let make = |_: &IdHandle| Ok(site.queue_pair());
+        let error = connector.deadline(PATIENCE).connect_with(make).unwrap_err();
+        assert!(error.is_rejected(), "{error}");
+        let told = String::from_utf8_lossy(error.private_data()).into_owned();
+        assert!(told.contains(words), "{told}");
+        check_failure(&server.finish(), words);
+    }
+}
+
+fn a_server_of_something_else_is_told(site: &Site) {
+    let (server, port) = super::server("ping", site, &[]);
+    let ended = client(site, &port, &[]).finish();
+    check_failure(&ended, "the other side is not rdmacm perf");
+    server.finish().check_success();
+}
+
+fn a_client_that_is_interrupted_parts(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let client = client(site, &port, &["--json"]);
+    let incoming = listener.accept(PATIENCE).unwrap();
+    // As its server agrees to terms, and says no more.
+    let agreed = ConnParam::new().private_data(b"rdmp\x01").unwrap();
+    let queue_pair = site.queue_pair();
+    incoming.id().with(&queue_pair).init().unwrap();
+    let room = queue_pair.protection_domain().allocate(16).unwrap();
+    queue_pair.post_receive(room).unwrap();
+    let connection = incoming.param(agreed).accept_on(queue_pair).unwrap();
+    // It has told where its memory is: it is at work.
+    let receives = connection.queue_pair().receive_queue();
+    let told = receives.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(told.result.unwrap().bytes, 16);
+    client.interrupt();
+    let end = connection.ended(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+    let ended = client.finish();
+    assert_eq!(ended.status.code(), Some(1));
+    let document = ended.document();
+    assert_eq!(document["interrupted"], true);
+    assert_eq!(document["error"], "interrupted after 0 messages");
+}

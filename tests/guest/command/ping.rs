@@ -1,0 +1,205 @@
+//! `rdmacm ping`, with itself on the other side.
+
+use rdmacm::{CLOSE_DEADLINE, Connection, Connector};
+use rdmacm_core::{EventKind, IdHandle};
+use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
+use serde_json::{Value, json};
+
+use super::{check_failure, rdmacm};
+use crate::c_tools::tool::{Ended, Tool};
+
+crate::cases!("command::ping":
+    every_ping_comes_back,
+    a_document_of_each_side,
+    any_size_comes_back,
+    a_server_on_all_addresses,
+    a_persistent_server_serves_peers_at_once,
+    a_server_that_is_interrupted_parts,
+    a_peer_that_parts_too_early_has_failed,
+    a_server_with_too_few_pings_parts,
+    a_ping_beyond_the_limit_is_refused_in_words,
+    a_message_of_another_length_is_refused_in_words,
+    nobody_to_ping,
+    nothing_to_listen_on,
+);
+
+/// A server that listens, and its port.
+pub(crate) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
+    super::server("ping", site, arguments)
+}
+
+/// A client of the server on this port, without pauses.
+pub(crate) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
+    let address = site.v4.to_string();
+    let common = ["ping", &address, "--port", port, "--interval", "0"];
+    Tool::rdmacm(&[&common, arguments].concat())
+}
+
+fn every_ping_comes_back(site: &Site) {
+    let (server, port) = server(site, &[]);
+    let ended = client(site, &port, &["--count", "20", "--validate"]).finish();
+    ended.check_success();
+    let via = format!("via {}: 20 pings of 64 bytes in ", site.device);
+    ended.check_says(&via);
+    ended.check_says("P99.9");
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says(": 20 pings");
+}
+
+fn a_document_of_each_side(site: &Site) {
+    let (server, port) = server(site, &["--json"]);
+    let arguments = ["--count", "10", "--validate", "--json"];
+    let ended = client(site, &port, &arguments).finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["role"], "client");
+    assert_eq!(document["node"], site.v4.to_string());
+    assert_eq!(document["peer"], format!("{}:{port}", site.v4));
+    let source = document["source"].as_str().unwrap();
+    assert!(source.starts_with(&format!("{}:", site.v4)), "{source}");
+    assert_eq!(document["device"], site.device);
+    assert_eq!(document["size"], 64);
+    assert_eq!(document["validated"], true);
+    assert_eq!(document["pings"], 10);
+    assert_eq!(document["interrupted"], false);
+    assert_eq!(document["error"], Value::Null);
+    let latency = &document["latency_ns"];
+    let percentiles = ["min", "p50", "p90", "p99", "p99.9", "max"];
+    let values = percentiles.map(|name| latency[name].as_u64().unwrap());
+    assert!(values.is_sorted() && values[0] > 0, "{latency}");
+    let mean = latency["mean"].as_u64().unwrap();
+    assert!((values[0]..=values[5]).contains(&mean), "{latency}");
+    assert!(document["elapsed_ns"].as_u64().unwrap() >= 10 * values[0]);
+    let ended = server.finish();
+    ended.check_success();
+    let expected = json!({
+        "role": "server",
+        "peers": 1,
+        "pings": 10,
+        "failed": 0,
+        "interrupted": false,
+        "error": null,
+    });
+    assert_eq!(ended.document(), expected);
+}
+
+fn any_size_comes_back(site: &Site) {
+    let (server, port) = server(site, &["--persistent"]);
+    for size in ["23", "4096", "4097", "65535", "300000"] {
+        let arguments = ["--count", "3", "--validate", "--size", size];
+        client(site, &port, &arguments).finish().check_success();
+    }
+    server.interrupt();
+    server.finish().check_success();
+}
+
+fn a_server_on_all_addresses(site: &Site) {
+    let port = free_port().to_string();
+    let mut server = Tool::rdmacm(&["ping", "--listen", "--port", &port, "--persistent"]);
+    server.wait_for(&format!("rdmacm: listening on [::]:{port}"));
+    for ip in site.ips() {
+        let ip = ip.to_string();
+        let said = rdmacm(&["ping", &ip, "--port", &port, "--count", "1", "--validate"]);
+        assert_eq!(said.code, Some(0), "{}", said.complaint);
+    }
+    server.interrupt();
+    server.finish().check_success();
+}
+
+fn a_persistent_server_serves_peers_at_once(site: &Site) {
+    let (server, port) = server(site, &["--persistent", "--json"]);
+    let arguments = ["--count", "30", "--validate"];
+    let clients = [(); 3].map(|()| client(site, &port, &arguments));
+    let ended = clients.map(Tool::finish);
+    ended.iter().for_each(Ended::check_success);
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["peers"], 3);
+    assert_eq!(document["pings"], 90);
+    assert_eq!(document["interrupted"], true);
+}
+
+fn a_server_that_is_interrupted_parts(site: &Site) {
+    let (server, port) = server(site, &["--json"]);
+    let connection = connect(site, &port);
+    server.interrupt();
+    let end = connection.ended(PATIENCE).unwrap();
+    assert_eq!(end.kind(), EventKind::Disconnected);
+    let ended = server.finish();
+    ended.check_success();
+    assert_eq!(ended.document()["interrupted"], true);
+}
+
+fn a_peer_that_parts_too_early_has_failed(site: &Site) {
+    let (server, port) = server(site, &["--count", "5"]);
+    let ended = client(site, &port, &["--count", "2"]).finish();
+    ended.check_success();
+    let ended = server.finish();
+    check_failure(&ended, "the peer parted before 5 pings were made");
+    ended.check_says(": 2 pings, then ");
+}
+
+fn a_server_with_too_few_pings_parts(site: &Site) {
+    let (server, port) = server(site, &["--count", "2"]);
+    let ended = client(site, &port, &["--timeout", "30000"]).finish();
+    check_failure(&ended, "the peer parted after 2 pings");
+    server.finish().check_success();
+}
+
+/// A connection whose data are the test's affair.
+fn connect(site: &Site, port: &str) -> Connection<QueuePair> {
+    let connector = Connector::to(site.v4(port.parse().unwrap())).deadline(PATIENCE);
+    let make = |_: &IdHandle| Ok(site.queue_pair());
+    connector.connect_with(make).unwrap()
+}
+
+fn send(connection: &Connection<QueuePair>, bytes: &[u8]) {
+    let queue_pair = connection.queue_pair();
+    let memory = queue_pair.protection_domain().register(bytes).unwrap();
+    let request = SendRequest::new(SendOperation::Send, memory);
+    queue_pair.post_send(request).unwrap();
+}
+
+fn a_ping_beyond_the_limit_is_refused_in_words(site: &Site) {
+    let (server, port) = server(site, &[]);
+    let connection = connect(site, &port);
+    // An address, a key, and 16 MiB and one byte.
+    send(
+        &connection,
+        &[0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 1, 1, 0, 0, 1],
+    );
+    let ended = server.finish();
+    check_failure(
+        &ended,
+        "pings have 16777217 bytes, and 1 to 16777216 are served",
+    );
+    connection.close(CLOSE_DEADLINE).unwrap();
+}
+
+fn a_message_of_another_length_is_refused_in_words(site: &Site) {
+    let (server, port) = server(site, &[]);
+    let connection = connect(site, &port);
+    send(&connection, b"short");
+    let ended = server.finish();
+    check_failure(&ended, "a message of 5 bytes instead of 16");
+    connection.close(CLOSE_DEADLINE).unwrap();
+}
+
+fn nobody_to_ping(site: &Site) {
+    let ended = client(site, &free_port().to_string(), &[]).finish();
+    check_failure(&ended, &format!("connect to {}:", site.v4));
+}
+
+fn nothing_to_listen_on(_: &Site) {
+    let said = rdmacm(&["ping", "--listen", "203.0.113.1"]);
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.complaint.contains("EADDRNOTAVAIL"),
+        "{}",
+        said.complaint
+    );
+}

@@ -1,0 +1,250 @@
+//! Whether what is built does without C: nothing links a C library, and the command
+//! runs without any on its side.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use rdmacm_init::Ending;
+use serde::Deserialize;
+
+use crate::guest::{self, Guest, Machine, Sinks};
+use crate::process;
+use crate::test::totals::Totals;
+use crate::workspace::Workspace;
+
+/// What the command is made of, and what users of the library get.
+const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
+/// What Rust's own library needs of the system.
+const SYSTEM: [&str; 4] = ["linux-vdso", "libc", "libgcc_s", "ld-linux-x86-64"];
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Two devices, under emulation.
+const LONG: Duration = Duration::from_secs(180);
+
+/// The checks that need no guest.
+pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
+    totals.step("pure/crates", check_crates(workspace));
+    totals.step("pure/libraries", check_libraries(workspace));
+}
+
+/// What `cargo metadata` says, as far as it matters.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    links: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<DependencyKind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct DependencyKind {
+    kind: Option<String>,
+}
+
+fn check_crates(workspace: &Workspace) -> anyhow::Result<()> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["metadata", "--format-version", "1", "--all-features"]);
+    cargo.args(["--filter-platform", TARGET]);
+    let metadata: Metadata = serde_json::from_str(&process::output(&mut cargo)?)
+        .context("understand cargo's metadata")?;
+    let linking = metadata.linking();
+    ensure!(linking.is_empty(), "these link C: {}", linking.join(", "));
+    Ok(())
+}
+
+impl Metadata {
+    /// Crates that link a C library, among all that the roots are built of.
+    fn linking(&self) -> Vec<String> {
+        let packages = self.packages.iter().map(|one| (one.id.as_str(), one));
+        let packages: HashMap<_, _> = packages.collect();
+        let nodes = self.resolve.nodes.iter().map(|one| (one.id.as_str(), one));
+        let nodes: HashMap<_, _> = nodes.collect();
+        let roots = packages
+            .values()
+            .filter(|one| ROOTS.contains(&one.name.as_str()));
+        let mut ahead: Vec<_> = roots.map(|one| one.id.as_str()).collect();
+        let mut seen = HashSet::new();
+        let mut linking = Vec::new();
+        while let Some(id) = ahead.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if let Some(package) = packages.get(id).filter(|package| package.links_c()) {
+                linking.push(package.name.clone());
+            }
+            let dependencies = nodes.get(id).into_iter().flat_map(|node| &node.deps);
+            let built = dependencies.filter(|one| one.is_built());
+            ahead.extend(built.map(|one| one.pkg.as_str()));
+        }
+        linking.sort();
+        linking
+    }
+}
+
+impl Package {
+    fn links_c(&self) -> bool {
+        self.links.is_some() || self.name.ends_with("-sys")
+    }
+}
+
+impl Dependency {
+    /// Not only for tests.
+    fn is_built(&self) -> bool {
+        let mut kinds = self.dep_kinds.iter();
+        kinds.any(|one| one.kind.as_deref() != Some("dev"))
+    }
+}
+
+fn check_libraries(workspace: &Workspace) -> anyhow::Result<()> {
+    let mut cargo = workspace.cargo();
+    process::run(cargo.args(["build", "--quiet", "--release", "--package", "rdmacm-cli"]))?;
+    let libraries = libraries(&workspace.target.join("release/rdmacm"))?;
+    let others = strangers(&libraries);
+    ensure!(others.is_empty(), "it needs {}", others.join(", "));
+    Ok(())
+}
+
+/// What the loader would load, a line each.
+fn libraries(program: &Path) -> anyhow::Result<String> {
+    process::output(Command::new("ldd").arg(program))
+}
+
+/// Libraries that are not the system's own.
+fn strangers(libraries: &str) -> Vec<&str> {
+    let names = libraries
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let names = names.map(|path| path.rsplit('/').next().unwrap_or(path));
+    names
+        .filter(|name| {
+            let stem = name.split('.').next().unwrap_or(name);
+            !SYSTEM.contains(&stem)
+        })
+        .collect()
+}
+
+/// Builds the command without any library to be loaded; where it is.
+pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let mut cargo = workspace.cargo();
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo.args(["build", "--quiet", "--release", "--package", "rdmacm-cli"]);
+    process::run(cargo.args(["--target", TARGET]))?;
+    let program = workspace.target.join(TARGET).join("release/rdmacm");
+    let libraries = libraries(&program)?;
+    ensure!(
+        libraries.contains("statically linked"),
+        "it needs {libraries}"
+    );
+    Ok(program)
+}
+
+/// Runs it in a guest: it lists both devices, and is both sides of pings on each.
+pub(crate) fn run_static(guest: &Guest, program: &Path, step: &str, totals: &mut Totals) {
+    totals.step(&format!("{step}/static"), plays(guest, program));
+}
+
+/// The client tries until the server listens or has gone.
+const SCRIPT: &str = r#"
+set -e
+"$0" devices
+for address in 10.71.1.1 10.71.2.1; do
+    "$0" ping --listen $address --count 5 &
+    until "$0" ping $address --count 5 --interval 0 --validate; do
+        test -d /proc/$!
+    done
+    wait $!
+done
+"#;
+
+fn plays(guest: &Guest, program: &Path) -> anyhow::Result<()> {
+    let program = program.to_string_lossy();
+    let argv = ["/bin/sh", "-c", SCRIPT, &program].map(str::to_owned);
+    let machine = Machine {
+        timeout: LONG,
+        ..Machine::default()
+    };
+    let (mut said, mut complaints) = (Vec::new(), Vec::new());
+    let mut sinks = Sinks {
+        stdout: &mut |bytes| Ok(said.write_all(bytes)?),
+        stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
+    };
+    let ending = guest::run(guest, &machine, &argv, None, &mut sinks)?;
+    let said = String::from_utf8_lossy(&said);
+    let complaints = String::from_utf8_lossy(&complaints);
+    ensure!(ending == Ending::Exit(0), "{ending:?}\n{said}{complaints}");
+    for words in ["rxe0", "siw0", "via rxe0: 5 pings", "via siw0: 5 pings"] {
+        ensure!(said.contains(words), "no {words:?} in {said}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_own_libraries_are_no_strangers() {
+        let libraries = "\
+\tlinux-vdso.so.1 (0x00007ffd1)
+\tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f1)
+\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f2)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f3)
+";
+        assert!(strangers(libraries).is_empty());
+        let more = "\tlibibverbs.so.1 => /usr/lib/libibverbs.so.1 (0x00007f4)\n";
+        assert_eq!(
+            strangers(&format!("{libraries}{more}")),
+            ["libibverbs.so.1"]
+        );
+    }
+
+    #[test]
+    fn a_crate_that_links_c_is_found_however_far_below() {
+        let metadata = r#"{
+            "packages": [
+                {"id": "r", "name": "rdmacm", "links": null},
+                {"id": "a", "name": "between", "links": null},
+                {"id": "b", "name": "bound", "links": "ibverbs"},
+                {"id": "c", "name": "c-sys", "links": null},
+                {"id": "d", "name": "for-tests-sys", "links": null}
+            ],
+            "resolve": {"nodes": [
+                {"id": "r", "deps": [
+                    {"pkg": "a", "dep_kinds": [{"kind": null}]},
+                    {"pkg": "d", "dep_kinds": [{"kind": "dev"}]}
+                ]},
+                {"id": "a", "deps": [
+                    {"pkg": "b", "dep_kinds": [{"kind": "dev"}, {"kind": null}]},
+                    {"pkg": "c", "dep_kinds": [{"kind": "build"}]}
+                ]}
+            ]}
+        }"#;
+        let metadata: Metadata = serde_json::from_str(metadata).unwrap();
+        assert_eq!(metadata.linking(), ["bound", "c-sys"]);
+    }
+}
