@@ -45,12 +45,12 @@ fn measured(site: &Site, test: &str, arguments: &[&str]) -> Value {
     assert_eq!(document["error"], Value::Null);
     let ended = server.finish();
     ended.check_success();
-    let served = ended.document();
+    let report = ended.document();
     assert_eq!(
-        (&served["peers"], &served["failed"]),
+        (&report["peers"], &report["failed"]),
         (&1.into(), &0.into())
     );
-    assert_eq!(served["error"], Value::Null);
+    assert_eq!(report["error"], Value::Null);
     document
 }
 
