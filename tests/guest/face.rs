@@ -12,6 +12,7 @@ pub(crate) mod asynchronous;
 pub(crate) mod blocking;
 pub(crate) mod burst;
 pub(crate) mod deadlines;
+pub(crate) mod endpoint;
 pub(crate) mod messages;
 pub(crate) mod migration;
 pub(crate) mod several;

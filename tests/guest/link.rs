@@ -82,6 +82,11 @@ impl Link {
         self.removed.store(true, Ordering::Relaxed);
     }
 
+    /// Somebody else has removed it.
+    pub(crate) fn is_removed(&self) {
+        self.removed.store(true, Ordering::Relaxed);
+    }
+
     /// Another address of the interface's network, which nobody has.
     pub(crate) fn neighbour(&self) -> Ipv4Addr {
         match self.address.ip() {

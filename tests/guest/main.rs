@@ -127,8 +127,13 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
-    data::messages::CASES,
+    data::failing::CASES,
+    data::operations::CASES,
+    data::order::CASES,
+    data::random::CASES,
+    data::refused::CASES,
     face::blocking::CASES,
+    face::endpoint::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
     face::migration::CASES,
@@ -156,6 +161,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
+    face::messages::broken::CASES,
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,
@@ -171,12 +177,15 @@ const HASTY: &[&[Case]] = &[
 ];
 
 /// The same, on rxe.
-const ALONE_ON_RXE: &[&[Case]] = &[kept::device::ON_ROCE];
+const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
+    data::failing::ON_ROCE,
+    data::operations::ON_ROCE,
+    data::refused::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,

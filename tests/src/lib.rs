@@ -6,11 +6,13 @@
     reason = "a test that cannot go on panics"
 )]
 
+pub mod by_hand;
 mod datagrams;
 mod device;
 mod pair;
 mod paper;
 mod posted;
+mod random;
 mod site;
 
 pub use datagrams::{receive_datagram, send_datagram};
@@ -18,6 +20,7 @@ pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use posted::{receive, send};
+pub use random::{Random, seeds};
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };

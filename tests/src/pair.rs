@@ -21,10 +21,6 @@ impl Side {
     ///
     /// # Panics
     /// When it is not, or none comes.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "most callers only want it to have come"
-    )]
     pub fn expect(&self, kind: EventKind) -> Event {
         let event = expect(&self.channel, kind);
         assert!(*event.id() == self.id);
@@ -85,8 +81,18 @@ impl Site {
     /// The same, on a channel of the caller's.
     #[must_use]
     pub fn side_on(&self, channel: EventChannel, listener: &Listening) -> Side {
+        self.side_of(self.queue_pair(), channel, listener)
+    }
+
+    /// The same, of a queue pair of the caller's.
+    #[must_use]
+    pub fn side_of(
+        &self,
+        queue_pair: QueuePair,
+        channel: EventChannel,
+        listener: &Listening,
+    ) -> Side {
         let id = self.routed(&channel, listener.address());
-        let queue_pair = self.queue_pair();
         id.with(&queue_pair).init().unwrap();
         Side {
             channel,
@@ -112,7 +118,16 @@ impl Site {
     /// Two connected sides.
     #[must_use]
     pub fn pair(&self) -> Pair {
-        self.asked().accept(self, &ConnParam::new())
+        self.pair_of(self.queue_pair(), self.queue_pair())
+    }
+
+    /// Two queue pairs of the caller's, connected.
+    #[must_use]
+    pub fn pair_of(&self, client: QueuePair, server: QueuePair) -> Pair {
+        let listener = self.listening(PortSpace::TCP);
+        let client = self.side_of(client, self.channel(), &listener);
+        let asked = Asked::by(client, listener, &ConnParam::new());
+        asked.accept_by(server, self, &ConnParam::new())
     }
 }
 
@@ -158,6 +173,12 @@ impl Asked {
     /// it keeps its listener's channel, and the listener goes.
     #[must_use]
     pub fn taken(self, site: &Site) -> Pair {
+        self.taken_by(site.queue_pair())
+    }
+
+    /// The same, with a queue pair of the caller's.
+    #[must_use]
+    pub fn taken_by(self, queue_pair: QueuePair) -> Pair {
         let Self {
             client,
             listener: Listening { channel, id },
@@ -167,7 +188,7 @@ impl Asked {
         let server = Side {
             channel,
             id: request.into_child().unwrap(),
-            queue_pair: site.queue_pair(),
+            queue_pair,
         };
         Pair { server, client }
     }
@@ -175,7 +196,13 @@ impl Asked {
     /// Accepted, and established on both sides.
     #[must_use]
     pub fn accept(self, site: &Site, param: &ConnParam) -> Pair {
-        let pair = self.taken(site);
+        self.accept_by(site.queue_pair(), site, param)
+    }
+
+    /// The same, with a queue pair of the caller's.
+    #[must_use]
+    pub fn accept_by(self, queue_pair: QueuePair, site: &Site, param: &ConnParam) -> Pair {
+        let pair = self.taken_by(queue_pair);
         pair.accept(param);
         pair.establish(site);
         pair
@@ -193,10 +220,6 @@ impl Pair {
 
     /// The client completes the handshake where its transport has it do so, and
     /// both know that they are connected. The event with the server's answer.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "most callers only want it to have come"
-    )]
     pub fn establish(&self, site: &Site) -> Event {
         let client = &self.client;
         let answer = match site.soft {

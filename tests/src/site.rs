@@ -10,7 +10,7 @@ use rdmacm_core::device::Device;
 use rdmacm_core::{
     CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace, QpType, RdmaDevice,
 };
-use rdmacm_verbs::{Context, QueuePair};
+use rdmacm_verbs::{Context, QpCaps, QueuePair};
 
 /// Long enough for anything that is not to fail, short enough to wait for.
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -178,8 +178,14 @@ impl Site {
     /// A queue pair for a reliable connection, with everything of its own.
     #[must_use]
     pub fn queue_pair(&self) -> QueuePair {
+        self.queue_pair_with(QpCaps::default())
+    }
+
+    /// One that holds so much.
+    #[must_use]
+    pub fn queue_pair_with(&self, caps: QpCaps) -> QueuePair {
         let options = QueuePair::options(QpType::RC).waitable();
-        options.create(&self.verbs()).unwrap()
+        options.caps(caps).create(&self.verbs()).unwrap()
     }
 
     /// Both addresses of the device.

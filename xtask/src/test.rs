@@ -70,7 +70,8 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     Ok(conclude(&totals))
 }
 
-/// Plays storms of connections, seed after seed, and nothing else
+/// Plays storms of connections and random operations, seed after seed, and nothing
+/// else
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -79,7 +80,8 @@ pub(crate) struct SoakArgs {
     /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// How many seeds on each device
+    /// How many seeds of storms on each device; of random operations four times as
+    /// many
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     seeds: u32,
 }
@@ -95,13 +97,16 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         timeout: SEED * (args.seeds + 1),
         ..Machine::default()
     };
-    let seeds = format!("RDMACM_SEEDS={}", args.seeds);
-    let command = ["env", &seeds, &suite, "storm"].map(str::to_owned);
     let mut totals = Totals::default();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
-        suite::run(&guest, &choice, &command, &machine, &mut totals);
+        // A seed of random operations takes a fraction of a storm's time.
+        for (tests, seeds) in [("storm", args.seeds), ("data::random", args.seeds * 4)] {
+            let seeds = format!("RDMACM_SEEDS={seeds}");
+            let command = ["env", &seeds, &suite, tests].map(str::to_owned);
+            suite::run(&guest, &choice, &command, &machine, &mut totals);
+        }
     }
     Ok(conclude(&totals))
 }

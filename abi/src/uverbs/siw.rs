@@ -31,7 +31,8 @@ pub const MAX_SGE: usize = 6;
 #[doc(alias = "SIW_MAX_INLINE")]
 pub const MAX_INLINE: usize = size_of::<Sge>() * (MAX_SGE - 1);
 
-/// `SIW_INVAL_UOBJ_KEY`: the offset of a queue that there is not.
+/// `SIW_INVAL_UOBJ_KEY`: the offset of a queue that there is not, and of the one that
+/// comes to lie in the 145th page of a context's queues.
 #[doc(alias = "SIW_INVAL_UOBJ_KEY")]
 pub const NO_QUEUE: u64 = 0x9_0000;
 

@@ -20,10 +20,16 @@ pub use crate::reactor::{Reactor, Runtime, Sleep};
 pub type Connection<Q, R> = face::Connection<Q, Async<R>>;
 /// [`face::Connector`] whose steps are awaited.
 pub type Connector<R> = face::Connector<Async<R>>;
+/// [`face::Endpoint`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type Endpoint<R> = face::Endpoint<Resolved<R>>;
 /// [`face::Incoming`] whose steps are awaited.
 pub type Incoming<R> = face::Incoming<Async<R>>;
 /// [`face::Listener`] whose steps are awaited.
 pub type Listener<R> = face::Listener<Async<R>>;
+/// [`face::ListeningEndpoint`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type ListeningEndpoint<R> = face::ListeningEndpoint<Async<R>>;
 /// [`face::Node`] whose steps are awaited.
 pub type Node<R> = face::Node<Async<R>>;
 /// [`face::Resolved`] whose steps are awaited.

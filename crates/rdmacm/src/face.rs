@@ -7,6 +7,8 @@
 
 mod connection;
 mod connector;
+#[cfg(feature = "verbs")]
+mod endpoint;
 mod incoming;
 mod listener;
 mod resolved;
@@ -14,6 +16,8 @@ mod stopper;
 
 pub use connection::Connection;
 pub use connector::Connector;
+#[cfg(feature = "verbs")]
+pub use endpoint::{Endpoint, ListeningEndpoint};
 pub use incoming::Incoming;
 pub use listener::{Listener, ListenerOptions, Requests};
 pub use resolved::Resolved;

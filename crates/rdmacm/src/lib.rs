@@ -90,10 +90,16 @@ pub type Connection<Q = Messages> = face::Connection<Q, Blocking>;
 pub type Connection<Q> = face::Connection<Q, Blocking>;
 /// How to connect, see [`face::Connector`].
 pub type Connector = face::Connector<Blocking>;
+/// A peer that is resolved and a queue pair for it, see [`face::Endpoint`].
+#[cfg(feature = "verbs")]
+pub type Endpoint = face::Endpoint<Resolved>;
 /// A peer that wants to connect, see [`face::Incoming`].
 pub type Incoming = face::Incoming<Blocking>;
 /// Waits for peers, see [`face::Listener`].
 pub type Listener = face::Listener<Blocking>;
+/// Waits for peers with queue pairs, see [`face::ListeningEndpoint`].
+#[cfg(feature = "verbs")]
+pub type ListeningEndpoint = face::ListeningEndpoint<Blocking>;
 /// What connectors and listeners share, see [`face::Node`].
 pub type Node = face::Node<Blocking>;
 /// A peer whose address and route are resolved, see [`face::Resolved`].

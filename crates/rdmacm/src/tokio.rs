@@ -40,10 +40,16 @@ pub type Connection<Q = crate::Messages> = asynchronous::Connection<Q, Tokio>;
 pub type Connection<Q> = asynchronous::Connection<Q, Tokio>;
 /// [`crate::Connector`] whose steps are awaited.
 pub type Connector = asynchronous::Connector<Tokio>;
+/// [`crate::Endpoint`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type Endpoint = asynchronous::Endpoint<Tokio>;
 /// [`crate::Incoming`] whose steps are awaited.
 pub type Incoming = asynchronous::Incoming<Tokio>;
 /// [`crate::Listener`] whose steps are awaited.
 pub type Listener = asynchronous::Listener<Tokio>;
+/// [`crate::ListeningEndpoint`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type ListeningEndpoint = asynchronous::ListeningEndpoint<Tokio>;
 /// [`crate::Node`] whose steps are awaited.
 pub type Node = asynchronous::Node<Tokio>;
 /// [`crate::Resolved`] whose steps are awaited.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use rdmacm_abi::AhAttr;
 use rdmacm_abi::uverbs::{CreateAh, DestroyAh};
+use rdmacm_core::QpType;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
+use crate::request::SendOperation;
 
 /// A way to a peer, for datagrams. Clones are the same handle; the kernel's goes
 /// when they and the datagrams on their way are gone.
@@ -27,9 +29,12 @@ impl AddressHandle {
     pub(crate) fn create(domain: &ProtectionDomain, attr: AhAttr) -> Result<Self> {
         let context = domain.context();
         let uverbs = context.uverbs();
+        let operation = Operation::CreateAddressHandle;
+        if !uverbs.provider().can(QpType::UD, &SendOperation::Send) {
+            return Err(Error::invalid(operation, "the device has no datagrams"));
+        }
         let mtu = context.port(attr.port_number)?.active_mtu;
         let request = CreateAh::new(domain.handle(), attr);
-        let operation = Operation::CreateAddressHandle;
         let (answer, driver_number) = uverbs.provider().create_ah(uverbs, operation, request)?;
         Ok(Self(Arc::new(Created {
             domain: domain.clone(),

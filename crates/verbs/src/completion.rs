@@ -67,7 +67,7 @@ pub struct Done {
     /// The word that came with it, in this machine's order.
     #[doc(alias = "imm_data")]
     pub immediate: Option<u32>,
-    /// The key of this side's memory that it made invalid.
+    /// The key of this side's memory that it made invalid. siw does not tell.
     #[doc(alias = "invalidated_rkey")]
     pub invalidated: Option<u32>,
     /// Where a datagram came from.

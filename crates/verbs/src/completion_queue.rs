@@ -218,7 +218,7 @@ impl CompletionQueue {
     }
 
     /// Makes the next completion tell on the channel; with `solicited_only`, the
-    /// next that failed or whose sender asked for it. What is in the queue already
+    /// next that failed or whose sender asked for it; siw tells of any. What is in the queue already
     /// does not: poll once more after this, then wait.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A driver's memory, mapped for reading and writing until dropped.
 ///
-/// It can be [detached](Self::detach): then it is memory of this process alone,
-/// zeroed, at the same address. Whoever reads or writes meanwhile goes on doing so.
+/// When its context is closed it becomes memory of this process alone, zeroed, at
+/// the same address. Whoever reads or writes meanwhile goes on doing so.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,

@@ -60,7 +60,9 @@ impl ProtectionDomain {
 
     /// `length` zeros that peers may use as `access` says. A peer can change only
     /// what the device may write for this side: that takes
-    /// [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE) as well.
+    /// [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE) as well. On siw every peer that has
+    /// the key can read, with or without
+    /// [`REMOTE_READ`](AccessFlags::REMOTE_READ).
     ///
     /// # Errors
     /// Those of [`allocate`](Self::allocate), with `EINVAL` for flags that do not
@@ -99,8 +101,9 @@ impl ProtectionDomain {
     /// A way to a peer, for datagrams.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
-    /// `EOPNOTSUPP` on iWARP.
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) on iWARP, which has no
+    /// datagrams; [`Error::Command`](crate::Error::Command) when the kernel refuses,
+    /// with `EINVAL` for a port that is not there.
     #[doc(alias = "ibv_create_ah")]
     pub fn create_address_handle(&self, attr: AhAttr) -> Result<AddressHandle> {
         AddressHandle::create(self, attr)

@@ -94,12 +94,6 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a request that does this can wait for the reads before it.
-    fn can_fence(&self, operation: &SendOperation) -> bool {
-        let _ = operation;
-        true
-    }
-
     /// How many reads and atomics a queue pair may have under way, by its attributes.
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {
         attr.max_rd_atomic

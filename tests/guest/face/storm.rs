@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::tokio::{Connector, Incoming, Listener, Node};
 use rdmacm::{Cause, Step};
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, Random, Site, seeds};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -31,11 +31,7 @@ const PRESENT: Duration = Duration::from_secs(5);
 /// What is kept for later by allocators, names' caches and the like, in bytes.
 const SLACK: isize = 256 * 1024;
 
-/// More seeds for a longer run.
-const SEEDS: &str = "RDMACM_SEEDS";
-
 fn everything_is_accounted_for(site: &Site) {
-    let seeds = std::env::var(SEEDS).map_or(3, |seeds| seeds.parse().unwrap());
     let before = Belongings::now();
     storm(site, 0, CONNECTIONS / 10);
     // Memory that is taken once stays: compared with what a first run leaves.
@@ -43,7 +39,7 @@ fn everything_is_accounted_for(site: &Site) {
         bytes: before.are_left(isize::MAX).bytes,
         ..before
     };
-    for seed in 1..=seeds {
+    for seed in seeds(3) {
         let started = Instant::now();
         let outcomes = storm(site, seed, CONNECTIONS);
         before.are_left(SLACK);
@@ -91,27 +87,11 @@ impl Belongings {
     }
 }
 
-/// Numbers from a seed (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
-    }
-
-    /// After how many polls to drop a future; mostly never.
-    fn patience(&mut self) -> u32 {
-        match self.below(4) {
-            0 => u32::try_from(1 + self.below(8)).unwrap(),
-            _ => u32::MAX,
-        }
+/// After how many polls to drop a future; mostly never.
+fn patience(random: &mut Random) -> u32 {
+    match random.below(4) {
+        0 => u32::try_from(1 + random.below(8)).unwrap(),
+        _ => u32::MAX,
     }
 }
 
@@ -179,7 +159,7 @@ async fn connect_all(
         let place = Arc::clone(&places).acquire_owned().await.unwrap();
         let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
         let connecting = connector.connect_with(queue_pairs.clone());
-        let (patience, end) = (random.patience(), random.below(3));
+        let (patience, end) = (patience(&mut random), random.below(3));
         tasks.spawn(async move {
             let outcome = connect(Dropped::after(patience, connecting), end).await;
             drop(place);
@@ -233,7 +213,7 @@ async fn serve(listener: Listener, queue_pairs: QueuePairs, direction: u64) {
             Err(error) if matches!(error.cause(), Cause::Stopped) => break,
             Err(error) => panic!("{error}"),
         };
-        let (patience, end) = (random.patience(), random.below(8));
+        let (patience, end) = (patience(&mut random), random.below(8));
         tasks.spawn(answer(incoming, queue_pairs.clone(), patience, end));
     }
     while let Some(answered) = tasks.join_next().await {

@@ -16,6 +16,8 @@ use crate::steps::{self, Attempt, Carried, Established};
 
 #[cfg(feature = "verbs")]
 mod messages;
+#[cfg(feature = "verbs")]
+mod verbs;
 
 /// A connected queue pair.
 ///

@@ -207,6 +207,7 @@ impl<M: Mode> Connector<M> {
     async fn connect_messages(&self, node: &Node<M>) -> Result<Connection<Messages, M>> {
         let maker = Maker::new(&node.hub, self.plan.messages);
         let connection = self.connect_on(node, maker).await?;
+        connection.queue_pair().traffic().nudge();
         Ok(connection.carrying_messages())
     }
 }

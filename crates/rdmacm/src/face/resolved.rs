@@ -86,7 +86,9 @@ impl<M: Mode> Resolved<M> {
             let attempt = Attempt::new(self.tracked.hub(), None, Target::default());
             attempt.fail_on(self.id(), Step::QueuePair, Cause::QueuePair(error))
         });
-        Ok(self.connect_async(made?).await?.carrying_messages())
+        let connection = self.connect_async(made?).await?;
+        connection.queue_pair().traffic().nudge();
+        Ok(connection.carrying_messages())
     }
 
     async fn connect_async<Q: QueuePair + 'static>(

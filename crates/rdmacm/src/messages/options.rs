@@ -14,6 +14,9 @@ use std::time::Duration;
 ///   [receives](Self::receives). On RoCE the peer's device tries again for as long as
 ///   there is no room, unless [`rnr_retry_count`] sets an end to that; on iWARP the
 ///   connection ends.
+/// * On iWARP the connecting side speaks first (RFC 5044 §7.1): what the accepting side
+///   sends before it has received something may come too early, and end the
+///   connection on the other side before it is there.
 /// * A message longer than the [size](Self::size) of the side that receives it ends
 ///   the connection.
 ///

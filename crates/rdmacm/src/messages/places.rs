@@ -180,10 +180,10 @@ impl Place for Quiet<'_> {
         let trouble = self.0.trouble();
         let traffic = self.0.traffic;
         match traffic.fault() {
+            _ if traffic.is_quiet() && !traffic.has_lost() => Some(Ok(())),
             Some(Fault::Device(error)) => Some(Err(error.into())),
-            _ if !traffic.is_quiet() => None,
-            _ if traffic.has_lost() => trouble.map(Err),
-            _ => Some(Ok(())),
+            _ if traffic.is_quiet() => trouble.map(Err),
+            _ => None,
         }
     }
 

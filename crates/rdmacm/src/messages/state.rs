@@ -56,8 +56,11 @@ pub(super) struct State {
     /// The next completion tells.
     pub(super) armed: bool,
     pub(super) deadline: Deadline,
-    /// The last sign of life, and when.
-    pub(super) beat: Option<(WorkId, Instant)>,
+    /// The last sign of life, and when it was given.
+    pub(super) beat: Option<WorkId>,
+    pub(super) beaten: Instant,
+    /// A first sign of life is owed.
+    pub(super) nudge: bool,
 }
 
 /// What is to be done without the lock: the last to know a task ends it, and the
@@ -75,7 +78,7 @@ impl Aftermath {
 }
 
 impl State {
-    pub(super) fn new(pool: Vec<Buffer>) -> Self {
+    pub(super) fn new(pool: Vec<Buffer>, now: Instant) -> Self {
         Self {
             arrived: VecDeque::new(),
             pool,
@@ -87,6 +90,8 @@ impl State {
             armed: false,
             deadline: Deadline::Never,
             beat: None,
+            beaten: now,
+            nudge: false,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use rdmacm_core::{Deadline, QpType};
+use rdmacm_core::{Deadline, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{
     Buffer, CompletionQueue, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused, RemoteMemory,
     Result, SendOperation, SendRequest, WorkId,
@@ -18,6 +18,9 @@ use super::waiters::Interest;
 
 /// Messages of up to so many bytes go in line, which all soft devices do.
 const INLINE: usize = 64;
+
+/// When a first sign of life is given that is owed.
+const NUDGE: Duration = Duration::from_millis(50);
 
 /// A queue pair, what is under way on it, and who waits for that.
 ///
@@ -43,6 +46,7 @@ impl Traffic {
             .create(context)?;
         let domain = context.create_protection_domain()?;
         let memory = domain.allocate(options.memory().unwrap_or_default())?;
+        let pool = memory.into_chunks(options.size.max(1));
         let queue_pair = QueuePair::options(QpType::RC)
             .caps(QpCaps {
                 max_send_wr: sends,
@@ -59,7 +63,7 @@ impl Traffic {
             completions,
             device: Arc::clone(device),
             options,
-            state: Mutex::new(State::new(memory.into_chunks(options.size.max(1)))),
+            state: Mutex::new(State::new(pool, Instant::now())),
         });
         device.admit(traffic.completions.token(), &traffic);
         Ok(traffic)
@@ -281,23 +285,31 @@ impl Traffic {
         drop(settled);
     }
 
-    /// When the next sign of life is due.
-    pub(crate) fn next_beat(&self, now: Instant) -> Option<Instant> {
-        let interval = self.options.keep_alive?;
-        let state = self.state();
-        let last = state.beat.map_or(now, |(_, at)| at);
-        last.checked_add(interval)
+    /// A first sign of life is owed to the peer, soon after the beginning.
+    ///
+    /// siw may overlook what arrives while it accepts, until more does: it answers
+    /// the peer before it listens to the connection (`siw_accept`).
+    pub(crate) fn nudge(&self) {
+        self.state().nudge = self.queue_pair.transport() == Transport::IWarp;
     }
 
-    /// Gives a sign of life, unless the last one is still on its way.
+    /// When the next sign of life is due.
+    pub(crate) fn next_beat(&self) -> Option<Instant> {
+        let state = self.state();
+        let first = state.nudge.then_some(NUDGE);
+        let interval = first.or(self.options.keep_alive)?;
+        state.beaten.checked_add(interval)
+    }
+
+    /// Gives a sign of life: an empty write, which no memory is needed for.
     pub(crate) fn beat(&self, now: Instant) {
         let mut state = self.state();
-        let under_way = state
-            .beat
-            .is_some_and(|(work, _)| state.posted.contains_key(&work));
+        state.beaten = now;
+        state.nudge = false;
+        let beat = state.beat;
+        let under_way = beat.is_some_and(|work| state.posted.contains_key(&work));
         if under_way || !self.has_room(&state) {
             // What is under way finds a dead peer as well.
-            state.beat = state.beat.map(|(work, _)| (work, now));
             return;
         }
         let Some(nothing) = RemoteMemory::new(0, 0, 0) else {
@@ -305,7 +317,7 @@ impl Traffic {
         };
         let request = SendRequest::new(SendOperation::Write(nothing), Pieces::NONE);
         if let Ok(work) = self.post(&mut state, request, Posted::Abandoned) {
-            state.beat = Some((work, now));
+            state.beat = Some(work);
         }
     }
 }

@@ -40,6 +40,12 @@ mod messages {
             }
         }
 
+        /// Whether the device has gone: there is nobody left to part from.
+        pub(crate) fn is_over(&self) -> bool {
+            let traffic = self.traffic.as_ref();
+            traffic.is_some_and(|traffic| traffic.device().is_gone())
+        }
+
         /// Waits, and gives signs of life meanwhile.
         pub(crate) async fn wait<P: Place + Unpin>(
             &self,
@@ -64,6 +70,10 @@ mod messages {
 impl Carried {
     pub(crate) async fn flush(&self, _: &Attempt, _: &Tracked) -> Result<()> {
         Ok(())
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        false
     }
 
     pub(crate) async fn wait<P: Place + Unpin>(

@@ -87,7 +87,7 @@ pub(crate) async fn wait<P: Place + Unpin>(
     let (hub, traffic) = (&attempt.hub, line.traffic);
     hub.hear_of(traffic.device())?;
     loop {
-        let beat = traffic.next_beat(hub.now());
+        let beat = traffic.next_beat();
         let until = [attempt.until, beat].into_iter().flatten().min();
         match next(hub, &mut place, until).await {
             Err(CoreError::DeadlinePassed) if attempt.until != until => {

@@ -25,7 +25,7 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked, carried: &Carried
     let step = Step::Close;
     let id = tracked.id();
     // The peer may part at the same time: destroying the id answers that.
-    if tracked.mailbox().part() {
+    if tracked.mailbox().part() || carried.is_over() {
         return Ok(());
     }
     let parted = match tracked.queue_pair() {

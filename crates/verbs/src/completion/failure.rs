@@ -48,7 +48,10 @@ impl CompletionError {
                 "a message was longer than the receive request it came for, or than the device \
                  can send"
             }
-            WcStatus::LOC_QP_OP_ERR => "the device found the request inconsistent",
+            WcStatus::LOC_QP_OP_ERR => {
+                "the device could not carry it out: its memory is not registered for this, or, \
+                 on rxe, a message was longer than the receive request it came for"
+            }
             WcStatus::LOC_PROT_ERR => "the memory is not registered for this queue pair",
             WcStatus::WR_FLUSH_ERR => {
                 "the queue pair went to the error state before this was done: the connection \
@@ -63,7 +66,9 @@ impl CompletionError {
                 "the peer does not allow access to this memory: a wrong or expired key, beyond \
                  its bounds, or an access it did not grant"
             }
-            WcStatus::REM_OP_ERR => "the peer could not do it",
+            WcStatus::REM_OP_ERR => {
+                "the peer could not do it: on rxe, a message was longer than its receive request"
+            }
             WcStatus::RETRY_EXC_ERR => {
                 "the peer did not acknowledge it: it is gone, or the network is"
             }

@@ -76,10 +76,6 @@ unsafe impl Provider for Siw {
         true
     }
 
-    fn can_fence(&self, operation: &SendOperation) -> bool {
-        !operation.fetches()
-    }
-
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {
         // The other way round (`siw_query_qp`).
         attr.max_destination_rd_atomic
@@ -133,8 +129,9 @@ unsafe impl Provider for Siw {
         let answer = uverbs.ask(operation, &OfSiw(request))?;
         let queues = answer.queues;
         let send = Sends::map(uverbs, operation, queues.send_offset, queues.send_entries);
-        let has_receives = queues.receive_offset != siw::NO_QUEUE && queues.receive_entries > 0;
-        let receive = has_receives
+        // With a shared queue none was asked for. The offset does not tell: a queue may
+        // lie where `NO_QUEUE` says that there is none.
+        let receive = (queues.receive_entries > 0)
             .then(|| {
                 let (offset, entries) = (queues.receive_offset, queues.receive_entries);
                 Receives::map(uverbs, operation, offset, entries)

@@ -106,6 +106,18 @@ impl QpOptions {
         }
     }
 
+    /// The context of the parts that are given, if any is.
+    #[must_use]
+    pub fn context(&self) -> Option<&Context> {
+        let domain = self.protection_domain.as_ref();
+        let queue = self.send_queue.as_ref().or(self.receive_queue.as_ref());
+        let shared = self.shared.as_ref();
+        domain
+            .map(ProtectionDomain::context)
+            .or(queue.map(CompletionQueue::context))
+            .or(shared.map(|queue| queue.protection_domain().context()))
+    }
+
     /// How much it is to hold.
     #[must_use]
     #[doc(alias = "cap")]

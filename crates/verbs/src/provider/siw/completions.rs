@@ -53,12 +53,10 @@ impl CompletionRing for Completions {
         Some(completion(&element, flags))
     }
 
-    fn arm(&mut self, _: &Uverbs, _: u32, solicited_only: bool) -> Result<()> {
-        let flags = if solicited_only {
-            NotifyFlags::SOLICITED
-        } else {
-            NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION
-        };
+    /// By every completion: for those of messages siw does not look at how their
+    /// sender marked them, and would never tell (`siw_rqe_complete`).
+    fn arm(&mut self, _: &Uverbs, _: u32, _: bool) -> Result<()> {
+        let flags = NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION;
         self.control.get().store(flags.bits(), Ordering::Release);
         // Before whoever armed it looks at the slots once more. The driver writes a
         // slot, then reads this word, with a barrier of its own between.

@@ -136,6 +136,9 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     match request.payload {
         SlotPayload::Pieces(pieces) => {
             element.sge_count = copy(pieces, &mut element.sges);
+            if element.sge_count == 1 && !matches!(request.operation, SendOperation::Read(_)) {
+                element.sge_count = divide(&mut element.sges);
+            }
         }
         SlotPayload::Inline([]) => {}
         SlotPayload::Inline(bytes) => {
@@ -155,17 +158,79 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     (element, flags)
 }
 
+/// Cuts a single short piece in two where it crosses into another page, and gives
+/// the number of pieces. siw puts a single one that goes with its header into that,
+/// and takes the wrong bytes from two pages (`siw_try_1seg`).
+fn divide(pieces: &mut [Sge]) -> u8 {
+    /// More than goes with a header.
+    const SHORT: u32 = 128;
+    const PAGE: u64 = 4096;
+    let [first, second, ..] = pieces else {
+        return 1;
+    };
+    let crossing = PAGE - first.address % PAGE;
+    match u32::try_from(crossing) {
+        Ok(before) if before < first.length && first.length < SHORT => {
+            *second = Sge {
+                address: first.address + crossing,
+                length: first.length - before,
+                lkey: first.lkey,
+            };
+            first.length = before;
+            2
+        }
+        _ => 1,
+    }
+}
+
 /// One of siw's limits.
 pub(super) fn most(limit: usize) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
-/// Copies pieces and gives their number.
+/// Copies pieces and gives their number. Empty ones are left out: siw does not
+/// survive one among others that are not (`siw_tx_hdt`).
 pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
     let mut count = 0;
-    for (to, from) in to.iter_mut().zip(from) {
+    let filled = from.iter().filter(|piece| piece.length > 0);
+    for (to, from) in to.iter_mut().zip(filled) {
         *to = *from;
         count += 1;
     }
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(address: u64, length: u32) -> Sge {
+        Sge {
+            address,
+            length,
+            lkey: 7,
+        }
+    }
+
+    #[test]
+    fn empty_pieces_stay_out() {
+        let mut to = [piece(0, 0); 3];
+        let from = [piece(1, 0), piece(2, 5), piece(3, 0), piece(4, 6)];
+        assert_eq!(copy(&from, &mut to), 2);
+        assert_eq!(to, [piece(2, 5), piece(4, 6), piece(0, 0)]);
+    }
+
+    #[test]
+    fn a_short_piece_is_cut_where_a_page_ends() {
+        let divided = |address, length| {
+            let mut pieces = [piece(address, length), piece(0, 0)];
+            (divide(&mut pieces), pieces)
+        };
+        let cut = [piece(0x2ffd, 3), piece(0x3000, 28)];
+        assert_eq!(divided(0x2ffd, 31), (2, cut));
+        for (address, length) in [(0x2ffd, 3), (0x3000, 31), (0x2ffd, 4000)] {
+            let whole = [piece(address, length), piece(0, 0)];
+            assert_eq!(divided(address, length), (1, whole));
+        }
+    }
 }

@@ -21,9 +21,6 @@ pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), 
     if !provider.can(queue.qp_type, &request.operation) {
         return Err("queue pairs of this type and device cannot do that");
     }
-    if request.fence && !provider.can_fence(&request.operation) {
-        return Err("the device cannot make that wait for the reads before it");
-    }
     match (&request.destination, queue.qp_type == QpType::UD) {
         (None, true) => return Err("a datagram needs a destination"),
         (Some(_), false) => return Err("a connection has its destination already"),

@@ -1,0 +1,303 @@
+//! Every operation, at the sizes where something changes.
+
+use rdmacm_tests::{Pair, Site, Soft};
+use rdmacm_verbs::{Done, Pieces, SendOperation, SendRequest, WcOpcode, WcStatus};
+
+use super::{
+    ALL, brought, contents, exposed, filled, pattern, perform, piece, received, room, roomy, sent,
+};
+
+crate::cases!("data::operations":
+    messages_of_every_size_arrive,
+    nothing_at_all_arrives,
+    memory_of_every_size_is_written_and_read,
+    the_middle_is_written_and_read,
+    bytes_in_line_are_copied,
+    memory_is_gathered_and_scattered,
+    a_key_is_invalidated,
+);
+
+crate::cases!("data::operations" as ON_ROCE:
+    words_come_with_messages_and_writes,
+    what_was_there_comes_back_from_atomics,
+);
+
+/// Around what goes into one packet, rxe's and TCP's, and what takes many.
+const SIZES: [usize; 9] = [1, 80, 1023, 1024, 1025, 1447, 1448, 4096, 1 << 20];
+
+fn ends(pair: &Pair) -> (&rdmacm_verbs::QueuePair, &rdmacm_verbs::QueuePair) {
+    (&pair.client.queue_pair, &pair.server.queue_pair)
+}
+
+fn messages_of_every_size_arrive(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    for (from, to) in [(client, server), (server, client)] {
+        for (seed, size) in (1..).zip(SIZES) {
+            let bytes = pattern(size, seed);
+            let posted = to.post_receive(room(to, size)).unwrap();
+            let done = perform(from, SendOperation::Send, piece(from, &bytes));
+            assert_eq!(done.result.unwrap().opcode, WcOpcode::SEND);
+            assert_eq!(brought(done, size), bytes);
+            let came = received(to);
+            assert_eq!((came.work, came.queue_pair), (posted, to.number()));
+            let Done {
+                opcode,
+                bytes: count,
+                ..
+            } = came.result.unwrap();
+            assert_eq!((opcode, count as usize), (WcOpcode::RECV, size));
+            assert_eq!(brought(came, size), bytes);
+        }
+    }
+}
+
+fn nothing_at_all_arrives(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let memory = exposed(server, 8);
+    let nothing = memory.remote().part(0..0).unwrap();
+    for of_nothing in [Pieces::NONE, piece(client, &[])] {
+        server.post_receive(Pieces::NONE).unwrap();
+        drop(perform(client, SendOperation::Send, of_nothing));
+        let came = received(server);
+        assert_eq!(came.result.unwrap().bytes, 0);
+        assert!(came.pieces.is_empty());
+    }
+    for in_line in [true, false] {
+        server.post_receive(room(server, 4)).unwrap();
+        let request = if in_line {
+            SendRequest::inline(SendOperation::Send, &[])
+        } else {
+            SendRequest::new(SendOperation::Send, Pieces::NONE)
+        };
+        client.post_send(request).unwrap();
+        assert!(sent(client).result.is_ok());
+        let came = received(server);
+        assert_eq!(came.result.unwrap().bytes, 0);
+        assert_eq!(brought(came, 4), [0xee; 4]);
+    }
+    drop(perform(
+        client,
+        SendOperation::Write(nothing),
+        piece(client, &[]),
+    ));
+    drop(perform(client, SendOperation::Write(nothing), Pieces::NONE));
+    drop(perform(
+        client,
+        SendOperation::Read(nothing),
+        piece(client, &[]),
+    ));
+    drop(perform(client, SendOperation::Read(nothing), Pieces::NONE));
+    assert_eq!(contents(&memory), [0; 8]);
+}
+
+fn memory_of_every_size_is_written_and_read(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    for (seed, size) in (1..).zip(SIZES) {
+        let memory = exposed(server, size);
+        assert_eq!((memory.len(), memory.access()), (size, ALL));
+        let bytes = pattern(size, seed);
+        let write = SendOperation::Write(memory.remote());
+        let done = perform(client, write, piece(client, &bytes));
+        assert_eq!(done.result.unwrap().opcode, WcOpcode::RDMA_WRITE);
+        let read = SendOperation::Read(memory.remote());
+        let done = perform(client, read, room(client, size));
+        assert_eq!(done.result.unwrap().opcode, WcOpcode::RDMA_READ);
+        assert_eq!(brought(done, size), bytes);
+        assert_eq!(contents(&memory), bytes);
+    }
+}
+
+fn the_middle_is_written_and_read(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let memory = exposed(server, 4096);
+    memory.write(0, &[9; 4096]);
+    let middle = memory.remote().part(5..3005).unwrap();
+    let buffer = filled(client, &pattern(4000, 1));
+    let part = buffer.part(7..3007).unwrap();
+    let done = perform(client, SendOperation::Write(middle), part);
+    let mut buffer = done.pieces.into_buffer().unwrap();
+    let seen = contents(&memory);
+    assert_eq!(seen[5..3005], pattern(4000, 1)[7..3007]);
+    assert!(seen[..5].iter().chain(&seen[3005..]).all(|byte| *byte == 9));
+    buffer.fill(3);
+    let part = buffer.part(7..3007).unwrap();
+    let done = perform(client, SendOperation::Read(middle), part);
+    let buffer = done.pieces.into_buffer().unwrap();
+    assert_eq!(buffer[7..3007], pattern(4000, 1)[7..3007]);
+    let mut around = buffer[..7].iter().chain(&buffer[3007..]);
+    assert!(around.all(|byte| *byte == 3));
+}
+
+fn bytes_in_line_are_copied(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let most = client.caps().max_inline_data as usize;
+    assert!(most >= 64);
+    let memory = exposed(server, most + 1);
+    for size in [1, most - 1, most] {
+        server.post_receive(room(server, size)).unwrap();
+        let mut bytes = pattern(size, 5);
+        let request = SendRequest::inline(SendOperation::Send, &bytes);
+        client.post_send(request).unwrap();
+        bytes.fill(0);
+        assert!(sent(client).pieces.is_empty());
+        assert_eq!(brought(received(server), size), pattern(size, 5));
+
+        let remote = memory.remote().part(..size as u64).unwrap();
+        let mut bytes = pattern(size, 6);
+        let request = SendRequest::inline(SendOperation::Write(remote), &bytes);
+        client.post_send(request).unwrap();
+        bytes.fill(0);
+        assert!(sent(client).result.is_ok());
+        let read = SendOperation::Read(remote);
+        let done = perform(client, read, room(client, size));
+        assert_eq!(brought(done, size), pattern(size, 6));
+    }
+}
+
+fn memory_is_gathered_and_scattered(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let bytes = pattern(5000, 2);
+    let cut = |at: &[usize]| -> Vec<&[u8]> {
+        let ends = at.iter().skip(1);
+        at.iter()
+            .zip(ends)
+            .map(|(from, to)| &bytes[*from..*to])
+            .collect()
+    };
+    let mut room = Pieces::NONE;
+    for length in [1000, 0, 1, 3999] {
+        let buffer = filled(server, &vec![0; length]);
+        room.push(buffer.part(0..length).unwrap());
+    }
+    server.post_receive(room).unwrap();
+    let gathered = |at: &[usize]| {
+        let parts = cut(at).into_iter().map(|part| {
+            let buffer = filled(client, part);
+            buffer.part(0..part.len()).unwrap()
+        });
+        Pieces::from(parts.collect::<Vec<_>>())
+    };
+    let done = perform(
+        client,
+        SendOperation::Send,
+        gathered(&[0, 1, 1, 2048, 5000]),
+    );
+    assert_eq!(done.pieces.len(), 4);
+    let came = received(server);
+    assert_eq!(came.result.unwrap().bytes, 5000);
+    let parts = came.pieces.into_iter().flat_map(|piece| {
+        let length = piece.len();
+        piece.into_buffer().unwrap()[..length].to_vec()
+    });
+    assert!(parts.eq(bytes.iter().copied()));
+
+    let memory = exposed(server, 5000);
+    let write = SendOperation::Write(memory.remote());
+    drop(perform(
+        client,
+        write,
+        gathered(&[0, 1024, 1025, 4999, 5000]),
+    ));
+    let read = SendOperation::Read(memory.remote());
+    drop(perform(client, read, super::room(client, 5000)));
+    assert_eq!(contents(&memory), bytes);
+    if site.soft == Soft::Rxe {
+        let lengths = [2000, 1, 2998, 1];
+        let rooms = lengths.map(|length| filled(client, &vec![0; length]).into());
+        let done = perform(client, read, Vec::from(rooms));
+        let read = done.pieces.into_iter();
+        let read = read.flat_map(|piece| piece.into_buffer().unwrap().to_vec());
+        assert!(read.eq(bytes));
+    }
+}
+
+/// siw forgets a key for its peer, which rxe does only with memory that no process
+/// registers.
+fn a_key_is_invalidated(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let memory = exposed(server, 64);
+    server.post_receive(room(server, 8)).unwrap();
+    let operation = SendOperation::SendWithInvalidate(memory.remote().key());
+    drop(perform(client, operation, piece(client, b"12345678")));
+    let came = received(server);
+    match site.soft {
+        Soft::Rxe => {
+            let refused = came.result.unwrap_err();
+            assert_eq!(refused.status, WcStatus::REM_INV_REQ_ERR);
+        }
+        Soft::Siw => {
+            // siw tells it to the kernel's own queues only.
+            assert_eq!(came.result.unwrap().invalidated, None);
+            assert_eq!(brought(came, 8), b"12345678");
+            let read = SendOperation::Read(memory.remote());
+            let request = SendRequest::new(read, room(client, 64));
+            client.post_send(request).unwrap();
+            assert!(sent(client).result.unwrap_err().is_flush());
+        }
+    }
+}
+
+fn words_come_with_messages_and_writes(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let memory = exposed(server, 100);
+    let word = 0x0102_0304;
+    server.post_receive(room(server, 8)).unwrap();
+    let operation = SendOperation::SendWithImmediate(word);
+    drop(perform(client, operation, piece(client, b"abc")));
+    let came = received(server);
+    let done = came.result.unwrap();
+    assert_eq!((done.immediate, done.bytes), (Some(word), 3));
+    assert_eq!(brought(came, 3), b"abc");
+
+    server.post_receive(Pieces::NONE).unwrap();
+    let operation = SendOperation::WriteWithImmediate(memory.remote(), word + 1);
+    drop(perform(client, operation, piece(client, &pattern(100, 1))));
+    let done = received(server).result.unwrap();
+    assert_eq!(done.opcode, WcOpcode::RECV_RDMA_WITH_IMM);
+    assert_eq!((done.immediate, done.bytes), (Some(word + 1), 100));
+    assert_eq!(contents(&memory), pattern(100, 1));
+    assert_eq!(done.invalidated, None);
+}
+
+fn what_was_there_comes_back_from_atomics(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = ends(&pair);
+    let memory = exposed(server, 24);
+    let remote = memory.remote().part(8..16).unwrap();
+    let word = memory.word(8).unwrap();
+    let order = std::sync::atomic::Ordering::SeqCst;
+    word.store(5, order);
+    for (compare, swap, before, after) in [(5, 7, 5, 7), (5, 9, 7, 7)] {
+        let operation = SendOperation::CompareSwap {
+            remote,
+            compare,
+            swap,
+        };
+        let done = perform(client, operation, room(client, 8));
+        assert_eq!(done.result.unwrap().opcode, WcOpcode::COMP_SWAP);
+        assert_eq!(brought(done, 8), u64::to_ne_bytes(before));
+        assert_eq!(word.load(order), after);
+    }
+    for (add, before) in [(u64::MAX, 7), (10, 6)] {
+        let operation = SendOperation::FetchAdd { remote, add };
+        let done = perform(client, operation, room(client, 8));
+        assert_eq!(done.result.unwrap().opcode, WcOpcode::FETCH_ADD);
+        assert_eq!(brought(done, 8), u64::to_ne_bytes(before));
+    }
+    assert_eq!(word.load(order), 16);
+    let around = contents(&memory);
+    assert!(
+        around[..8]
+            .iter()
+            .chain(&around[16..])
+            .all(|byte| *byte == 0)
+    );
+}

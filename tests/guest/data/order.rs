@@ -1,0 +1,251 @@
+//! In which order requests complete, and how they are waited for.
+
+use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_verbs::{Pieces, SendOperation, SendRequest, WorkId};
+
+use super::{exposed, next, pattern, piece, received, room, roomy, sent};
+
+crate::cases!("data::order":
+    what_is_not_signaled_comes_with_what_is,
+    reads_and_messages_complete_in_order,
+    reads_that_are_not_signaled_are_done_when_they_come_back,
+    several_are_posted_at_once,
+    a_fence_waits_for_reads,
+    a_solicited_message_wakes,
+    several_threads_wait_at_one_queue,
+    a_queue_goes_round_many_times,
+    short_messages_from_two_pages_arrive,
+);
+
+fn what_is_not_signaled_comes_with_what_is(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let most = client.caps().max_send_wr.min(32) as usize;
+    for round in 0..3 {
+        let posted: Vec<_> = (0..most)
+            .map(|number| {
+                server.post_receive(room(server, 4)).unwrap();
+                let request = SendRequest::new(SendOperation::Send, piece(client, &[7; 4]));
+                let request = if number + 1 == most {
+                    request
+                } else {
+                    request.unsignaled()
+                };
+                client.post_send(request).unwrap()
+            })
+            .collect();
+        let done = sent(client);
+        assert!(done.result.is_ok(), "round {round}");
+        let mut works: Vec<WorkId> = done.earlier.iter().map(|(work, _)| *work).collect();
+        assert!(done.earlier.iter().all(|(_, pieces)| pieces.len() == 1));
+        works.push(done.work);
+        assert_eq!(works, posted);
+        for _ in 0..most {
+            assert!(received(server).result.is_ok());
+        }
+    }
+}
+
+/// siw has a message's completion long before that of a read in front of it.
+fn reads_and_messages_complete_in_order(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let bytes = pattern(1 << 20, 3);
+    let memory = exposed(server, bytes.len());
+    memory.write(0, &bytes);
+    for _ in 0..5 {
+        server.post_receive(room(server, 4)).unwrap();
+        let read = SendRequest::new(
+            SendOperation::Read(memory.remote()),
+            room(client, bytes.len()),
+        );
+        let read = client.post_send(read).unwrap();
+        let message = SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+        let message = client.post_send(message).unwrap();
+        let first = sent(client);
+        assert_eq!(first.work, read);
+        assert_eq!(first.pieces.into_buffer().unwrap()[..], bytes);
+        let second = sent(client);
+        assert_eq!(second.work, message);
+        assert!(second.earlier.is_empty());
+        assert!(received(server).result.is_ok());
+    }
+}
+
+fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let bytes = pattern(1 << 18, 3);
+    let memory = exposed(server, bytes.len());
+    memory.write(0, &bytes);
+    for _ in 0..5 {
+        server.post_receive(room(server, 4)).unwrap();
+        for _ in 0..3 {
+            let read = SendRequest::new(
+                SendOperation::Read(memory.remote()),
+                room(client, bytes.len()),
+            );
+            client.post_send(read.unsignaled()).unwrap();
+        }
+        let message = SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+        let message = client.post_send(message).unwrap();
+        let done = sent(client);
+        assert_eq!(done.work, message);
+        assert_eq!(done.earlier.len(), 3);
+        for (_, pieces) in done.earlier {
+            assert_eq!(pieces.into_buffer().unwrap()[..], bytes);
+        }
+        assert!(received(server).result.is_ok());
+    }
+}
+
+fn several_are_posted_at_once(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let most = client.caps().max_send_wr.min(server.caps().max_recv_wr);
+    let most = u8::try_from(most).unwrap();
+    let requests = |signaled: u8| {
+        let request = move |number: u8| {
+            let request = SendRequest::new(SendOperation::Send, piece(client, &[number]));
+            if number < signaled {
+                request
+            } else {
+                request.unsignaled()
+            }
+        };
+        (0..most).map(request).collect::<Vec<_>>()
+    };
+    assert_eq!(client.post_sends(Vec::new()).unwrap(), []);
+    for _ in 0..most {
+        server.post_receive(room(server, 1)).unwrap();
+    }
+    let mut too_many = requests(most);
+    too_many.push(SendRequest::new(SendOperation::Send, Pieces::NONE));
+    let refused = client.post_sends(too_many).unwrap_err();
+    assert_eq!(refused.returned.len(), usize::from(most) + 1);
+    let refused = client.post_sends(requests(0)).unwrap_err();
+    assert!(refused.error.to_string().contains("without a completion"));
+    let works = client.post_sends(requests(most)).unwrap();
+    assert_eq!(works.len(), usize::from(most));
+    for (work, number) in works.into_iter().zip(0..) {
+        assert_eq!(sent(client).work, work);
+        let came = received(server).pieces.into_buffer().unwrap();
+        assert_eq!(*came, [number]);
+    }
+}
+
+/// What was read is sent on, without a look at it in between.
+fn a_fence_waits_for_reads(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let theirs = exposed(server, 1 << 16);
+    let ours = exposed(client, 1 << 16);
+    for seed in 1..10 {
+        let bytes = pattern(theirs.len(), seed);
+        theirs.write(0, &bytes);
+        server.post_receive(room(server, bytes.len())).unwrap();
+        let all = || ours.part(0..ours.len()).unwrap();
+        let read = SendRequest::new(SendOperation::Read(theirs.remote()), all());
+        let send = SendRequest::new(SendOperation::Send, all()).fence();
+        let works = client.post_sends(vec![read.fence().unsignaled(), send]);
+        assert_eq!(sent(client).work, works.unwrap()[1]);
+        let came = received(server).pieces.into_buffer().unwrap();
+        assert_eq!(came[..], bytes);
+    }
+}
+
+fn a_solicited_message_wakes(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let queue = server.receive_queue();
+    let channel = queue.channel().unwrap();
+    for _ in 0..2 {
+        server.post_receive(room(server, 4)).unwrap();
+    }
+    queue.arm(true).unwrap();
+    let message = || SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+    client.post_send(message()).unwrap();
+    while queue.poll().unwrap().is_none() {}
+    match site.soft {
+        Soft::Rxe => assert_eq!(channel.take().unwrap(), None),
+        Soft::Siw => assert_eq!(channel.next(PATIENCE).unwrap(), Some(queue.token())),
+    }
+    queue.arm(true).unwrap();
+    client.post_send(message().solicited()).unwrap();
+    assert_eq!(channel.next(PATIENCE).unwrap(), Some(queue.token()));
+    assert!(queue.poll().unwrap().is_some());
+}
+
+fn several_threads_wait_at_one_queue(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    for _ in 0..50 {
+        for _ in 0..8 {
+            server.post_receive(room(server, 4)).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert!(received(server).result.is_ok()));
+            }
+            let message = || SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+            client
+                .post_sends((0..8).map(|_| message()).collect())
+                .unwrap();
+            for _ in 0..8 {
+                assert!(sent(client).result.is_ok());
+            }
+        });
+    }
+    assert!(server.receive_queue().poll().unwrap().is_none());
+}
+
+fn a_queue_goes_round_many_times(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let [mut ours, mut theirs] = [client, server].map(|one| {
+        let rooms = (0..8).map(|_| room(one, 8));
+        rooms.collect::<Vec<_>>()
+    });
+    let (mut next_sent, mut next_came) = (0_u64, 0);
+    while next_came < 2000 {
+        while let Some(room) = theirs.pop() {
+            server.post_receive(room).unwrap();
+            let mut buffer = ours.pop().unwrap().into_buffer().unwrap();
+            buffer.copy_from_slice(&next_sent.to_ne_bytes());
+            next_sent += 1;
+            let request = SendRequest::new(SendOperation::Send, buffer);
+            client.post_send(request).unwrap();
+        }
+        let came = next(server.receive_queue());
+        let buffer = came.pieces.into_buffer().unwrap();
+        assert_eq!(*buffer, u64::to_ne_bytes(next_came));
+        next_came += 1;
+        theirs.push(buffer.into());
+        let done = client.send_queue().next(PATIENCE).unwrap().unwrap();
+        ours.push(done.pieces);
+    }
+}
+
+/// Behind a long write, so that the device sends them later, by itself.
+fn short_messages_from_two_pages_arrive(site: &Site) {
+    const PAGE: usize = 4096;
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let memory = exposed(server, 1 << 20);
+    let ours = exposed(client, 4 * PAGE);
+    let address = usize::try_from(ours.remote().address()).unwrap();
+    let page = address.next_multiple_of(PAGE) + PAGE - address;
+    ours.write(0, &pattern(ours.len(), 1));
+    for before in 1..32 {
+        let message = page - before..page - before + 32;
+        server.post_receive(room(server, 32)).unwrap();
+        let write = SendOperation::Write(memory.remote());
+        let write = SendRequest::new(write, room(client, memory.len()));
+        let part = ours.part(message.clone()).unwrap();
+        let send = SendRequest::new(SendOperation::Send, part);
+        client.post_sends(vec![write.unsignaled(), send]).unwrap();
+        let came = received(server).pieces.into_buffer().unwrap();
+        assert_eq!(*came, pattern(ours.len(), 1)[message], "{before}");
+        assert!(sent(client).result.is_ok());
+    }
+}

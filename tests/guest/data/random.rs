@@ -1,0 +1,362 @@
+//! Operations at random, against a model of both sides' memory.
+//!
+//! Both sides send, write, read and, where there are atomics, change each other's
+//! memory, in batches, signalled or not. Nobody but its peer changes a side's
+//! memory; so the peer knows what it is to read there.
+
+use std::collections::VecDeque;
+
+use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
+use rdmacm_verbs::{
+    Completion, Done, ExposedMemory, Piece, Pieces, QpCaps, QueuePair, SendOperation, SendRequest,
+    WorkId,
+};
+
+use super::{contents, exposed, filled, pattern};
+
+crate::cases!("data::random": every_byte_is_where_the_model_has_it);
+
+const CAPS: QpCaps = QpCaps {
+    max_send_wr: 24,
+    max_recv_wr: 24,
+    max_send_sge: 4,
+    max_recv_sge: 4,
+    max_inline_data: 64,
+};
+const MEMORY: usize = 1 << 17;
+/// What is written to; behind it is what stays.
+const CHANGED: usize = MEMORY / 2;
+/// The longest message, which a receive request has room for.
+const LONGEST: usize = 10_000;
+const ROUNDS: usize = 120;
+
+fn every_byte_is_where_the_model_has_it(site: &Site) {
+    for seed in seeds(10) {
+        run(site, seed);
+    }
+}
+
+/// One side, and what it knows.
+struct End<'a> {
+    queue_pair: &'a QueuePair,
+    /// What its peer changes.
+    memory: ExposedMemory,
+    /// What its peer's memory holds once all is done.
+    model: Vec<u8>,
+    /// What is on its way, with the bytes that a request brings back.
+    outstanding: VecDeque<(WorkId, bool, Option<Vec<u8>>)>,
+    /// Messages on their way to it, with their words.
+    due: VecDeque<(Vec<u8>, Option<u32>)>,
+    receives: usize,
+}
+
+/// A request that was made up, and what it does to the model.
+struct Made<'a> {
+    request: SendRequest<'a>,
+    brings: Option<Vec<u8>>,
+    message: Option<(Vec<u8>, Option<u32>)>,
+}
+
+fn run(site: &Site, seed: u64) {
+    let [client, server] = [(); 2].map(|()| site.queue_pair_with(CAPS));
+    let pair = site.pair_of(client, server);
+    let mut ends = [&pair.client, &pair.server].map(|side| End {
+        queue_pair: &side.queue_pair,
+        memory: exposed(&side.queue_pair, MEMORY),
+        model: vec![0; MEMORY],
+        outstanding: VecDeque::new(),
+        due: VecDeque::new(),
+        receives: 0,
+    });
+    let mut random = Random::new(seed);
+    for end in &mut ends {
+        end.memory.write(CHANGED, &pattern(MEMORY - CHANGED, 1));
+        end.model[CHANGED..].copy_from_slice(&pattern(MEMORY - CHANGED, 1));
+    }
+    for _ in 0..ROUNDS {
+        for _ in 0..2 {
+            let [near, far] = &mut ends;
+            post(site, &mut random, near, far);
+            if random.below(3) == 0 {
+                settle(near);
+                receive(far);
+            }
+            ends.swap(0, 1);
+        }
+    }
+    let [near, far] = &mut ends;
+    finish(near, far);
+    finish(far, near);
+    assert_eq!(contents(&far.memory), near.model, "seed {seed}");
+    assert_eq!(contents(&near.memory), far.model, "seed {seed}");
+}
+
+/// Some requests at once, as many as both sides have room for.
+fn post(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>) {
+    let most = CAPS.max_send_wr as usize - 1;
+    let free = most.saturating_sub(near.outstanding.len());
+    let batch = random.place(6).min(free);
+    let far_room = CAPS.max_recv_wr as usize - far.receives;
+    let mut inline: Vec<Vec<u8>> = Vec::new();
+    inline.resize_with(batch, || bytes(random, 65));
+    let mut made = Vec::new();
+    for bytes in &inline {
+        let messages = made.iter().filter(|one: &&Made<'_>| one.message.is_some());
+        let messages = messages.count() < far_room;
+        made.push(make(site, random, near, far, messages, bytes));
+    }
+    let mut requests = Vec::new();
+    let mut notes = Vec::new();
+    let mut messages = Vec::new();
+    for one in made {
+        let last = near.outstanding.len() + notes.len() + 1 == most;
+        let signaled = last || random.below(3) > 0;
+        let request = if signaled {
+            one.request
+        } else {
+            one.request.unsignaled()
+        };
+        requests.push(request);
+        notes.push((signaled, one.brings));
+        messages.extend(one.message);
+    }
+    for message in messages {
+        let room = room(random, far.queue_pair);
+        far.queue_pair.post_receive(room).unwrap();
+        far.receives += 1;
+        far.due.push_back(message);
+    }
+    let works = near.queue_pair.post_sends(requests).unwrap();
+    for (work, (signaled, brings)) in works.into_iter().zip(notes) {
+        near.outstanding.push_back((work, signaled, brings));
+    }
+}
+
+fn bytes(random: &mut Random, limit: usize) -> Vec<u8> {
+    let length = random.place(limit);
+    let mut bytes = vec![0; length];
+    for bytes in bytes.chunks_mut(8) {
+        bytes.copy_from_slice(&random.number().to_ne_bytes()[..bytes.len()]);
+    }
+    bytes
+}
+
+/// Cuts bytes into pieces, some of which may be empty.
+fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -> Pieces {
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    for left in (0..=random.place(most)).rev() {
+        let length = if left == 0 {
+            rest.len()
+        } else {
+            random.place(rest.len() + 1)
+        };
+        let (first, behind) = rest.split_at(length);
+        rest = behind;
+        let before = random.place(5);
+        let mut around = vec![0xaa; before];
+        around.extend(first);
+        let buffer = filled(queue_pair, &around);
+        pieces.push(buffer.part(before..around.len()).unwrap());
+    }
+    pieces.into()
+}
+
+fn room(random: &mut Random, queue_pair: &QueuePair) -> Pieces {
+    cut(random, queue_pair, &[0; LONGEST], 4)
+}
+
+fn joined(pieces: Pieces, length: usize) -> Vec<u8> {
+    let parts = pieces.into_iter().flat_map(|piece: Piece| {
+        let length = piece.len();
+        let buffer = piece.into_buffer().unwrap();
+        let behind = buffer.len();
+        // A part ends where its buffer does, but for buffers of nothing.
+        let start = behind.saturating_sub(length);
+        if length == 0 {
+            Vec::new()
+        } else {
+            buffer[start..].to_vec()
+        }
+    });
+    parts.take(length).collect()
+}
+
+/// Something this side does, and its model of the other's memory after that.
+fn make<'a>(
+    site: &Site,
+    random: &mut Random,
+    near: &mut End<'_>,
+    far: &End<'_>,
+    messages: bool,
+    inline: &'a [u8],
+) -> Made<'a> {
+    let limit = if random.below(8) == 0 { LONGEST } else { 2000 };
+    let payload = bytes(random, limit);
+    let kinds = match site.soft {
+        Soft::Rxe => 8,
+        Soft::Siw => 5,
+    };
+    let remote = |start: usize, length: usize| {
+        let range = start as u64..(start + length) as u64;
+        far.memory.remote().part(range).unwrap()
+    };
+    let start = random.place(CHANGED - LONGEST);
+    let word = u32::try_from(random.below(1 << 32)).unwrap();
+    let queue_pair = near.queue_pair;
+    let how = random.below(4);
+    let made = |request: SendRequest<'a>, brings, message| Made {
+        request: match how {
+            0 if site.soft == Soft::Rxe => request.fence(),
+            1 => request.solicited(),
+            _ => request,
+        },
+        brings,
+        message,
+    };
+    match (random.below(kinds), messages) {
+        (0, true) => {
+            let pieces = cut(random, queue_pair, &payload, 4);
+            let request = SendRequest::new(SendOperation::Send, pieces);
+            made(request, None, Some((payload, None)))
+        }
+        (1, true) => {
+            let request = SendRequest::inline(SendOperation::Send, inline);
+            made(request, None, Some((inline.to_vec(), None)))
+        }
+        (2, _) => {
+            near.model[start..start + inline.len()].copy_from_slice(inline);
+            let operation = SendOperation::Write(remote(start, inline.len()));
+            made(SendRequest::inline(operation, inline), None, None)
+        }
+        (3, _) => {
+            let length = match site.soft {
+                Soft::Rxe => payload.len(),
+                // Fewer siw may answer with others, where they are on two pages.
+                Soft::Siw => payload.len().max(64),
+            };
+            let most = match site.soft {
+                Soft::Rxe => 4,
+                Soft::Siw => 1,
+            };
+            let zeros = vec![0; length];
+            let pieces = cut(random, queue_pair, &zeros, most);
+            let start = match site.soft {
+                Soft::Rxe => start,
+                // A write overtakes a read in front of it.
+                Soft::Siw => CHANGED + start % (MEMORY - CHANGED - LONGEST),
+            };
+            let brings = near.model[start..start + length].to_vec();
+            let operation = SendOperation::Read(remote(start, length));
+            made(SendRequest::new(operation, pieces), Some(brings), None)
+        }
+        (5, true) => {
+            let pieces = cut(random, queue_pair, &payload, 4);
+            let request = SendRequest::new(SendOperation::SendWithImmediate(word), pieces);
+            made(request, None, Some((payload, Some(word))))
+        }
+        (6, true) => {
+            near.model[start..start + payload.len()].copy_from_slice(&payload);
+            let pieces = cut(random, queue_pair, &payload, 4);
+            let remote = remote(start, payload.len());
+            let operation = SendOperation::WriteWithImmediate(remote, word);
+            let message = Some((Vec::new(), Some(word)));
+            made(SendRequest::new(operation, pieces), None, message)
+        }
+        (7, _) => {
+            let at = start / 8 * 8;
+            let place = &mut near.model[at..at + 8];
+            let before = u64::from_ne_bytes((&*place).try_into().unwrap());
+            let remote = remote(at, 8);
+            let (operation, after) = match word % 3 {
+                0 => {
+                    let add = u64::from(word);
+                    let operation = SendOperation::FetchAdd { remote, add };
+                    (operation, before.wrapping_add(add))
+                }
+                one => {
+                    let (compare, swap) = (before ^ u64::from(one - 1), word.into());
+                    let operation = SendOperation::CompareSwap {
+                        remote,
+                        compare,
+                        swap,
+                    };
+                    (operation, if compare == before { swap } else { before })
+                }
+            };
+            place.copy_from_slice(&after.to_ne_bytes());
+            let pieces = Pieces::from(filled(queue_pair, &[0; 8]));
+            let brings = Some(before.to_ne_bytes().to_vec());
+            made(SendRequest::new(operation, pieces), brings, None)
+        }
+        _ => {
+            near.model[start..start + payload.len()].copy_from_slice(&payload);
+            let pieces = cut(random, queue_pair, &payload, 4);
+            let operation = SendOperation::Write(remote(start, payload.len()));
+            made(SendRequest::new(operation, pieces), None, None)
+        }
+    }
+}
+
+/// Takes one completion of what it sent, if there is one to come.
+fn settle(end: &mut End<'_>) {
+    if !end.outstanding.iter().any(|(_, signaled, _)| *signaled) {
+        return;
+    }
+    let queue = end.queue_pair.send_queue();
+    let done = queue.next(PATIENCE).unwrap().expect("a completion");
+    let Completion {
+        work,
+        result,
+        pieces,
+        earlier,
+        ..
+    } = done;
+    result.unwrap();
+    for (work, pieces) in earlier {
+        check(end, work, false, pieces);
+    }
+    check(end, work, true, pieces);
+}
+
+fn check(end: &mut End<'_>, work: WorkId, reported: bool, pieces: Pieces) {
+    let (expected, signaled, brings) = end.outstanding.pop_front().unwrap();
+    assert_eq!((work, reported), (expected, signaled));
+    if let Some(brings) = brings {
+        assert!(joined(pieces, brings.len()) == brings, "{work:?}");
+    }
+}
+
+/// Takes one message, if there is one to come.
+fn receive(end: &mut End<'_>) {
+    let Some((message, word)) = end.due.pop_front() else {
+        return;
+    };
+    let queue = end.queue_pair.receive_queue();
+    let came = queue.next(PATIENCE).unwrap().expect("a message");
+    let Done {
+        bytes, immediate, ..
+    } = came.result.unwrap();
+    assert_eq!(immediate, word);
+    if !message.is_empty() {
+        assert_eq!(bytes as usize, message.len());
+    }
+    assert!(joined(came.pieces, message.len()) == message);
+    end.receives -= 1;
+}
+
+fn finish(near: &mut End<'_>, far: &mut End<'_>) {
+    while !far.due.is_empty() {
+        receive(far);
+    }
+    while near.outstanding.iter().any(|(_, signaled, _)| *signaled) {
+        settle(near);
+    }
+    // What is left was not signalled; a last request brings it back.
+    let far_end = far.memory.remote().part(0..0).unwrap();
+    let last = SendRequest::new(SendOperation::Read(far_end), Pieces::NONE);
+    let work = near.queue_pair.post_send(last).unwrap();
+    near.outstanding.push_back((work, true, None));
+    settle(near);
+    assert!(near.outstanding.is_empty());
+}

@@ -1,0 +1,215 @@
+//! Endpoints, as rdma_create_ep makes them.
+
+use std::io;
+use std::thread;
+
+use rdmacm::addrinfo::{AddrInfo, AddrInfoFlags, Hints, resolve};
+use rdmacm::core::{ConnParam, EventKind, QpType};
+use rdmacm::face::ListeningEndpoint;
+use rdmacm::{Blocking, Cause, Connection, Endpoint, Step};
+use rdmacm_core::AccessFlags;
+use rdmacm_tests::{PATIENCE, Site, free_port};
+use rdmacm_verbs::{QpOptions, QueuePair};
+
+use super::asynchronous::on_one_thread;
+
+crate::cases!("face::endpoint":
+    both_sides_exchange_messages,
+    both_sides_exchange_messages_on_tokio,
+    a_shared_domain_and_queues_are_used,
+    memory_is_read_and_written,
+    parts_of_another_device_are_refused,
+    a_request_is_refused,
+    datagrams_are_refused,
+);
+
+fn options() -> QpOptions {
+    QueuePair::options(QpType::RC).waitable()
+}
+
+fn info(site: &Site, port: u16, flags: AddrInfoFlags) -> AddrInfo {
+    let hints = Hints::rc().flags(flags);
+    let found = resolve(&*site.v4.to_string(), &*port.to_string(), &hints).unwrap();
+    found.into_iter().next().unwrap()
+}
+
+fn listening<M: rdmacm::Mode>(
+    site: &Site,
+    options: &QpOptions,
+) -> (ListeningEndpoint<M>, AddrInfo) {
+    let port = free_port();
+    let passive = info(site, port, AddrInfoFlags::PASSIVE);
+    let listening = ListeningEndpoint::on(&passive, options).unwrap();
+    assert_eq!(listening.local_addr(), site.v4(port));
+    (listening, info(site, port, AddrInfoFlags::empty()))
+}
+
+type Connected = Connection<QueuePair>;
+
+/// Both sides, each with two receives posted before it was connected.
+fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
+    let (listening, active) = listening::<Blocking>(site, options);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let endpoint = Endpoint::to(&active, options).unwrap();
+            for room in room(endpoint.queue_pair()) {
+                endpoint.post_receive(room).unwrap();
+            }
+            endpoint.connect(ConnParam::new()).unwrap()
+        });
+        let endpoint = listening.next_request(PATIENCE).unwrap();
+        for room in room(endpoint.queue_pair()) {
+            endpoint.post_receive(room).unwrap();
+        }
+        let server = endpoint.accept(ConnParam::new()).unwrap();
+        (client.join().unwrap(), server)
+    })
+}
+
+fn room(queue_pair: &QueuePair) -> Vec<rdmacm_verbs::Buffer> {
+    let memory = queue_pair.protection_domain().allocate(32).unwrap();
+    memory.into_chunks(16)
+}
+
+fn exchange(from: &Connected, to: &Connected) {
+    let mut message = from.queue_pair().protection_domain().allocate(16).unwrap();
+    message.copy_from_slice(b"sixteen letters!");
+    let work = from.post_send(message).unwrap();
+    let sent = from.next_sent(PATIENCE).unwrap().unwrap();
+    assert_eq!(sent.work, work);
+    sent.result.unwrap();
+    let received = to.next_received(PATIENCE).unwrap().unwrap();
+    assert_eq!(received.result.unwrap().bytes, 16);
+    let buffer = received.pieces.into_buffer().unwrap();
+    assert_eq!(*buffer, *b"sixteen letters!");
+    to.post_receive(buffer).unwrap();
+}
+
+fn both_sides_exchange_messages(site: &Site) {
+    let (client, server) = pair(site, &options());
+    for _ in 0..5 {
+        exchange(&client, &server);
+        exchange(&server, &client);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| client.close(PATIENCE).unwrap());
+        let ended = server.ended(PATIENCE).unwrap();
+        assert_eq!(ended.kind(), EventKind::Disconnected);
+    });
+}
+
+fn both_sides_exchange_messages_on_tokio(site: &Site) {
+    on_one_thread().block_on(async {
+        let (listening, active) =
+            listening::<rdmacm::Async<rdmacm::tokio::Tokio>>(site, &options());
+        let connecting = async {
+            let options = options();
+            let endpoint = rdmacm::tokio::Endpoint::to(&active, &options);
+            let endpoint = endpoint.await.unwrap();
+            endpoint.connect(ConnParam::new()).await.unwrap()
+        };
+        let accepting = async {
+            let endpoint = listening.next_request(PATIENCE).await.unwrap();
+            for room in room(endpoint.queue_pair()) {
+                endpoint.post_receive(room).unwrap();
+            }
+            endpoint.accept(ConnParam::new()).await.unwrap()
+        };
+        let (client, server) = tokio::join!(connecting, accepting);
+        let message = client.queue_pair().protection_domain().allocate(3).unwrap();
+        client.post_send(message).unwrap();
+        let received = server.queue_pair().receive_queue().next(PATIENCE).unwrap();
+        assert_eq!(received.unwrap().result.unwrap().bytes, 3);
+        let (closed, ended) = tokio::join!(client.close(PATIENCE), server.ended(PATIENCE));
+        closed.unwrap();
+        ended.unwrap();
+    });
+}
+
+/// Both queue pairs in one domain, with one completion queue for everything.
+fn a_shared_domain_and_queues_are_used(site: &Site) {
+    let context = site.verbs();
+    let domain = context.create_protection_domain().unwrap();
+    let queue = context.create_completion_queue(64).unwrap();
+    let options = QueuePair::options(QpType::RC)
+        .protection_domain(&domain)
+        .send_queue(&queue)
+        .receive_queue(&queue);
+    let (client, server) = pair(site, &options);
+    client.post_send(domain.allocate(5).unwrap()).unwrap();
+    let mut done = Vec::new();
+    while done.len() < 2 {
+        done.extend(queue.poll().unwrap());
+    }
+    assert!(done.iter().all(|one| one.result.is_ok()), "{done:?}");
+    drop((client, server));
+}
+
+fn memory_is_read_and_written(site: &Site) {
+    let (client, server) = pair(site, &options());
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
+    let domain = server.queue_pair().protection_domain();
+    let exposed = domain.expose(64, access).unwrap();
+    let mut memory = client
+        .queue_pair()
+        .protection_domain()
+        .allocate(64)
+        .unwrap();
+    memory.fill(3);
+    client.post_write(memory, exposed.remote()).unwrap();
+    let done = client.next_sent(PATIENCE).unwrap().unwrap();
+    let mut memory = done.pieces.into_buffer().unwrap();
+    memory.fill(0);
+    client.post_read(memory, exposed.remote()).unwrap();
+    let done = client.next_sent(PATIENCE).unwrap().unwrap();
+    assert_eq!(*done.pieces.into_buffer().unwrap(), [3; 64]);
+}
+
+fn invalid(error: &rdmacm::Error) -> &io::Error {
+    assert_eq!(error.step(), Step::QueuePair);
+    match error.cause() {
+        Cause::QueuePair(error) if error.kind() == io::ErrorKind::InvalidInput => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn parts_of_another_device_are_refused(site: &Site) {
+    let (_listening, active) = listening::<Blocking>(site, &options());
+    let other = [Site::rxe, Site::siw]
+        .map(|other| other(site.dialect))
+        .into_iter()
+        .find(|other| other.device != site.device)
+        .unwrap();
+    let domain = other.verbs().create_protection_domain().unwrap();
+    let options = options().protection_domain(&domain);
+    let error = Endpoint::to(&active, &options).unwrap_err();
+    assert!(invalid(&error).to_string().contains("does not lead there"));
+}
+
+fn a_request_is_refused(site: &Site) {
+    let (listening, active) = listening::<Blocking>(site, &options());
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let endpoint = Endpoint::to(&active, &options()).unwrap();
+            let param = ConnParam::new().private_data(b"please").unwrap();
+            endpoint.connect(param).unwrap_err()
+        });
+        let request = listening.next_request(PATIENCE).unwrap();
+        assert!(request.step().private_data().starts_with(b"please"));
+        request.reject(b"no").unwrap();
+        let error = asking.join().unwrap();
+        assert!(error.is_rejected(), "{error}");
+        assert!(error.private_data().starts_with(b"no"));
+    });
+}
+
+fn datagrams_are_refused(site: &Site) {
+    let mut passive = info(site, free_port(), AddrInfoFlags::PASSIVE);
+    passive.qp_type = QpType::UD;
+    let error = ListeningEndpoint::<Blocking>::on(&passive, &options()).unwrap_err();
+    assert!(invalid(&error).to_string().contains("reliable connections"));
+    let active = info(site, free_port(), AddrInfoFlags::empty());
+    passive.destination = active.destination;
+    let error = Endpoint::to(&passive, &options()).unwrap_err();
+    invalid(&error);
+}
