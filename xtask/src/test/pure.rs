@@ -173,10 +173,11 @@ const SCRIPT: &str = r#"
 set -e
 "$0" devices
 for address in 10.71.1.1 10.71.2.1; do
-    "$0" ping --listen $address --count 5 &
+    "$0" ping --listen $address --persistent &
     until "$0" ping $address --count 5 --interval 0 --validate; do
         test -d /proc/$!
     done
+    kill $!
     wait $!
 done
 "#;
