@@ -21,6 +21,10 @@ impl Side {
     ///
     /// # Panics
     /// When it is not, or none comes.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "most callers only want it to have come"
+    )]
     pub fn expect(&self, kind: EventKind) -> Event {
         let event = expect(&self.channel, kind);
         assert!(*event.id() == self.id);
@@ -220,6 +224,10 @@ impl Pair {
 
     /// The client completes the handshake where its transport has it do so, and
     /// both know that they are connected. The event with the server's answer.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "most callers only want it to have come"
+    )]
     pub fn establish(&self, site: &Site) -> Event {
         let client = &self.client;
         let answer = match site.soft {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
 use rdmacm_verbs::{
-    Completion, Done, ExposedMemory, Piece, Pieces, QpCaps, QueuePair, SendOperation, SendRequest,
-    WorkId,
+    Completion, Done, ExposedMemory, Piece, Pieces, QpCaps, QueuePair, RemoteMemory, SendOperation,
+    SendRequest, WorkId,
 };
 
 use super::{contents, exposed, filled, pattern};
@@ -267,23 +267,7 @@ fn make<'a>(
             let at = start / 8 * 8;
             let place = &mut near.model[at..at + 8];
             let before = u64::from_ne_bytes((&*place).try_into().unwrap());
-            let remote = remote(at, 8);
-            let (operation, after) = match word % 3 {
-                0 => {
-                    let add = u64::from(word);
-                    let operation = SendOperation::FetchAdd { remote, add };
-                    (operation, before.wrapping_add(add))
-                }
-                one => {
-                    let (compare, swap) = (before ^ u64::from(one - 1), word.into());
-                    let operation = SendOperation::CompareSwap {
-                        remote,
-                        compare,
-                        swap,
-                    };
-                    (operation, if compare == before { swap } else { before })
-                }
-            };
+            let (operation, after) = atomic(remote(at, 8), before, word);
             place.copy_from_slice(&after.to_ne_bytes());
             let pieces = Pieces::from(filled(queue_pair, &[0; 8]));
             let brings = Some(before.to_ne_bytes().to_vec());
@@ -298,13 +282,32 @@ fn make<'a>(
     }
 }
 
+/// An atomic, and what is there after it.
+fn atomic(remote: RemoteMemory, before: u64, word: u32) -> (SendOperation, u64) {
+    let swap = u64::from(word);
+    let compare = match word % 3 {
+        0 => {
+            let operation = SendOperation::FetchAdd { remote, add: swap };
+            return (operation, before.wrapping_add(swap));
+        }
+        1 => before,
+        _ => before ^ 1,
+    };
+    let operation = SendOperation::CompareSwap {
+        remote,
+        compare,
+        swap,
+    };
+    (operation, if compare == before { swap } else { before })
+}
+
 /// Takes one completion of what it sent, if there is one to come.
 fn settle(end: &mut End<'_>) {
     if !end.outstanding.iter().any(|(_, signaled, _)| *signaled) {
         return;
     }
     let queue = end.queue_pair.send_queue();
-    let done = queue.next(PATIENCE).unwrap().expect("a completion");
+    let done = queue.next(PATIENCE).unwrap().unwrap();
     let Completion {
         work,
         result,
@@ -333,7 +336,7 @@ fn receive(end: &mut End<'_>) {
         return;
     };
     let queue = end.queue_pair.receive_queue();
-    let came = queue.next(PATIENCE).unwrap().expect("a message");
+    let came = queue.next(PATIENCE).unwrap().unwrap();
     let Done {
         bytes, immediate, ..
     } = came.result.unwrap();
