@@ -282,24 +282,23 @@ fn make<'a>(
     }
 }
 
-/// An atomic on eight bytes, and what they are after that.
+/// An atomic, and what is there after it.
 fn atomic(remote: RemoteMemory, before: u64, word: u32) -> (SendOperation, u64) {
-    match word % 3 {
+    let swap = u64::from(word);
+    let compare = match word % 3 {
         0 => {
-            let add = u64::from(word);
-            let operation = SendOperation::FetchAdd { remote, add };
-            (operation, before.wrapping_add(add))
+            let operation = SendOperation::FetchAdd { remote, add: swap };
+            return (operation, before.wrapping_add(swap));
         }
-        one => {
-            let (compare, swap) = (before ^ u64::from(one - 1), word.into());
-            let operation = SendOperation::CompareSwap {
-                remote,
-                compare,
-                swap,
-            };
-            (operation, if compare == before { swap } else { before })
-        }
-    }
+        1 => before,
+        _ => before ^ 1,
+    };
+    let operation = SendOperation::CompareSwap {
+        remote,
+        compare,
+        swap,
+    };
+    (operation, if compare == before { swap } else { before })
 }
 
 /// Takes one completion of what it sent, if there is one to come.
@@ -337,7 +336,7 @@ fn receive(end: &mut End<'_>) {
         return;
     };
     let queue = end.queue_pair.receive_queue();
-    let came = queue.next(PATIENCE).unwrap().expect("a message");
+    let came = queue.next(PATIENCE).unwrap().unwrap();
     let Done {
         bytes, immediate, ..
     } = came.result.unwrap();
