@@ -108,7 +108,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         let rounds = [
             ("storm", "RDMACM_SEEDS", args.seeds),
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
-            ("cycles", "RDMACM_CYCLES", args.cycles),
+            ("face::messages::cycles", "RDMACM_CYCLES", args.cycles),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");
