@@ -20,6 +20,8 @@ use crate::workspace::Workspace;
 const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
 /// What Rust's own library needs of the system.
 const SYSTEM: [&str; 4] = ["linux-vdso", "libc", "libgcc_s", "ld-linux-x86-64"];
+/// The kernel's numbers and structs, in Rust, and nothing else.
+const NUMBERS: &str = "linux-raw-sys";
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Two devices, under emulation.
 const LONG: Duration = Duration::from_secs(180);
@@ -108,7 +110,8 @@ impl Metadata {
 
 impl Package {
     fn links_c(&self) -> bool {
-        self.links.is_some() || self.name.ends_with("-sys")
+        let named_so = self.name.ends_with("-sys") && self.name != NUMBERS;
+        self.links.is_some() || named_so
     }
 }
 

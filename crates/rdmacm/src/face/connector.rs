@@ -194,7 +194,7 @@ impl<M: Mode> Connector<M> {
         Ok(Resolved::new(tracked, self.plan.clone()))
     }
 
-    async fn connect_on<P: QueuePairs>(
+    async fn connect_through<P: QueuePairs>(
         &self,
         node: &Node<M>,
         queue_pairs: P,
@@ -206,7 +206,7 @@ impl<M: Mode> Connector<M> {
     #[cfg(feature = "verbs")]
     async fn connect_messages(&self, node: &Node<M>) -> Result<Connection<Messages, M>> {
         let maker = Maker::new(&node.hub, self.plan.messages);
-        let connection = self.connect_on(node, maker).await?;
+        let connection = self.connect_through(node, maker).await?;
         connection.queue_pair().traffic().nudge();
         Ok(connection.carrying_messages())
     }
@@ -242,7 +242,7 @@ impl Connector<Blocking> {
         queue_pairs: P,
     ) -> Result<Connection<P::QueuePair, Blocking>> {
         let node = self.node()?;
-        block_on(&node.hub, self.connect_on(&node, queue_pairs))
+        block_on(&node.hub, self.connect_through(&node, queue_pairs))
     }
 }
 
@@ -278,6 +278,6 @@ impl<R: Runtime> Connector<Async<R>> {
         queue_pairs: P,
     ) -> Result<Connection<P::QueuePair, Async<R>>> {
         let node = self.node()?;
-        self.connect_on(&node, queue_pairs).await
+        self.connect_through(&node, queue_pairs).await
     }
 }
