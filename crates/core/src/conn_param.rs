@@ -127,8 +127,8 @@ impl ConnParam {
         self
     }
 
-    /// How often a lost packet is sent again, at most 7. The one who connects
-    /// says it for both; iWARP has TCP instead.
+    /// How often a lost packet is sent again, at most 7, which rxe takes for ever.
+    /// The one who connects says it for both; iWARP has TCP instead.
     #[must_use]
     pub fn retry_count(mut self, count: u8) -> Self {
         self.wire.retry_count = count;

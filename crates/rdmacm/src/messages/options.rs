@@ -78,10 +78,11 @@ impl MessageOptions {
     /// of the connection waits (no thread does it otherwise): so a peer that is gone,
     /// or a way that is, ends the wait. There is none unless set.
     ///
-    /// How long that takes is the transport's: RoCE repeats seven times
-    /// ([`retry_count`](rdmacm_core::ConnParam::retry_count)), each after a multiple of
-    /// [`ack_timeout`](crate::face::Connector::ack_timeout); iWARP has TCP, which by
-    /// default gives up after some 15 minutes (`net.ipv4.tcp_retries2`).
+    /// How long that takes is the transport's: RoCE repeats as often as
+    /// [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after a
+    /// multiple of [`ack_timeout`](crate::face::Connector::ack_timeout). The default
+    /// of 7 is for ever on rxe (`rxe_completer`): say fewer there. iWARP has TCP, which
+    /// by default gives up after some 15 minutes (`net.ipv4.tcp_retries2`).
     #[must_use]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = Some(interval);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rdmacm::tokio::{Connection, Connector, Listener, Node};
 use rdmacm::{Cause, MessageOptions};
 use rdmacm_core::AccessFlags;
-use rdmacm_tests::{PATIENCE, Random, Site};
+use rdmacm_tests::{PATIENCE, Random, SECOND, Site};
 use tokio::task::JoinSet;
 
 use crate::face::asynchronous::{Dropped, on_threads};
@@ -116,6 +116,8 @@ fn nothing_is_left_of_what_was_given_up(site: &Site) {
 /// way; then the connection is, or it is closed.
 async fn give_up(connection: Connection, seed: u64) {
     let mut random = Random::new(seed);
+    // Some messages that are waited for were never sent.
+    connection.set_deadline(SECOND / 20);
     let access = AccessFlags::LOCAL_WRITE;
     let exposed = connection.expose(64, access).unwrap();
     for _ in 0..random.below(12) {
