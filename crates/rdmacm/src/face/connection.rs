@@ -27,6 +27,11 @@ mod verbs;
 ///
 /// Dropping the connection aborts it: what is posted is flushed, the peer is
 /// told, nobody is waited for. [`close`](Self::close) parts in order.
+///
+/// A device of siw, or of rxe on Linux 6.1, is removed only when nobody has it
+/// open. Whoever waits on a connection hears of that and lets go of the device;
+/// one that is kept with nobody waiting on it holds the device until it is used or
+/// dropped, also after its end.
 #[derive(Debug)]
 pub struct Connection<Q, M> {
     // Before the rest: the last to hold the queue pair must not be the caller's

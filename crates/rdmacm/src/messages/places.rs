@@ -36,10 +36,15 @@ impl Line<'_> {
     /// has been sorted by then.
     fn trouble(self) -> Option<Cause> {
         let ended = self.tracked.mailbox().ended();
-        if ended.is_some_and(|ended| ended.kind() == EventKind::DeviceRemoval) {
-            // Nobody need wait here any more who would hear that the device waits for
-            // its context to be closed.
-            self.traffic.device().close();
+        // Nobody need wait here any more who would hear that the device waits for its
+        // context to be closed.
+        match ended.map(|ended| ended.kind()) {
+            None => {}
+            Some(EventKind::DeviceRemoval) => self.traffic.device().close(),
+            // A peer on the same device may have heard of its removal first.
+            Some(_) => {
+                self.traffic.device().drain();
+            }
         }
         self.traffic.pump();
         match (self.traffic.fault(), ended) {

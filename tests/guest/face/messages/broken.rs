@@ -36,12 +36,21 @@ fn pair_on(link: &Link, options: MessageOptions) -> Pair {
     })
 }
 
-fn is_gone(error: &rdmacm::Error) -> bool {
+/// What is told of a device's removal: that, or, from a peer that let go of the
+/// same device sooner, its goodbye.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Gone,
+    Parted,
+}
+
+fn told(error: &rdmacm::Error) -> Told {
     match error.cause() {
-        Cause::Verbs(error) => error.is_gone(),
+        Cause::Verbs(error) if error.is_gone() => Told::Gone,
         // The device's end was read first.
-        Cause::Ended(ending) => ending.failure().is_some(),
-        _ => false,
+        Cause::Ended(ending) if ending.failure().is_some() => Told::Gone,
+        Cause::Ended(_) => Told::Parted,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -49,21 +58,22 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     let link = Link::new(site);
     let Pair { client, server } = pair_on(&link, MessageOptions::new());
     thread::scope(|scope| {
-        let waiting = [
-            scope.spawn(|| client.receive().unwrap_err()),
-            scope.spawn(|| client.receive().unwrap_err()),
-            scope.spawn(|| server.receive().unwrap_err()),
-        ];
+        // Each lets go of the device when it has heard.
+        let passive = scope.spawn(move || server.receive().unwrap_err());
+        let active = scope.spawn(move || {
+            let errors = thread::scope(|scope| {
+                let waiting = [(); 2].map(|()| scope.spawn(|| client.receive().unwrap_err()));
+                waiting.map(|thread| thread.join().unwrap())
+            });
+            told(&client.send(b"anyone?").unwrap_err());
+            assert!(client.close(SECOND).is_ok());
+            errors
+        });
         link.remove_device();
-        for one in waiting {
-            let error = one.join().unwrap();
-            assert!(is_gone(&error), "{error}");
-        }
+        let [one, other] = active.join().unwrap();
+        let told = [one, other, passive.join().unwrap()].map(|error| told(&error));
+        assert!(told.contains(&Told::Gone), "{told:?}");
     });
-    let error = client.send(b"anyone?").unwrap_err();
-    assert!(is_gone(&error), "{error}");
-    drop(server);
-    assert!(client.close(SECOND).is_ok());
 }
 
 fn tasks_hear_of_the_devices_removal(site: &Site) {
@@ -77,15 +87,18 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
             let server = listener.accept(PATIENCE).await.unwrap();
             let server = server.accept().await.unwrap();
             let client = client.await.unwrap().unwrap();
+            // Each lets go of the device when it has heard.
+            let hears = async |connection: rdmacm::tokio::Connection| {
+                connection.receive().await.unwrap_err()
+            };
             let removing = async {
                 let device = link.device.clone();
                 let removal = move || run(&format!("rdma link del {device}"));
                 tokio::task::spawn_blocking(removal).await.unwrap();
             };
-            let (one, other, ()) = tokio::join!(client.receive(), server.receive(), removing);
-            for error in [one.unwrap_err(), other.unwrap_err()] {
-                assert!(is_gone(&error), "{error}");
-            }
+            let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
+            let told = [&one, &other].map(told);
+            assert!(told.contains(&Told::Gone), "{told:?}");
         });
         link.is_removed();
     }
