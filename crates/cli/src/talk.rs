@@ -1,12 +1,20 @@
 //! Messages, and requests that are waited for.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use rdmacm_verbs::{Done, Pieces, SendOperation, SendRequest, WcOpcode, WorkId};
+use rdmacm::core::{QueuePair as _, Transport};
+use rdmacm_verbs::{
+    Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId,
+};
+use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::message::Message;
+
+/// How long a client waits for an answer before it shows that it is there.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a side says to its peer and hears from it.
 #[derive(Debug)]
@@ -44,6 +52,24 @@ impl<'a> Talk<'a> {
             }
             self.next().await?;
         }
+    }
+
+    /// Waits for the server's next message, as its client.
+    ///
+    /// siw may overlook what arrives while it accepts, until more does (`siw_accept`):
+    /// empty writes are more.
+    pub(crate) async fn hear_answer(&mut self) -> Result<Message, Failure> {
+        let mut patience = PATIENCE;
+        while self.endpoint.queue_pair().transport() == Transport::IWarp {
+            if let Ok(heard) = timeout(patience, self.hear()).await {
+                return heard;
+            }
+            let nothing = SendOperation::Write(RemoteMemory::NONE);
+            let request = SendRequest::new(nothing, Pieces::NONE);
+            self.carry_out(request).await?;
+            patience = patience.saturating_mul(4);
+        }
+        self.hear().await
     }
 
     /// Posts a request and waits until it is done; its memory.

@@ -7,6 +7,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, free_port, receive, send};
 use rdmacm_verbs::QueuePair;
 
 use super::tool::Tool;
+use crate::held_back::hold_back_first_messages;
 
 /// The tools.
 pub(crate) const TOOLS: [&str; 4] = ["rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver"];
@@ -23,6 +24,7 @@ const SIZE: usize = 16;
 
 /// A connection to a tool's server, as soon as it listens.
 fn connect(site: &Site, port: u16) -> Connection<QueuePair> {
+    hold_back_first_messages(site, &port.to_string());
     let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
     let connector = Connector::to(site.v4(port)).deadline(PATIENCE).retry(often);
     let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
@@ -36,6 +38,7 @@ fn accept(site: &Site, tool: &str, more: &[&str]) -> (Connection<QueuePair>, Too
         site.v4.to_string(),
         listener.local_addr().port().to_string(),
     );
+    hold_back_first_messages(site, &port);
     let arguments = ["-s", &address, "-p", &port];
     let client = Tool::start(tool, &[&arguments, more].concat());
     let incoming = listener.accept(PATIENCE).unwrap();

@@ -12,6 +12,7 @@ use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
 use super::{check_established, connect_when_it_listens};
 use crate::command::ping::{client, server};
+use crate::held_back::hold_back_first_messages;
 
 crate::cases!("c_tools::rping":
     its_server_takes_a_hundred_connections,
@@ -88,6 +89,9 @@ const LONG: Duration = Duration::from_secs(300);
 /// rping in this role, on this port.
 fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
     let address = site.v4.to_string();
+    if role == "-c" {
+        hold_back_first_messages(site, port);
+    }
     let arguments = [role, "-a", &address, "-p", port];
     Tool::start("rping", &[&arguments, more].concat())
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
+use crate::held_back::hold_back_first_messages;
 
 crate::cases!("command::ping":
     every_ping_comes_back,
@@ -152,6 +153,7 @@ fn a_server_with_too_few_pings_parts(site: &Site) {
 
 /// A connection whose data are the test's affair.
 fn connect(site: &Site, port: &str) -> Connection<QueuePair> {
+    hold_back_first_messages(site, port);
     let connector = Connector::to(site.v4(port.parse().unwrap())).deadline(PATIENCE);
     let make = |_: &IdHandle| Ok(site.queue_pair());
     connector.connect_with(make).unwrap()

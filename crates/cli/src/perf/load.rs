@@ -64,13 +64,15 @@ impl<'a> Load<'a> {
         // No message has more bytes than a message can say.
         let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
         let mut talk = Talk::new(endpoint);
-        if !is_server {
+        let heard = if is_server {
+            let heard = talk.hear().await?;
             talk.say(message)?;
-        }
-        let remote = talk.hear().await?.memory();
-        if is_server {
+            heard
+        } else {
             talk.say(message)?;
-        }
+            talk.hear_answer().await?
+        };
+        let remote = heard.memory();
         let remote = remote.filter(|remote| remote.len() == u64::from(terms.size));
         let remote = remote.ok_or_else(|| {
             let words = "the peer's memory is not as long as its messages";

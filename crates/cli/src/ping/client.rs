@@ -118,7 +118,7 @@ impl<'a> Pinger<'a> {
             // No ping has more bytes than a message can say.
             let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
             self.talk.say(message)?;
-            self.talk.hear().await?;
+            self.talk.hear_answer().await?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdmacm_core::Deadline;
 use rdmacm_verbs::{Buffer, Completion, CompletionError, Done, Error, Pieces, WcOpcode, WorkId};
@@ -59,8 +59,8 @@ pub(super) struct State {
     /// The last sign of life, and when it was given.
     pub(super) beat: Option<WorkId>,
     pub(super) beaten: Instant,
-    /// A first sign of life is owed.
-    pub(super) nudge: bool,
+    /// A first sign of life is owed, after so long.
+    pub(super) nudge: Option<Duration>,
 }
 
 /// What is to be done without the lock: the last to know a task ends it, and the
@@ -91,7 +91,7 @@ impl State {
             deadline: Deadline::Never,
             beat: None,
             beaten: now,
-            nudge: false,
+            nudge: None,
         }
     }
 

@@ -19,8 +19,10 @@ use super::waiters::Interest;
 /// Messages of up to so many bytes go in line, which all soft devices do.
 const INLINE: u32 = 64;
 
-/// When a first sign of life is given that is owed.
-const NUDGE: Duration = Duration::from_millis(50);
+/// When the first sign of life is given that is owed; each of the next after four
+/// times as long.
+const FIRST_NUDGE: Duration = Duration::from_millis(50);
+const LAST_NUDGE: Duration = Duration::from_millis(800);
 
 /// A queue pair, what is under way on it, and who waits for that.
 ///
@@ -284,19 +286,19 @@ impl Traffic {
         drop(settled);
     }
 
-    /// A first sign of life is owed to the peer, soon after the beginning.
+    /// Signs of life are owed to the peer, soon after the beginning.
     ///
     /// siw may overlook what arrives while it accepts, until more does: it answers
     /// the peer before it listens to the connection (`siw_accept`).
     pub(crate) fn nudge(&self) {
-        self.state().nudge = self.queue_pair.transport() == Transport::IWarp;
+        let is_iwarp = self.queue_pair.transport() == Transport::IWarp;
+        self.state().nudge = is_iwarp.then_some(FIRST_NUDGE);
     }
 
     /// When the next sign of life is due.
     pub(crate) fn next_beat(&self) -> Option<Instant> {
         let state = self.state();
-        let first = state.nudge.then_some(NUDGE);
-        let interval = first.or(self.options.keep_alive)?;
+        let interval = state.nudge.or(self.options.keep_alive)?;
         state.beaten.checked_add(interval)
     }
 
@@ -304,17 +306,16 @@ impl Traffic {
     pub(crate) fn beat(&self, now: Instant) {
         let mut state = self.state();
         state.beaten = now;
-        state.nudge = false;
+        let nudge = state.nudge.take().and_then(|after| after.checked_mul(4));
+        state.nudge = nudge.filter(|after| *after <= LAST_NUDGE);
         let beat = state.beat;
         let under_way = beat.is_some_and(|work| state.posted.contains_key(&work));
         if under_way || !self.has_room(&state) {
             // What is under way finds a dead peer as well.
             return;
         }
-        let Some(nothing) = RemoteMemory::new(0, 0, 0) else {
-            return;
-        };
-        let request = SendRequest::new(SendOperation::Write(nothing), Pieces::NONE);
+        let nothing = SendOperation::Write(RemoteMemory::NONE);
+        let request = SendRequest::new(nothing, Pieces::NONE);
         if let Ok(work) = self.post(&mut state, request, Posted::Abandoned) {
             state.beat = Some(work);
         }

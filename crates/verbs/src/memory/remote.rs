@@ -16,6 +16,13 @@ pub struct RemoteMemory {
 }
 
 impl RemoteMemory {
+    /// None: what an empty write writes to, which no peer's memory is needed for.
+    pub const NONE: Self = Self {
+        address: 0,
+        length: 0,
+        key: 0,
+    };
+
     /// As a peer told it; `None` where the range goes beyond the last address.
     #[must_use]
     pub fn new(address: u64, length: u64, key: u32) -> Option<Self> {
