@@ -13,6 +13,9 @@ pub(crate) mod perf;
 pub(crate) mod ping;
 pub(crate) mod resolve;
 
+/// A client that waits as long as a test does.
+const PATIENT: [&str; 2] = ["--timeout", "60000"];
+
 /// A program of this workspace, built with this test's profile, beside it.
 pub(crate) fn built(program: &str) -> PathBuf {
     let this = std::env::current_exe().unwrap();

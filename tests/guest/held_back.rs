@@ -21,7 +21,7 @@ pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     static QUEUE: Once = Once::new();
     QUEUE.call_once(|| {
         run("tc qdisc replace dev lo root handle 1: prio bands 4");
-        run("tc qdisc add dev lo parent 1:4 netem delay 1s");
+        run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
     });
     // Behind 20 bytes of IP and 32 of TCP, with its time stamps, the first message of
     // queue 0, which is that of sends (RFC 5041, 4.3).

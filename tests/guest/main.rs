@@ -158,12 +158,9 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 ];
 
 /// On both devices, with the guest to themselves: they make and remove RDMA
-/// devices, which wildcard listeners and whoever lists devices notice, measure time or
-/// memory, or count datagrams, which a busy guest loses.
+/// devices, which wildcard listeners and whoever lists devices notice, or measure time
+/// or memory.
 const ALONE: &[&[Case]] = &[
-    c_tools::mckey::CASES,
-    c_tools::udaddy::CASES,
-    data::unreliable::CASES,
     face::burst::CASES,
     face::deadlines::CASES,
     face::messages::broken::CASES,
@@ -183,12 +180,14 @@ const ON_RXE: &[&[Case]] = &[
     data::failing::ON_ROCE,
     data::operations::ON_ROCE,
     data::refused::ON_ROCE,
-    data::unreliable::CASES,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,
 ];
 const ON_RXE_IN_BOTH_DIALECTS: &[&[Case]] = &[multicast::groups::CASES];
+
+/// The same: datagrams are counted, of which a busy guest loses some.
+const COUNTED: &[&[Case]] = &[data::unreliable::CASES];
 const CONNECTED: &str = "siw has reliable connections alone";
 
 /// Where a handshake is TCP's to begin.
@@ -209,6 +208,7 @@ const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
 
 /// The same, where there are those that send one message.
 const WITH_ONE_MESSAGE: &[&[Case]] = &[c_tools::one_message::CASES];
+const WITH_XCLIENT: &[&[Case]] = &[c_tools::one_message::ALONE];
 
 /// The same, where cmtime is of the older kind.
 const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
@@ -286,6 +286,7 @@ fn tests(kernel: &str) -> Suite {
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
             (ON_RXE, site.soft == Soft::Rxe, CONNECTED),
+            (COUNTED, site.soft == Soft::Rxe, CONNECTED),
             (ON_SIW, site.soft == Soft::Siw, NO_TCP),
             (ON_NEWER, newer::is_new(), OLDER),
             (MOVED, site.soft == Soft::Rxe, MOVES_ITSELF),
@@ -293,6 +294,7 @@ fn tests(kernel: &str) -> Suite {
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
             (WITH_TOOLS, tools, WITHOUT_TOOLS),
             (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
+            (WITH_XCLIENT, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
             (
                 WITH_DATAGRAMS,
@@ -325,7 +327,9 @@ fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Ca
             let mut cases = modules.iter().copied().flatten();
             cases.any(|one| one.name == case.name)
         };
-        let alone = is_of(ALONE) || is_of(ALONE_ON_RXE);
+        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS, WITH_XCLIENT]
+            .into_iter()
+            .any(is_of);
         let name = format!("{kernel}/{place}/{}", case.name);
         tests.runs.insert(name.clone());
         tests.trials.push(Trial::test(name, move || {

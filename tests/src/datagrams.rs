@@ -1,11 +1,13 @@
 //! Datagrams of RoCE.
 
+use std::time::Duration;
+
 use rdmacm_core::{IdHandle, QpAttr, QpAttrMask, QpState, QpType, UdInfo};
 use rdmacm_verbs::{Done, QpCaps, QueuePair, SendOperation, SendRequest};
 use zerocopy::FromZeros;
 
 use crate::posted::done;
-use crate::site::Site;
+use crate::site::{PATIENCE, Site};
 
 /// What stands in front of a datagram.
 const ROUTE: usize = 40;
@@ -55,8 +57,14 @@ pub fn send_datagram(queue_pair: &QueuePair, to: &UdInfo, bytes: &[u8]) {
 /// Waits for a datagram: what is said of it, and what stands behind its route.
 #[must_use]
 pub fn receive_datagram(queue_pair: &QueuePair) -> (Done, Vec<u8>) {
-    let completion = done(queue_pair.receive_queue());
+    next_datagram(queue_pair, PATIENCE).unwrap()
+}
+
+/// The same, where none need come.
+#[must_use]
+pub fn next_datagram(queue_pair: &QueuePair, within: Duration) -> Option<(Done, Vec<u8>)> {
+    let completion = queue_pair.receive_queue().next(within).unwrap()?;
     let told = completion.result.unwrap();
     let buffer = completion.pieces.into_buffer().unwrap();
-    (told, buffer[ROUTE..told.bytes as usize].to_vec())
+    Some((told, buffer[ROUTE..told.bytes as usize].to_vec()))
 }

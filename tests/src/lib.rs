@@ -15,7 +15,7 @@ mod posted;
 mod random;
 mod site;
 
-pub use datagrams::{receive_datagram, send_datagram};
+pub use datagrams::{next_datagram, receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;

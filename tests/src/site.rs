@@ -16,7 +16,7 @@ use rdmacm_verbs::{Context, QpCaps, QueuePair};
 pub const SECOND: Duration = Duration::from_secs(1);
 
 /// How long a test waits for what must happen; emulated machines are slow.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A soft RDMA device of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

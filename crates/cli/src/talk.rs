@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rdmacm::core::{QueuePair as _, Transport};
-use rdmacm_verbs::{
-    Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId,
-};
+use rdmacm_verbs::{Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId};
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
@@ -20,6 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Talk<'a> {
     endpoint: &'a Endpoint,
+    /// Nothing was heard yet.
+    is_new: bool,
     /// Heard while something else was waited for.
     heard: VecDeque<Message>,
 }
@@ -28,6 +28,7 @@ impl<'a> Talk<'a> {
     pub(crate) fn new(endpoint: &'a Endpoint) -> Self {
         Self {
             endpoint,
+            is_new: true,
             heard: VecDeque::new(),
         }
     }
@@ -60,7 +61,7 @@ impl<'a> Talk<'a> {
     /// empty writes are more.
     pub(crate) async fn hear_answer(&mut self) -> Result<Message, Failure> {
         let mut patience = PATIENCE;
-        while self.endpoint.queue_pair().transport() == Transport::IWarp {
+        while self.is_new && self.endpoint.queue_pair().transport() == Transport::IWarp {
             if let Ok(heard) = timeout(patience, self.hear()).await {
                 return heard;
             }
@@ -91,6 +92,7 @@ impl<'a> Talk<'a> {
             return Ok((work, completion.pieces));
         }
         if let Some(buffer) = completion.pieces.into_buffer() {
+            self.is_new = false;
             self.heard.push_back(message(done, &buffer)?);
             self.endpoint.queue_pair().post_receive(buffer)?;
         }

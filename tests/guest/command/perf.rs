@@ -5,7 +5,7 @@ use rdmacm_core::{ConnParam, EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site};
 use serde_json::Value;
 
-use super::check_failure;
+use super::{PATIENT, check_failure};
 use crate::c_tools::tool::Tool;
 
 crate::cases!("command::perf":
@@ -26,7 +26,7 @@ fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
 fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     let address = site.v4.to_string();
     let common = ["perf", &address, "--port", port];
-    Tool::rdmacm(&[&common, arguments].concat())
+    Tool::rdmacm(&[&common, &PATIENT[..], arguments].concat())
 }
 
 /// What a client that ended well says of a test, with these arguments.

@@ -6,7 +6,7 @@ use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
 use serde_json::{Value, json};
 
-use super::{check_failure, rdmacm};
+use super::{PATIENT, check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
 use crate::held_back::hold_back_first_messages;
 
@@ -34,7 +34,7 @@ pub(crate) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
 pub(crate) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     let address = site.v4.to_string();
     let common = ["ping", &address, "--port", port, "--interval", "0"];
-    Tool::rdmacm(&[&common, arguments].concat())
+    Tool::rdmacm(&[&common, &PATIENT[..], arguments].concat())
 }
 
 fn every_ping_comes_back(site: &Site) {
@@ -146,7 +146,7 @@ fn a_peer_that_parts_too_early_has_failed(site: &Site) {
 
 fn a_server_with_too_few_pings_parts(site: &Site) {
     let (server, port) = server(site, &["--count", "2"]);
-    let ended = client(site, &port, &["--timeout", "30000"]).finish();
+    let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the peer parted after 2 pings");
     server.finish().check_success();
 }

@@ -5,6 +5,7 @@
 //! memory; so the peer knows what it is to read there.
 
 use std::collections::VecDeque;
+use std::process::Command;
 
 use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
 use rdmacm_verbs::{
@@ -43,11 +44,21 @@ struct End<'a> {
     memory: ExposedMemory,
     /// What its peer's memory holds once all is done.
     model: Vec<u8>,
-    /// What is on its way, with the bytes that a request brings back.
-    outstanding: VecDeque<(WorkId, bool, Option<Vec<u8>>)>,
+    /// What is on its way.
+    outstanding: VecDeque<Posted>,
     /// Messages on their way to it, with their words.
     due: VecDeque<(Vec<u8>, Option<u32>)>,
     receives: usize,
+}
+
+/// A request that was posted.
+struct Posted {
+    work: WorkId,
+    signaled: bool,
+    /// The bytes it brings back.
+    brings: Option<Vec<u8>>,
+    /// For one who is to find out why it failed.
+    what: String,
 }
 
 /// A request that was made up, and what it does to the model.
@@ -116,8 +127,8 @@ fn post(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>)
         } else {
             one.request.unsignaled()
         };
+        notes.push((signaled, one.brings, format!("{request:?}")));
         requests.push(request);
-        notes.push((signaled, one.brings));
         messages.extend(one.message);
     }
     for message in messages {
@@ -127,8 +138,13 @@ fn post(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>)
         far.due.push_back(message);
     }
     let works = near.queue_pair.post_sends(requests).unwrap();
-    for (work, (signaled, brings)) in works.into_iter().zip(notes) {
-        near.outstanding.push_back((work, signaled, brings));
+    for (work, (signaled, brings, what)) in works.into_iter().zip(notes) {
+        near.outstanding.push_back(Posted {
+            work,
+            signaled,
+            brings,
+            what,
+        });
     }
 }
 
@@ -303,7 +319,7 @@ fn atomic(remote: RemoteMemory, before: u64, word: u32) -> (SendOperation, u64) 
 
 /// Takes one completion of what it sent, if there is one to come.
 fn settle(end: &mut End<'_>) {
-    if !end.outstanding.iter().any(|(_, signaled, _)| *signaled) {
+    if !end.outstanding.iter().any(|one| one.signaled) {
         return;
     }
     let queue = end.queue_pair.send_queue();
@@ -315,7 +331,12 @@ fn settle(end: &mut End<'_>) {
         earlier,
         ..
     } = done;
-    result.unwrap();
+    if let Err(error) = result {
+        let ways: Vec<_> = end.outstanding.iter().map(|one| &one.what).collect();
+        let kernel = Command::new("dmesg").output().unwrap().stdout;
+        let kernel = String::from_utf8_lossy(&kernel);
+        panic!("{error}, of {ways:#?}, and the kernel said:\n{kernel}");
+    }
     for (work, pieces) in earlier {
         check(end, work, false, pieces);
     }
@@ -323,10 +344,11 @@ fn settle(end: &mut End<'_>) {
 }
 
 fn check(end: &mut End<'_>, work: WorkId, reported: bool, pieces: Pieces) {
-    let (expected, signaled, brings) = end.outstanding.pop_front().unwrap();
-    assert_eq!((work, reported), (expected, signaled));
-    if let Some(brings) = brings {
-        assert!(joined(pieces, brings.len()) == brings, "{work:?}");
+    let posted = end.outstanding.pop_front().unwrap();
+    assert_eq!((work, reported), (posted.work, posted.signaled));
+    if let Some(brings) = posted.brings {
+        let brought = joined(pieces, brings.len());
+        assert!(brought == brings, "{}", posted.what);
     }
 }
 
@@ -352,14 +374,20 @@ fn finish(near: &mut End<'_>, far: &mut End<'_>) {
     while !far.due.is_empty() {
         receive(far);
     }
-    while near.outstanding.iter().any(|(_, signaled, _)| *signaled) {
+    while near.outstanding.iter().any(|one| one.signaled) {
         settle(near);
     }
     // What is left was not signalled; a last request brings it back.
     let far_end = far.memory.remote().part(0..0).unwrap();
     let last = SendRequest::new(SendOperation::Read(far_end), Pieces::NONE);
+    let what = format!("{last:?}");
     let work = near.queue_pair.post_send(last).unwrap();
-    near.outstanding.push_back((work, true, None));
+    near.outstanding.push_back(Posted {
+        work,
+        signaled: true,
+        brings: None,
+        what,
+    });
     settle(near);
     assert!(near.outstanding.is_empty());
 }
