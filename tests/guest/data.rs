@@ -11,6 +11,7 @@ pub(crate) mod closing;
 pub(crate) mod failing;
 pub(crate) mod operations;
 pub(crate) mod order;
+pub(crate) mod poisoned;
 pub(crate) mod random;
 pub(crate) mod refused;
 pub(crate) mod shared;

@@ -33,6 +33,7 @@ mod dialect;
 mod example;
 mod face;
 mod garbled;
+mod graves;
 mod held_back;
 mod judge;
 mod kept;
@@ -131,6 +132,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     data::failing::CASES,
     data::operations::CASES,
     data::order::CASES,
+    data::poisoned::CASES,
     data::random::CASES,
     data::refused::CASES,
     data::shared::CASES,
@@ -138,6 +140,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::endpoint::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
+    face::messages::dropped::CASES,
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,
@@ -184,6 +187,7 @@ const ON_RXE: &[&[Case]] = &[
     data::operations::ON_ROCE,
     data::refused::ON_ROCE,
     data::unreliable::CASES,
+    face::messages::dropped::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,

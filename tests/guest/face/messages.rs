@@ -11,6 +11,7 @@ use rdmacm_verbs::{RemoteMemory, WcStatus};
 pub(crate) mod awaited;
 pub(crate) mod broken;
 pub(crate) mod cycles;
+pub(crate) mod dropped;
 
 crate::cases!("face::messages":
     ping_and_pong,
