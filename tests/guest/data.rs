@@ -7,6 +7,7 @@ use rdmacm_verbs::{
     SendRequest,
 };
 
+pub(crate) mod access;
 pub(crate) mod closing;
 pub(crate) mod failing;
 pub(crate) mod operations;
@@ -15,6 +16,7 @@ pub(crate) mod poisoned;
 pub(crate) mod random;
 pub(crate) mod refused;
 pub(crate) mod shared;
+pub(crate) mod strange;
 pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.
