@@ -12,7 +12,7 @@ use super::{CompletionRing, Provider};
 use crate::error::Error;
 use crate::uverbs::Uverbs;
 
-/// A file in memory that is mapped as a driver's, and what the driver does to it.
+/// A file that is mapped as a driver's memory, and what the driver does to it.
 pub(super) struct ByHand {
     file: File,
     pub(super) uverbs: Uverbs,
