@@ -11,7 +11,7 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
-use crate::{judge, verbs};
+use crate::{face, judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -68,6 +68,10 @@ const TASKS: &[(&str, fn())] = &[
     ("missing_node", missing_node),
     ("missing_module", missing_module),
     ("missing_permission", missing_permission),
+    (
+        "messages_beyond_the_limit",
+        face::messages::beyond_the_limit,
+    ),
     ("actor", judge::ours::act),
 ];
 

@@ -7,13 +7,16 @@ use rdmacm_verbs::{
     SendRequest,
 };
 
+pub(crate) mod access;
 pub(crate) mod closing;
 pub(crate) mod failing;
 pub(crate) mod operations;
 pub(crate) mod order;
+pub(crate) mod poisoned;
 pub(crate) mod random;
 pub(crate) mod refused;
 pub(crate) mod shared;
+pub(crate) mod strange;
 pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.

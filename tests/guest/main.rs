@@ -33,6 +33,7 @@ mod dialect;
 mod example;
 mod face;
 mod garbled;
+mod graves;
 mod held_back;
 mod judge;
 mod kept;
@@ -127,17 +128,21 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     dialect::CASES,
     example::CASES,
     face::asynchronous::CASES,
+    data::access::CASES,
     data::closing::CASES,
     data::failing::CASES,
     data::operations::CASES,
     data::order::CASES,
+    data::poisoned::CASES,
     data::random::CASES,
     data::refused::CASES,
     data::shared::CASES,
+    data::strange::CASES,
     face::blocking::CASES,
     face::endpoint::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
+    face::messages::dropped::CASES,
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,
@@ -180,6 +185,7 @@ const ON_RXE: &[&[Case]] = &[
     data::failing::ON_ROCE,
     data::operations::ON_ROCE,
     data::refused::ON_ROCE,
+    face::messages::dropped::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
     sidr::CASES,

@@ -1,5 +1,6 @@
-//! Calls out of order do not compile, and the compiler says why in words that
-//! help. Each file of `out_of_order/` begins with what it must say.
+//! Calls out of order and misuse of memory do not compile, and the compiler says why
+//! in words that help. Each file of `out_of_order/` and `memory/` begins with what it
+//! must say.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::collections::BTreeMap;
@@ -15,9 +16,24 @@ type Diagnoses = BTreeMap<String, Vec<String>>;
 
 #[test]
 fn calls_out_of_order_do_not_compile() {
-    let cases = cases();
+    assert_refused("out_of_order");
+}
+
+#[test]
+fn misuse_of_memory_does_not_compile() {
+    assert_refused("memory");
+}
+
+/// Each file of a folder is refused, but for the one that is in order.
+fn assert_refused(folder: &str) {
+    let mut cases = cases(folder);
+    let in_order = cases.get("in_order").cloned();
+    let diagnoses = check(folder, &cases);
+    // What is in order compiles, so the errors are those of the order.
+    assert!(in_order.is_some());
+    assert_eq!(diagnoses.get("in_order"), None);
+    cases.remove("in_order");
     assert!(!cases.is_empty());
-    let diagnoses = check(&cases);
     for (name, path) in &cases {
         let said = diagnoses.get(name).cloned().unwrap_or_default();
         let text = fs::read_to_string(path).unwrap();
@@ -31,12 +47,11 @@ fn calls_out_of_order_do_not_compile() {
             assert!(found, "{name}: no {words:?} in {said:#?}");
         }
     }
-    // What is in order compiles, so the errors are those of the order.
-    assert_eq!(diagnoses.get("in_order"), None);
 }
 
-fn cases() -> BTreeMap<String, PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/out_of_order");
+fn cases(folder: &str) -> BTreeMap<String, PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let folder = tests.join(folder);
     let files = fs::read_dir(folder).unwrap();
     files
         .map(|file| file.unwrap().path())
@@ -44,24 +59,21 @@ fn cases() -> BTreeMap<String, PathBuf> {
             let stem = path.file_stem().unwrap();
             (stem.to_str().unwrap().to_owned(), path.clone())
         })
-        .filter(|(name, _)| name != "in_order")
         .collect()
 }
 
 /// Checks every file as a program of its own, in a package that depends on this
 /// one as a user's would.
-fn check(cases: &BTreeMap<String, PathBuf>) -> Diagnoses {
+fn check(folder: &str, cases: &BTreeMap<String, PathBuf>) -> Diagnoses {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join("out-of-order");
+    let package = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     fs::create_dir_all(&package).unwrap();
     let mut manifest = format!(
-        "[package]\nname = \"out-of-order\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+        "[package]\nname = \"{folder}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
          [workspace]\n\n[dependencies]\nrdmacm = {{ path = {root}, features = [\"tokio\"] }}\n",
         root = quoted(root)
     );
-    let in_order = root.join("tests/out_of_order/in_order.rs");
-    let in_order = ("in_order".to_owned(), in_order);
-    for (name, path) in cases.iter().chain([(&in_order.0, &in_order.1)]) {
+    for (name, path) in cases {
         writeln!(
             manifest,
             "\n[[bin]]\nname = {name:?}\npath = {}",
@@ -75,7 +87,8 @@ fn check(cases: &BTreeMap<String, PathBuf>) -> Diagnoses {
     let output = Command::new(env!("CARGO"))
         .args(["check", "--bins", "--keep-going", "--message-format=json"])
         .arg("--target-dir")
-        .arg(package.join("target"))
+        // One for all folders.
+        .arg(package.with_file_name("target"))
         .env_remove("RUSTFLAGS")
         .current_dir(&package)
         .output()

@@ -145,7 +145,9 @@ impl Error {
     }
 
     pub(crate) fn map(error: &io::Error) -> Self {
-        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        // A place that `mmap(2)` cannot be asked for. EIO would say that the device
+        // is gone.
+        let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
         Self::Map { errno }
     }
 

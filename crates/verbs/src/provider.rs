@@ -20,6 +20,8 @@ use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::request::SendOperation;
 
+#[cfg(test)]
+mod by_hand;
 mod rxe;
 mod siw;
 

@@ -18,6 +18,10 @@ use crate::work_queue::{ReceiveParts, ReceiveQueue, WorkQueue};
 /// Its requests complete on the completion queue of whichever queue pair took
 /// them, which must have room for all of them. One that a queue pair was filling
 /// when it was destroyed comes back with the queue's end only.
+///
+/// That a queue pair in the error state takes no more of them is told by rxe of Linux
+/// 7.3, as [`QP_LAST_WQE_REACHED`](crate::AsyncEventKind::QP_LAST_WQE_REACHED), and not
+/// by that of 6.1 nor by siw. One that is destroyed takes no more on any of them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_srq")]
 pub struct SharedReceiveQueue(Arc<Created>);

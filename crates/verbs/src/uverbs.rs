@@ -91,6 +91,22 @@ impl Uverbs {
         Ok(uverbs)
     }
 
+    /// A file that answers no command, but can be mapped as a driver's memory.
+    #[cfg(test)]
+    pub(crate) fn of_file(file: File, provider: Arc<dyn Provider>) -> Self {
+        Self {
+            device: "test0".to_owned(),
+            number: 0,
+            process: std::process::id(),
+            provider,
+            file: Closable::new(file),
+            async_events: OnceLock::new(),
+            ended: OnceLock::new(),
+            ending: OnceLock::new(),
+            given: Mutex::default(),
+        }
+    }
+
     /// The device's driver.
     pub(crate) fn provider(&self) -> &dyn Provider {
         &*self.provider

@@ -1,17 +1,23 @@
 //! Queues that several share.
 
+use std::collections::HashMap;
+
 use rdmacm_core::QpType;
-use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
 use rdmacm_verbs::{
-    AsyncEventKind, CompletionQueue, Error, Pieces, QueuePair, SendOperation, SendRequest,
-    SharedReceiveQueue, SrqOptions, Subject,
+    AsyncEvent, AsyncEventKind, CompletionQueue, Error, Pieces, QueuePair, SendOperation,
+    SendRequest, SharedReceiveQueue, SrqOptions, Subject,
 };
 
 use super::{ROOMY, brought, next, piece, received, room, roomy, sent};
+use crate::newer;
 
 crate::cases!("data::shared":
     two_queue_pairs_receive_from_one_queue,
     a_queue_that_runs_low_is_reported,
+    the_last_request_of_a_queue_pair_is_reported_where_the_driver_does,
+    queue_pairs_on_one_completion_queue_are_told_apart,
+    a_queue_pair_that_goes_leaves_the_completions_of_others,
     a_completion_queue_needs_room_for_a_shared_queue,
     a_channel_tells_of_several_queues,
     a_completion_queue_is_resized,
@@ -114,6 +120,132 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
     assert_eq!(shared.limit(), Ok(limit));
     let error = shared.set_limit(u32::MAX).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+}
+
+/// When a queue pair on a shared queue breaks. rxe of newer kernels tells, those
+/// before and siw do not.
+fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Site) {
+    let (shared, first) = receiver(site, 8);
+    let events = first.context().async_events().unwrap();
+    let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
+    let options = options.protection_domain(first.protection_domain());
+    let options = options.shared_receive_queue(&shared);
+    let second = options.create(first.context()).unwrap();
+    let [first, second] = [first, second].map(|queue_pair| {
+        let client = site.queue_pair_with(ROOMY);
+        site.pair_of(client, queue_pair)
+    });
+    let ended = first.server.queue_pair.token();
+    for _ in 0..4 {
+        let room = room(&first.server.queue_pair, 8);
+        shared.post_receive(room).unwrap();
+    }
+    first.part();
+    if site.soft == Soft::Rxe && newer::is_new() {
+        let told = || events.next(PATIENCE).unwrap().unwrap();
+        let last = AsyncEvent {
+            kind: AsyncEventKind::QP_LAST_WQE_REACHED,
+            subject: Subject::QueuePair(ended),
+        };
+        while told() != last {}
+    }
+    // The others have the requests now, and another event comes behind it.
+    shared.set_limit(4).unwrap();
+    send(&second.client.queue_pair, b"x");
+    assert!(received(&second.server.queue_pair).result.is_ok());
+    loop {
+        let event = events.next(PATIENCE).unwrap().unwrap();
+        if event.kind == AsyncEventKind::SRQ_LIMIT_REACHED {
+            break;
+        }
+        let is_last = event.kind == AsyncEventKind::QP_LAST_WQE_REACHED;
+        assert!(!is_last || (site.soft == Soft::Rxe && newer::is_new()));
+    }
+}
+
+/// Three queue pairs that report what they send and receive to one queue.
+fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
+    let context = site.verbs();
+    let channel = context.create_completion_channel().unwrap();
+    let queue = CompletionQueue::options(200).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(ROOMY);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    let queue_pairs = (0..3).map(|_| options.create(&context).unwrap());
+    let connect = |queue_pair| {
+        let client = site.queue_pair_with(ROOMY);
+        site.pair_of(client, queue_pair)
+    };
+    (queue, queue_pairs.map(connect).collect())
+}
+
+fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
+    let (queue, pairs) = on_one_queue(site);
+    for round in 0..10 {
+        let mut expected = HashMap::new();
+        for (pair, number) in pairs.iter().zip(0..3) {
+            let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+            for _ in 0..4 {
+                let came = server.post_receive(room(server, 2)).unwrap();
+                expected.insert(came, (server.number(), [round, number]));
+                client.post_receive(room(client, 2)).unwrap();
+                let message = piece(server, &[number, round]);
+                let message = SendRequest::new(SendOperation::Send, message);
+                let work = server.post_send(message).unwrap();
+                expected.insert(work, (server.number(), [number, round]));
+            }
+        }
+        // The last first, so that nothing is right by its order.
+        for (pair, number) in pairs.iter().zip(0..3).rev() {
+            for _ in 0..4 {
+                send(&pair.client.queue_pair, &[round, number]);
+            }
+        }
+        while !expected.is_empty() {
+            let done = next(&queue);
+            let (queue_pair, bytes) = expected.remove(&done.work).unwrap();
+            assert_eq!(done.queue_pair, queue_pair);
+            assert!(done.result.is_ok(), "{done:?}");
+            assert_eq!(brought(done, 2), bytes);
+        }
+        for pair in &pairs {
+            for _ in 0..4 {
+                assert!(received(&pair.client.queue_pair).result.is_ok());
+            }
+        }
+    }
+    assert!(queue.poll().unwrap().is_none());
+}
+
+fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
+    let (queue, mut pairs) = on_one_queue(site);
+    let mut posted = Vec::new();
+    for pair in &pairs {
+        let server = &pair.server.queue_pair;
+        for _ in 0..2 {
+            posted.push((
+                server.number(),
+                server.post_receive(room(server, 2)).unwrap(),
+            ));
+        }
+    }
+    for pair in &pairs {
+        for _ in 0..2 {
+            send(&pair.client.queue_pair, b"hi");
+        }
+    }
+    // One that has been looked at, and one that has not.
+    let first = next(&queue);
+    assert_eq!((first.queue_pair, first.work), posted.remove(0));
+    let gone = pairs.remove(1).server.queue_pair;
+    posted.retain(|(number, _)| *number != gone.number());
+    assert_eq!(gone.destroy().len(), 2);
+    for expected in posted {
+        let done = next(&queue);
+        assert_eq!((done.queue_pair, done.work), expected);
+        assert_eq!(brought(done, 2), b"hi");
+    }
+    assert!(queue.poll().unwrap().is_none());
 }
 
 fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {

@@ -2,15 +2,20 @@
 
 use std::thread;
 
+use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::setuid;
 use rdmacm::core::EventKind;
 use rdmacm::{Cause, Connection, Connector, Listener, MessageOptions, Step};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_verbs::{RemoteMemory, WcStatus};
 
+use crate::child;
+
 pub(crate) mod awaited;
 pub(crate) mod broken;
 pub(crate) mod cycles;
+pub(crate) mod dropped;
 
 crate::cases!("face::messages":
     ping_and_pong,
@@ -27,6 +32,7 @@ crate::cases!("face::messages":
     sending_and_receiving_at_once,
     nothing_in_time_is_an_error,
     room_for_nothing_is_refused,
+    room_beyond_the_limit_is_refused,
     a_connection_that_moves_goes_on,
 );
 
@@ -381,6 +387,33 @@ fn room_for_nothing_is_refused(site: &Site) {
     let error = connector.messages(none).connect().unwrap_err();
     assert_eq!(error.step(), Step::QueuePair);
     assert!(error.to_string().contains("no room for any"), "{error}");
+}
+
+/// In a process of its own, whose limit it is.
+fn room_beyond_the_limit_is_refused(site: &Site) {
+    child::run_at("messages_beyond_the_limit", site);
+}
+
+pub(crate) fn beyond_the_limit() {
+    const LIMIT: u64 = 1 << 20;
+    let site = child::site();
+    setrlimit(Resource::RLIMIT_MEMLOCK, LIMIT, LIMIT).unwrap();
+    // The limit is not for the privileged.
+    setuid(child::NOBODY).unwrap();
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    for _ in 0..3 {
+        let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let much = MessageOptions::new().size(1 << 16);
+        let error = connector.messages(much).connect().unwrap_err();
+        assert_eq!(error.step(), Step::QueuePair);
+        let words = error.to_string();
+        assert!(words.contains("the limit of locked memory"), "{words}");
+    }
+    // What is within it can be had.
+    let little = MessageOptions::new().size(128);
+    let Pair { client, server } = Pair::with(&site, little, little);
+    client.send(&[7; 100]).unwrap();
+    assert_eq!(*server.receive().unwrap(), [7; 100]);
 }
 
 fn a_connection_that_moves_goes_on(site: &Site) {

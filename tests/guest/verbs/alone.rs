@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::{Command, id};
 
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::setuid;
-use rdmacm_core::{QpAttr, QpAttrMask, QpType, RdmaDevice};
+use rdmacm_core::{AccessFlags, QpAttr, QpAttrMask, QpType, RdmaDevice};
 use rdmacm_tests::Site;
 use rdmacm_verbs::{Context, Error, QpCaps, QueuePair};
 use zerocopy::FromZeros;
@@ -19,6 +20,7 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_other_node", other_node),
     ("verbs_nothing_is_left", nothing_is_left),
     ("verbs_failures_leave_nothing", failures_leave_nothing),
+    ("verbs_locked_memory", locked_memory),
 ];
 
 fn changed_credentials() {
@@ -106,7 +108,7 @@ fn objects(site: &Site) -> usize {
         let lines = text.lines().filter(there);
         lines.filter(|line| line.contains(&ours)).count()
     };
-    ["qp", "cq", "pd", "ctx"].into_iter().map(count).sum()
+    ["qp", "cq", "pd", "mr", "ctx"].into_iter().map(count).sum()
 }
 
 fn nothing_is_left() {
@@ -145,4 +147,57 @@ fn failures_leave_nothing() {
     wrong.guid.0 ^= 1;
     Context::open(&wrong).unwrap_err();
     assert_eq!(descriptors(), before);
+}
+
+/// More than the limit, and pieces that fit in often.
+const LIMIT: u64 = 1 << 20;
+const PIECE: usize = 1 << 18;
+
+fn assert_locked(error: &Error) {
+    assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+    let words = error.to_string();
+    assert!(words.contains("the limit of locked memory"), "{words}");
+    assert!(words.contains("ulimit -l"), "{words}");
+}
+
+fn locked_memory() {
+    let site = site();
+    setrlimit(Resource::RLIMIT_MEMLOCK, LIMIT, LIMIT).unwrap();
+    // The limit is not for the privileged.
+    setuid(NOBODY).unwrap();
+    let queue_pair = site.queue_pair();
+    let domain = queue_pair.protection_domain();
+    let (before, descriptors_before) = (objects(&site), descriptors());
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ;
+    let beyond = 8 * PIECE;
+    assert_locked(&domain.allocate(beyond).unwrap_err());
+    assert_locked(&domain.expose(beyond, access).unwrap_err());
+    let refused = domain.register(vec![7; beyond]).unwrap_err();
+    assert_locked(&refused.error);
+    assert_eq!(*refused.returned, *vec![7; beyond]);
+    assert_eq!(
+        (objects(&site), descriptors()),
+        (before, descriptors_before)
+    );
+    for _ in 0..3 {
+        let mut held = Vec::new();
+        let error = loop {
+            match domain.expose(PIECE, access) {
+                Ok(memory) => held.push(memory),
+                Err(error) => break error,
+            }
+        };
+        assert_locked(&error);
+        // At once, it is as much as the limit says, the edges' pages aside.
+        assert!((3..=4).contains(&held.len()), "{}", held.len());
+        assert_eq!(objects(&site), before + held.len());
+        // One goes, and another comes.
+        held.pop();
+        held.push(domain.expose(PIECE, access).unwrap());
+        assert_locked(&domain.allocate(PIECE).unwrap_err());
+    }
+    assert_eq!(
+        (objects(&site), descriptors()),
+        (before, descriptors_before)
+    );
 }

@@ -12,6 +12,7 @@ crate::cases!("verbs::lifetime":
     queue_pairs_go_while_others_are_made,
     nothing_is_left,
     what_could_not_be_made_leaves_nothing,
+    memory_beyond_the_limit_is_explained,
 );
 
 fn handles_go_in_any_order(site: &Site) {
@@ -76,4 +77,9 @@ fn nothing_is_left(site: &Site) {
 
 fn what_could_not_be_made_leaves_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
+}
+
+/// In a process of its own, whose limit it is.
+fn memory_beyond_the_limit_is_explained(site: &Site) {
+    child::run_at("verbs_locked_memory", site);
 }

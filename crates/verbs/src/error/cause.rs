@@ -42,6 +42,12 @@ pub(super) fn wait_cause(errno: i32) -> &'static str {
 
 /// Why the kernel refused a command, where the number tells.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
+    if (operation, errno) == (&Operation::ChangeAccess, libc::EACCES) {
+        return Some(
+            "the memory was not registered for writing, or this process's credentials have \
+             changed since the context was opened",
+        );
+    }
     any_command_cause(errno).or_else(|| match operation {
         Operation::QueryPort(_) => {
             (errno == libc::EINVAL).then_some("the device has no port of this number")

@@ -111,7 +111,8 @@ impl ExposedMemory {
     ///
     /// # Errors
     /// [`Error::Command`] with `EOPNOTSUPP` where the driver cannot: siw, and rxe
-    /// of Linux 6.1.
+    /// of Linux 6.1; with `EACCES` where anybody is to write to what was exposed for
+    /// reading alone; with `EINVAL` for flags that do not go together.
     #[doc(alias = "ibv_rereg_mr")]
     pub fn change_access(&self, access: AccessFlags) -> Result<()> {
         self.region().change_access(access)

@@ -17,6 +17,8 @@ mod completions;
 mod queue;
 mod receives;
 mod sends;
+#[cfg(test)]
+mod tests;
 
 use completions::Completions;
 use queue::Queue;

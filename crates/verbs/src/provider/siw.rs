@@ -18,6 +18,8 @@ use crate::request::SendOperation;
 mod completions;
 mod receives;
 mod sends;
+#[cfg(test)]
+mod tests;
 
 use completions::Completions;
 use receives::Receives;

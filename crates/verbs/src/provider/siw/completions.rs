@@ -16,7 +16,7 @@ use crate::provider::{CompletionRing, Slots, Uverbs, Word, nonsense};
 #[derive(Debug)]
 pub(super) struct Completions {
     slots: Slots,
-    next: u32,
+    pub(super) next: u32,
     control: Word,
 }
 

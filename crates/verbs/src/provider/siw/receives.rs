@@ -16,7 +16,7 @@ use crate::provider::{ReceiveRing, Slots, Uverbs};
 #[derive(Debug)]
 pub(super) struct Receives {
     slots: Slots,
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl Receives {

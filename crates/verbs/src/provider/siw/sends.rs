@@ -21,7 +21,7 @@ const LOOKS: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct Sends {
     slots: Slots,
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl Sends {

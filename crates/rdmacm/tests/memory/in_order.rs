@@ -1,0 +1,54 @@
+//! What is in order.
+
+use rdmacm::verbs::{
+    Buffer, Completion, CompletionChannel, CompletionQueue, Context, ExposedMemory, Piece, Pieces,
+    ProtectionDomain, QueuePair, RawRegion, RemoteMemory, SendOperation, SendRequest,
+    SharedReceiveQueue,
+};
+use rdmacm::{Message, Messages};
+
+/// What is posted comes back before it is used again.
+fn post(queue_pair: &QueuePair, mut buffer: Buffer) -> Option<Buffer> {
+    buffer.fill(7);
+    queue_pair.post_receive(buffer).ok()?;
+    let mut buffer = queue_pair
+        .receive_queue()
+        .poll()
+        .ok()??
+        .pieces
+        .into_buffer()?;
+    buffer.fill(8);
+    Some(buffer)
+}
+
+/// Bytes in line are copied, so they may be used and go at once.
+fn in_line(queue_pair: &QueuePair) {
+    let mut bytes = vec![1; 8];
+    drop(queue_pair.post_send(SendRequest::inline(SendOperation::Send, &bytes)));
+    bytes.fill(2);
+}
+
+/// Bytes of exposed memory are copied out.
+fn copy(memory: &ExposedMemory) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    memory.read(0, &mut bytes);
+    bytes
+}
+
+/// Memory of one's own takes a word for it.
+fn raw(bytes: &[u8], key: u32) -> Piece {
+    let address = bytes.as_ptr().expose_provenance() as u64;
+    // SAFETY: it is not posted.
+    unsafe { Piece::raw(address, 1, key) }
+}
+
+/// Any thread may have them, and several at once.
+fn go_anywhere<T: Send + Sync + 'static>() {}
+
+fn main() {
+    let _ = (post, in_line, copy, raw);
+    go_anywhere::<(Buffer, ExposedMemory, RawRegion, RemoteMemory)>();
+    go_anywhere::<(Piece, Pieces, SendRequest<'static>, Completion)>();
+    go_anywhere::<(Context, ProtectionDomain, QueuePair, SharedReceiveQueue)>();
+    go_anywhere::<(CompletionQueue, CompletionChannel, Message, Messages)>();
+}

@@ -1,0 +1,211 @@
+//! Queues whose other side a test is.
+
+use std::mem::offset_of;
+
+use rdmacm_abi::uverbs::siw::{
+    CqControl, CqQueue, Cqe, CqeFlags, CqeStatus, NotifyFlags, Opcode, Rqe, Sqe, WqeFlags,
+};
+use rdmacm_abi::uverbs::{Sge, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_core::QpType;
+use zerocopy::FromZeros;
+
+use super::{Completions, Receives, Sends, Siw};
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::provider::by_hand::{ByHand, all, assert_nonsense, read_while_closed};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::request::SendOperation;
+
+const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 8 };
+const QUEUES: Operation = Operation::CreateQueuePair(QpType::RC);
+/// Where the index turns over is among the first.
+const BEFORE_THE_LAST: u32 = u32::MAX - 2;
+const FLAGS: usize = offset_of!(Cqe, flags);
+
+fn memory() -> ByHand {
+    ByHand::of(1 << 16, Siw::default())
+}
+
+fn completions(by_hand: &ByHand, entries: u32) -> Result<Completions> {
+    let mut queue = CqQueue::new_zeroed();
+    queue.entries = entries;
+    Completions::map(&by_hand.uverbs, COMPLETIONS, queue)
+}
+
+fn told(id: u64) -> Cqe {
+    Cqe {
+        id,
+        flags: CqeFlags::VALID,
+        ..Cqe::new_zeroed()
+    }
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    let by_hand = memory();
+    for entries in [0, 3, 6, u32::MAX] {
+        assert_nonsense(completions(&by_hand, entries));
+    }
+    for entries in [3, 6] {
+        assert_nonsense(Sends::map(&by_hand.uverbs, QUEUES, 0, entries));
+        assert_nonsense(Receives::map(&by_hand.uverbs, QUEUES, 0, entries));
+    }
+}
+
+#[test]
+fn places_that_cannot_be_are_refused() {
+    let by_hand = memory();
+    for (offset, entries) in [(0, 0), (1, 8), (u64::MAX, 8)] {
+        let errors = [
+            Sends::map(&by_hand.uverbs, QUEUES, offset, entries).map(drop),
+            Receives::map(&by_hand.uverbs, QUEUES, offset, entries).map(drop),
+        ];
+        for error in errors {
+            let error = error.unwrap_err();
+            let errno = libc::EINVAL;
+            assert_eq!(error, Error::Map { errno });
+        }
+    }
+    assert!(!by_hand.uverbs.is_gone());
+}
+
+#[test]
+fn completions_come_round_in_order() {
+    let by_hand = memory();
+    let mut ring = completions(&by_hand, 8).unwrap();
+    assert_eq!((ring.capacity(), ring.pop()), (8, None));
+    ring.next = BEFORE_THE_LAST;
+    for id in 1..100_u32 {
+        let slot = (BEFORE_THE_LAST.wrapping_add(id - 1) % 8) as usize * size_of::<Cqe>();
+        by_hand.write(slot, &told(id.into()));
+        assert_eq!(all(&mut ring).len(), 1);
+        let flags: u8 = by_hand.read(slot + FLAGS);
+        assert_eq!(flags, 0);
+    }
+    assert_eq!(ring.next, BEFORE_THE_LAST.wrapping_add(99));
+}
+
+#[test]
+fn a_queue_full_of_nonsense_has_an_end() {
+    let by_hand = memory();
+    let mut ring = completions(&by_hand, 8).unwrap();
+    by_hand.write(0, &[0xff_u8; 8 * size_of::<Cqe>()]);
+    let nonsense = all(&mut ring);
+    assert_eq!(nonsense.len(), 8);
+    for one in nonsense {
+        assert_eq!(one.status, WcStatus::GENERAL_ERR);
+        assert_eq!(one.opcode, WcOpcode::SEND);
+        assert_eq!((one.id, one.qp_number), (u64::MAX, u32::MAX));
+    }
+    // Out of turn: not seen before those in front.
+    by_hand.write(3 * size_of::<Cqe>(), &told(7));
+    assert_eq!(ring.pop(), None);
+}
+
+#[test]
+fn what_is_told_is_translated() {
+    let by_hand = memory();
+    let mut ring = completions(&by_hand, 1).unwrap();
+    let element = Cqe {
+        opcode: Opcode::RECEIVE,
+        status: CqeStatus::LOC_LEN_ERR,
+        bytes: 5,
+        qp_number: 0xabcdef,
+        ..told(9)
+    };
+    by_hand.write(0, &element);
+    let completion = ring.pop().unwrap();
+    assert_eq!(completion.status, WcStatus::LOC_LEN_ERR);
+    assert_eq!(completion.opcode, WcOpcode::RECV);
+    assert_eq!((completion.id, completion.byte_len), (9, 5));
+    assert_eq!(completion.qp_number, 0xabcdef);
+}
+
+#[test]
+fn arming_is_seen_behind_the_slots() {
+    let by_hand = memory();
+    let mut ring = completions(&by_hand, 8).unwrap();
+    ring.arm(&by_hand.uverbs, 0, true).unwrap();
+    let control: CqControl = by_hand.read(8 * size_of::<Cqe>());
+    let both = NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION;
+    assert_eq!(control.flags, both);
+}
+
+fn push(ring: &mut Sends, number: u64) {
+    ring.push(&SendSlot {
+        number,
+        operation: SendOperation::Send,
+        signaled: true,
+        solicited: false,
+        fence: false,
+        payload: SlotPayload::Inline(b"hi"),
+        destination: None,
+    });
+}
+
+#[test]
+fn requests_go_round_in_order() {
+    let sends = memory();
+    let receives = memory();
+    let mut sending = Sends::map(&sends.uverbs, QUEUES, 0, 8).unwrap();
+    let mut receiving = Receives::map(&receives.uverbs, QUEUES, 0, 8).unwrap();
+    sending.next = BEFORE_THE_LAST;
+    receiving.next = BEFORE_THE_LAST;
+    let piece = Sge {
+        address: 1,
+        length: 2,
+        lkey: 3,
+    };
+    for number in 0..8 {
+        assert!(sending.has_room(1) && receiving.has_room());
+        push(&mut sending, number);
+        receiving.push(number, &[piece]);
+    }
+    assert!(!sending.has_room(1) && !receiving.has_room());
+    for number in 0..100 {
+        let index = BEFORE_THE_LAST.wrapping_add(number) as usize % 8;
+        let place = index * size_of::<Sqe>();
+        let element: Sqe = sends.read(place);
+        assert_eq!(element.id, number.into());
+        assert!(element.flags.contains(WqeFlags::VALID | WqeFlags::INLINE));
+        sends.write(place + offset_of!(Sqe, flags), &WqeFlags::empty());
+        let place = index * size_of::<Rqe>();
+        let element: Rqe = receives.read(place);
+        assert_eq!((element.id, element.sge_count), (number.into(), 1));
+        assert_eq!((element.sges[0], element.flags), (piece, WqeFlags::VALID));
+        receives.write(place + offset_of!(Rqe, flags), &WqeFlags::empty());
+        assert!(sending.has_room(1) && !sending.has_room(2));
+        push(&mut sending, u64::from(number) + 8);
+        assert!(receiving.has_room());
+        receiving.push(u64::from(number) + 8, &[piece]);
+        assert!(!receiving.has_room());
+    }
+    assert!(sending.has_room(0) && !sending.has_room(9));
+}
+
+#[test]
+fn a_queue_is_empty_when_its_context_has_ended() {
+    for _ in 0..200 {
+        let by_hand = memory();
+        for slot in 0..8 {
+            by_hand.write(slot * size_of::<Cqe>(), &told(7 + slot as u64));
+        }
+        let ring = completions(&by_hand, 8).unwrap();
+        let is_written = |one: &WorkCompletion| (7..15).contains(&one.id);
+        read_while_closed(&by_hand, ring, is_written);
+    }
+}
+
+#[test]
+fn requests_go_nowhere_when_the_context_has_ended() {
+    let by_hand = memory();
+    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
+    by_hand.uverbs.close();
+    for number in 0..8 {
+        assert!(ring.has_room(1));
+        push(&mut ring, number);
+    }
+    assert!(!ring.has_room(1));
+    let flags: WqeFlags = by_hand.read(offset_of!(Sqe, flags));
+    assert!(flags.is_empty());
+}
