@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rdmacm::core::{QueuePair as _, Transport};
-use rdmacm_verbs::{
-    Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId,
-};
+use rdmacm_verbs::{Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId};
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
