@@ -40,6 +40,7 @@ use crate::step::Step;
 /// connection.post_send(message)?;
 /// let sent = connection.next_sent(Duration::from_secs(1))?;
 /// let received = connection.next_received(Duration::from_secs(1))?;
+/// println!("{} bytes", received.result?.bytes);
 /// # Ok(())
 /// # }
 /// ```
