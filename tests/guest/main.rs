@@ -139,6 +139,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::endpoint::waiting::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
+    face::messages::crashed::CASES,
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,

@@ -10,6 +10,7 @@ use rdmacm_verbs::{RemoteMemory, WcStatus};
 
 pub(crate) mod awaited;
 pub(crate) mod broken;
+pub(crate) mod crashed;
 pub(crate) mod cycles;
 
 crate::cases!("face::messages":
