@@ -166,14 +166,8 @@ mod devices {
         /// # Errors
         /// The device cannot be waited for.
         pub(crate) fn hear_of(&self, device: &Arc<OpenDevice>) -> rdmacm_verbs::Result<()> {
-            let watched = self.sources.watch(device);
-            let first = watched.map_err(|errno| rdmacm_verbs::Error::Wait {
-                errno: errno as i32,
-            })?;
-            if first {
-                self.rouse();
-            }
-            Ok(())
+            let first = self.sources.watch(device);
+            self.rouse_for(first)
         }
 
         /// Puts one among those who are woken when the queue of this channel tells of
@@ -189,13 +183,7 @@ mod devices {
         ) -> rdmacm_verbs::Result<()> {
             let Sources { epoll, queues, .. } = &self.sources;
             let first = queues.join(epoll, channel, key, waker);
-            let first = first.map_err(|errno| rdmacm_verbs::Error::Wait {
-                errno: errno as i32,
-            })?;
-            if first {
-                self.rouse();
-            }
-            Ok(())
+            self.rouse_for(first)
         }
 
         /// One who waited for a queue does so no more.
@@ -203,12 +191,16 @@ mod devices {
             self.sources.queues.leave(&self.sources.epoll, channel, key);
         }
 
-        /// There is more to watch than the event channel, on which alone a thread may
-        /// be sleeping.
-        fn rouse(&self) {
-            if self.state().leader == Leader::Asleep {
+        /// With the first that is watched besides the event channel: a thread may be
+        /// sleeping on that alone.
+        fn rouse_for(&self, first: Result<bool, Errno>) -> rdmacm_verbs::Result<()> {
+            let first = first.map_err(|errno| rdmacm_verbs::Error::Wait {
+                errno: errno as i32,
+            })?;
+            if first && self.state().leader == Leader::Asleep {
                 self.channel.waker().wake();
             }
+            Ok(())
         }
     }
 
