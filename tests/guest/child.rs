@@ -11,6 +11,7 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
+use crate::face::messages::crashed;
 use crate::{face, judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -33,9 +34,15 @@ pub(crate) fn run(name: &str) {
 
 /// The same, told which device.
 pub(crate) fn run_at(name: &str, site: &Site) {
+    check(&mut task_at(name, site));
+}
+
+/// A task that is told which device.
+pub(crate) fn task_at(name: &str, site: &Site) -> Command {
     let mut command = task(name);
     command.env(ADDRESS, site.v4.to_string());
-    check(command.env(DRIVER, site.driver()));
+    command.env(DRIVER, site.driver());
+    command
 }
 
 /// In a child: the device it was told.
@@ -56,7 +63,10 @@ fn check(command: &mut Command) {
 /// In a child: runs its task and says how to exit.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
-    let tasks = TASKS.iter().chain(verbs::alone::TASKS);
+    let tasks = TASKS
+        .iter()
+        .chain(verbs::alone::TASKS)
+        .chain(crashed::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
     Some(ExitCode::SUCCESS)

@@ -140,8 +140,10 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     data::strange::CASES,
     face::blocking::CASES,
     face::endpoint::CASES,
+    face::endpoint::waiting::CASES,
     face::messages::CASES,
     face::messages::awaited::CASES,
+    face::messages::crashed::CASES,
     face::messages::dropped::CASES,
     face::migration::CASES,
     face::several::CASES,
@@ -168,6 +170,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
+    face::endpoint::waiting::ALONE,
     face::messages::broken::CASES,
     face::messages::cycles::CASES,
     face::storm::CASES,

@@ -13,6 +13,7 @@ mod pair;
 mod paper;
 mod posted;
 mod random;
+mod replies;
 mod site;
 
 pub use datagrams::{next_datagram, receive_datagram, send_datagram};
@@ -21,6 +22,7 @@ pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use posted::{receive, send};
 pub use random::{Random, seeds};
+pub use replies::{Answerable, receive_to_answer};
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };

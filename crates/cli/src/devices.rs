@@ -3,9 +3,9 @@
 use rdmacm::core::{Error, Port, RdmaDevice};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::args::DevicesArgs;
 use crate::json;
+use crate::outcome::Outcome;
 use crate::table::Table;
 
 mod addresses;

@@ -15,6 +15,7 @@ mod interrupt;
 mod json;
 mod latencies;
 mod message;
+mod outcome;
 mod perf;
 mod ping;
 mod resolve;
@@ -24,28 +25,10 @@ mod served;
 mod table;
 mod talk;
 mod terminal;
+mod way;
 
 use args::{Args, Task};
-
-/// What a task has to say: the text for standard output, what went wrong for
-/// standard error, and whether it succeeded.
-struct Outcome {
-    output: String,
-    complaint: Option<String>,
-    success: bool,
-}
-
-impl Outcome {
-    /// Of a task that did not even begin.
-    #[expect(clippy::needless_pass_by_value, reason = "the error's way ends here")]
-    fn of_error(error: io::Error) -> Self {
-        Self {
-            output: String::new(),
-            complaint: Some(error.to_string()),
-            success: false,
-        }
-    }
-}
+use outcome::Outcome;
 
 fn main() -> ExitCode {
     // Bad usage ends here with exit code 2.

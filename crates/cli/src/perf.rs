@@ -1,7 +1,7 @@
 //! `rdmacm perf`.
 
-use crate::Outcome;
 use crate::args::{PerfArgs, Role, usage_error};
+use crate::outcome::Outcome;
 use crate::runtime;
 
 mod bandwidth;

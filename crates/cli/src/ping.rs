@@ -1,9 +1,9 @@
 //! `rdmacm ping`.
 
-use crate::Outcome;
 use crate::args::{PingArgs, Role};
 use crate::endpoint::Shape;
 use crate::message::Message;
+use crate::outcome::Outcome;
 use crate::runtime;
 
 mod client;

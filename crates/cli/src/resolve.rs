@@ -2,8 +2,8 @@
 
 use rdmacm::addrinfo::{self, AddrInfo};
 
-use crate::Outcome;
 use crate::args::{ResolveArgs, usage_error};
+use crate::outcome::Outcome;
 
 mod document;
 mod listing;

@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::Outcome;
-use crate::json;
+use crate::outcome::Outcome;
 use crate::terminal;
 
 /// What became of a peer.
@@ -89,19 +88,9 @@ impl ServerReport {
         } else if !persistent && self.peers == 0 {
             self.fail("interrupted before a peer came".to_owned());
         }
-        let success = self.error.is_none();
-        if self.json {
-            return Outcome {
-                output: json::render(&self),
-                complaint: None,
-                success,
-            };
-        }
-        Outcome {
-            output: String::new(),
-            complaint: self.error,
-            success,
-        }
+        // In words it was told as it happened.
+        let told = |_: &Self| String::new();
+        Outcome::of_report(self.json, &self, self.error.as_ref(), told)
     }
 }
 

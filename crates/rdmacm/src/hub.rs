@@ -22,6 +22,8 @@ mod block;
 mod elsewhere;
 mod mailbox;
 mod next;
+#[cfg(feature = "verbs")]
+mod queues;
 mod sources;
 mod tracked;
 

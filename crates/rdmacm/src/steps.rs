@@ -3,6 +3,8 @@
 
 mod active;
 mod attempt;
+#[cfg(feature = "verbs")]
+pub(crate) mod by_hand;
 mod carried;
 #[cfg(feature = "verbs")]
 pub(crate) mod carry;

@@ -81,7 +81,7 @@ pub struct DatagramSource {
     /// The sender's queue pair.
     #[doc(alias = "src_qp")]
     pub queue_pair: u32,
-    /// Whether the first 40 bytes are a global route header.
+    /// Whether the first 40 bytes are a [`RouteHeader`](crate::RouteHeader).
     #[doc(alias = "IBV_WC_GRH")]
     pub has_route: bool,
     /// The index of the partition key.
@@ -89,6 +89,9 @@ pub struct DatagramSource {
     /// The sender's LID.
     #[doc(alias = "slid")]
     pub lid: u16,
+    /// The low bits of the LID that it was sent to.
+    #[doc(alias = "dlid_path_bits")]
+    pub path_bits: u8,
     /// The service level.
     #[doc(alias = "sl")]
     pub service_level: u8,
@@ -140,6 +143,7 @@ pub(crate) fn result(
             has_route: with(WcFlags::GRH),
             pkey_index: told.pkey_index,
             lid: told.source_lid,
+            path_bits: told.destination_path_bits,
             service_level: told.service_level,
         },
     })

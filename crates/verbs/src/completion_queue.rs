@@ -271,7 +271,11 @@ impl CompletionQueue {
         }
     }
 
-    fn own_channel(&self) -> Result<&CompletionChannel> {
+    /// Its completion channel, which has no other queue.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where it has another, or there is none.
+    pub fn own_channel(&self) -> Result<&CompletionChannel> {
         let reason = match &self.0.channel {
             None => "it was made without a completion channel",
             Some(channel) if channel.queues() > 1 => "its completion channel has other queues too",

@@ -240,7 +240,9 @@ impl Context {
         self.uverbs().ending()
     }
 
-    pub(crate) fn heed_removal(&self) {
+    /// Lets go of the device where it has been removed, as [`close`](Self::close)
+    /// does. Whoever waits for a completion does so by itself.
+    pub fn heed_removal(&self) {
         self.uverbs().heed_removal();
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rdmacm_core::{CmAddr, CmId, EventChannel, EventKind, PortSpace, SidrStatus, UdInfo, UdParam};
-use rdmacm_tests::{PATIENCE, Site, free_qp_number, receive_datagram, send_datagram};
+use rdmacm_tests::{PATIENCE, Site, free_qp_number, receive_to_answer, send_datagram};
 use rdmacm_verbs::QueuePair;
 
 use super::tool::Tool;
@@ -157,19 +157,20 @@ fn start_with_datagrams(role: &str, address: &str) -> Tool {
     Tool::start("udaddy", &[role, address, "-c", "1"])
 }
 
-/// All datagrams of the tool, each with its queue pair's number.
-fn receive_all(queue_pair: &QueuePair) -> u32 {
-    let numbers = (0..MESSAGES).map(|_| {
-        let (told, bytes) = receive_datagram(queue_pair);
-        assert_eq!(bytes.len(), SIZE);
-        assert!(told.source.has_route);
-        assert_eq!(told.immediate, Some(told.source.queue_pair));
-        told.source.queue_pair
+/// All datagrams of the tool, each with its queue pair's number: where answers go.
+fn receive_all(queue_pair: &QueuePair) -> UdInfo {
+    let senders = (0..MESSAGES).map(|_| {
+        let datagram = receive_to_answer(queue_pair, QKEY);
+        assert_eq!(datagram.bytes.len(), SIZE);
+        let source = datagram.told.source;
+        assert!(source.has_route);
+        assert_eq!(datagram.told.immediate, Some(source.queue_pair));
+        datagram.sender
     });
-    let mut numbers: Vec<_> = numbers.collect();
-    numbers.dedup();
-    assert_eq!(numbers.len(), 1, "{numbers:?}");
-    numbers[0]
+    let mut senders: Vec<_> = senders.collect();
+    senders.dedup();
+    assert_eq!(senders.len(), 1, "{senders:?}");
+    senders[0]
 }
 
 fn send_all(queue_pair: &QueuePair, to: &UdInfo) {
@@ -183,7 +184,10 @@ fn its_server_returns_datagrams(site: &Site) {
     let (id, service) = ask_when_it_listens(site, &channel);
     let queue_pair = site.datagrams(&id, MESSAGES, SIZE);
     send_all(&queue_pair, &service);
-    assert_eq!(receive_all(&queue_pair), service.qp_number);
+    let answered = receive_all(&queue_pair);
+    assert_eq!(answered.qp_number, service.qp_number);
+    let gids = [answered, service].map(|one| one.ah_attr.grh.destination_gid);
+    assert_eq!(gids[0], gids[1]);
     let ended = server.finish();
     ended.check_success();
     ended.check_said("return status 0");
@@ -202,20 +206,8 @@ fn its_client_gets_datagrams_back(site: &Site) {
     let answer = UdParam::new().qp_number(queue_pair.number());
     child.accept(answer).unwrap();
     let peer = receive_all(&queue_pair);
-    // It is on the same device, so its way is ours to the listener's address.
-    let asking = resolving(&channel, site.v6(PORT));
-    rdmacm_tests::expect(&channel, EventKind::AddrResolved);
-    asking.resolve_route(PATIENCE).unwrap();
-    rdmacm_tests::expect(&channel, EventKind::RouteResolved);
-    asking.connect(UdParam::new()).unwrap();
-    let question = rdmacm_tests::expect(&channel, EventKind::ConnectRequest);
-    let own = question.into_child().unwrap();
-    own.accept(UdParam::new().qp_number(queue_pair.number()))
-        .unwrap();
-    let answer = rdmacm_tests::expect(&channel, EventKind::Established);
-    let mut way = answer.ud().unwrap();
-    way.qp_number = peer;
-    send_all(&queue_pair, &way);
+    assert_eq!(peer.ah_attr.grh.destination_gid, site.v6.octets());
+    send_all(&queue_pair, &peer);
     let ended = client.finish();
     ended.check_success();
     ended.check_said("return status 0");

@@ -1,15 +1,16 @@
 //! Services without acknowledgements.
 
-use rdmacm_core::{Gid, QpType};
+use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
 use rdmacm_tests::by_hand::QKEY;
-use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
+use rdmacm_verbs::{QueuePair, RouteHeader, SendOperation, SendRequest};
 
 use super::{ROOMY, contents, exposed, pattern, perform, piece, received, room, sent};
 
 crate::cases!("data::unreliable":
     unreliable_connections_carry_messages_and_writes,
     datagrams_arrive_behind_their_route,
+    an_answer_finds_the_way_back,
     a_group_receives_until_it_is_left,
     what_they_cannot_do_is_refused,
 );
@@ -35,8 +36,8 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
 /// Bytes of a datagram that come before its own.
 const ROUTE: usize = 40;
 
-fn datagram(site: &Site, from: &QueuePair, to: u32, bytes: &[u8]) {
-    let way = from.protection_domain().create_address_handle(site.way());
+fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
+    let way = from.protection_domain().create_address_handle(*way);
     let request = SendRequest::new(SendOperation::Send, piece(from, bytes));
     let request = request.to(&way.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
@@ -49,7 +50,7 @@ fn datagrams_arrive_behind_their_route(site: &Site) {
         for size in [0, 1, 1024] {
             let bytes = pattern(size, 3);
             to.post_receive(room(to, ROUTE + size)).unwrap();
-            datagram(site, from, to.number(), &bytes);
+            datagram(&site.way(), from, to.number(), &bytes);
             let came = received(to);
             let done = came.result.unwrap();
             assert_eq!(done.bytes as usize, ROUTE + size);
@@ -59,6 +60,31 @@ fn datagrams_arrive_behind_their_route(site: &Site) {
             assert_eq!(came[ROUTE..], bytes);
             assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
         }
+    }
+}
+
+/// By IPv4 and by IPv6, whose routes look different.
+fn an_answer_finds_the_way_back(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let gids = server.context().gids(1).unwrap();
+    for gid in [site.v4.to_ipv6_mapped(), site.v6].map(Gid::from) {
+        let entry = gids.iter().find(|entry| entry.gid == gid).unwrap();
+        let mut there = site.way();
+        there.grh.destination_gid = gid.0;
+        there.grh.source_gid_index = entry.index.try_into().unwrap();
+        there.grh.traffic_class = 0x20;
+        server.post_receive(room(&server, ROUTE + 1)).unwrap();
+        datagram(&there, &client, server.number(), b"?");
+        let came = received(&server);
+        let source = came.result.as_ref().unwrap().source;
+        let bytes = super::brought(came, ROUTE + 1);
+        let route = RouteHeader::parse(&bytes).unwrap();
+        assert_eq!((route.source, route.destination), (gid, gid));
+        let back = source.way_back(&bytes, 1, &gids).unwrap();
+        assert_eq!(back, there);
+        client.post_receive(room(&client, ROUTE + 1)).unwrap();
+        datagram(&back, &server, source.queue_pair, b"!");
+        assert_eq!(super::brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
     }
 }
 

@@ -6,12 +6,15 @@ use std::thread;
 use rdmacm::addrinfo::{AddrInfo, AddrInfoFlags, Hints, resolve};
 use rdmacm::core::{ConnParam, EventKind, QpType};
 use rdmacm::face::ListeningEndpoint;
+use rdmacm::tokio::Tokio;
 use rdmacm::{Blocking, Cause, Connection, Endpoint, Step};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site, free_port};
-use rdmacm_verbs::{QpOptions, QueuePair};
+use rdmacm_verbs::{Buffer, QpOptions, QueuePair};
 
 use super::asynchronous::on_one_thread;
+
+pub(crate) mod waiting;
 
 crate::cases!("face::endpoint":
     both_sides_exchange_messages,
@@ -45,8 +48,9 @@ fn listening<M: rdmacm::Mode>(
 }
 
 type Connected = Connection<QueuePair>;
+type Awaited = rdmacm::tokio::Connection<QueuePair>;
 
-/// Both sides, each with two receives posted before it was connected.
+/// Both sides, each with all receives posted before it was connected.
 fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
     let (listening, active) = listening::<Blocking>(site, options);
     thread::scope(|scope| {
@@ -66,19 +70,21 @@ fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
     })
 }
 
-fn room(queue_pair: &QueuePair) -> Vec<rdmacm_verbs::Buffer> {
-    let memory = queue_pair.protection_domain().allocate(32).unwrap();
-    memory.into_chunks(16)
+/// Memory for as many messages of 16 bytes as there may be.
+fn room(queue_pair: &QueuePair) -> Vec<Buffer> {
+    let messages = queue_pair.caps().max_recv_wr as usize;
+    let memory = queue_pair.protection_domain().allocate(16 * messages);
+    memory.unwrap().into_chunks(16)
 }
 
 fn exchange(from: &Connected, to: &Connected) {
     let mut message = from.queue_pair().protection_domain().allocate(16).unwrap();
     message.copy_from_slice(b"sixteen letters!");
     let work = from.post_send(message).unwrap();
-    let sent = from.next_sent(PATIENCE).unwrap().unwrap();
+    let sent = from.next_sent(PATIENCE).unwrap();
     assert_eq!(sent.work, work);
     sent.result.unwrap();
-    let received = to.next_received(PATIENCE).unwrap().unwrap();
+    let received = to.next_received(PATIENCE).unwrap();
     assert_eq!(received.result.unwrap().bytes, 16);
     let buffer = received.pieces.into_buffer().unwrap();
     assert_eq!(*buffer, *b"sixteen letters!");
@@ -98,28 +104,37 @@ fn both_sides_exchange_messages(site: &Site) {
     });
 }
 
+/// The same on tokio.
+async fn awaited_pair(site: &Site, options: &QpOptions) -> (Awaited, Awaited) {
+    let (listening, active) = listening::<rdmacm::Async<Tokio>>(site, options);
+    let connecting = async {
+        let endpoint = rdmacm::tokio::Endpoint::to(&active, options);
+        let endpoint = endpoint.await.unwrap();
+        for room in room(endpoint.queue_pair()) {
+            endpoint.post_receive(room).unwrap();
+        }
+        endpoint.connect(ConnParam::new()).await.unwrap()
+    };
+    let accepting = async {
+        let endpoint = listening.next_request(PATIENCE).await.unwrap();
+        for room in room(endpoint.queue_pair()) {
+            endpoint.post_receive(room).unwrap();
+        }
+        endpoint.accept(ConnParam::new()).await.unwrap()
+    };
+    tokio::join!(connecting, accepting)
+}
+
 fn both_sides_exchange_messages_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
-        let (listening, active) =
-            listening::<rdmacm::Async<rdmacm::tokio::Tokio>>(site, &options());
-        let connecting = async {
-            let options = options();
-            let endpoint = rdmacm::tokio::Endpoint::to(&active, &options);
-            let endpoint = endpoint.await.unwrap();
-            endpoint.connect(ConnParam::new()).await.unwrap()
-        };
-        let accepting = async {
-            let endpoint = listening.next_request(PATIENCE).await.unwrap();
-            for room in room(endpoint.queue_pair()) {
-                endpoint.post_receive(room).unwrap();
-            }
-            endpoint.accept(ConnParam::new()).await.unwrap()
-        };
-        let (client, server) = tokio::join!(connecting, accepting);
+        let (client, server) = awaited_pair(site, &options()).await;
         let message = client.queue_pair().protection_domain().allocate(3).unwrap();
-        client.post_send(message).unwrap();
-        let received = server.queue_pair().receive_queue().next(PATIENCE).unwrap();
-        assert_eq!(received.unwrap().result.unwrap().bytes, 3);
+        let work = client.post_send(message).unwrap();
+        let received = server.next_received(PATIENCE).await.unwrap();
+        assert_eq!(received.result.unwrap().bytes, 3);
+        let sent = client.next_sent(PATIENCE).await.unwrap();
+        assert_eq!(sent.work, work);
+        sent.result.unwrap();
         let (closed, ended) = tokio::join!(client.close(PATIENCE), server.ended(PATIENCE));
         closed.unwrap();
         ended.unwrap();
@@ -157,11 +172,11 @@ fn memory_is_read_and_written(site: &Site) {
         .unwrap();
     memory.fill(3);
     client.post_write(memory, exposed.remote()).unwrap();
-    let done = client.next_sent(PATIENCE).unwrap().unwrap();
+    let done = client.next_sent(PATIENCE).unwrap();
     let mut memory = done.pieces.into_buffer().unwrap();
     memory.fill(0);
     client.post_read(memory, exposed.remote()).unwrap();
-    let done = client.next_sent(PATIENCE).unwrap().unwrap();
+    let done = client.next_sent(PATIENCE).unwrap();
     assert_eq!(*done.pieces.into_buffer().unwrap(), [3; 64]);
 }
 

@@ -14,6 +14,7 @@ use crate::child;
 
 pub(crate) mod awaited;
 pub(crate) mod broken;
+pub(crate) mod crashed;
 pub(crate) mod cycles;
 pub(crate) mod dropped;
 
@@ -204,8 +205,8 @@ fn more_than_there_is_room_for_waits(site: &Site) {
             }
             client.flush().unwrap();
         });
-        server.set_deadline(SECOND / 10);
         let kept: Vec<_> = (0..4).map(|_| server.receive().unwrap()).collect();
+        server.set_deadline(SECOND / 10);
         // All of this side's room is taken by them.
         let error = server.receive().unwrap_err();
         assert!(matches!(error.cause(), Cause::Deadline), "{error}");

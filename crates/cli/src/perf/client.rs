@@ -10,13 +10,13 @@ use super::load::{Load, shape};
 use super::report::ClientReport;
 use super::terms::check_version;
 use super::until::Until;
-use crate::Outcome;
 use crate::args::PerfArgs;
 use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::latencies::time;
+use crate::outcome::Outcome;
 use crate::terminal::Progress;
 
 pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> Outcome {

@@ -2,17 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm::core::CmAddr;
 use rdmacm::tokio::Connection;
 use serde::Serialize;
 
 use super::Test;
-use crate::Outcome;
 use crate::args::PerfArgs;
 use crate::attend::Stop;
 use crate::endpoint::Endpoint;
-use crate::json;
 use crate::latencies::{Latencies, Summary, time};
+use crate::outcome::Outcome;
+use crate::way::Way;
 
 /// What the client knows.
 pub(super) struct ClientReport {
@@ -27,9 +26,8 @@ pub(super) struct ClientReport {
 struct Document {
     role: &'static str,
     node: String,
-    peer: Option<String>,
-    source: Option<String>,
-    device: Option<String>,
+    #[serde(flatten)]
+    way: Way,
     test: &'static str,
     /// Bytes of each message.
     size: u32,
@@ -56,9 +54,7 @@ impl ClientReport {
             document: Document {
                 role: "client",
                 node: node.to_owned(),
-                peer: None,
-                source: None,
-                device: None,
+                way: Way::default(),
                 test: terms.test.name(),
                 size: terms.size,
                 depth: terms.depth,
@@ -82,12 +78,7 @@ impl ClientReport {
     }
 
     pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {
-        let text = |address: Option<CmAddr>| address.map(|address| address.to_string());
-        let document = &mut self.document;
-        document.peer = connection.peer_addr().ok().and_then(text);
-        document.source = connection.local_addr().ok().and_then(text);
-        let context = connection.queue_pair().queue_pair().context();
-        document.device = Some(context.device_name().to_owned());
+        self.document.way = Way::of(connection);
     }
 
     /// It is warm: from here on it counts.
@@ -130,29 +121,17 @@ impl ClientReport {
 
     pub(super) fn outcome(mut self, args: &PerfArgs) -> Outcome {
         self.document.latency_ns = self.latencies.summary();
-        let success = self.document.error.is_none();
-        if args.json {
-            return Outcome {
-                output: json::render(&self.document),
-                complaint: None,
-                success,
-            };
-        }
-        Outcome {
-            output: self.render(),
-            complaint: self.document.error,
-            success,
-        }
+        let document = &self.document;
+        let words = |_: &Document| self.render();
+        Outcome::of_report(args.json, document, document.error.as_ref(), words)
     }
 
     fn render(&self) -> String {
         let document = &self.document;
-        let [Some(peer), Some(source), Some(device)] =
-            [&document.peer, &document.source, &document.device]
-        else {
+        if !document.way.is_known() {
             return String::new();
-        };
-        let mut text = format!("{peer} from {source} via {device}: {}\n", self.terms());
+        }
+        let mut text = format!("{}: {}\n", document.way, self.terms());
         text.extend(self.rate());
         if let Some(latency) = document.latency_ns {
             let (table, histogram) = (latency.table(), self.latencies.histogram());

@@ -9,12 +9,12 @@ use rdmacm::tokio::{Connection, Incoming};
 use super::load::{Load, shape};
 use super::terms::agreed;
 use super::{Terms, Test, bandwidth, latency};
-use crate::Outcome;
 use crate::args::PerfArgs;
 use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::outcome::Outcome;
 use crate::serve::{peer_of, serve};
 use crate::served::{Served, ServerReport};
 

@@ -10,7 +10,6 @@ use rdmacm_verbs::ExposedMemory;
 use super::SHAPE;
 use super::pattern::pattern;
 use super::report::ClientReport;
-use crate::Outcome;
 use crate::args::PingArgs;
 use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
@@ -18,6 +17,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::latencies::time;
 use crate::message::Message;
+use crate::outcome::Outcome;
 use crate::talk::Talk;
 use crate::terminal::Progress;
 
@@ -32,7 +32,7 @@ pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> O
             // The result is known, whether the peer answers or not.
             let _ = connection.close(CLOSE_DEADLINE).await;
         }
-        Err(error) => report.unconnected(&error),
+        Err(error) => report.unconnected(error),
     }
     report.outcome(args)
 }

@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm::core::CmAddr;
 use rdmacm::tokio::Connection;
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::args::PingArgs;
 use crate::attend::Stop;
 use crate::endpoint::Endpoint;
-use crate::json;
 use crate::latencies::{Latencies, Summary, time};
+use crate::outcome::Outcome;
+use crate::way::Way;
 
 /// What the client knows.
 pub(super) struct ClientReport {
@@ -26,9 +25,8 @@ pub(super) struct ClientReport {
 struct ClientDocument {
     role: &'static str,
     node: String,
-    peer: Option<String>,
-    source: Option<String>,
-    device: Option<String>,
+    #[serde(flatten)]
+    way: Way,
     /// Bytes of each ping.
     size: u32,
     validated: bool,
@@ -48,9 +46,7 @@ impl ClientReport {
             document: ClientDocument {
                 role: "client",
                 node: node.to_owned(),
-                peer: None,
-                source: None,
-                device: None,
+                way: Way::default(),
                 size: args.size,
                 validated: args.validate,
                 pings: 0,
@@ -65,17 +61,12 @@ impl ClientReport {
         }
     }
 
-    pub(super) fn unconnected(&mut self, error: &str) {
-        self.document.error = Some(error.to_owned());
+    pub(super) fn unconnected(&mut self, error: String) {
+        self.document.error = Some(error);
     }
 
     pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {
-        let text = |address: Option<CmAddr>| address.map(|address| address.to_string());
-        let document = &mut self.document;
-        document.peer = connection.peer_addr().ok().and_then(text);
-        document.source = connection.local_addr().ok().and_then(text);
-        let context = connection.queue_pair().queue_pair().context();
-        document.device = Some(context.device_name().to_owned());
+        self.document.way = Way::of(connection);
         self.began = Instant::now();
     }
 
@@ -101,19 +92,13 @@ impl ClientReport {
 
     pub(super) fn outcome(mut self, args: &PingArgs) -> Outcome {
         self.document.latency_ns = self.latencies.summary();
-        let success = self.document.error.is_none();
-        if args.json {
-            return Outcome {
-                output: json::render(&self.document),
-                complaint: None,
-                success,
-            };
-        }
-        Outcome {
-            output: self.document.render(),
-            complaint: self.document.error,
-            success,
-        }
+        let document = &self.document;
+        Outcome::of_report(
+            args.json,
+            document,
+            document.error.as_ref(),
+            ClientDocument::render,
+        )
     }
 }
 
@@ -122,14 +107,11 @@ impl ClientDocument {
         let Some(latency) = self.latency_ns else {
             return String::new();
         };
-        let unknown = || "?".to_owned();
-        let [peer, source, device] =
-            [&self.peer, &self.source, &self.device].map(|one| one.clone().unwrap_or_else(unknown));
-        let (pings, size) = (self.pings, self.size);
+        let (way, pings, size) = (&self.way, self.pings, self.size);
         let elapsed = time(self.elapsed_ns.into());
         let right = if self.validated { ", validated" } else { "" };
         format!(
-            "{peer} from {source} via {device}: {pings} pings of {size} bytes in {elapsed}{right}\n{}",
+            "{way}: {pings} pings of {size} bytes in {elapsed}{right}\n{}",
             latency.table()
         )
     }

@@ -9,13 +9,13 @@ use rdmacm_verbs::{Buffer, Pieces, RemoteMemory, SendOperation, SendRequest};
 
 use super::pattern::length;
 use super::{MAX_SIZE, SHAPE};
-use crate::Outcome;
 use crate::args::PingArgs;
 use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::message::Message;
+use crate::outcome::Outcome;
 use crate::serve::{peer_of, serve};
 use crate::served::{Served, ServerReport};
 use crate::talk::Talk;

@@ -20,6 +20,11 @@ use crate::step::Step;
 /// the peer's first messages find. Connected, it is a [`Connection`] of that queue
 /// pair.
 ///
+/// On iWARP the connecting side speaks first. siw answers it before it listens to the
+/// connection, and overlooks what arrives in between until more does: a client that
+/// sends one message and waits does well to send something more, an empty write for
+/// example. Connections that carry messages do so by themselves.
+///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
@@ -40,6 +45,7 @@ use crate::step::Step;
 /// connection.post_send(message)?;
 /// let sent = connection.next_sent(Duration::from_secs(1))?;
 /// let received = connection.next_received(Duration::from_secs(1))?;
+/// println!("{} bytes", received.result?.bytes);
 /// # Ok(())
 /// # }
 /// ```

@@ -1,5 +1,5 @@
 //! What a hub watches besides its event channel: the devices that messages go
-//! through; without the feature `verbs` none.
+//! through, and completion queues; without the feature `verbs` none.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,6 +8,8 @@ use rdmacm_core::{Deadline, EventChannel, Result};
 
 #[cfg(feature = "verbs")]
 pub(crate) use devices::Sources;
+#[cfg(feature = "verbs")]
+pub(super) use devices::readable;
 
 /// Nothing.
 #[cfg(not(feature = "verbs"))]
@@ -40,22 +42,27 @@ impl Sources {
 mod devices {
     use std::os::fd::AsFd;
     use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+    use std::task::Waker;
 
     use nix::errno::Errno;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
     use rdmacm_core::{DeviceId, Error};
+    use rdmacm_verbs::CompletionChannel;
 
+    use super::super::queues::Queues;
     use super::super::{Hub, Leader};
     use super::{BorrowedFd, Deadline, EventChannel, Result, io};
     use crate::messages::OpenDevice;
 
-    /// The event channel and the devices that are open, under one descriptor.
+    /// The event channel, the devices that are open, and the completion queues that
+    /// are waited for, under one descriptor.
     #[derive(Debug)]
     pub(crate) struct Sources {
         epoll: Epoll,
         /// Each is open for as long as a connection uses it.
         devices: Mutex<Vec<Weak<OpenDevice>>>,
+        queues: Queues,
     }
 
     impl Sources {
@@ -65,6 +72,7 @@ mod devices {
             Ok(Self {
                 epoll,
                 devices: Mutex::default(),
+                queues: Queues::default(),
             })
         }
 
@@ -74,7 +82,7 @@ mod devices {
 
         /// As [`EventChannel::wait`], which does where there is nothing else.
         pub(crate) fn wait(&self, channel: &EventChannel, until: Deadline) -> Result<()> {
-            if self.devices().is_empty() {
+            if self.devices().is_empty() && self.queues.is_empty() {
                 return channel.wait(until);
             }
             let now = channel.now();
@@ -97,7 +105,7 @@ mod devices {
             }
         }
 
-        /// Hands out what the devices tell.
+        /// Hands out what the devices and queues tell.
         pub(crate) fn drain(&self) {
             let devices: Vec<_> = self.devices().iter().filter_map(Weak::upgrade).collect();
             for device in devices {
@@ -105,6 +113,7 @@ mod devices {
                     self.forget(&device);
                 }
             }
+            self.queues.drain(&self.epoll);
         }
 
         /// Watches a device from now on, if it does not yet. Whether this is the
@@ -157,19 +166,45 @@ mod devices {
         /// # Errors
         /// The device cannot be waited for.
         pub(crate) fn hear_of(&self, device: &Arc<OpenDevice>) -> rdmacm_verbs::Result<()> {
-            let watched = self.sources.watch(device);
-            let first = watched.map_err(|errno| rdmacm_verbs::Error::Wait {
+            let first = self.sources.watch(device);
+            self.rouse_for(first)
+        }
+
+        /// Puts one among those who are woken when the queue of this channel tells of
+        /// something. Whoever waits hears of it.
+        ///
+        /// # Errors
+        /// The channel cannot be waited for.
+        pub(crate) fn await_queue(
+            &self,
+            channel: &CompletionChannel,
+            key: u64,
+            waker: &Waker,
+        ) -> rdmacm_verbs::Result<()> {
+            let Sources { epoll, queues, .. } = &self.sources;
+            let first = queues.join(epoll, channel, key, waker);
+            self.rouse_for(first)
+        }
+
+        /// One who waited for a queue does so no more.
+        pub(crate) fn leave_queue(&self, channel: &CompletionChannel, key: u64) {
+            self.sources.queues.leave(&self.sources.epoll, channel, key);
+        }
+
+        /// With the first that is watched besides the event channel: a thread may be
+        /// sleeping on that alone.
+        fn rouse_for(&self, first: Result<bool, Errno>) -> rdmacm_verbs::Result<()> {
+            let first = first.map_err(|errno| rdmacm_verbs::Error::Wait {
                 errno: errno as i32,
             })?;
             if first && self.state().leader == Leader::Asleep {
-                // It sleeps on the event channel alone.
                 self.channel.waker().wake();
             }
             Ok(())
         }
     }
 
-    fn readable() -> EpollEvent {
+    pub(in crate::hub) fn readable() -> EpollEvent {
         EpollEvent::new(EpollFlags::EPOLLIN, 0)
     }
 }

@@ -9,7 +9,7 @@ use rdmacm_abi::uverbs::{
 use rdmacm_core::{QpType, Transport};
 
 use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::request::SendOperation;
 
@@ -76,13 +76,9 @@ unsafe impl Provider for Rxe {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = uverbs.ask(operation, &OfRxe(request))?;
-        match Completions::map(uverbs, operation, answer.queue) {
-            Ok(ring) => Ok((answer.common, Box::new(ring))),
-            Err(error) => {
-                uverbs.undo(&DestroyCq::new(answer.common.handle));
-                Err(error)
-            }
-        }
+        let ring = Completions::map(uverbs, operation, answer.queue)
+            .inspect_err(|_| uverbs.undo(&DestroyCq::new(answer.common.handle)))?;
+        Ok((answer.common, Box::new(ring)))
     }
 
     fn create_qp(
@@ -93,21 +89,17 @@ unsafe impl Provider for Rxe {
     ) -> Result<NewQueuePair> {
         let shared = request.is_srq != 0;
         let answer = uverbs.ask(operation, &OfRxe(request))?;
-        let send = Sends::map(uverbs, operation, answer.queues.send);
+        let undo = |_: &Error| uverbs.undo(&DestroyQp::new(answer.common.handle));
+        let send = Sends::map(uverbs, operation, answer.queues.send).inspect_err(undo)?;
         let receive = (!shared)
             .then(|| Receives::map(uverbs, operation, answer.queues.receive))
-            .transpose();
-        match (send, receive) {
-            (Ok(send), Ok(receive)) => Ok(NewQueuePair {
-                answer: answer.common,
-                send: Box::new(send),
-                receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
-            }),
-            (Err(error), _) | (_, Err(error)) => {
-                uverbs.undo(&DestroyQp::new(answer.common.handle));
-                Err(error)
-            }
-        }
+            .transpose()
+            .inspect_err(undo)?;
+        Ok(NewQueuePair {
+            answer: answer.common,
+            send: Box::new(send),
+            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
+        })
     }
 
     fn create_srq(
@@ -117,13 +109,9 @@ unsafe impl Provider for Rxe {
         request: CreateSrq,
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
         let answer = uverbs.ask(operation, &OfRxe(request))?;
-        match Receives::map(uverbs, operation, answer.srq.queue) {
-            Ok(ring) => Ok((answer.common, Box::new(ring))),
-            Err(error) => {
-                uverbs.undo(&DestroySrq::new(answer.common.handle));
-                Err(error)
-            }
-        }
+        let ring = Receives::map(uverbs, operation, answer.srq.queue)
+            .inspect_err(|_| uverbs.undo(&DestroySrq::new(answer.common.handle)))?;
+        Ok((answer.common, Box::new(ring)))
     }
 
     fn create_ah(

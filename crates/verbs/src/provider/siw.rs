@@ -16,6 +16,7 @@ use crate::operation::Operation;
 use crate::request::SendOperation;
 
 mod completions;
+mod queue;
 mod receives;
 mod sends;
 #[cfg(test)]
@@ -113,13 +114,9 @@ unsafe impl Provider for Siw {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = uverbs.ask(operation, &OfSiw(request))?;
-        match Completions::map(uverbs, operation, answer.queue) {
-            Ok(ring) => Ok((answer.common, Box::new(ring))),
-            Err(error) => {
-                uverbs.undo(&DestroyCq::new(answer.common.handle));
-                Err(error)
-            }
-        }
+        let ring = Completions::map(uverbs, operation, answer.queue)
+            .inspect_err(|_| uverbs.undo(&DestroyCq::new(answer.common.handle)))?;
+        Ok((answer.common, Box::new(ring)))
     }
 
     fn create_qp(
@@ -130,7 +127,9 @@ unsafe impl Provider for Siw {
     ) -> Result<NewQueuePair> {
         let answer = uverbs.ask(operation, &OfSiw(request))?;
         let queues = answer.queues;
-        let send = Sends::map(uverbs, operation, queues.send_offset, queues.send_entries);
+        let undo = |_: &Error| uverbs.undo(&DestroyQp::new(answer.common.handle));
+        let send = Sends::map(uverbs, operation, queues.send_offset, queues.send_entries)
+            .inspect_err(undo)?;
         // With a shared queue none was asked for. The offset does not tell: a queue may
         // lie where `NO_QUEUE` says that there is none.
         let receive = (queues.receive_entries > 0)
@@ -138,18 +137,13 @@ unsafe impl Provider for Siw {
                 let (offset, entries) = (queues.receive_offset, queues.receive_entries);
                 Receives::map(uverbs, operation, offset, entries)
             })
-            .transpose();
-        match (send, receive) {
-            (Ok(send), Ok(receive)) => Ok(NewQueuePair {
-                answer: answer.common,
-                send: Box::new(send),
-                receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
-            }),
-            (Err(error), _) | (_, Err(error)) => {
-                uverbs.undo(&DestroyQp::new(answer.common.handle));
-                Err(error)
-            }
-        }
+            .transpose()
+            .inspect_err(undo)?;
+        Ok(NewQueuePair {
+            answer: answer.common,
+            send: Box::new(send),
+            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
+        })
     }
 
     fn create_srq(
@@ -160,13 +154,9 @@ unsafe impl Provider for Siw {
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
         let answer = uverbs.ask(operation, &OfSiw(request))?;
         let queue = answer.queue;
-        match Receives::map(uverbs, operation, queue.offset, queue.entries) {
-            Ok(ring) => Ok((answer.common, Box::new(ring))),
-            Err(error) => {
-                uverbs.undo(&DestroySrq::new(answer.common.handle));
-                Err(error)
-            }
-        }
+        let ring = Receives::map(uverbs, operation, queue.offset, queue.entries)
+            .inspect_err(|_| uverbs.undo(&DestroySrq::new(answer.common.handle)))?;
+        Ok((answer.common, Box::new(ring)))
     }
 
     fn create_ah(

@@ -39,12 +39,12 @@ fn pair_on(link: &Link, options: MessageOptions) -> Pair {
 /// What is told of a device's removal: that, or, from a peer that let go of the
 /// same device sooner, its goodbye.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+pub(crate) enum Told {
     Gone,
     Parted,
 }
 
-fn told(error: &rdmacm::Error) -> Told {
+pub(crate) fn told(error: &rdmacm::Error) -> Told {
     match error.cause() {
         Cause::Verbs(error) if error.is_gone() => Told::Gone,
         // The device's end was read first.

@@ -2,12 +2,18 @@
 
 use rdmacm_core::Deadline;
 use rdmacm_verbs::{
-    Completion, Pieces, QueuePair, Refused, RemoteMemory, Result, SendOperation, SendRequest,
-    WorkId,
+    Completion, CompletionQueue, Pieces, QueuePair, Refused, RemoteMemory, Result, SendOperation,
+    SendRequest, WorkId,
 };
 
 use super::Connection;
-use crate::mode::{Blocking, Mode};
+#[cfg(doc)]
+use crate::error::Cause;
+use crate::hub::block_on;
+use crate::mode::{Async, Blocking, Mode};
+use crate::reactor::Runtime;
+use crate::step::Step;
+use crate::steps::by_hand;
 
 /// What librdmacm's helpers of `rdma_verbs.h` do: see
 /// [`queue_pair`](Connection::queue_pair) for all the rest.
@@ -70,27 +76,76 @@ impl<M: Mode> Connection<QueuePair, M> {
     }
 }
 
+impl<M: Mode> Connection<QueuePair, M> {
+    async fn next_async(
+        &self,
+        step: Step,
+        queue: &CompletionQueue,
+        deadline: Deadline,
+    ) -> crate::Result<Completion> {
+        let attempt = self.attempt(deadline);
+        by_hand::next_completion(&attempt, self.tracked(), queue, step).await
+    }
+}
+
 impl Connection<QueuePair, Blocking> {
-    /// The next request that was sent, waited for until the deadline; `None` when it
-    /// has come. Takes a queue pair that is [`waitable`]. While a thread is here it
-    /// does not read of the peer's parting: whoever waits for
-    /// [`ended`](Connection::ended) does.
+    /// Waits for the next request that was sent to complete. Takes a queue pair that
+    /// is [`waitable`]. Any number of threads may wait; each completion goes to one of
+    /// them. They are to wait on one node, and not on the queue or its channel as well,
+    /// which would take what the channel tells.
     ///
     /// [`waitable`]: rdmacm_verbs::QpOptions::waitable
     ///
     /// # Errors
-    /// Those of [`CompletionQueue::next`](rdmacm_verbs::CompletionQueue::next).
+    /// [`Cause::Ended`] once the connection is over and nothing more has completed;
+    /// what was under way then may complete before that, as flushed. [`Cause::Verbs`]
+    /// where the device has gone, and what was under way has been told, or the queue
+    /// pair is not waitable. [`Cause::Deadline`]: nothing completed in time.
     #[doc(alias = "rdma_get_send_comp")]
-    pub fn next_sent(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
-        self.queue_pair().send_queue().next(deadline)
+    pub fn next_sent(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
+        let queue = self.queue_pair().send_queue();
+        let next = self.next_async(Step::Send, queue, deadline.into());
+        block_on(self.tracked().hub(), next)
     }
 
-    /// The next message that was received, as [`next_sent`](Self::next_sent).
+    /// Waits for the next message that is received, as [`next_sent`](Self::next_sent).
     ///
     /// # Errors
-    /// Those of [`CompletionQueue::next`](rdmacm_verbs::CompletionQueue::next).
+    /// Those of [`next_sent`](Self::next_sent).
     #[doc(alias = "rdma_get_recv_comp")]
-    pub fn next_received(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
-        self.queue_pair().receive_queue().next(deadline)
+    pub fn next_received(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
+        let queue = self.queue_pair().receive_queue();
+        let next = self.next_async(Step::Receive, queue, deadline.into());
+        block_on(self.tracked().hub(), next)
+    }
+}
+
+impl<R: Runtime> Connection<QueuePair, Async<R>> {
+    /// Waits for the next request that was sent to complete. Takes a queue pair that
+    /// is [`waitable`]. Any number of tasks may wait; each completion goes to one of
+    /// them, and dropping the future loses none. They are to wait on one node, and not
+    /// on the queue or its channel as well, which would take what the channel tells.
+    ///
+    /// [`waitable`]: rdmacm_verbs::QpOptions::waitable
+    ///
+    /// # Errors
+    /// [`Cause::Ended`] once the connection is over and nothing more has completed;
+    /// what was under way then may complete before that, as flushed. [`Cause::Verbs`]
+    /// where the device has gone, and what was under way has been told, or the queue
+    /// pair is not waitable. [`Cause::Deadline`]: nothing completed in time.
+    #[doc(alias = "rdma_get_send_comp")]
+    pub async fn next_sent(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
+        let queue = self.queue_pair().send_queue();
+        self.next_async(Step::Send, queue, deadline.into()).await
+    }
+
+    /// Waits for the next message that is received, as [`next_sent`](Self::next_sent).
+    ///
+    /// # Errors
+    /// Those of [`next_sent`](Self::next_sent).
+    #[doc(alias = "rdma_get_recv_comp")]
+    pub async fn next_received(&self, deadline: impl Into<Deadline>) -> crate::Result<Completion> {
+        let queue = self.queue_pair().receive_queue();
+        self.next_async(Step::Receive, queue, deadline.into()).await
     }
 }

@@ -1,28 +1,22 @@
 //! siw's send queues.
 
-use std::mem::offset_of;
-use std::sync::atomic::Ordering;
-
 use rdmacm_abi::uverbs::Sge;
 use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
+use super::queue::{Queue, copy, most};
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{SendRing, SendSlot, SlotPayload, Slots, Uverbs, nonsense};
+use crate::provider::{SendRing, SendSlot, SlotPayload, Uverbs};
 use crate::request::SendOperation;
 
 /// How often to look again for a slot that the driver frees just after it has
 /// reported the request that was there (`siw_sqe_complete`).
 const LOOKS: usize = 10_000;
 
-/// A send queue. A flag in each slot says whose turn it is; both sides go
-/// round in order, each with an index of its own.
+/// A send queue.
 #[derive(Debug)]
-pub(super) struct Sends {
-    slots: Slots,
-    pub(super) next: u32,
-}
+pub(super) struct Sends(pub(super) Queue<Sqe>);
 
 impl Sends {
     pub(super) fn map(
@@ -31,29 +25,13 @@ impl Sends {
         offset: u64,
         entries: u32,
     ) -> Result<Self> {
-        Ok(Self {
-            slots: slots::<Sqe>(uverbs, operation, offset, entries)?,
-            next: 0,
-        })
+        Queue::map(uverbs, operation, offset, entries).map(Self)
     }
-}
-
-/// The slots of a queue that is nothing else.
-pub(super) fn slots<T>(
-    uverbs: &Uverbs,
-    operation: Operation,
-    offset: u64,
-    entries: u32,
-) -> Result<Slots> {
-    let length = size_of::<T>().checked_mul(entries as usize);
-    let length = length.ok_or_else(|| nonsense(operation))?;
-    let mapping = uverbs.map(offset, length)?;
-    Slots::new(&mapping, 0, size_of::<T>(), entries).ok_or_else(|| nonsense(operation))
 }
 
 impl SendRing for Sends {
     fn capacity(&self) -> u32 {
-        self.slots.count()
+        self.0.capacity()
     }
 
     fn max_inline(&self) -> u32 {
@@ -68,39 +46,20 @@ impl SendRing for Sends {
         let Some(last) = u32::try_from(requests).ok().and_then(|n| n.checked_sub(1)) else {
             return requests == 0;
         };
-        if last >= self.slots.count() {
-            return false;
-        }
         // Slots become free in order.
-        let flags = self
-            .slots
-            .half_word(self.next.wrapping_add(last), offset_of!(Sqe, flags));
         let is_free = || {
-            let flags = WqeFlags::from_bits_retain(flags.load(Ordering::Acquire));
-            !flags.contains(WqeFlags::VALID)
-        };
-        (0..LOOKS).any(|_| {
-            let free = is_free();
+            let free = self.0.is_free(last);
             if !free {
                 std::hint::spin_loop();
             }
             free
-        })
+        };
+        last < self.capacity() && (0..LOOKS).any(|_| is_free())
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
         let (element, flags) = element(request);
-        let flags_at = offset_of!(Sqe, flags);
-        // All but the flags, which make the slot the driver's.
-        let bytes = element.as_bytes();
-        let behind = flags_at + size_of::<WqeFlags>();
-        if let (Some(head), Some(tail)) = (bytes.get(..flags_at), bytes.get(behind..)) {
-            self.slots.write(self.next, 0, head);
-            self.slots.write(self.next, behind, tail);
-        }
-        let turn = self.slots.half_word(self.next, flags_at);
-        turn.store((flags | WqeFlags::VALID).bits(), Ordering::Release);
-        self.next = self.next.wrapping_add(1);
+        self.0.push(&element, flags);
     }
 }
 
@@ -183,23 +142,6 @@ fn divide(pieces: &mut [Sge]) -> u8 {
     }
 }
 
-/// One of siw's limits.
-pub(super) fn most(limit: usize) -> u32 {
-    u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-/// Copies pieces and gives their number. Empty ones are left out: siw does not
-/// survive one among others that are not (`siw_tx_hdt`).
-pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
-    let mut count = 0;
-    let filled = from.iter().filter(|piece| piece.length > 0);
-    for (to, from) in to.iter_mut().zip(filled) {
-        *to = *from;
-        count += 1;
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,14 +152,6 @@ mod tests {
             length,
             lkey: 7,
         }
-    }
-
-    #[test]
-    fn empty_pieces_stay_out() {
-        let mut to = [piece(0, 0); 3];
-        let from = [piece(1, 0), piece(2, 5), piece(3, 0), piece(4, 6)];
-        assert_eq!(copy(&from, &mut to), 2);
-        assert_eq!(to, [piece(2, 5), piece(4, 6), piece(0, 0)]);
     }
 
     #[test]

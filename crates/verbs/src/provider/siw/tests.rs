@@ -149,8 +149,8 @@ fn requests_go_round_in_order() {
     let receives = memory();
     let mut sending = Sends::map(&sends.uverbs, QUEUES, 0, 8).unwrap();
     let mut receiving = Receives::map(&receives.uverbs, QUEUES, 0, 8).unwrap();
-    sending.next = BEFORE_THE_LAST;
-    receiving.next = BEFORE_THE_LAST;
+    sending.0.next = BEFORE_THE_LAST;
+    receiving.0.next = BEFORE_THE_LAST;
     let piece = Sge {
         address: 1,
         length: 2,

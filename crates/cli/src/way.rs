@@ -1,0 +1,42 @@
+//! Between whom, and by which device.
+
+use std::fmt;
+
+use rdmacm::core::CmAddr;
+use rdmacm::tokio::Connection;
+use serde::Serialize;
+
+use crate::endpoint::Endpoint;
+
+/// Between whom, and by which device, once there is a connection.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Way {
+    peer: Option<String>,
+    source: Option<String>,
+    device: Option<String>,
+}
+
+impl Way {
+    pub(crate) fn of(connection: &Connection<Endpoint>) -> Self {
+        let text = |address: Option<CmAddr>| address.map(|address| address.to_string());
+        let context = connection.queue_pair().queue_pair().context();
+        Self {
+            peer: connection.peer_addr().ok().and_then(text),
+            source: connection.local_addr().ok().and_then(text),
+            device: Some(context.device_name().to_owned()),
+        }
+    }
+
+    /// Whether there has been a connection.
+    pub(crate) fn is_known(&self) -> bool {
+        self.device.is_some()
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [peer, source, device] =
+            [&self.peer, &self.source, &self.device].map(|one| one.as_deref().unwrap_or("?"));
+        write!(f, "{peer} from {source} via {device}")
+    }
+}

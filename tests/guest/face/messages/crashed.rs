@@ -1,0 +1,141 @@
+//! Peers whose process is killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::thread;
+
+use rdmacm::core::EventKind;
+use rdmacm::{Connector, Listener};
+use rdmacm_tests::{PATIENCE, Site};
+
+use super::ending;
+use crate::child;
+use crate::face::asynchronous::on_one_thread;
+
+crate::cases!("face::messages::crashed":
+    whoever_accepted_hears_of_it,
+    whoever_connected_hears_of_it,
+    a_task_that_accepted_hears_of_it,
+    a_task_that_connected_hears_of_it,
+);
+
+pub(crate) const TASKS: &[(&str, fn())] = &[
+    ("connects_until_killed", connects_until_killed),
+    ("listens_until_killed", listens_until_killed),
+];
+
+const PORT: &str = "RDMACM_TEST_PORT";
+
+/// In a child.
+fn connects_until_killed() {
+    let port = std::env::var(PORT).unwrap().parse().unwrap();
+    let address = child::site().v4(port);
+    let client = Connector::to(address).deadline(PATIENCE).connect().unwrap();
+    client.send(b"hello").unwrap();
+    assert_eq!(*client.receive().unwrap(), *b"welcome");
+    panic!("there is more to receive: {:?}", client.receive());
+}
+
+/// In a child.
+fn listens_until_killed() {
+    let listener = Listener::bind(child::site().v4(0)).unwrap();
+    println!("{}", listener.local_addr().port());
+    let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+    assert_eq!(*server.receive().unwrap(), *b"hello");
+    server.send(b"welcome").unwrap();
+    panic!("there is more to receive: {:?}", server.receive());
+}
+
+/// A peer in a process of its own.
+struct Peer(Child);
+
+impl Peer {
+    fn connecting(site: &Site, port: u16) -> Self {
+        let mut command = child::task_at("connects_until_killed", site);
+        Self(command.env(PORT, port.to_string()).spawn().unwrap())
+    }
+
+    /// And its port.
+    fn listening(site: &Site) -> (Self, u16) {
+        let mut command = child::task_at("listens_until_killed", site);
+        let mut peer = Self(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut line = String::new();
+        let output = peer.0.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        (peer, line.trim().parse().unwrap())
+    }
+
+    /// Does not wait until it is gone, which may take an answer.
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Where the test has failed; otherwise it is dying.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for more while the peer is killed.
+fn hears_of_it(connection: &rdmacm::Connection, mut peer: Peer) {
+    let error = thread::scope(|scope| {
+        let waiting = scope.spawn(|| connection.receive().unwrap_err());
+        peer.kill();
+        waiting.join().unwrap()
+    });
+    assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+}
+
+async fn a_task_hears_of_it(connection: &rdmacm::tokio::Connection, mut peer: Peer) {
+    let (received, ()) = tokio::join!(connection.receive(), async { peer.kill() });
+    let error = received.unwrap_err();
+    assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+}
+
+fn whoever_accepted_hears_of_it(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let peer = Peer::connecting(site, listener.local_addr().port());
+    let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+    server.set_deadline(PATIENCE);
+    assert_eq!(*server.receive().unwrap(), *b"hello");
+    server.send(b"welcome").unwrap();
+    hears_of_it(&server, peer);
+}
+
+fn whoever_connected_hears_of_it(site: &Site) {
+    let (peer, port) = Peer::listening(site);
+    let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
+    let client = connector.connect().unwrap();
+    client.set_deadline(PATIENCE);
+    client.send(b"hello").unwrap();
+    assert_eq!(*client.receive().unwrap(), *b"welcome");
+    hears_of_it(&client, peer);
+}
+
+fn a_task_that_accepted_hears_of_it(site: &Site) {
+    on_one_thread().block_on(async {
+        let listener = rdmacm::tokio::Listener::bind(site.v4(0)).unwrap();
+        let peer = Peer::connecting(site, listener.local_addr().port());
+        let incoming = listener.accept(PATIENCE).await.unwrap();
+        let server = incoming.accept().await.unwrap();
+        server.set_deadline(PATIENCE);
+        assert_eq!(*server.receive().await.unwrap(), *b"hello");
+        server.send(b"welcome").await.unwrap();
+        a_task_hears_of_it(&server, peer).await;
+    });
+}
+
+fn a_task_that_connected_hears_of_it(site: &Site) {
+    on_one_thread().block_on(async {
+        let (peer, port) = Peer::listening(site);
+        let connector = rdmacm::tokio::Connector::to(site.v4(port));
+        let client = connector.deadline(PATIENCE).connect().await.unwrap();
+        client.set_deadline(PATIENCE);
+        client.send(b"hello").await.unwrap();
+        assert_eq!(*client.receive().await.unwrap(), *b"welcome");
+        a_task_hears_of_it(&client, peer).await;
+    });
+}
