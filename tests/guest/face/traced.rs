@@ -8,7 +8,7 @@ use rdmacm::{Connector, Listener};
 use rdmacm_tests::{PATIENCE, Site};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 use super::QueuePairs;
 
@@ -70,6 +70,9 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);
     let notes = Notes::default();
+    // Of one subscriber alone tracing asks the thread that comes to a place first, which
+    // may be one without it: nothing is ever told from there then. Of two it asks both.
+    let _other = Dispatch::new(notes.clone());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let incoming = listener.accept(PATIENCE).unwrap();
