@@ -15,10 +15,10 @@ use crate::link::run;
 /// Holds back the first message that each client sends to this port of the site's IPv4
 /// address.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
+    static QUEUE: Once = Once::new();
     if site.soft == Soft::Rxe {
         return;
     }
-    static QUEUE: Once = Once::new();
     QUEUE.call_once(|| {
         run("tc qdisc replace dev lo root handle 1: prio bands 4");
         run("tc qdisc replace dev lo parent 1:4 netem delay 1s");

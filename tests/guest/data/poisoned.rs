@@ -32,7 +32,7 @@ fn freed_memory_is_watched(site: &Site) {
     let graves = Graves::about(LENGTH);
     let domain = site.verbs().create_protection_domain().unwrap();
     let mut buffer = domain.allocate(graves.size()).unwrap();
-    let start = buffer.as_mut_ptr();
+    let inside = buffer[7..].as_mut_ptr();
     let rest = buffer.split_off(1);
     drop(buffer);
     assert_eq!(graves.count(), 0);
@@ -41,13 +41,13 @@ fn freed_memory_is_watched(site: &Site) {
     #[expect(unsafe_code, reason = "a stray write is what is tried")]
     // SAFETY: the block is kept from the allocator, and nobody else's.
     unsafe {
-        start.add(7).write(0);
+        inside.write(0);
     }
     assert!(!graves.are_untouched());
     #[expect(unsafe_code, reason = "made good")]
     // SAFETY: as above.
     unsafe {
-        start.add(7).write(crate::graves::POISON);
+        inside.write(crate::graves::POISON);
     }
     assert!(graves.are_untouched());
 }

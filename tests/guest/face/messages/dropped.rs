@@ -188,9 +188,9 @@ impl Watched {
     }
 
     async fn pair(&self, site: &Site, node: &Node) -> (Connection, Connection) {
-        let size = self.pool.size() / (2 * PLACES);
-        let ours = MessageOptions::new().size(size);
-        let ours = ours.receives(PLACES as u32).sends(PLACES as u32);
+        let places = PLACES.try_into().unwrap();
+        let ours = MessageOptions::new().size(self.pool.size() / (2 * PLACES));
+        let ours = ours.receives(places).sends(places);
         pair_with(site, node, ours, MessageOptions::new().size(LENGTH)).await
     }
 
