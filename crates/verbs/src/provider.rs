@@ -213,6 +213,21 @@ pub struct NewQueuePair {
     pub receive: Option<Box<dyn ReceiveRing>>,
 }
 
+impl NewQueuePair {
+    /// One with these queues.
+    pub fn new<S, R>(answer: CreateQpResponse, send: S, receive: Option<R>) -> Self
+    where
+        S: SendRing + 'static,
+        R: ReceiveRing + 'static,
+    {
+        Self {
+            answer,
+            send: Box::new(send),
+            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
+        }
+    }
+}
+
 /// A send queue in memory shared with the device.
 pub trait SendRing: fmt::Debug + Send {
     /// How many requests it holds.

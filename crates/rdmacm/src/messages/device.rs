@@ -47,6 +47,11 @@ impl OpenDevice {
         self.context.close();
     }
 
+    /// The same where it has been removed.
+    pub(super) fn heed_removal(&self) {
+        self.context.heed_removal();
+    }
+
     /// Whether it was removed, or its context closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.context.is_gone()

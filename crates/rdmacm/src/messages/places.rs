@@ -42,9 +42,7 @@ impl Line<'_> {
             None => {}
             Some(EventKind::DeviceRemoval) => self.traffic.device().close(),
             // A peer on the same device may have heard of its removal first.
-            Some(_) => {
-                self.traffic.device().drain();
-            }
+            Some(_) => self.traffic.device().heed_removal(),
         }
         self.traffic.pump();
         match (self.traffic.fault(), ended) {

@@ -8,8 +8,9 @@ use std::thread;
 use rdmacm_abi::uverbs::WorkCompletion;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{CompletionRing, Provider};
+use super::{CompletionRing, Provider, SendRing, SendSlot, SlotPayload};
 use crate::error::Error;
+use crate::request::SendOperation;
 use crate::uverbs::Uverbs;
 
 /// A file that is mapped as a driver's memory, and what the driver does to it.
@@ -47,6 +48,19 @@ pub(super) fn assert_nonsense<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     assert!(matches!(error, Error::Answer { .. }), "{error}");
     let words = error.to_string();
     assert!(words.contains("size or place cannot be"), "{words}");
+}
+
+/// Posts a short message of this number.
+pub(super) fn push(ring: &mut impl SendRing, number: u64) {
+    ring.push(&SendSlot {
+        number,
+        operation: SendOperation::Send,
+        signaled: true,
+        solicited: false,
+        fence: false,
+        payload: SlotPayload::Inline(b"hi"),
+        destination: None,
+    });
 }
 
 /// What is in a ring, which ends after no more than it can hold.

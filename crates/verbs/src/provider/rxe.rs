@@ -95,11 +95,7 @@ unsafe impl Provider for Rxe {
             .then(|| Receives::map(uverbs, operation, answer.queues.receive))
             .transpose()
             .inspect_err(undo)?;
-        Ok(NewQueuePair {
-            answer: answer.common,
-            send: Box::new(send),
-            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
-        })
+        Ok(NewQueuePair::new(answer.common, send, receive))
     }
 
     fn create_srq(

@@ -139,11 +139,7 @@ unsafe impl Provider for Siw {
             })
             .transpose()
             .inspect_err(undo)?;
-        Ok(NewQueuePair {
-            answer: answer.common,
-            send: Box::new(send),
-            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
-        })
+        Ok(NewQueuePair::new(answer.common, send, receive))
     }
 
     fn create_srq(

@@ -20,9 +20,21 @@ crate::cases!("face::messages::awaited":
 );
 
 async fn pair(site: &Site) -> (Connection, Connection) {
-    let listener = Listener::bind(site.v4(0)).unwrap();
+    let options = MessageOptions::new();
+    pair_with(site, &Node::open().unwrap(), options, options).await
+}
+
+/// A connection whose client is on this node.
+pub(super) async fn pair_with(
+    site: &Site,
+    node: &Node,
+    client: MessageOptions,
+    server: MessageOptions,
+) -> (Connection, Connection) {
+    let listener = Listener::options().messages(server);
+    let listener = listener.bind(site.v4(0)).unwrap();
     let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
-    let client = tokio::spawn(connector.connect());
+    let client = tokio::spawn(connector.on(node).messages(client).connect());
     let server = listener.accept(PATIENCE).await.unwrap();
     let server = server.accept().await.unwrap();
     let client = client.await.unwrap().unwrap();

@@ -9,12 +9,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use rdmacm::tokio::{Connection, Connector, Listener, Node};
+use rdmacm::tokio::{Connection, Node};
 use rdmacm::{Message, MessageOptions};
 use rdmacm_core::AccessFlags;
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::Site;
 use rdmacm_verbs::{ExposedMemory, Piece, RemoteMemory};
 
+use super::awaited::pair_with;
 use crate::data::{contents, pattern};
 use crate::face::asynchronous::{Dropped, on_one_thread};
 use crate::graves::Graves;
@@ -54,24 +55,6 @@ const KINDS: [Kind; 3] = [Kind::Send, Kind::Read, Kind::Write];
 
 async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection, Connection) {
     pair_with(site, node, options, options).await
-}
-
-async fn pair_with(
-    site: &Site,
-    node: &Node,
-    client: MessageOptions,
-    server: MessageOptions,
-) -> (Connection, Connection) {
-    let listener = Listener::options().messages(server);
-    let listener = listener.bind(site.v4(0)).unwrap();
-    let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
-    let client = tokio::spawn(connector.on(node).messages(client).connect());
-    let server = listener.accept(PATIENCE).await.unwrap();
-    let server = server.accept().await.unwrap();
-    let client = client.await.unwrap().unwrap();
-    client.set_deadline(PATIENCE);
-    server.set_deadline(PATIENCE);
-    (client, server)
 }
 
 /// As much of a buffer of a watched size as the peer has.

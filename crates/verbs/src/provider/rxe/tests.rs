@@ -11,9 +11,8 @@ use zerocopy::FromZeros;
 use super::{Completions, Receives, Rxe, Sends};
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::by_hand::{ByHand, all, assert_nonsense, read_while_closed};
-use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
-use crate::request::SendOperation;
+use crate::provider::by_hand::{ByHand, all, assert_nonsense, push, read_while_closed};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing};
 
 const HEAD: usize = size_of::<QueueHeader>();
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 7 };
@@ -173,18 +172,6 @@ fn strange_indices_make_no_room() {
             assert!(!ring.has_room(1));
         }
     }
-}
-
-fn push(ring: &mut Sends, number: u64) {
-    ring.push(&SendSlot {
-        number,
-        operation: SendOperation::Send,
-        signaled: true,
-        solicited: false,
-        fence: false,
-        payload: SlotPayload::Inline(b"hi"),
-        destination: None,
-    });
 }
 
 #[test]

@@ -12,9 +12,8 @@ use zerocopy::FromZeros;
 use super::{Completions, Receives, Sends, Siw};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::provider::by_hand::{ByHand, all, assert_nonsense, read_while_closed};
-use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
-use crate::request::SendOperation;
+use crate::provider::by_hand::{ByHand, all, assert_nonsense, push, read_while_closed};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing};
 
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 8 };
 const QUEUES: Operation = Operation::CreateQueuePair(QpType::RC);
@@ -129,18 +128,6 @@ fn arming_is_seen_behind_the_slots() {
     let control: CqControl = by_hand.read(8 * size_of::<Cqe>());
     let both = NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION;
     assert_eq!(control.flags, both);
-}
-
-fn push(ring: &mut Sends, number: u64) {
-    ring.push(&SendSlot {
-        number,
-        operation: SendOperation::Send,
-        signaled: true,
-        solicited: false,
-        fence: false,
-        payload: SlotPayload::Inline(b"hi"),
-        destination: None,
-    });
 }
 
 #[test]
