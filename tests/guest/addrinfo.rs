@@ -1,6 +1,6 @@
 //! Names and addresses, asked of a real kernel.
 
-use rdmacm_addrinfo::{AddrInfo, Hints, Resolver, Result, Unreachable};
+use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Result, Unreachable};
 use rdmacm_core::EventChannel;
 use rdmacm_tests::{PATIENCE, Site};
 
@@ -28,7 +28,7 @@ fn resolve<'name>(
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
     let channel = EventChannel::options().dialect(site.dialect);
-    Resolver::new().resolve_with(node, service, hints, channel)
+    Directory::new().resolve_with(node, service, hints, channel)
 }
 
 /// The one candidate there is.

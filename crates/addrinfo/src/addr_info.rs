@@ -37,6 +37,11 @@ pub struct AddrInfo {
     #[doc(alias = "ai_dst_canonname")]
     #[doc(alias = "ai_src_canonname")]
     pub canonical_name: Option<String>,
+    /// What the private data of a connect request begins with, in front of the
+    /// caller's own: empty but for the InfiniBand address of an IP peer, which
+    /// expects the IP addresses there.
+    #[doc(alias = "ai_connect")]
+    pub connect_data: Vec<u8>,
     /// How RDMA gets there, or why it does not.
     pub reach: Result<Route, Unreachable>,
 }

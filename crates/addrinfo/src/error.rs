@@ -36,7 +36,7 @@ pub enum Error {
     /// The name server did not answer before the deadline.
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
-    /// Too many lookups of this resolver still wait for a name server.
+    /// Too many lookups of this directory still wait for a name server.
     #[error("too many lookups still wait for a name server that does not answer")]
     TooManyLookups,
     /// No thread could be had for the lookup.

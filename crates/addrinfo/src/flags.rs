@@ -19,5 +19,13 @@ bitflags! {
         /// only makes hints without a family an error.
         #[doc(alias = "RAI_FAMILY")]
         const FAMILY = 8;
+        /// The service is one of InfiniBand's, which the subnet administrator
+        /// knows; there is no node. Not together with `DNS`.
+        #[doc(alias = "RAI_SA")]
+        const SA = 0x10;
+        /// Names are looked up as host names, which they are without this flag
+        /// too. Not together with `SA`.
+        #[doc(alias = "RAI_DNS")]
+        const DNS = 0x20;
     }
 }

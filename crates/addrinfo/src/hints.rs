@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rdmacm_core::{CmAddr, Deadline, Family, PortSpace, QpType};
+use rdmacm_core::{CmAddr, Deadline, Family, PathData, PortSpace, QpType};
 
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
@@ -25,6 +25,7 @@ pub struct Hints {
     pub(crate) port_space: Option<PortSpace>,
     pub(crate) source: Option<CmAddr>,
     pub(crate) destination: Option<CmAddr>,
+    pub(crate) route: Vec<PathData>,
     pub(crate) canonical_name: bool,
     pub(crate) deadline: Deadline,
 }
@@ -38,6 +39,7 @@ impl Default for Hints {
             port_space: None,
             source: None,
             destination: None,
+            route: Vec::new(),
             canonical_name: false,
             deadline: Deadline::After(DEFAULT_DEADLINE),
         }
@@ -129,6 +131,15 @@ impl Hints {
     #[doc(alias = "ai_dst_addr")]
     pub fn destination(mut self, destination: impl Into<CmAddr>) -> Self {
         self.destination = Some(destination.into());
+        self
+    }
+
+    /// The paths the route is restricted to: path data, or bare path records,
+    /// which become path data without flags.
+    #[must_use]
+    #[doc(alias = "ai_route")]
+    pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.route = paths.into_iter().map(Into::into).collect();
         self
     }
 

@@ -21,22 +21,24 @@ mod addr_info;
 mod ask;
 mod candidate;
 mod devices;
+mod directory;
 mod error;
 mod flags;
 mod hints;
 mod kind;
 mod names;
-mod resolver;
+
 mod route;
 mod unreachable;
 
 pub use addr_info::AddrInfo;
+pub use directory::Directory;
 pub use error::{Error, NameError, Result};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
 pub use names::parse_numeric;
-pub use resolver::Resolver;
+
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
 
@@ -48,7 +50,7 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// destination; without that too, the wildcards if passive, otherwise the
 /// loopback addresses, which no RDMA device serves.
 ///
-/// Each call is a [`Resolver`] of its own. A program that resolves often keeps
+/// Each call is a [`Directory`] of its own. A program that resolves often keeps
 /// one, which bounds the lookups that deadlines leave behind.
 ///
 /// An empty list does not happen: a name without addresses is an error.
@@ -65,5 +67,5 @@ pub fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    Resolver::new().resolve(node, service, hints)
+    Directory::new().resolve(node, service, hints)
 }

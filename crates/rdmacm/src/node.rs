@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_addrinfo::Resolver;
+use rdmacm_addrinfo::Directory;
 use rdmacm_core::{ChannelOptions, EventChannel};
 
 use crate::error::{Error, Result, Target};
@@ -22,7 +22,7 @@ use crate::step::Step;
 /// are given none open one of their own.
 pub struct Node<M> {
     pub(crate) hub: Arc<Hub>,
-    pub(crate) resolver: Arc<Resolver>,
+    pub(crate) directory: Arc<Directory>,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -80,7 +80,7 @@ impl<M: Mode> NodeOptions<M> {
         let reactor = M::reactor(sources.readiness(&channel)).map_err(watched)?;
         Ok(Node {
             hub: Hub::new(channel, sources, self.offload, reactor),
-            resolver: Arc::new(Resolver::new()),
+            directory: Arc::new(Directory::new()),
             mode: PhantomData,
         })
     }
@@ -99,7 +99,7 @@ impl<M> Clone for Node<M> {
     fn clone(&self) -> Self {
         Self {
             hub: Arc::clone(&self.hub),
-            resolver: Arc::clone(&self.resolver),
+            directory: Arc::clone(&self.directory),
             mode: PhantomData,
         }
     }

@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 
-/// How many lookups of one resolver may be waiting for a server at once, those
+/// How many lookups of one directory may be waiting for a server at once, those
 /// whose callers gave up included.
 const LIMIT: usize = 16;
 
-/// The lookups of one resolver.
+/// The lookups of one directory.
 ///
 /// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a
 /// thread of its own. When the deadline passes the thread is left to finish: it

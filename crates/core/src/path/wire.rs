@@ -101,6 +101,16 @@ fn selected(selector: u8, value: u8) -> u8 {
     selector << 6 | value & 0x3f
 }
 
+impl From<PathRecord> for PathData {
+    /// Without flags.
+    fn from(record: PathRecord) -> Self {
+        Self {
+            flags: PathFlags::empty(),
+            record,
+        }
+    }
+}
+
 impl From<&UserPathRecord> for PathData {
     /// The unpacked form has neither flags nor service id nor class of service.
     fn from(path: &UserPathRecord) -> Self {

@@ -183,7 +183,7 @@ impl<M: Mode> Connector<M> {
     fn dial<'a>(&'a self, node: &'a Node<M>) -> Dial<'a> {
         Dial {
             hub: &node.hub,
-            resolver: &node.resolver,
+            directory: &node.directory,
             peer: &self.peer,
             plan: &self.plan,
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_addrinfo::{Hints, Resolver, parse_numeric};
+use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
 use rdmacm_core::{CmAddr, Deadline, QueuePair};
 
 use super::race::{Runner, race};
@@ -38,7 +38,7 @@ impl Peer {
 #[derive(Debug)]
 pub(crate) struct Dial<'a> {
     pub(crate) hub: &'a Arc<Hub>,
-    pub(crate) resolver: &'a Arc<Resolver>,
+    pub(crate) directory: &'a Arc<Directory>,
     pub(crate) peer: &'a Peer,
     pub(crate) plan: &'a Plan,
 }
@@ -128,8 +128,8 @@ impl Dial<'_> {
         // Counted from now by the system's clock: name servers know no other.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
         let hints = Hints::rc().deadline(left);
-        let resolver = Arc::clone(self.resolver);
-        let look_up = move || resolver.addresses(&*node, &*service, &hints);
+        let directory = Arc::clone(self.directory);
+        let look_up = move || directory.addresses(&*node, &*service, &hints);
         // Figures are read here; a name server may keep its caller waiting.
         let found = if self.is_numeric() {
             look_up()

@@ -1,4 +1,4 @@
-//! From a name to RDMA addresses.
+//! Whom names are asked of.
 
 use std::time::Instant;
 
@@ -19,18 +19,18 @@ use crate::names::Lookups;
 /// One value serves any number of threads; [`resolve`](crate::resolve) makes
 /// one of its own for each call.
 #[derive(Debug)]
-pub struct Resolver {
+pub struct Directory {
     lookups: Lookups,
 }
 
-impl Default for Resolver {
+impl Default for Directory {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Resolver {
-    /// A resolver.
+impl Directory {
+    /// One that asks the system.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -141,6 +141,7 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
         source,
         destination,
         canonical_name: candidate.canonical_name,
+        connect_data: Vec::new(),
         reach: answer.map(|found| found.route),
     }
 }
