@@ -1,13 +1,11 @@
 //! The addresses to ask the kernel about.
 
-use std::time::Instant;
-
 use rdmacm_core::CmAddr;
 
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::{Lookups, Named, Names};
+use crate::names::{Knowledge, Named, Names};
 
 /// An address to ask the kernel about.
 pub(crate) struct Candidate {
@@ -33,14 +31,31 @@ impl From<CmAddr> for Candidate {
     }
 }
 
+/// Refuses what cannot be asked.
+pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<()> {
+    hints.check()?;
+    Kind::new(hints.port_space, hints.qp_type)?;
+    if [node, service]
+        .into_iter()
+        .flatten()
+        .any(|text| text.contains('\0'))
+    {
+        return Err(Error::NulInText);
+    }
+    match (node, hints.stand_in()) {
+        (None, None) if service.is_none() => Err(Error::NothingToResolve),
+        (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
+        _ => Ok(()),
+    }
+}
+
 /// Every address of the node, or the one of the hints where there is no node.
 pub(crate) fn candidates(
     node: Option<&str>,
     service: Option<&str>,
     hints: &Hints,
     kind: Kind,
-    lookups: &Lookups,
-    until: Option<Instant>,
+    knowledge: Knowledge<'_>,
 ) -> Result<Vec<Candidate>> {
     let names = Names {
         node: node.map(str::to_owned),
@@ -50,30 +65,42 @@ pub(crate) fn candidates(
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
-    match (node, hints.stand_in()) {
-        (None, None) if service.is_none() => Err(Error::NothingToResolve),
-        (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
-        (None, Some(address)) => Ok(vec![stand_in(address, names, lookups, until)?.into()]),
-        (_, None) => {
-            let found = names.resolve(lookups, until)?;
-            Ok(found.into_iter().map(Candidate::from).collect())
-        }
+    if let Some(address) = hints.stand_in() {
+        return Ok(vec![stand_in(address, names, knowledge)?.into()]);
     }
+    let found = names.resolve(knowledge)?;
+    Ok(found.into_iter().map(Candidate::from).collect())
 }
 
 /// The address of the hints, with the service's port if there is a service.
-fn stand_in(
-    address: CmAddr,
-    mut names: Names,
-    lookups: &Lookups,
-    until: Option<Instant>,
-) -> Result<CmAddr> {
+fn stand_in(address: CmAddr, mut names: Names, knowledge: Knowledge<'_>) -> Result<CmAddr> {
     if names.service.is_none() {
         return Ok(address);
     }
     names.family = Some(address.family());
-    let found = names.resolve(lookups, until)?;
+    let found = names.resolve(knowledge)?;
     Ok(found
         .first()
         .map_or(address, |first| address.with_port(first.address.port())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_asked_is_refused() {
+        let hints = Hints::rc();
+        assert_eq!(check(None, None, &hints), Err(Error::NothingToResolve));
+        for (node, service) in [
+            (Some("host\0name"), None),
+            (Some("fe80::1%lo\0"), Some("7")),
+            (None, Some("7\0")),
+        ] {
+            assert_eq!(check(node, service, &hints), Err(Error::NulInText));
+        }
+        let two = hints.destination(([10, 1, 0, 7], 7));
+        assert!(matches!(check(Some("a"), None, &two), Err(Error::Hints(_))));
+        assert_eq!(check(None, None, &two), Ok(()));
+    }
 }

@@ -1,26 +1,31 @@
 //! Whom names are asked of.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
 
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates};
+use crate::candidate::{Candidate, candidates, check};
 use crate::devices::Devices;
 use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::Lookups;
+use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
+use crate::places::Places;
 
-/// Resolves names, with a bounded number of lookups left behind by deadlines.
+/// What names are asked of: a [`Resolver`], and the kernel.
 ///
-/// One value serves any number of threads; [`resolve`](crate::resolve) makes
-/// one of its own for each call.
-#[derive(Debug)]
+/// One value serves any number of threads, and its clones are handles to the
+/// same; [`resolve`](crate::resolve) makes one of its own for each call. What
+/// deadlines leave behind is bounded: 64 lookups that wait for a server.
+#[derive(Clone, Debug)]
 pub struct Directory {
+    resolver: Arc<dyn Resolver>,
     lookups: Lookups,
+    pub(crate) tasks: Places,
 }
 
 impl Default for Directory {
@@ -34,7 +39,25 @@ impl Directory {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            lookups: Lookups::new(),
+            resolver: Arc::new(SystemResolver),
+            lookups: Lookups::default(),
+            tasks: Places::default(),
+        }
+    }
+
+    /// Asks this resolver for the names of hosts and services instead of the
+    /// system.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    fn knowledge(&self, until: Option<Instant>) -> Knowledge<'_> {
+        Knowledge {
+            resolver: &self.resolver,
+            lookups: &self.lookups,
+            until,
         }
     }
 
@@ -63,11 +86,11 @@ impl Directory {
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> Result<Vec<CmAddr>> {
-        hints.check()?;
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let (node, service) = (node.into(), service.into());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
@@ -86,11 +109,11 @@ impl Directory {
         hints: &Hints,
         channel: ChannelOptions,
     ) -> Result<Vec<AddrInfo>> {
-        hints.check()?;
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let (node, service) = (node.into(), service.into());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
         let channel = channel.open()?;
         // The name server's time is the system's, the kernel's the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));

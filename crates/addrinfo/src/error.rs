@@ -45,6 +45,9 @@ pub enum Error {
     /// The lookup ended without an answer.
     #[error("the lookup's thread died")]
     LookupDied,
+    /// Nothing is resolved for the id yet, or it was handed over already.
+    #[error("the id has no result of a resolution")]
+    NothingResolved,
     /// The connection manager could not be asked at all.
     #[error(transparent)]
     Rdma(#[from] rdmacm_core::Error),
@@ -131,9 +134,8 @@ impl From<Error> for io::Error {
             Error::LookupDeadline => io::ErrorKind::TimedOut,
             Error::NoThread(kind) => *kind,
             Error::Name(NameError::System(errno)) => Self::from_raw_os_error(*errno).kind(),
-            Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily) => {
-                io::ErrorKind::NotFound
-            }
+            Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily)
+            | Error::NothingResolved => io::ErrorKind::NotFound,
             Error::TooManyLookups | Error::LookupDied | Error::Name(_) => io::ErrorKind::Other,
             Error::NothingToResolve | Error::Hints(_) | Error::QpType { .. } | Error::NulInText => {
                 io::ErrorKind::InvalidInput

@@ -19,6 +19,7 @@
 
 mod addr_info;
 mod ask;
+mod by_event;
 mod candidate;
 mod devices;
 mod directory;
@@ -27,17 +28,19 @@ mod flags;
 mod hints;
 mod kind;
 mod names;
+mod places;
 
 mod route;
 mod unreachable;
 
 pub use addr_info::AddrInfo;
+pub use by_event::ResolveAddrInfo;
 pub use directory::Directory;
 pub use error::{Error, NameError, Result};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
-pub use names::parse_numeric;
+pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
 
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
