@@ -106,7 +106,7 @@ fn errno(error: &Error) -> i32 {
     match error {
         Error::Rdma(error) => error.raw_os_error().unwrap_or(libc::EIO),
         Error::LookupDeadline => libc::ETIMEDOUT,
-        Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
+        Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
         Error::Name(error) => name_errno(*error),
         Error::TooManyLookups | Error::NoThread(_) => libc::EAGAIN,
         Error::LookupDied => libc::EIO,

@@ -2,9 +2,11 @@
 
 use rdmacm_core::CmAddr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NameError, Result};
+use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
+use crate::local::Local;
 use crate::names::{Knowledge, Named, Names};
 
 /// An address to ask the kernel about.
@@ -57,6 +59,13 @@ pub(crate) fn candidates(
     kind: Kind,
     knowledge: Knowledge<'_>,
 ) -> Result<Vec<Candidate>> {
+    if let Some(address) = hints.stand_in() {
+        let address = match service {
+            None => address,
+            Some(_) => address.with_port(service_port(service, kind, knowledge)?),
+        };
+        return Ok(vec![address.into()]);
+    }
     let names = Names {
         node: node.map(str::to_owned),
         service: service.map(str::to_owned),
@@ -65,23 +74,43 @@ pub(crate) fn candidates(
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
-    if let Some(address) = hints.stand_in() {
-        return Ok(vec![stand_in(address, names, knowledge)?.into()]);
-    }
     let found = names.resolve(knowledge)?;
     Ok(found.into_iter().map(Candidate::from).collect())
 }
 
-/// The address of the hints, with the service's port if there is a service.
-fn stand_in(address: CmAddr, mut names: Names, knowledge: Knowledge<'_>) -> Result<CmAddr> {
-    if names.service.is_none() {
-        return Ok(address);
+/// The addresses of a thing of this machine, with the service's port.
+pub(crate) fn local_candidates(
+    local: &Local,
+    service: Option<&str>,
+    hints: &Hints,
+    kind: Kind,
+    knowledge: Knowledge<'_>,
+) -> Result<Vec<Candidate>> {
+    let port = service_port(service, kind, knowledge)?;
+    let mut addresses = local.addresses()?;
+    addresses.retain(|one| hints.family.is_none_or(|family| family == one.family()));
+    if addresses.is_empty() {
+        return Err(NameError::AddressFamily.into());
     }
-    names.family = Some(address.family());
+    let addresses = addresses.into_iter().map(|one| one.with_port(port));
+    Ok(addresses.map(Candidate::from).collect())
+}
+
+/// The port of a service; 0 without one.
+fn service_port(service: Option<&str>, kind: Kind, knowledge: Knowledge<'_>) -> Result<u16> {
+    let Some(service) = service else {
+        return Ok(0);
+    };
+    let names = Names {
+        node: None,
+        service: Some(service.to_owned()),
+        family: None,
+        datagram: kind.is_datagram(),
+        flags: AddrInfoFlags::empty(),
+        canonical_name: false,
+    };
     let found = names.resolve(knowledge)?;
-    Ok(found
-        .first()
-        .map_or(address, |first| address.with_port(first.address.port())))
+    Ok(found.first().map_or(0, |first| first.address.port()))
 }
 
 #[cfg(test)]

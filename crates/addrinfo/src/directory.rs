@@ -7,12 +7,13 @@ use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
 
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates, check};
+use crate::candidate::{Candidate, candidates, check, local_candidates};
 use crate::devices::Devices;
-use crate::error::Result;
+use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
+use crate::local::Local;
 use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
 use crate::places::Places;
 
@@ -113,28 +114,80 @@ impl Directory {
         check(node, service, hints)?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
-        let channel = channel.open()?;
-        // The name server's time is the system's, the kernel's the channel's.
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let until = left.and_then(|left| channel.now().checked_add(left));
-        let inquiry = Inquiry {
-            channel: &channel,
-            kind,
-            with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-            until,
+        let knowledge = self.knowledge(until);
+        let local = node.filter(|_| hints.is_passive()).and_then(Local::named);
+        let candidates = match &local {
+            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
+            None => candidates(node, service, hints, kind, knowledge)?,
         };
-        let answers = ask(&inquiry, &candidates, hints)?;
-        let mut list: Vec<_> = candidates
-            .into_iter()
-            .zip(answers)
-            .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
-            .collect();
-        Devices::default().complete(&mut list);
-        // Stable: each group keeps the order of the names.
-        list.sort_by_key(|info| !info.is_reachable());
+        let mut list = inquire(candidates, hints, kind, until, channel)?;
+        if let Some(Local::Device(device)) = &local {
+            list.retain(|info| is_on(info, device));
+            if list.is_empty() {
+                return Err(NameError::NoData.into());
+            }
+        }
         Ok(list)
     }
+
+    /// Every address of this machine that RDMA serves, to listen on, with the
+    /// port of a service. Flags, port space and the like of the hints count, a
+    /// node is not asked for. Empty where there is no RDMA device.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve).
+    pub fn local<'name>(
+        &self,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<Vec<AddrInfo>> {
+        let hints = hints.clone().passive();
+        let service = service.into();
+        check(None, service.or(Some("0")), &hints)?;
+        let kind = Kind::new(hints.port_space, hints.qp_type)?;
+        let until = hints.deadline.until(Instant::now());
+        let knowledge = self.knowledge(until);
+        let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
+        let mut list = inquire(candidates, &hints, kind, until, EventChannel::options())?;
+        // The kernel takes loopback for the wildcard, which has no device.
+        list.retain(|info| info.via().is_some());
+        Ok(list)
+    }
+}
+
+/// Asks the kernel about all candidates.
+fn inquire(
+    candidates: Vec<Candidate>,
+    hints: &Hints,
+    kind: Kind,
+    until: Option<Instant>,
+    channel: ChannelOptions,
+) -> Result<Vec<AddrInfo>> {
+    let channel = channel.open()?;
+    // The name server's time is the system's, the kernel's the channel's.
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let until = left.and_then(|left| channel.now().checked_add(left));
+    let inquiry = Inquiry {
+        channel: &channel,
+        kind,
+        with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
+        until,
+    };
+    let answers = ask(&inquiry, &candidates, hints)?;
+    let mut list: Vec<_> = candidates
+        .into_iter()
+        .zip(answers)
+        .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
+        .collect();
+    Devices::default().complete(&mut list);
+    // Stable: each group keeps the order of the names.
+    list.sort_by_key(|info| !info.is_reachable());
+    Ok(list)
+}
+
+fn is_on(info: &AddrInfo, device: &str) -> bool {
+    let via = info.via().and_then(|via| via.device_name.as_deref());
+    via == Some(device)
 }
 
 fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
