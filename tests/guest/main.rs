@@ -152,6 +152,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,
+    face::ways::CASES,
     kept::CASES,
     migrate::CASES,
     migrate::connection::CASES,
