@@ -42,6 +42,8 @@ pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
 pub use local::{LocalAddress, interface_addresses};
+#[cfg(feature = "hickory")]
+pub use names::HickoryResolver;
 pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
 
 pub use route::{Route, Via};

@@ -9,11 +9,15 @@ use rdmacm_core::Family;
 use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
 
+#[cfg(feature = "hickory")]
+mod hickory;
 mod literal;
 mod lookup;
 mod resolver;
 mod system;
 
+#[cfg(feature = "hickory")]
+pub use hickory::HickoryResolver;
 pub(crate) use lookup::Lookups;
 pub use resolver::{Host, HostQuestion, Resolver, ServiceKind};
 pub use system::SystemResolver;
