@@ -17,6 +17,7 @@
 //! # Ok::<(), rdmacm_addrinfo::Error>(())
 //! ```
 
+mod acm;
 mod addr_info;
 mod ask;
 mod candidate;
@@ -31,6 +32,7 @@ mod names;
 mod route;
 mod unreachable;
 
+pub use acm::Acm;
 pub use addr_info::AddrInfo;
 pub use directory::Directory;
 pub use error::{Error, NameError, Result};
