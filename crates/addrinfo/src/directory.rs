@@ -2,17 +2,20 @@
 
 use std::time::Instant;
 
-use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
+use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, Family};
 
+use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates};
+use crate::candidate::candidates;
 use crate::devices::Devices;
 use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
+use crate::lead::{Lead, leads};
 use crate::names::Lookups;
+use crate::native;
 
 /// Resolves names, with a bounded number of lookups left behind by deadlines.
 ///
@@ -21,6 +24,7 @@ use crate::names::Lookups;
 #[derive(Debug)]
 pub struct Directory {
     lookups: Lookups,
+    acm: Option<Acm>,
 }
 
 impl Default for Directory {
@@ -30,12 +34,21 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// One that asks the system.
+    /// One that asks the system for names and ibacm, if there is one in `/run`,
+    /// for paths.
     #[must_use]
     pub fn new() -> Self {
         Self {
             lookups: Lookups::new(),
+            acm: Some(Acm::new()),
         }
+    }
+
+    /// Asks another ibacm for paths, or `None`.
+    #[must_use]
+    pub fn acm(mut self, acm: impl Into<Option<Acm>>) -> Self {
+        self.acm = acm.into();
+        self
     }
 
     /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
@@ -92,6 +105,9 @@ impl Directory {
         let (node, service) = (node.into(), service.into());
         let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
         let channel = channel.open()?;
+        let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
+        let leads = leads(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
+        let leads = native::beside(leads, kind.port_space, &channel);
         // The name server's time is the system's, the kernel's the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let until = left.and_then(|left| channel.now().checked_add(left));
@@ -101,12 +117,10 @@ impl Directory {
             with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
             until,
         };
-        let answers = ask(&inquiry, &candidates, hints)?;
-        let mut list: Vec<_> = candidates
-            .into_iter()
-            .zip(answers)
-            .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
-            .collect();
+        let answers = ask(&inquiry, &leads, hints)?;
+        let answered = leads.into_iter().zip(answers);
+        let list = answered.map(|(lead, answer)| entry(lead, answer, hints, kind));
+        let mut list = native::introduced(list.collect());
         Devices::default().complete(&mut list);
         // Stable: each group keeps the order of the names.
         list.sort_by_key(|info| !info.is_reachable());
@@ -114,24 +128,20 @@ impl Directory {
     }
 }
 
-fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
-    let addresses: Vec<_> = candidates
-        .iter()
-        .map(|candidate| candidate.address)
-        .collect();
+fn ask(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {
     if hints.is_passive() {
-        let answers = addresses.into_iter().map(|address| inquiry.local(address));
+        let answers = leads.iter().map(|lead| inquiry.local(lead.address));
         return Ok(answers.collect::<Result<_, _>>()?);
     }
-    Ok(inquiry.destinations(hints.source, &addresses)?)
+    Ok(inquiry.destinations(leads)?)
 }
 
-fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = candidate.address;
+fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
+    let address = lead.address;
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&answer, address, hints), Some(address))
+        (outgoing_source(&answer, &lead), Some(address))
     };
     AddrInfo {
         flags: hints.flags,
@@ -140,7 +150,8 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: candidate.canonical_name,
+        canonical_name: lead.canonical_name,
+        route: lead.route,
         connect_data: Vec::new(),
         reach: answer.map(|found| found.route),
     }
@@ -148,16 +159,20 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
 
 /// The kernel's choice with the caller's port: the port the kernel gave the
 /// question's id went with that id. A link-local source gets its destination's
-/// scope, which the kernel leaves out and nobody can do without.
-fn outgoing_source(answer: &Answer, destination: CmAddr, hints: &Hints) -> Option<CmAddr> {
-    let port = hints.source.map_or(0, |source| source.port());
+/// scope, which the kernel leaves out and nobody can do without. A native
+/// address says more than the kernel does of it.
+fn outgoing_source(answer: &Answer, lead: &Lead) -> Option<CmAddr> {
     let Ok(found) = answer else {
-        return hints.source;
+        return lead.source.or(lead.advised_source);
     };
+    if lead.address.family() == Family::Ib && lead.source.is_some() {
+        return lead.source;
+    }
+    let port = lead.source.map_or(0, |source| source.port());
     let source = found.source?.with_port(port);
     match source {
         CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
-            v6.set_scope_id(destination.scope_id());
+            v6.set_scope_id(lead.address.scope_id());
             Some(v6.into())
         }
         source => Some(source),

@@ -134,8 +134,9 @@ impl Hints {
         self
     }
 
-    /// The paths the route is restricted to: path data, or bare path records,
-    /// which become path data without flags.
+    /// The path that ibacm is to look for, see [`Acm`](crate::Acm): path data,
+    /// or a bare path record, which becomes path data without flags. Of several
+    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {

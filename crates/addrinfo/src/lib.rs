@@ -27,7 +27,9 @@ mod error;
 mod flags;
 mod hints;
 mod kind;
+mod lead;
 mod names;
+mod native;
 
 mod route;
 mod unreachable;

@@ -30,15 +30,12 @@ impl Connection {
     /// Connects to the ibacm of a directory: by TCP if that has a port file,
     /// otherwise by its socket. `ETIMEDOUT` at the deadline.
     pub(super) fn open(rundir: &Path, until: Instant) -> nix::Result<Self> {
-        match port(rundir) {
-            Some(port) => {
-                let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-                Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until)
-            }
-            None => {
-                let address = UnixAddr::new(&rundir.join(SOCKET))?;
-                Self::connect(AddressFamily::Unix, &address, until)
-            }
+        if let Some(port) = port(rundir) {
+            let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+            Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until)
+        } else {
+            let address = UnixAddr::new(&rundir.join(SOCKET))?;
+            Self::connect(AddressFamily::Unix, &address, until)
         }
     }
 

@@ -117,8 +117,11 @@ mod tests {
         IbAddr { gid, ..any }.into()
     }
 
-    /// The header, then flags, kind and the first bytes of each entry.
-    fn told(request: Request<'_>) -> (Vec<u8>, Vec<(u32, u16, Vec<u8>)>) {
+    /// Flags, kind and info.
+    type Told = (u32, u16, Vec<u8>);
+
+    /// The header, and each entry.
+    fn told(request: Request<'_>) -> (Vec<u8>, Vec<Told>) {
         let bytes = request.to_bytes();
         let (header, entries) = bytes.split_at(16);
         let entries = entries.chunks_exact(72).map(|entry| {

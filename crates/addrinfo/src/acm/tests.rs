@@ -93,12 +93,9 @@ fn one_connection_serves_questions_one_after_another() {
 fn a_reply_may_come_in_pieces() {
     let rundir = rundir();
     let pieces = |size| {
-        let pieces = answer(1)
-            .chunks(size)
-            .map(<[u8]>::to_vec)
-            .map(Act::Send)
-            .collect();
-        pieces
+        let reply = answer(1);
+        let pieces = reply.chunks(size).map(<[u8]>::to_vec);
+        pieces.map(Act::Send).collect()
     };
     let acts = [1, 5, 16, 17, 88, 100].map(pieces).to_vec();
     let count = acts.len();
