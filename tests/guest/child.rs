@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::{face, judge, verbs};
+use crate::{acm, face, judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -65,6 +65,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
     let tasks = TASKS
         .iter()
+        .chain(acm::TASKS)
         .chain(verbs::alone::TASKS)
         .chain(crashed::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;

@@ -123,7 +123,8 @@ impl AcmDaemon {
         }
     }
 
-    /// The requests heard, once there are so many.
+    /// The requests heard, once there are so many and what was to be done about
+    /// them was done.
     #[must_use]
     pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
         let heard = self.shared.requests.lock().unwrap();
@@ -174,17 +175,15 @@ impl Shared {
         let mut stream = File::from(stream);
         while let Some(request) = read_request(&mut stream) {
             let acts = (self.script.lock().unwrap())(&request);
-            self.requests.lock().unwrap().push(request);
-            self.asked.notify_all();
             for act in acts {
                 match act {
                     Act::Send(bytes) => send_alone(&stream, &bytes, is_unix),
-                    Act::Close => {
-                        let _ = shutdown(stream.as_raw_fd(), Shutdown::Both);
-                        return;
-                    }
+                    // What is read after that is nothing.
+                    Act::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
                 }
             }
+            self.requests.lock().unwrap().push(request);
+            self.asked.notify_all();
         }
     }
 

@@ -212,15 +212,25 @@ impl Daemon {
 fn exchange(connection: &Connection, request: &[u8], until: Instant) -> Result<Reply, Failure> {
     let sent = connection.send(request, until);
     sent.map_err(|errno| Failure::of(errno, true))?;
-    let mut header = [0; 16];
-    let received = connection.receive(&mut header, until);
-    received.map_err(|(errno, filled)| Failure::of(errno, filled == 0))?;
-    let announced = Announced::read(&header).map_err(Failure::Nonsense)?;
-    let mut entries = [0; LONGEST];
-    let entries = entries.get_mut(..announced.length).unwrap_or_default();
-    let received = connection.receive(entries, until);
-    received.map_err(|(errno, _)| Failure::of(errno, false))?;
-    Ok(announced.with_entries(entries))
+    // One byte more than any answer has.
+    let mut buffer = [0; LONGEST + 1];
+    let mut filled = 0;
+    loop {
+        let rest = buffer.get_mut(filled..).unwrap_or_default();
+        let received = connection.receive(rest, until);
+        filled += received.map_err(|errno| Failure::of(errno, filled == 0))?;
+        let come = buffer.get(..filled).unwrap_or_default();
+        let Some((header, entries)) = come.split_first_chunk() else {
+            continue;
+        };
+        let announced = Announced::read(header).map_err(Failure::Nonsense)?;
+        if entries.len() == announced.length {
+            return Ok(announced.with_entries(entries));
+        }
+        if entries.len() > announced.length {
+            return Err(Failure::Nonsense("more comes than it announces"));
+        }
+    }
 }
 
 impl Failure {

@@ -77,24 +77,17 @@ impl Connection {
         Ok(())
     }
 
-    /// Receives until the buffer is full; `ECONNRESET` where the daemon ends
-    /// before, and how much had come.
-    pub(super) fn receive(&self, buffer: &mut [u8], until: Instant) -> Result<(), (Errno, usize)> {
-        let mut filled = 0;
-        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.receive_some(rest, until) {
-                Ok(0) => return Err((Errno::ECONNRESET, filled)),
-                Ok(received) => filled += received,
+    /// Receives what comes next, at least a byte; `ECONNRESET` where the daemon
+    /// has ended the connection.
+    pub(super) fn receive(&self, buffer: &mut [u8], until: Instant) -> nix::Result<usize> {
+        loop {
+            setsockopt(&self.0, sockopt::ReceiveTimeout, &left(until)?)?;
+            match recv(self.0.as_raw_fd(), buffer, MsgFlags::empty()) {
+                Ok(0) => return Err(Errno::ECONNRESET),
                 Err(Errno::EINTR) => {}
-                Err(errno) => return Err((timed(errno), filled)),
+                received => return received.map_err(timed),
             }
         }
-        Ok(())
-    }
-
-    fn receive_some(&self, buffer: &mut [u8], until: Instant) -> nix::Result<usize> {
-        setsockopt(&self.0, sockopt::ReceiveTimeout, &left(until)?)?;
-        recv(self.0.as_raw_fd(), buffer, MsgFlags::empty())
     }
 }
 

@@ -301,17 +301,21 @@ fn a_refusal_keeps_the_connection() {
 }
 
 #[test]
-fn what_comes_unasked_is_no_answer_to_the_next_question() {
+fn what_comes_unasked_is_no_answer() {
     let rundir = rundir();
+    let twice = [answer(1), answer(2)].concat();
     let acts = vec![
-        vec![Act::Send([answer(1), answer(2)].concat())],
-        vec![Act::Send(answer(3))],
+        vec![Act::Send(twice)],
+        vec![Act::Send(answer(3)), Act::Send(answer(4))],
+        vec![Act::Send(answer(5))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
-    leads_to(&ask(&acm), 1);
+    assert!(matches!(ask(&acm), Err(Failure::Nonsense(_))));
     leads_to(&ask(&acm), 3);
-    assert_eq!(daemon.connections(), 2);
+    assert_eq!(daemon.requests(2).len(), 2);
+    leads_to(&ask(&acm), 5);
+    assert_eq!(daemon.connections(), 3);
 }
 
 #[test]
