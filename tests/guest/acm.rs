@@ -1,6 +1,6 @@
 //! The C library as the judge of what is made of ibacm's answers.
 //!
-//! A script is a question and what ibacm does about it. Each runs in a process
+//! A script is a question and what ibacm does about it. Each runs on a thread
 //! with a `/run` of its own, in which one daemon, which plays the script, is
 //! asked by librdmacm (`tests/c/acm.c`) and by this library. What they ask is
 //! the same, byte for byte, and so is the list they make of the answer, but that
@@ -8,8 +8,13 @@
 //! where librdmacm knows none. Where librdmacm fails, its list for an answer that
 //! it gets on with is the measure.
 
-use libtest_mimic::{Completion, Failed, Trial};
-use rdmacm_tests::Site;
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use libtest_mimic::{Completion, Trial};
+use rdmacm_addrinfo::{Acm, Directory, Hints};
+use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
 use crate::command::built;
@@ -19,21 +24,28 @@ mod list;
 mod question;
 mod scripts;
 
+use scripts::Script;
+
 const C_PROGRAM: &str = "rdmacm-c-acm";
 const WITHOUT_C: &str = "tests/c/acm.c was not built: it takes gcc and librdmacm's headers";
-const SCRIPT: &str = "RDMACM_TEST_SCRIPT";
 
-/// What a test runs in a process of its own.
-pub(crate) const TASKS: &[(&str, fn())] = &[("acm", play)];
+crate::cases!("acm":
+    another_place_may_be_asked,
+    nobody_need_be_asked,
+);
 
 /// A test for each script on this device.
 pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
     let there = built(C_PROGRAM).exists();
     let scripts = scripts::all(&site).into_iter();
-    let trial = |script: scripts::Script| {
+    let trial = |script: Script| {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
-            Trial::test(name, move || run(script.name, &site))
+            Trial::test(name, move || {
+                let _turn = crate::Turn::take(false);
+                with_own_run(|| judge::judge(&script, &site));
+                Ok(())
+            })
         } else {
             Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
         }
@@ -41,21 +53,48 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
     scripts.map(trial).collect()
 }
 
-fn run(script: &str, site: &Site) -> Result<(), Failed> {
-    let _turn = crate::Turn::take(false);
-    let output = child::task_at("acm", site).env(SCRIPT, script).output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
+/// Runs a test on a thread with an empty `/run` that only it sees, and whom it
+/// starts.
+fn with_own_run(test: impl FnOnce() + Send) {
+    let body = || {
+        child::hide("/run");
+        test();
+    };
+    let done = thread::scope(|scope| scope.spawn(body).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// In a child: the script it was told.
-fn play() {
-    let asked = std::env::var(SCRIPT).unwrap();
-    let site = child::site();
-    let mut scripts = scripts::all(&site).into_iter();
-    let script = scripts.find(|script| script.name == asked).unwrap();
-    child::hide("/run");
-    judge::judge(&script, &site);
+/// How many entries are found, and how many of them with paths.
+fn found(directory: &Directory, site: &Site) -> (usize, usize) {
+    let hints = Hints::rc().deadline(PATIENCE);
+    let node = site.v4.to_string();
+    let list = directory.resolve(node.as_str(), "7471", &hints).unwrap();
+    let with_paths = list.iter().filter(|info| !info.route.is_empty());
+    (list.len(), with_paths.count())
+}
+
+fn another_place_may_be_asked(site: &Site) {
+    let site = *site;
+    with_own_run(move || {
+        let rundir = Path::new("/run/elsewhere");
+        fs::create_dir(rundir).unwrap();
+        let daemon = AcmDaemon::unix(rundir, move |_| scripts::known(&site));
+        let acm = Acm::at(rundir).patience(PATIENCE);
+        let directories = [acm.clone(), acm].map(|acm| Directory::new().acm(acm));
+        for directory in &directories {
+            assert_eq!(found(directory, &site), (2, 2));
+        }
+        // Two that share one ask over its connection.
+        assert_eq!(daemon.requests(2).len(), 2);
+        assert_eq!(daemon.connections(), 1);
+    });
+}
+
+fn nobody_need_be_asked(site: &Site) {
+    let site = *site;
+    with_own_run(move || {
+        let daemon = AcmDaemon::unix(Path::new("/run"), move |_| scripts::known(&site));
+        assert_eq!(found(&Directory::new().acm(None), &site), (1, 0));
+        assert_eq!(daemon.connections(), 0);
+    });
 }

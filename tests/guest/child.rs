@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::{acm, face, judge, verbs};
+use crate::{face, judge, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -65,7 +65,6 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
     let tasks = TASKS
         .iter()
-        .chain(acm::TASKS)
         .chain(verbs::alone::TASKS)
         .chain(crashed::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
@@ -120,7 +119,8 @@ fn privileged_port() {
     id.bind((address, 0)).unwrap();
 }
 
-/// A file system of nothing over `directory`, seen by this process alone.
+/// A file system of nothing over `directory`, seen by this thread alone, by those
+/// it starts and by its child processes.
 pub(crate) fn hide(directory: &str) {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS).unwrap();

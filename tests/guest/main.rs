@@ -112,6 +112,7 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
+    acm::CASES,
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,

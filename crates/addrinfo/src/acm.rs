@@ -49,6 +49,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// is not looked for again for a second. Whatever it says is checked;
 /// what makes no sense counts as no answer, and the connection is given up.
 ///
+/// ```no_run
+/// use rdmacm_addrinfo::{Acm, Directory, Hints};
+///
+/// let directory = Directory::new().acm(Acm::at("/usr/local/var/run"));
+/// for info in directory.resolve("storage-7", "7471", &Hints::rc())? {
+///     println!("{info}: {} paths", info.route.len());
+/// }
+/// # Ok::<(), rdmacm_addrinfo::Error>(())
+/// ```
+///
 /// Source: `ibacm(8)`, rdma-core's `librdmacm/acm.c`.
 #[derive(Clone, Debug)]
 pub struct Acm {

@@ -91,7 +91,9 @@ impl Hints {
         self.flags(AddrInfoFlags::NOROUTE)
     }
 
-    /// Only addresses of this family.
+    /// Only addresses of this family. In front of one that ibacm knows a path to
+    /// its native InfiniBand address stands all the same, see
+    /// [`Acm`](crate::Acm).
     #[must_use]
     #[doc(alias = "ai_family")]
     pub fn family(mut self, family: Family) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{CmAddr, PortSpace, QpType};
-use rdmacm_tests::{Act, PATIENCE, SECOND, Site};
+use rdmacm_tests::{Act, PATIENCE, SECOND, Site, Soft};
 use zerocopy::IntoBytes;
 
 use super::question::{Question, Route, hinted, record};
@@ -118,16 +118,19 @@ impl Script {
     }
 }
 
-/// All of them, on this device.
+/// All of them, on this device. What is no answer is the same on each.
 pub(super) fn all(site: &Site) -> Vec<Script> {
-    let groups = [
-        unheard(site),
-        refusals(site),
-        answers(site),
-        questions(site),
-        lies(site),
-        ends(site),
-    ];
+    let groups = match site.soft {
+        Soft::Rxe => vec![
+            unheard(site),
+            refusals(site),
+            answers(site),
+            questions(site),
+            lies(site),
+            ends(site),
+        ],
+        Soft::Siw => vec![unheard(site), answers(site), questions(site)],
+    };
     groups.into_iter().flatten().collect()
 }
 
@@ -173,7 +176,7 @@ fn answers(site: &Site) -> Vec<Script> {
     acknowledged[1] = 0x81;
     let mut by_tcp = says("tcp", &[path(USABLE), v4.clone()]);
     by_tcp.daemon = Daemon::Tcp;
-    let six: Vec<_> = (0..7).map(|flags| path(0x2b ^ flags)).collect();
+    let seven: Vec<_> = (0..7).map(|flags| path(0x2b ^ flags)).collect();
     vec![
         by_tcp,
         says("path_and_source", &[path(USABLE), v4.clone()]),
@@ -184,9 +187,9 @@ fn answers(site: &Site) -> Vec<Script> {
         says("a_path_of_no_use", &[path(ALTERNATE), v4.clone()]),
         says(
             "as_many_as_there_may_be",
-            &[&six[..], &[v4.clone()]].concat(),
+            &[seven, vec![v4.clone()]].concat(),
         ),
-        says("source_only", &[v4.clone()]),
+        says("source_only", std::slice::from_ref(&v4)),
         says("nothing", &[]),
         says(
             "destination_too",
@@ -345,7 +348,7 @@ const ALTERNATE: u32 = PathFlags::ALTERNATE.bits();
 const PATH: u16 = 0x10;
 
 /// A path and the source that the kernel chooses too.
-fn known(site: &Site) -> Vec<Act> {
+pub(super) fn known(site: &Site) -> Vec<Act> {
     send(message(&[path(USABLE), source(site.v4)]))
 }
 
