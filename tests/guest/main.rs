@@ -18,6 +18,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
 
+mod acm;
 mod addrinfo;
 mod allocation;
 mod bind;
@@ -114,6 +115,7 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
+    acm::CASES,
     addrinfo::by_event::CASES,
     addrinfo::deadlines::CASES,
     channel::CASES,
@@ -332,6 +334,7 @@ fn tests(kernel: &str) -> Suite {
             }
         }
         tests.trials.extend(judge::trials(kernel, site));
+        tests.trials.extend(acm::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);

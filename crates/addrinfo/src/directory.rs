@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
+use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, Family};
 
+use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
 use crate::candidate::{Candidate, candidates, check, local_candidates};
@@ -13,8 +14,10 @@ use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
+use crate::lead::{Lead, leads};
 use crate::local::Local;
 use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
+use crate::native;
 use crate::places::Places;
 
 /// What names are asked of: a [`Resolver`], and the kernel.
@@ -27,6 +30,7 @@ pub struct Directory {
     resolver: Arc<dyn Resolver>,
     lookups: Lookups,
     pub(crate) tasks: Places,
+    acm: Option<Acm>,
 }
 
 impl Default for Directory {
@@ -36,13 +40,15 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// One that asks the system.
+    /// One that asks the system for names and ibacm, if there is one in `/run`,
+    /// for paths.
     #[must_use]
     pub fn new() -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
             lookups: Lookups::default(),
             tasks: Places::default(),
+            acm: Some(Acm::new()),
         }
     }
 
@@ -60,6 +66,13 @@ impl Directory {
             lookups: &self.lookups,
             until,
         }
+    }
+
+    /// Asks another ibacm for paths, or `None`.
+    #[must_use]
+    pub fn acm(mut self, acm: impl Into<Option<Acm>>) -> Self {
+        self.acm = acm.into();
+        self
     }
 
     /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
@@ -120,7 +133,7 @@ impl Directory {
             Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
             None => candidates(node, service, hints, kind, knowledge)?,
         };
-        let mut list = inquire(candidates, hints, kind, until, channel)?;
+        let mut list = self.inquire(candidates, hints, kind, until, channel)?;
         if let Some(Local::Device(device)) = &local {
             list.retain(|info| is_on(info, device));
             if list.is_empty() {
@@ -148,41 +161,43 @@ impl Directory {
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
         let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
-        let mut list = inquire(candidates, &hints, kind, until, EventChannel::options())?;
+        let mut list = self.inquire(candidates, &hints, kind, until, EventChannel::options())?;
         // The kernel takes loopback for the wildcard, which has no device.
         list.retain(|info| info.via().is_some());
         Ok(list)
     }
-}
 
-/// Asks the kernel about all candidates.
-fn inquire(
-    candidates: Vec<Candidate>,
-    hints: &Hints,
-    kind: Kind,
-    until: Option<Instant>,
-    channel: ChannelOptions,
-) -> Result<Vec<AddrInfo>> {
-    let channel = channel.open()?;
-    // The name server's time is the system's, the kernel's the channel's.
-    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-    let until = left.and_then(|left| channel.now().checked_add(left));
-    let inquiry = Inquiry {
-        channel: &channel,
-        kind,
-        with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-        until,
-    };
-    let answers = ask(&inquiry, &candidates, hints)?;
-    let mut list: Vec<_> = candidates
-        .into_iter()
-        .zip(answers)
-        .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
-        .collect();
-    Devices::default().complete(&mut list);
-    // Stable: each group keeps the order of the names.
-    list.sort_by_key(|info| !info.is_reachable());
-    Ok(list)
+    /// Asks ibacm, and then the kernel, about all candidates.
+    fn inquire(
+        &self,
+        candidates: Vec<Candidate>,
+        hints: &Hints,
+        kind: Kind,
+        until: Option<Instant>,
+        channel: ChannelOptions,
+    ) -> Result<Vec<AddrInfo>> {
+        let channel = channel.open()?;
+        let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
+        let leads = leads(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
+        let leads = native::beside(leads, kind.port_space, &channel);
+        // The name server's time is the system's, the kernel's the channel's.
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let until = left.and_then(|left| channel.now().checked_add(left));
+        let inquiry = Inquiry {
+            channel: &channel,
+            kind,
+            with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
+            until,
+        };
+        let answers = ask(&inquiry, &leads, hints)?;
+        let answered = leads.into_iter().zip(answers);
+        let list = answered.map(|(lead, answer)| entry(lead, answer, hints, kind));
+        let mut list = native::introduced(list.collect());
+        Devices::default().complete(&mut list);
+        // Stable: each group keeps the order of the names.
+        list.sort_by_key(|info| !info.is_reachable());
+        Ok(list)
+    }
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {
@@ -190,24 +205,20 @@ fn is_on(info: &AddrInfo, device: &str) -> bool {
     via == Some(device)
 }
 
-fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
-    let addresses: Vec<_> = candidates
-        .iter()
-        .map(|candidate| candidate.address)
-        .collect();
+fn ask(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {
     if hints.is_passive() {
-        let answers = addresses.into_iter().map(|address| inquiry.local(address));
+        let answers = leads.iter().map(|lead| inquiry.local(lead.address));
         return Ok(answers.collect::<Result<_, _>>()?);
     }
-    Ok(inquiry.destinations(hints.source, &addresses)?)
+    Ok(inquiry.destinations(leads)?)
 }
 
-fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = candidate.address;
+fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
+    let address = lead.address;
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&answer, address, hints), Some(address))
+        (outgoing_source(&answer, &lead), Some(address))
     };
     AddrInfo {
         flags: hints.flags,
@@ -216,7 +227,8 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: candidate.canonical_name,
+        canonical_name: lead.canonical_name,
+        route: lead.route,
         connect_data: Vec::new(),
         reach: answer.map(|found| found.route),
     }
@@ -224,16 +236,20 @@ fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> Add
 
 /// The kernel's choice with the caller's port: the port the kernel gave the
 /// question's id went with that id. A link-local source gets its destination's
-/// scope, which the kernel leaves out and nobody can do without.
-fn outgoing_source(answer: &Answer, destination: CmAddr, hints: &Hints) -> Option<CmAddr> {
-    let port = hints.source.map_or(0, |source| source.port());
+/// scope, which the kernel leaves out and nobody can do without. A native
+/// address says more than the kernel does of it.
+fn outgoing_source(answer: &Answer, lead: &Lead) -> Option<CmAddr> {
     let Ok(found) = answer else {
-        return hints.source;
+        return lead.source.or(lead.advised_source);
     };
+    if lead.address.family() == Family::Ib && lead.source.is_some() {
+        return lead.source;
+    }
+    let port = lead.source.map_or(0, |source| source.port());
     let source = found.source?.with_port(port);
     match source {
         CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
-            v6.set_scope_id(destination.scope_id());
+            v6.set_scope_id(lead.address.scope_id());
             Some(v6.into())
         }
         source => Some(source),

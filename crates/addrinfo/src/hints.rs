@@ -91,7 +91,9 @@ impl Hints {
         self.flags(AddrInfoFlags::NOROUTE)
     }
 
-    /// Only addresses of this family.
+    /// Only addresses of this family. In front of one that ibacm knows a path to
+    /// its native InfiniBand address stands all the same, see
+    /// [`Acm`](crate::Acm).
     #[must_use]
     #[doc(alias = "ai_family")]
     pub fn family(mut self, family: Family) -> Self {
@@ -134,8 +136,9 @@ impl Hints {
         self
     }
 
-    /// The paths the route is restricted to: path data, or bare path records,
-    /// which become path data without flags.
+    /// The path that ibacm is to look for, see [`Acm`](crate::Acm): path data,
+    /// or a bare path record, which becomes path data without flags. Of several
+    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {

@@ -17,6 +17,7 @@
 //! # Ok::<(), rdmacm_addrinfo::Error>(())
 //! ```
 
+mod acm;
 mod addr_info;
 mod ask;
 mod by_event;
@@ -27,13 +28,16 @@ mod error;
 mod flags;
 mod hints;
 mod kind;
+mod lead;
 mod local;
 mod names;
+mod native;
 mod places;
 
 mod route;
 mod unreachable;
 
+pub use acm::Acm;
 pub use addr_info::AddrInfo;
 pub use by_event::ResolveAddrInfo;
 pub use directory::Directory;

@@ -11,9 +11,9 @@ pub struct Route {
     /// The device and its port; `None` for a wildcard address, which belongs to
     /// every device.
     pub via: Option<Via>,
-    /// The path records; empty on iWARP, which has none, in passive results,
-    /// and where routes were not to be resolved.
-    #[doc(alias = "ai_route")]
+    /// The path records, as the kernel has them; empty on iWARP, which has none
+    /// but those that ibacm gave, in passive results, and where routes were not
+    /// to be resolved.
     pub path_records: Vec<PathData>,
 }
 
