@@ -61,7 +61,7 @@ mod private_data;
 mod queue_pair;
 mod token;
 
-pub use address::{CmAddr, Family, IbAddr};
+pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, UdParam};
 pub use deadline::Deadline;
