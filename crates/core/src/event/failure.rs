@@ -71,6 +71,16 @@ impl EventFailure {
             (EventKind::RouteError, libc::ETIMEDOUT) => {
                 "the subnet administrator did not answer within the timeout"
             }
+            (EventKind::RouteError, libc::EINVAL) => {
+                "the subnet administrator knows no path there, or refused to tell"
+            }
+            (EventKind::AddrInfoError, libc::ENODATA | libc::ENOENT) => {
+                "the subnet administrator knows no such service"
+            }
+            (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
+                "the subnet administrator did not answer"
+            }
+            (EventKind::AddrInfoError, libc::EINVAL) => "the subnet administrator refused to tell",
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer"
             }
