@@ -46,19 +46,19 @@ impl Question {
 }
 
 impl Inquiry<'_> {
-    /// Asks about every destination side by side. The answers come in the order
+    /// Asks about every destination, from its source, side by side. The answers come in the order
     /// of the destinations; those still missing at the deadline say so.
     pub(crate) fn destinations(
         &self,
-        source: Option<CmAddr>,
-        destinations: &[CmAddr],
+        ways: impl Iterator<Item = (Option<CmAddr>, CmAddr)>,
     ) -> Result<Vec<Answer>, Error> {
-        // The port is added to the result afterwards: one that is in use now
-        // would look like an error.
-        let source = source.map(|source| source.with_port(0));
-        let mut questions = destinations
-            .iter()
-            .map(|destination| self.begin(source, *destination))
+        let mut questions = ways
+            .map(|(source, destination)| {
+                // The port is added to the result afterwards: one that is in use
+                // now would look like an error.
+                let source = source.map(|source| source.with_port(0));
+                self.begin(source, destination)
+            })
             .collect::<Result<Vec<_>, Error>>()?;
         while questions.iter().any(is_open) {
             match self.channel.next_event(self.deadline()) {

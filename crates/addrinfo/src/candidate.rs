@@ -1,10 +1,11 @@
 //! The addresses to ask the kernel about.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
-use rdmacm_core::CmAddr;
+use rdmacm_core::{CmAddr, Family, IbAddr};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::names::{Lookups, Named, Names};
@@ -12,14 +13,23 @@ use crate::names::{Lookups, Named, Names};
 /// An address to ask the kernel about.
 pub(crate) struct Candidate {
     pub(crate) address: CmAddr,
+    /// Where to start from, if it is not the caller's to say.
+    pub(crate) source: Option<CmAddr>,
     pub(crate) canonical_name: Option<String>,
 }
 
-impl From<Named> for Candidate {
-    fn from(named: Named) -> Self {
+impl Candidate {
+    /// An address a name has, of the family asked for.
+    fn of(named: Named, hints: &Hints, kind: Kind) -> Self {
+        let address: CmAddr = match (named.address, hints.family) {
+            (SocketAddr::V6(address), Some(Family::Ib)) => {
+                IbAddr::from_v6(address, kind.port_space).into()
+            }
+            (address, _) => address.into(),
+        };
         Self {
-            address: named.address.into(),
             canonical_name: named.canonical_name,
+            ..address.into()
         }
     }
 }
@@ -28,6 +38,7 @@ impl From<CmAddr> for Candidate {
     fn from(address: CmAddr) -> Self {
         Self {
             address,
+            source: None,
             canonical_name: None,
         }
     }
@@ -45,7 +56,7 @@ pub(crate) fn candidates(
     let names = Names {
         node: node.map(str::to_owned),
         service: service.map(str::to_owned),
-        family: hints.family,
+        family: hints.family.map(ip_family),
         datagram: kind.is_datagram(),
         flags: hints.flags,
         canonical_name: hints.canonical_name,
@@ -53,27 +64,51 @@ pub(crate) fn candidates(
     match (node, hints.stand_in()) {
         (None, None) if service.is_none() => Err(Error::NothingToResolve),
         (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
-        (None, Some(address)) => Ok(vec![stand_in(address, names, lookups, until)?.into()]),
+        (None, Some(address)) => {
+            let port = port_of_service(address, names, lookups, until)?;
+            Ok(vec![at_port(address, port, kind).into()])
+        }
+        // Names have no InfiniBand addresses.
+        (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
+            Err(NameError::Family.into())
+        }
         (_, None) => {
             let found = names.resolve(lookups, until)?;
-            Ok(found.into_iter().map(Candidate::from).collect())
+            let candidate = |named| Candidate::of(named, hints, kind);
+            Ok(found.into_iter().map(candidate).collect())
         }
     }
 }
 
-/// The address of the hints, with the service's port if there is a service.
-fn stand_in(
+/// The port of the service; `None` without a service.
+fn port_of_service(
     address: CmAddr,
     mut names: Names,
     lookups: &Lookups,
     until: Option<Instant>,
-) -> Result<CmAddr> {
+) -> Result<Option<u16>> {
     if names.service.is_none() {
-        return Ok(address);
+        return Ok(None);
     }
-    names.family = Some(address.family());
+    names.family = Some(ip_family(address.family()));
     let found = names.resolve(lookups, until)?;
-    Ok(found
-        .first()
-        .map_or(address, |first| address.with_port(first.address.port())))
+    Ok(found.first().map(|first| first.address.port()))
+}
+
+/// The address of the hints with the service's port if there is one, which on
+/// InfiniBand is one of the port space.
+fn at_port(address: CmAddr, port: Option<u16>, kind: Kind) -> CmAddr {
+    match (address, port) {
+        (address, None) => address,
+        (CmAddr::Ib(address), Some(port)) => address.with_ip_service(kind.port_space, port).into(),
+        (address, Some(port)) => address.with_port(port),
+    }
+}
+
+/// GIDs are written as IPv6 addresses.
+fn ip_family(family: Family) -> Family {
+    match family {
+        Family::Ib => Family::V6,
+        family => family,
+    }
 }

@@ -81,6 +81,11 @@ impl IdHandle {
             Ok(()) => {
                 let records = answer.records();
                 let count = usize::try_from(answer.record_count.get());
+                if records.is_empty() {
+                    let number = QueryIbService::<N>::NUMBER;
+                    let what = "a service is resolved and has no record";
+                    return Err(Error::answer(operation, number, what));
+                }
                 let all = count.is_ok_and(|count| count <= records.len());
                 Ok(all.then(|| records.iter().map(ServiceRecord::from).collect()))
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{Error, EventChannel, EventKind, PortSpace};
 
-use crate::{SECOND, TwoHosts, expect};
+use crate::{SECOND, TwoHosts, expect, resolved};
 
 fn is_readable(channel: &EventChannel) -> bool {
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
@@ -48,7 +48,7 @@ fn what_is_due_is_heard_when_time_passes() {
     let hosts = TwoHosts::new();
     hosts.fabric.set_delay(2 * SECOND);
     let channel = hosts.channel();
-    let id = hosts.resolved(&channel);
+    let id = resolved(&channel);
     id.resolve_route(10 * SECOND).unwrap();
     hosts.fabric.advance(SECOND);
     assert!(!is_readable(&channel));

@@ -8,7 +8,7 @@ use rdmacm_core::{CmAddr, EventChannel, EventKind, Gid, IbAddr, PathData, PortSp
 use rdmacm_sim::{Adapter, Administrator, Fabric, Port};
 use zerocopy::FromZeros;
 
-use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid};
+use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
 
 #[test]
 fn numbers_are_the_lowest_that_are_free() {
@@ -147,7 +147,7 @@ fn nobody_at_the_other_end_is_a_route_error() {
 fn a_silent_administrator_takes_the_whole_timeout() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
-    let id = hosts.resolved(&channel);
+    let id = resolved(&channel);
     hosts.fabric.set_administrator(Administrator::Silent);
     let timeout = Duration::from_secs(7);
     let begun = channel.now();
@@ -164,12 +164,12 @@ fn a_silent_administrator_takes_the_whole_timeout() {
 fn a_path_of_ones_own_replaces_the_question() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
-    let asked = hosts.resolved(&channel);
+    let asked = resolved(&channel);
     asked.resolve_route(SECOND).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let path = asked.path_records().unwrap()[0];
     hosts.fabric.set_administrator(Administrator::Silent);
-    let id = hosts.resolved(&channel);
+    let id = resolved(&channel);
     let unusable = PathData {
         flags: PathFlags::GMP,
         ..path

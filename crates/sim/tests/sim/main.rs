@@ -40,15 +40,15 @@ impl TwoHosts {
         let device = self.here.open().unwrap();
         EventChannel::options().device(device).open().unwrap()
     }
+}
 
-    /// An id with the peer's address.
-    fn resolved(&self, channel: &EventChannel) -> CmId {
-        let id = channel.create_id(PortSpace::TCP).unwrap();
-        let to = IbAddr::new(gid(PEER)).with_ip_service(PortSpace::TCP, 7471);
-        id.resolve_addr(None, to, SECOND).unwrap();
-        expect(channel, EventKind::AddrResolved);
-        id
-    }
+/// An id with the peer's address.
+fn resolved(channel: &EventChannel) -> CmId {
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let to = IbAddr::new(gid(PEER)).with_ip_service(PortSpace::TCP, 7471);
+    id.resolve_addr(None, to, SECOND).unwrap();
+    expect(channel, EventKind::AddrResolved);
+    id
 }
 
 #[track_caller]

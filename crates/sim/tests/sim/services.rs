@@ -5,12 +5,13 @@ use std::time::Duration;
 use rdmacm_abi::{IbService, NoResponse, QueryIbService, QueryIbServiceResponse, ResolveRoute};
 use rdmacm_core::device::{Attachment, transact};
 use rdmacm_core::{
-    CmAddr, CmId, CommandNumber, Error, EventChannel, EventKind, IbAddr, PortSpace, ServiceRecord,
+    CmAddr, CmId, CommandNumber, Error, EventChannel, EventFailure, EventKind, IbAddr, PortSpace,
+    ServiceRecord,
 };
 use rdmacm_sim::{Administrator, Release};
 use zerocopy::FromZeros;
 
-use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid};
+use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
 
 const SERVICE: u64 = 0x1000_0000_0000_7147;
 
@@ -38,7 +39,8 @@ fn a_service_is_found_by_id_and_by_name() {
         let id = bound(&channel);
         id.resolve_ib_service(service).unwrap();
         expect(&channel, EventKind::AddrInfoResolved);
-        assert_eq!(id.ib_service_records().unwrap(), [storage.clone()]);
+        let records = id.ib_service_records().unwrap();
+        assert_eq!(records, std::slice::from_ref(&storage));
         // The first record is where the id goes.
         let Some(CmAddr::Ib(peer)) = id.peer_addr().unwrap() else {
             panic!("{:?}", id.peer_addr());
@@ -128,7 +130,7 @@ fn who_refuses_and_who_is_silent_are_told_apart() {
         let begun = channel.now();
         id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
         let event = channel.next_event(None).unwrap();
-        let errno = event.failure().and_then(|failure| failure.raw_os_error());
+        let errno = event.failure().and_then(EventFailure::raw_os_error);
         (errno, channel.now() - begun)
     };
     let refused = (Some(libc::EINVAL), Duration::ZERO);
@@ -152,7 +154,7 @@ fn only_a_bound_id_may_ask() {
     // Bound, but to no port.
     id.bind(IbAddr::new("::".parse().unwrap())).unwrap();
     errno(id.resolve_ib_service(service), libc::EINVAL);
-    let resolved = hosts.resolved(&channel);
+    let resolved = resolved(&channel);
     errno(resolved.resolve_ib_service(service), libc::EINVAL);
 }
 
