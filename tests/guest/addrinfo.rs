@@ -5,6 +5,7 @@ use rdmacm_core::EventChannel;
 use rdmacm_tests::{PATIENCE, Site};
 
 pub(crate) mod deadlines;
+pub(crate) mod infiniband;
 pub(crate) mod kinds;
 pub(crate) mod link_local;
 pub(crate) mod name_server;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::machine::Work;
+use crate::work::Work;
 
 /// A clock that moves when it is told to.
 #[derive(Debug)]

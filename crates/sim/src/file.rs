@@ -11,7 +11,8 @@ use rdmacm_core::device::{Call, Device};
 use rdmacm_core::{DeviceId, Error, InfinibandPort, RdmaDevice, Transport};
 
 use crate::command::{Kernel, execute};
-use crate::machine::{Machine, OpenFile};
+use crate::inbox::Inbox;
+use crate::machine::Machine;
 use crate::world::{Locked, World};
 
 /// An open file of the connection manager's device on a host.
@@ -37,13 +38,13 @@ impl File {
         }
     }
 
-    fn find<'world>(&self, world: &'world mut World) -> Option<&'world mut OpenFile> {
+    fn find<'world>(&self, world: &'world mut World) -> Option<&'world mut Inbox> {
         let machine = world.machines.get_mut(self.machine)?;
         machine.files.get_mut(&self.serial)
     }
 
     /// Changes this file's state; the answer is `false` once it is closed.
-    fn change(&self, change: impl FnOnce(&mut OpenFile) -> bool) -> bool {
+    fn change(&self, change: impl FnOnce(&mut Inbox) -> bool) -> bool {
         self.world.change(|world| {
             self.find(world).is_some_and(|file| {
                 let outcome = change(file);

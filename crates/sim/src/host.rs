@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rdmacm_core::device::Device;
 
 use crate::file::File;
-use crate::machine::OpenFile;
+use crate::inbox::Inbox;
 use crate::readiness::Readiness;
 use crate::release::Release;
 use crate::world::Locked;
@@ -47,7 +47,7 @@ impl Host {
         let serial = self.world.change(|world| {
             let machine = world.machines.get_mut(self.index)?;
             let serial = machine.next_serial();
-            machine.files.insert(serial, OpenFile::new(readiness));
+            machine.files.insert(serial, Inbox::new(readiness));
             Some(serial)
         });
         let serial = serial.ok_or(io::ErrorKind::NotFound)?;

@@ -51,10 +51,12 @@ mod fabric;
 mod file;
 mod host;
 mod id;
+mod inbox;
 mod machine;
 mod readiness;
 mod release;
 mod subnet;
+mod work;
 mod world;
 
 pub use adapter::{Adapter, Port};

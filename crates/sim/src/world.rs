@@ -26,7 +26,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         while let Some(work) = self.clock.take_due() {
             if let Some(machine) = self.machines.get_mut(work.machine()) {
-                machine.finish(work);
+                work.carry_out(machine);
             }
         }
     }

@@ -31,7 +31,10 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Command`]:
-    /// `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an id without a device.
+    /// `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an id without a device, or that
+    /// asks or has its answer already. The event fails with `ENODATA` where the
+    /// administrator knows no such service, `EINVAL` where it refuses, `ETIMEDOUT`
+    /// where it does not answer within two seconds.
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;

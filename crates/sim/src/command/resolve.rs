@@ -10,8 +10,9 @@ use super::bind::bind_to;
 use super::{Kernel, Outcome};
 use crate::address::Address;
 use crate::id::{Attached, Id, State};
-use crate::machine::{self, Machine, Work};
+use crate::machine::Machine;
 use crate::subnet::PathQuery;
+use crate::work::{self, Work};
 
 /// `ucma_resolve_addr` and `rdma_resolve_addr`.
 pub(super) fn address(kernel: &mut Kernel<'_>, request: &ResolveAddr) -> Outcome {
@@ -42,7 +43,7 @@ pub(super) fn address(kernel: &mut Kernel<'_>, request: &ResolveAddr) -> Outcome
             id.destination_gid = gid;
             id.state = State::AddrQuery;
             let place = (kernel.index, request.id);
-            let outcome = machine::Outcome::Address;
+            let outcome = work::Outcome::Address;
             Work::put_off(kernel.clock, Duration::ZERO, place, id, outcome);
             Ok(())
         }
@@ -159,7 +160,7 @@ pub(super) fn route(kernel: &mut Kernel<'_>, request: ResolveRoute) -> Outcome {
     let timeout = Duration::from_millis(request.timeout_ms.into());
     let (delay, path) = kernel.subnet.path(&id.path_query(), timeout);
     let place = (kernel.index, request.id);
-    let outcome = machine::Outcome::Route(path);
+    let outcome = work::Outcome::Route(path);
     Work::put_off(kernel.clock, delay, place, id, outcome);
     Ok(())
 }

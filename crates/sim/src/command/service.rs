@@ -7,7 +7,7 @@ use rdmacm_abi::ResolveIbService;
 
 use super::{Kernel, Outcome};
 use crate::id::State;
-use crate::machine::{self, Work};
+use crate::work::{self, Work};
 
 /// What the kernel gives the administrator for an answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -21,7 +21,7 @@ pub(super) fn resolve(kernel: &mut Kernel<'_>, request: &ResolveIbService) -> Ou
     id.state = State::AddrInfoQuery;
     let (delay, records) = kernel.subnet.services(&request.service, TIMEOUT);
     let place = (kernel.index, request.id);
-    let outcome = machine::Outcome::Services(records);
+    let outcome = work::Outcome::Services(records);
     Work::put_off(kernel.clock, delay, place, id, outcome);
     Ok(())
 }
