@@ -6,6 +6,7 @@ use rdmacm_tests::{PATIENCE, Site};
 
 pub(crate) mod by_event;
 pub(crate) mod deadlines;
+pub(crate) mod infiniband;
 pub(crate) mod kinds;
 pub(crate) mod link_local;
 pub(crate) mod name_server;

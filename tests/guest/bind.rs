@@ -1,8 +1,8 @@
 //! Binding: every address that works and every one that does not.
 
-use std::net::{Ipv4Addr, SocketAddrV6};
+use std::net::Ipv4Addr;
 
-use rdmacm_core::{CmAddr, Dialect, Error, Family, PortSpace};
+use rdmacm_core::{CmAddr, Dialect, Error, Family, IbAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 crate::cases!("bind":
@@ -173,12 +173,7 @@ fn a_bound_id_has_the_gid_of_its_port_and_no_peers(site: &Site) {
 
 fn an_infiniband_address_needs_infiniband(site: &Site) {
     let (_channel, id) = site.id();
-    let CmAddr::Ib(mut address) = CmAddr::any(Family::Ib) else {
-        panic!("a wildcard of the family asked for");
-    };
-    address.gid.0 = SocketAddrV6::new(site.v6, 0, 0, 0).ip().octets();
-    address.service_id = 0x0106 << 16;
-    address.service_mask = 0xffff_ffff_ffff_0000;
+    let address = IbAddr::new(site.v6.into()).with_ip_service(PortSpace::TCP, 0);
     let error = id.bind(address).unwrap_err();
     match site.dialect {
         Dialect::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),

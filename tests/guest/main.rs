@@ -95,6 +95,7 @@ use once;
 
 /// In both dialects on both devices.
 const IN_BOTH_DIALECTS: &[&[Case]] = &[
+    addrinfo::infiniband::CASES,
     addrinfo::kinds::CASES,
     addrinfo::link_local::CASES,
     addrinfo::names::CASES,

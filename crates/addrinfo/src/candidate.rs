@@ -1,6 +1,8 @@
 //! The addresses to ask the kernel about.
 
-use rdmacm_core::CmAddr;
+use std::net::SocketAddr;
+
+use rdmacm_core::{CmAddr, Family, IbAddr, PortSpace};
 
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
@@ -8,18 +10,29 @@ use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
 use crate::names::{Knowledge, Named, Names};
+use crate::services;
 
 /// An address to ask the kernel about.
+#[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) address: CmAddr,
+    /// Where to start from, if it is not the caller's to say.
+    pub(crate) source: Option<CmAddr>,
     pub(crate) canonical_name: Option<String>,
 }
 
-impl From<Named> for Candidate {
-    fn from(named: Named) -> Self {
+impl Candidate {
+    /// An address a name has, of the family asked for.
+    fn of(named: Named, hints: &Hints, kind: Kind) -> Self {
+        let address: CmAddr = match (named.address, hints.family) {
+            (SocketAddr::V6(address), Some(Family::Ib)) => {
+                IbAddr::from_v6(address, kind.port_space).into()
+            }
+            (address, _) => address.into(),
+        };
         Self {
-            address: named.address.into(),
             canonical_name: named.canonical_name,
+            ..address.into()
         }
     }
 }
@@ -28,6 +41,7 @@ impl From<CmAddr> for Candidate {
     fn from(address: CmAddr) -> Self {
         Self {
             address,
+            source: None,
             canonical_name: None,
         }
     }
@@ -36,17 +50,23 @@ impl From<CmAddr> for Candidate {
 /// Refuses what cannot be asked.
 pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<()> {
     hints.check()?;
+    if hints.asks_administrator() {
+        services::wanted(node, service)?;
+        Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+        return Ok(());
+    }
     Kind::new(hints.port_space, hints.qp_type)?;
-    if [node, service]
-        .into_iter()
-        .flatten()
-        .any(|text| text.contains('\0'))
-    {
+    let mut texts = [node, service].into_iter().flatten();
+    if texts.any(|text| text.contains('\0')) {
         return Err(Error::NulInText);
     }
     match (node, hints.stand_in()) {
         (None, None) if service.is_none() => Err(Error::NothingToResolve),
         (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
+        // Names have no InfiniBand addresses.
+        (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
+            Err(NameError::Family.into())
+        }
         _ => Ok(()),
     }
 }
@@ -60,22 +80,20 @@ pub(crate) fn candidates(
     knowledge: Knowledge<'_>,
 ) -> Result<Vec<Candidate>> {
     if let Some(address) = hints.stand_in() {
-        let address = match service {
-            None => address,
-            Some(_) => address.with_port(service_port(service, kind, knowledge)?),
-        };
-        return Ok(vec![address.into()]);
+        let port = service_port(service, kind, knowledge)?;
+        return Ok(vec![at_port(address, port, kind).into()]);
     }
     let names = Names {
         node: node.map(str::to_owned),
         service: service.map(str::to_owned),
-        family: hints.family,
+        family: hints.family.map(ip_family),
         datagram: kind.is_datagram(),
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
     let found = names.resolve(knowledge)?;
-    Ok(found.into_iter().map(Candidate::from).collect())
+    let candidate = |named| Candidate::of(named, hints, kind);
+    Ok(found.into_iter().map(candidate).collect())
 }
 
 /// The addresses of a thing of this machine, with the service's port.
@@ -92,14 +110,18 @@ pub(crate) fn local_candidates(
     if addresses.is_empty() {
         return Err(NameError::AddressFamily.into());
     }
-    let addresses = addresses.into_iter().map(|one| one.with_port(port));
+    let addresses = addresses.into_iter().map(|one| at_port(one, port, kind));
     Ok(addresses.map(Candidate::from).collect())
 }
 
-/// The port of a service; 0 without one.
-fn service_port(service: Option<&str>, kind: Kind, knowledge: Knowledge<'_>) -> Result<u16> {
+/// The port of a service; `None` without one.
+fn service_port(
+    service: Option<&str>,
+    kind: Kind,
+    knowledge: Knowledge<'_>,
+) -> Result<Option<u16>> {
     let Some(service) = service else {
-        return Ok(0);
+        return Ok(None);
     };
     let names = Names {
         node: None,
@@ -110,7 +132,25 @@ fn service_port(service: Option<&str>, kind: Kind, knowledge: Knowledge<'_>) -> 
         canonical_name: false,
     };
     let found = names.resolve(knowledge)?;
-    Ok(found.first().map_or(0, |first| first.address.port()))
+    Ok(found.first().map(|first| first.address.port()))
+}
+
+/// The address with the service's port if there is one, which on InfiniBand is one
+/// of the port space.
+fn at_port(address: CmAddr, port: Option<u16>, kind: Kind) -> CmAddr {
+    match (address, port) {
+        (address, None) => address,
+        (CmAddr::Ib(address), Some(port)) => address.with_ip_service(kind.port_space, port).into(),
+        (address, Some(port)) => address.with_port(port),
+    }
+}
+
+/// GIDs are written as IPv6 addresses.
+fn ip_family(family: Family) -> Family {
+    match family {
+        Family::Ib => Family::V6,
+        family => family,
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +168,9 @@ mod tests {
         ] {
             assert_eq!(check(node, service, &hints), Err(Error::NulInText));
         }
+        let ib = hints.clone().family(Family::Ib);
+        let named = check(Some("storage-7"), None, &ib);
+        assert_eq!(named, Err(NameError::Family.into()));
         let two = hints.destination(([10, 1, 0, 7], 7));
         assert!(matches!(check(Some("a"), None, &two), Err(Error::Hints(_))));
         assert_eq!(check(None, None, &two), Ok(()));

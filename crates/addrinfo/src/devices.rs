@@ -1,15 +1,25 @@
 //! Names and transports for the devices of a list.
 
-use rdmacm_core::{CmAddr, DeviceId, QpType, RdmaDevice, Transport};
+use rdmacm_core::{CmAddr, DeviceId, EventChannel, QpType, RdmaDevice, Transport};
 
 use crate::addr_info::AddrInfo;
 use crate::unreachable::{Reason, Step, Unreachable};
 
-/// The devices asked about so far, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Devices(Vec<(DeviceId, Option<RdmaDevice>)>);
+/// The devices of a channel asked about so far, each once.
+#[derive(Debug)]
+pub(crate) struct Devices<'channel> {
+    channel: &'channel EventChannel,
+    known: Vec<(DeviceId, Option<RdmaDevice>)>,
+}
 
-impl Devices {
+impl<'channel> Devices<'channel> {
+    pub(crate) fn of(channel: &'channel EventChannel) -> Self {
+        Self {
+            channel,
+            known: Vec::new(),
+        }
+    }
+
     /// Completes what the connection manager said with what the RDMA core says
     /// about the device.
     pub(crate) fn complete(mut self, list: &mut [AddrInfo]) {
@@ -39,12 +49,12 @@ impl Devices {
     }
 
     fn find(&mut self, id: DeviceId) -> Option<&RdmaDevice> {
-        let known = self.0.iter().position(|(known, _)| *known == id);
+        let known = self.known.iter().position(|(known, _)| *known == id);
         let at = known.unwrap_or_else(|| {
-            self.0.push((id, id.look_up()));
-            self.0.len() - 1
+            self.known.push((id, self.channel.look_up(id)));
+            self.known.len() - 1
         });
-        self.0.get(at)?.1.as_ref()
+        self.known.get(at)?.1.as_ref()
     }
 }
 

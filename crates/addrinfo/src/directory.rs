@@ -3,22 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, Family};
+use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, PortSpace};
 
 use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
-use crate::ask::{Answer, Inquiry};
 use crate::candidate::{Candidate, candidates, check, local_candidates};
-use crate::devices::Devices;
-use crate::error::{NameError, Result};
-use crate::flags::AddrInfoFlags;
+use crate::entry::entries;
+use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::lead::{Lead, leads};
+use crate::lead::leads;
 use crate::local::Local;
 use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
 use crate::native;
 use crate::places::Places;
+use crate::services;
 
 /// What names are asked of: a [`Resolver`], and the kernel.
 ///
@@ -88,7 +87,7 @@ impl Directory {
         self.resolve_with(node, service, hints, EventChannel::options())
     }
 
-    /// Every IP address a node and a service have, in the system's order. RDMA is
+    /// Every address a node and a service have, in the system's order. RDMA is
     /// not asked, so it takes no device; flags and families of the hints count,
     /// their deadline is for the name server.
     ///
@@ -102,6 +101,9 @@ impl Directory {
     ) -> Result<Vec<CmAddr>> {
         let (node, service) = (node.into(), service.into());
         check(node, service, hints)?;
+        if hints.asks_administrator() {
+            return Err(Error::Hints("only RDMA can ask for a service"));
+        }
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
@@ -125,10 +127,13 @@ impl Directory {
     ) -> Result<Vec<AddrInfo>> {
         let (node, service) = (node.into(), service.into());
         check(node, service, hints)?;
+        if hints.asks_administrator() {
+            return find_service(node, service, hints, channel);
+        }
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
-        let local = node.filter(|_| hints.is_passive()).and_then(Local::named);
+        let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
         let candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
             None => candidates(node, service, hints, kind, knowledge)?,
@@ -183,75 +188,26 @@ impl Directory {
         // The name server's time is the system's, the kernel's the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let until = left.and_then(|left| channel.now().checked_add(left));
-        let inquiry = Inquiry {
-            channel: &channel,
-            kind,
-            with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-            until,
-        };
-        let answers = ask(&inquiry, &leads, hints)?;
-        let answered = leads.into_iter().zip(answers);
-        let list = answered.map(|(lead, answer)| entry(lead, answer, hints, kind));
-        let mut list = native::introduced(list.collect());
-        Devices::default().complete(&mut list);
-        // Stable: each group keeps the order of the names.
-        list.sort_by_key(|info| !info.is_reachable());
-        Ok(list)
+        entries(leads, hints, kind, until, &channel)
     }
+}
+
+/// Asks the subnet administrators, who are in the kernel's care all along.
+fn find_service(
+    node: Option<&str>,
+    service: Option<&str>,
+    hints: &Hints,
+    channel: ChannelOptions,
+) -> Result<Vec<AddrInfo>> {
+    let service = services::wanted(node, service)?;
+    let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+    let channel = channel.open()?;
+    let until = hints.deadline.until(channel.now());
+    let candidates = services::find(&channel, service, until)?;
+    entries(leads(candidates, hints, None), hints, kind, until, &channel)
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {
     let via = info.via().and_then(|via| via.device_name.as_deref());
     via == Some(device)
-}
-
-fn ask(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {
-    if hints.is_passive() {
-        let answers = leads.iter().map(|lead| inquiry.local(lead.address));
-        return Ok(answers.collect::<Result<_, _>>()?);
-    }
-    Ok(inquiry.destinations(leads)?)
-}
-
-fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = lead.address;
-    let (source, destination) = if hints.is_passive() {
-        (Some(address), None)
-    } else {
-        (outgoing_source(&answer, &lead), Some(address))
-    };
-    AddrInfo {
-        flags: hints.flags,
-        family: address.family(),
-        qp_type: kind.qp_type,
-        port_space: kind.port_space,
-        source,
-        destination,
-        canonical_name: lead.canonical_name,
-        route: lead.route,
-        connect_data: Vec::new(),
-        reach: answer.map(|found| found.route),
-    }
-}
-
-/// The kernel's choice with the caller's port: the port the kernel gave the
-/// question's id went with that id. A link-local source gets its destination's
-/// scope, which the kernel leaves out and nobody can do without. A native
-/// address says more than the kernel does of it.
-fn outgoing_source(answer: &Answer, lead: &Lead) -> Option<CmAddr> {
-    let Ok(found) = answer else {
-        return lead.source.or(lead.advised_source);
-    };
-    if lead.address.family() == Family::Ib && lead.source.is_some() {
-        return lead.source;
-    }
-    let port = lead.source.map_or(0, |source| source.port());
-    let source = found.source?.with_port(port);
-    match source {
-        CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
-            v6.set_scope_id(lead.address.scope_id());
-            Some(v6.into())
-        }
-        source => Some(source),
-    }
 }

@@ -1,8 +1,11 @@
 //! Why nothing could be resolved.
 
+use std::fmt;
 use std::io;
 
-use rdmacm_core::{PortSpace, QpType};
+use rdmacm_core::{InfinibandPort, PortSpace, QpType};
+
+use crate::unreachable::Unreachable;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -27,6 +30,28 @@ pub enum Error {
         /// The queue pair type asked for.
         qp_type: QpType,
     },
+    /// Flags SA and DNS together.
+    #[error("a service is looked for either by the subnet administrator or as a host's (SA, DNS)")]
+    SaAndDns,
+    /// A node together with flag SA.
+    #[error("the subnet administrator (SA) knows services and no nodes")]
+    SaWithNode,
+    /// No service together with flag SA.
+    #[error("the subnet administrator (SA) is asked for a service, and there is none")]
+    SaWithoutService,
+    /// A service that the subnet administrator cannot be asked for.
+    #[error("the name of an InfiniBand service has 1 to 63 bytes, and this has {0}")]
+    ServiceName(usize),
+    /// No active port of InfiniBand is there, whose subnet administrator could be
+    /// asked.
+    #[error(
+        "no active InfiniBand port is here, and only InfiniBand has a subnet administrator to ask"
+    )]
+    NoInfinibandPort,
+    /// The subnet administrators of all ports were asked, and none told of the
+    /// service.
+    #[error("no InfiniBand port tells of the service{}", Listed(.0))]
+    NoService(Vec<Unanswered>),
     /// The name or the service contains a NUL.
     #[error("a node or service cannot contain a NUL")]
     NulInText,
@@ -54,6 +79,29 @@ pub enum Error {
     /// The connection manager could not be asked at all.
     #[error(transparent)]
     Rdma(#[from] rdmacm_core::Error),
+}
+
+/// A port of InfiniBand that does not tell of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unanswered {
+    /// The port.
+    pub port: InfinibandPort,
+    /// Why it does not.
+    pub why: Unreachable,
+}
+
+/// What each port says, in a row.
+struct Listed<'a>(&'a [Unanswered]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, Unanswered { port, why }) in self.0.iter().enumerate() {
+            let between = if at == 0 { ": " } else { "; " };
+            write!(f, "{between}{} port {}: {why}", port.device, port.number)?;
+        }
+        Ok(())
+    }
 }
 
 /// What `getaddrinfo(3)` answers, one variant for each of its codes.
@@ -140,11 +188,18 @@ impl From<Error> for io::Error {
                 Self::from_raw_os_error(*errno).kind()
             }
             Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily)
+            | Error::NoInfinibandPort
+            | Error::NoService(_)
             | Error::NothingResolved => io::ErrorKind::NotFound,
             Error::TooManyLookups | Error::LookupDied | Error::Name(_) => io::ErrorKind::Other,
-            Error::NothingToResolve | Error::Hints(_) | Error::QpType { .. } | Error::NulInText => {
-                io::ErrorKind::InvalidInput
-            }
+            Error::NothingToResolve
+            | Error::Hints(_)
+            | Error::QpType { .. }
+            | Error::SaAndDns
+            | Error::SaWithNode
+            | Error::SaWithoutService
+            | Error::ServiceName(_)
+            | Error::NulInText => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)
     }

@@ -94,6 +94,11 @@ impl Hints {
     /// Only addresses of this family. In front of one that ibacm knows a path to
     /// its native InfiniBand address stands all the same, see
     /// [`Acm`](crate::Acm).
+    ///
+    /// [`Family::Ib`] gives native InfiniBand addresses: the node, an IPv6 address
+    /// in figures ([`numeric_host`](Self::numeric_host)), is the GID of the port,
+    /// in the default partition, and the port space and the service's port make
+    /// the service id, as [`IbAddr::from_v6`](rdmacm_core::IbAddr::from_v6) has it.
     #[must_use]
     #[doc(alias = "ai_family")]
     pub fn family(mut self, family: Family) -> Self {
@@ -155,6 +160,16 @@ impl Hints {
         self
     }
 
+    /// The service is one of InfiniBand's, which the subnet administrator knows;
+    /// there is no node. Of the other hints only the queue pair type, the deadline
+    /// and [`no_route`](Self::no_route) count: the port space is
+    /// [`PortSpace::IB`].
+    #[must_use]
+    #[doc(alias = "RAI_SA")]
+    pub fn service(self) -> Self {
+        self.flags(AddrInfoFlags::SA)
+    }
+
     /// How long everything together may take: the name server and the kernel.
     /// [`DEFAULT_DEADLINE`] unless set.
     #[must_use]
@@ -172,9 +187,8 @@ impl Hints {
             return Err(Error::Hints("FAMILY without a family"));
         }
         let addresses = [self.source, self.destination];
-        let families = addresses.iter().flatten().map(CmAddr::family);
-        if self.family.into_iter().chain(families).any(is_infiniband) {
-            return Err(NameError::Family.into());
+        if self.asks_administrator() {
+            return self.check_service(addresses);
         }
         if self.is_passive() && self.destination.is_some() {
             return Err(Error::Hints("a passive address has no destination"));
@@ -192,6 +206,31 @@ impl Hints {
         }
     }
 
+    /// What the subnet administrator is asked for has no other hints than the
+    /// queue pair type.
+    fn check_service(&self, addresses: [Option<CmAddr>; 2]) -> Result<()> {
+        if self.flags.contains(AddrInfoFlags::DNS) {
+            return Err(Error::SaAndDns);
+        }
+        if self.is_passive() {
+            return Err(Error::Hints("a service that is looked for is not passive"));
+        }
+        if addresses.iter().any(Option::is_some) {
+            return Err(Error::Hints(
+                "a service that is looked for has no address yet",
+            ));
+        }
+        match self.family {
+            None | Some(Family::Ib) => Ok(()),
+            Some(_) => Err(Error::Hints("services have InfiniBand addresses")),
+        }
+    }
+
+    /// Whether the service is the subnet administrator's to know.
+    pub(crate) fn asks_administrator(&self) -> bool {
+        self.flags.contains(AddrInfoFlags::SA)
+    }
+
     /// The address that takes a node's place.
     pub(crate) fn stand_in(&self) -> Option<CmAddr> {
         if self.is_passive() {
@@ -201,14 +240,18 @@ impl Hints {
         }
     }
 
+    pub(crate) fn is_numeric_host(&self) -> bool {
+        self.flags.contains(AddrInfoFlags::NUMERICHOST)
+    }
+
+    /// Whether a node may name a thing of this machine.
+    pub(crate) fn may_be_local(&self) -> bool {
+        self.is_passive() && !self.is_numeric_host() && self.family != Some(Family::Ib)
+    }
+
     pub(crate) fn is_passive(&self) -> bool {
         self.flags.contains(AddrInfoFlags::PASSIVE)
     }
-}
-
-/// Names and addresses here are IP's.
-fn is_infiniband(family: Family) -> bool {
-    family == Family::Ib
 }
 
 #[cfg(test)]
@@ -230,10 +273,12 @@ mod tests {
             Hints::new().passive().destination(v4).check(),
             Err(Error::Hints(_))
         ));
-        assert_eq!(
-            Hints::new().family(Family::Ib).check(),
-            Err(NameError::Family.into())
-        );
+        let ib = CmAddr::any(Family::Ib);
+        assert!(matches!(
+            Hints::new().family(Family::Ib).destination(v4).check(),
+            Err(Error::Hints(_))
+        ));
+        assert_eq!(Hints::new().source(ib).destination(ib).check(), Ok(()));
         let unknown = AddrInfoFlags::from_bits_retain(1 << 30);
         assert_eq!(
             Hints::new().flags(unknown).check(),

@@ -31,7 +31,8 @@ pub(crate) fn leads(
 ) -> Vec<Lead> {
     let lead = |candidate: Candidate| {
         let reply = acm.map(|(acm, limit)| acm.ask(&request(candidate.address, hints), limit));
-        Lead::new(candidate, hints.source, reply.unwrap_or_default())
+        let source = candidate.source.or(hints.source);
+        Lead::new(candidate, source, reply.unwrap_or_default())
     };
     candidates.into_iter().map(lead).collect()
 }

@@ -24,6 +24,7 @@ mod by_event;
 mod candidate;
 mod devices;
 mod directory;
+mod entry;
 mod error;
 mod flags;
 mod hints;
@@ -35,13 +36,14 @@ mod native;
 mod places;
 
 mod route;
+mod services;
 mod unreachable;
 
 pub use acm::Acm;
 pub use addr_info::AddrInfo;
 pub use by_event::ResolveAddrInfo;
 pub use directory::Directory;
-pub use error::{Error, NameError, Result};
+pub use error::{Error, NameError, Result, Unanswered};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
@@ -65,6 +67,12 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// an RDMA device of this machine, which goes before a host of that name: it
 /// stands for its addresses. [`Directory::local`] lists all that RDMA serves.
 ///
+/// With [`AddrInfoFlags::SA`] the service is one of InfiniBand's, by name or by
+/// number (decimal, or hexadecimal behind `0x`, or octal behind `0`), and the
+/// subnet administrators of all active InfiniBand ports are asked at once; the
+/// records of the first that tells any are the addresses, each from the port that
+/// was told. Needs a kernel newer than 6.1.
+///
 /// Each call is a [`Directory`] of its own. A program that resolves often keeps
 /// one, which bounds the lookups that deadlines leave behind.
 ///
@@ -74,7 +82,9 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// [`Error::NothingToResolve`], [`Error::Hints`], [`Error::QpType`] and
 /// [`Error::NulInText`] for what cannot be asked; [`Error::Name`],
 /// [`Error::LookupDeadline`] and their like when the name has no answer;
-/// [`Error::Rdma`] when the kernel's connection manager cannot be asked.
+/// [`Error::Rdma`] when the kernel's connection manager cannot be asked, or does
+/// not know services; [`Error::NoInfinibandPort`] and [`Error::NoService`] when a
+/// service is not found.
 #[doc(alias = "rdma_getaddrinfo")]
 #[doc(alias = "rdma_freeaddrinfo")]
 pub fn resolve<'name>(

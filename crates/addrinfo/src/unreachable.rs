@@ -20,6 +20,8 @@ pub struct Unreachable {
 pub enum Step {
     /// Binding to a local address.
     Bind,
+    /// Asking the subnet administrator for a service.
+    Service,
     /// Resolving the address.
     Address,
     /// Resolving the route.
@@ -95,6 +97,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bind => "bind",
+            Self::Service => "ask the subnet administrator",
             Self::Address => "resolve the address",
             Self::Route => "resolve the route",
             Self::Query => "ask for the result",

@@ -1,15 +1,17 @@
 //! Addresses an id can have: IPv4, IPv6 and native InfiniBand.
 
 use std::fmt;
-use std::net::{
-    AddrParseError, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6,
-};
-use std::str::FromStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::gid::Gid;
 
+mod ib;
+mod text;
 mod wire;
 
+pub use ib::IbAddr;
+use text::Host;
+pub use text::ParseAddrError;
 pub(crate) use wire::{from_ip_slot, from_storage, to_ip_slot, to_storage};
 
 /// An address of the connection manager: the source or destination of an id.
@@ -26,25 +28,6 @@ pub enum CmAddr {
     V6(SocketAddrV6),
     /// A native InfiniBand address (`AF_IB`).
     Ib(IbAddr),
-}
-
-/// A native InfiniBand address: a GID, a partition and a service.
-/// Source: the kernel's `include/rdma/ib.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[doc(alias = "sockaddr_ib")]
-pub struct IbAddr {
-    /// Partition key, host order.
-    pub pkey: u16,
-    /// Flow label, host order, 20 bits.
-    pub flow_info: u32,
-    /// The port's GID.
-    pub gid: Gid,
-    /// Service id, host order: for an IP port space, `(port space << 16) + port`.
-    pub service_id: u64,
-    /// Which bits of the service id count, host order.
-    pub service_mask: u64,
-    /// Scope of a link-local GID.
-    pub scope_id: u64,
 }
 
 /// Which kind of address a [`CmAddr`] is.
@@ -77,14 +60,7 @@ impl CmAddr {
         match family {
             Family::V4 => Self::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
             Family::V6 => Self::V6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0)),
-            Family::Ib => Self::Ib(IbAddr {
-                pkey: 0,
-                flow_info: 0,
-                gid: Gid::UNSPECIFIED,
-                service_id: 0,
-                service_mask: 0,
-                scope_id: 0,
-            }),
+            Family::Ib => Self::Ib(IbAddr::new(Gid::UNSPECIFIED).with_pkey(0)),
         }
     }
 
@@ -107,10 +83,7 @@ impl CmAddr {
         match self {
             Self::V4(address) => address.port(),
             Self::V6(address) => address.port(),
-            Self::Ib(address) => {
-                let [.., high, low] = address.service_id.to_be_bytes();
-                u16::from_be_bytes([high, low])
-            }
+            Self::Ib(address) => address.port(),
         }
     }
 
@@ -136,9 +109,7 @@ impl CmAddr {
         match &mut self {
             Self::V4(address) => address.set_port(port),
             Self::V6(address) => address.set_port(port),
-            Self::Ib(address) => {
-                address.service_id = address.service_id & !0xffff | u64::from(port);
-            }
+            Self::Ib(address) => *address = address.with_port(port),
         }
         self
     }
@@ -192,43 +163,14 @@ impl CmAddr {
     }
 
     /// Whether this is a loopback address, which the kernel takes for the
-    /// wildcard: no RDMA device has one.
+    /// wildcard: no RDMA device has one. The GID `::1` is InfiniBand's.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        self.ip().is_some_and(|ip| ip.is_loopback())
-    }
-}
-
-/// An address without its port.
-struct Host(CmAddr);
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.ip(), self.0.scope_id()) {
-            (Some(ip), 0) => ip.fmt(f),
-            (Some(ip), scope_id) => write!(f, "{ip}%{scope_id}"),
-            (None, _) => self.0.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for CmAddr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::V4(address) => address.fmt(f),
-            Self::V6(address) => address.fmt(f),
-            Self::Ib(address) => address.fmt(f),
+            Self::V4(address) => address.ip().is_loopback(),
+            Self::V6(address) => address.ip().is_loopback(),
+            Self::Ib(address) => address.gid == Gid::LOOPBACK,
         }
-    }
-}
-
-impl fmt::Display for IbAddr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "[{}]/service {:#x}/pkey {:#06x}",
-            self.gid, self.service_id, self.pkey
-        )
     }
 }
 
@@ -238,25 +180,6 @@ impl From<SocketAddr> for CmAddr {
             SocketAddr::V4(address) => Self::V4(address),
             SocketAddr::V6(address) => Self::V6(address),
         }
-    }
-}
-
-impl FromStr for CmAddr {
-    type Err = AddrParseError;
-
-    /// Reads an IP address with a port: `10.1.0.7:7471`, `[fd00::7]:7471`,
-    /// `[fe80::7%2]:7471` with a scope by number.
-    fn from_str(text: &str) -> Result<Self, AddrParseError> {
-        text.parse::<SocketAddr>().map(Self::from)
-    }
-}
-
-impl TryFrom<&str> for CmAddr {
-    type Error = AddrParseError;
-
-    /// As [`FromStr`].
-    fn try_from(text: &str) -> Result<Self, AddrParseError> {
-        text.parse()
     }
 }
 

@@ -10,6 +10,7 @@ use zerocopy::FromZeros;
 
 use crate::deadline::Deadline;
 use crate::device::{Attachment, Device, transact};
+use crate::devices::{DeviceId, InfinibandPort, RdmaDevice};
 use crate::dialect::{Choice, Dialect};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -182,6 +183,22 @@ impl EventChannel {
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shared.device.now()
+    }
+
+    /// The RDMA device that answers here mean by this id; `None` where nothing
+    /// tells without doubt, see [`DeviceId::look_up`].
+    #[must_use]
+    pub fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
+        self.shared.device.look_up(id)
+    }
+
+    /// The active ports of InfiniBand that ids of this channel can be bound to,
+    /// see [`InfinibandPort::list`].
+    ///
+    /// # Errors
+    /// Those of [`InfinibandPort::list`].
+    pub fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
+        self.shared.device.infiniband_ports()
     }
 
     /// A handle by which another thread ends a wait for events here.

@@ -15,6 +15,9 @@ use std::time::Instant;
 use rdmacm_abi::{Command, CommandNumber, Header, Pointer};
 use zerocopy::IntoBytes;
 
+use crate::devices::{DeviceId, InfinibandPort, RdmaDevice};
+use crate::error::Result;
+
 mod frame;
 mod kernel;
 mod readiness;
@@ -63,6 +66,21 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// The descriptor of the kernel's device, which `MIGRATE_ID` names to move
     /// an id away from it; `None` for a stand-in.
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The RDMA device that answers mean by this id, see [`DeviceId::look_up`]:
+    /// this machine's, unless the stand-in has its own.
+    fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
+        id.look_up()
+    }
+
+    /// The active ports of InfiniBand, see [`InfinibandPort::list`]: this
+    /// machine's, unless the stand-in has its own.
+    ///
+    /// # Errors
+    /// Those of [`InfinibandPort::list`].
+    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
+        InfinibandPort::list()
+    }
 }
 
 /// One command on its way to a [`Device`].

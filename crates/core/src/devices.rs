@@ -12,6 +12,7 @@ use crate::guid::Guid;
 use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, Value, attribute};
 
 mod id;
+mod infiniband;
 mod link;
 mod port;
 mod sysfs;
@@ -21,6 +22,7 @@ mod uverbs;
 use sysfs::Sysfs;
 
 pub use id::DeviceId;
+pub use infiniband::InfinibandPort;
 pub use link::{PhysicalState, PortState};
 pub use port::{Netdev, Port};
 pub use transport::Transport;
@@ -41,6 +43,17 @@ pub struct RdmaDevice {
 }
 
 impl RdmaDevice {
+    /// A device that something other than the kernel tells of.
+    #[must_use]
+    pub fn new(id: DeviceId, name: impl Into<String>, transport: Transport) -> Self {
+        Self {
+            index: id.index,
+            name: name.into(),
+            guid: id.guid,
+            transport,
+        }
+    }
+
     /// Every device this process may see, in the kernel's order.
     ///
     /// # Errors

@@ -14,6 +14,9 @@ pub struct Gid(pub [u8; 16]);
 impl Gid {
     /// All zeros: no GID.
     pub const UNSPECIFIED: Self = Self([0; 16]);
+
+    /// `::1`, which the kernel takes for "this machine".
+    pub const LOOPBACK: Self = Self(Ipv6Addr::LOCALHOST.octets());
 }
 
 impl fmt::Display for Gid {

@@ -59,14 +59,16 @@ mod operation;
 mod path;
 mod private_data;
 mod queue_pair;
+mod service;
 mod token;
 
-pub use address::{CmAddr, Family, IbAddr};
+pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, UdParam};
 pub use deadline::Deadline;
 pub use devices::{
-    DeviceId, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode,
+    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport,
+    UverbsNode,
 };
 pub use dialect::Dialect;
 pub use errno::Name as ErrnoName;
@@ -83,5 +85,6 @@ pub use queue_pair::{DepthLimits, QueuePair};
 pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{
     AccessFlags, AhAttr, CommandNumber, Ece, GlobalRoute, IbService, JoinFlags, PathFlags, PathMtu,
-    PortSpace, QpAttr, QpAttrMask, QpState, QpType, RejectReason, ServiceRecord, SidrStatus,
+    PortSpace, QpAttr, QpAttrMask, QpState, QpType, RejectReason, SidrStatus,
 };
+pub use service::{ServiceData, ServiceName, ServiceNameError, ServiceRecord};

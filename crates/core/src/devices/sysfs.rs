@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::makedev;
 use rdmacm_abi::uverbs::DriverId;
 
-use super::{Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode};
+use super::{
+    InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport, UverbsNode,
+};
+use crate::gid::Gid;
 use crate::guid::Guid;
 
 /// The directory of classes.
@@ -50,6 +53,19 @@ impl Sysfs {
             ports.extend(port(&entry?.path()));
         }
         ports.sort_by_key(|port| port.number);
+        Ok(ports)
+    }
+
+    /// The active ports with the link layer InfiniBand, by device and number.
+    pub(super) fn infiniband_ports(&self) -> io::Result<Vec<InfinibandPort>> {
+        let mut ports = Vec::new();
+        for device in entries(&self.class())? {
+            // A device may vanish between the listing and a look at it.
+            for port in entries(&device.join("ports")).unwrap_or_default() {
+                ports.extend(infiniband_port(&device, &port));
+            }
+        }
+        ports.sort_by(|one, other| (&one.device, one.number).cmp(&(&other.device, other.number)));
         Ok(ports)
     }
 
@@ -134,6 +150,16 @@ fn port(path: &Path) -> Option<Port> {
         physical_state: PhysicalState(leading_number(&read(&path.join("phys_state"))?)),
         netdev: read(&path.join("gid_attrs/ndevs/0")).map(|name| Netdev { index: None, name }),
     })
+}
+
+fn infiniband_port(device: &Path, path: &Path) -> Option<InfinibandPort> {
+    let is_infiniband = read(&path.join("link_layer"))? == "InfiniBand";
+    let state = PortState(leading_number(&read(&path.join("state"))?));
+    let gid: Gid = read(&path.join("gids/0"))?.parse().ok()?;
+    let is_active = matches!(state, PortState::ACTIVE | PortState::ACTIVE_DEFER);
+    let is_usable = is_infiniband && is_active && gid != Gid::UNSPECIFIED;
+    let number = name(path)?.parse().ok()?;
+    is_usable.then(|| InfinibandPort::new(name(device).unwrap_or_default(), number, gid))
 }
 
 /// `4: ACTIVE`; 0, which no state has, where there is no number.
@@ -237,10 +263,41 @@ mod tests {
         assert!(sysfs.ports("gone").is_err());
     }
 
+    const TWO_PORTS: &[(&str, &str)] = &[
+        ("infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n"),
+        ("infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
+        (
+            "infiniband/mlx5_0/ports/1/gids/0",
+            "fe80:0000:0000:0000:0c42:a103:00aa:bbcc\n",
+        ),
+        ("infiniband/mlx5_0/ports/2/link_layer", "InfiniBand\n"),
+        ("infiniband/mlx5_0/ports/2/state", "1: DOWN\n"),
+        (
+            "infiniband/mlx5_0/ports/2/gids/0",
+            "fe80:0000:0000:0000:0c42:a103:00aa:bbcd\n",
+        ),
+        ("infiniband/rxe0/ports/1/link_layer", "Ethernet\n"),
+        ("infiniband/rxe0/ports/1/state", "4: ACTIVE\n"),
+        (
+            "infiniband/rxe0/ports/1/gids/0",
+            "fe80:0000:0000:0000:5054:00ff:fe12:3456\n",
+        ),
+        ("infiniband/broken/ports/1/link_layer", "InfiniBand\n"),
+    ];
+
+    #[test]
+    fn the_active_ports_of_infiniband_are_told_by_link_layer_and_state() {
+        let (_directory, sysfs) = class(TWO_PORTS);
+        let gid = "fe80::c42:a103:aa:bbcc".parse().unwrap();
+        let expected = [InfinibandPort::new("mlx5_0", 1, gid)];
+        assert_eq!(sysfs.infiniband_ports().unwrap(), expected);
+    }
+
     #[test]
     fn a_machine_without_the_class_has_no_devices() {
         let sysfs = Sysfs("/nonexistent/class".into());
         assert_eq!(sysfs.devices().unwrap(), []);
+        assert_eq!(sysfs.infiniband_ports().unwrap(), []);
     }
 
     #[test]

@@ -108,6 +108,12 @@ const NO_SCOPE: &str = "a link-local address needs a scope id, as in fe80::1%eth
 const WRONG_SCOPE: &str =
     "no interface has this scope id, or no RDMA device serves the address there";
 
+const NO_GID: &str = "no InfiniBand port of this machine has this GID; RoCE and iWARP devices have no \
+                      InfiniBand addresses";
+const NO_SUBNET: &str = "no InfiniBand port of this machine is active in the destination's subnet and \
+                         partition; RoCE and iWARP devices have no InfiniBand addresses";
+const WRONG_SERVICE: &str = "the address's service id is not of the id's port space";
+
 fn bind_cause(address: &CmAddr, errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::EADDRNOTAVAIL if address.port() == 0 => {
@@ -118,6 +124,8 @@ fn bind_cause(address: &CmAddr, errno: i32) -> Option<&'static str> {
              shares its port"
         }
         libc::EADDRINUSE => "another id has this address and port",
+        libc::ENODEV if is_infiniband(address) => NO_GID,
+        libc::EPROTONOSUPPORT => WRONG_SERVICE,
         libc::ENODEV if address.is_link_local() => WRONG_SCOPE,
         libc::ENODEV => "the address is this machine's, but no RDMA device serves it",
         libc::EINVAL if lacks_scope(address) => NO_SCOPE,
@@ -143,6 +151,8 @@ fn resolve_cause(
             "no network interface here has the source address, or its port is not available",
             "no ephemeral port is left",
         ),
+        libc::ENODEV if is_infiniband(destination) => local(NO_GID, NO_SUBNET),
+        libc::EPROTONOSUPPORT => WRONG_SERVICE,
         libc::ENODEV if destination.is_link_local() => WRONG_SCOPE,
         libc::ENODEV => local(
             "no RDMA device serves the source address, or the interface that leads there",
@@ -262,7 +272,7 @@ fn join_cause(errno: i32) -> Option<&'static str> {
 fn service_cause(errno: i32) -> Option<&'static str> {
     match errno {
         libc::EOPNOTSUPP => Some("only InfiniBand has a subnet administrator to ask"),
-        libc::EINVAL => Some("the id is attached to no device"),
+        libc::EINVAL => Some("the id is attached to no device, or has asked or resolved already"),
         libc::ENODATA => Some("no service is resolved"),
         _ => None,
     }
@@ -289,6 +299,10 @@ fn option_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     }
 }
 
+fn is_infiniband(address: &CmAddr) -> bool {
+    matches!(address, CmAddr::Ib(_))
+}
+
 fn lacks_scope(address: &CmAddr) -> bool {
     address.is_link_local() && address.scope_id() == 0
 }
@@ -313,6 +327,23 @@ mod tests {
         assert_eq!(bind(link_local(0), libc::EINVAL), NO_SCOPE);
         assert!(bind(link_local(2), libc::EINVAL).contains("bound already"));
         assert_eq!(bind(link_local(2), libc::ENODEV), WRONG_SCOPE);
+    }
+
+    #[test]
+    fn an_infiniband_address_without_infiniband_says_so() {
+        let address = CmAddr::Ib("[fe80::1]".parse().unwrap());
+        let words = bind(address, libc::ENODEV);
+        assert!(words.contains("no InfiniBand port"), "{words}");
+        assert!(words.contains("RoCE and iWARP"), "{words}");
+        let resolve = |source| Operation::ResolveAddr {
+            source,
+            destination: address,
+            timeout: Duration::ZERO,
+        };
+        let words = |source, errno| command_cause(&resolve(source), errno).unwrap();
+        assert!(words(None, libc::ENODEV).contains("subnet"));
+        assert!(words(Some(address), libc::ENODEV).contains("this GID"));
+        assert!(words(None, libc::EPROTONOSUPPORT).contains("port space"));
     }
 
     #[test]

@@ -71,6 +71,17 @@ impl EventFailure {
             (EventKind::RouteError, libc::ETIMEDOUT) => {
                 "the subnet administrator did not answer within the timeout"
             }
+            (EventKind::RouteError, libc::EINVAL) => {
+                "the subnet administrator knows no path there, or refused to tell"
+            }
+            (EventKind::AddrInfoError, libc::ENODATA) => {
+                "the subnet administrator knows no such service"
+            }
+            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
+            (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
+                "the name server or the subnet administrator did not answer in time"
+            }
+            (EventKind::AddrInfoError, libc::EINVAL) => "the subnet administrator refused to tell",
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer"
             }
@@ -78,10 +89,6 @@ impl EventFailure {
                 "the peer refused, or its options of the handshake (CRC, markers) do not match"
             }
             (EventKind::Rejected, libc::ECONNRESET) => "the peer rejected or reset the connection",
-            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
-            (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
-                "the name server or the subnet administrator did not answer in time"
-            }
             (EventKind::DeviceRemoval, _) => "the RDMA device of this id is going away",
             _ => return None,
         })

@@ -2,7 +2,7 @@
 
 use rdmacm_abi::{
     Command, CommandNumber, IbService, NoResponse, QueryIbService, QueryIbServiceResponse,
-    ResolveIbService, ServiceRecord,
+    ResolveIbService, ServiceRecord as Record,
 };
 use zerocopy::FromZeros;
 
@@ -10,11 +10,14 @@ use super::IdHandle;
 use crate::device::Attachment;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
+use crate::service::ServiceRecord;
 
-/// More records than one question brings are asked for once more; nobody has
-/// met as many.
-const FIRST: usize = 4;
-const MOST: usize = 256;
+/// Room for so many records at first, then for more; at last for all that an
+/// answer can carry, whose length the kernel is told in 16 bits.
+const FEW: usize = 4;
+const MORE: usize = 32;
+const MOST: usize =
+    (u16::MAX as usize - size_of::<QueryIbServiceResponse<0>>()) / size_of::<Record>();
 
 impl IdHandle {
     /// Begins to ask the subnet administrator where an InfiniBand service is; an
@@ -29,7 +32,10 @@ impl IdHandle {
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Busy`] while the id
     /// resolves a service or a name, or has resolved a name that nobody has
-    /// taken. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an id without a device.
+    /// taken. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an
+    /// id without a device, or that has its answer already. The event fails with
+    /// `ENODATA` where the administrator knows no such service, `EINVAL` where it
+    /// refuses, `ETIMEDOUT` where it does not answer within two seconds.
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
@@ -50,28 +56,31 @@ impl IdHandle {
     }
 
     /// The records of the service that was resolved, in the administrator's
-    /// order. Needs a kernel newer than 6.1.
+    /// order, however many there are, up to the 372 an answer of the kernel can
+    /// carry. Needs a kernel newer than 6.1.
     ///
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Command`]: `ENODATA`
-    /// where no service was resolved.
+    /// where no service was resolved. [`Error::Answer`] where there are more.
     #[doc(alias = "rdma_query_addrinfo")]
     pub fn ib_service_records(&self) -> Result<Vec<ServiceRecord>> {
-        let (records, count) = self.ask_services::<FIRST>()?;
-        if count <= records.len() {
-            return Ok(records);
-        }
-        let (records, count) = self.ask_services::<MOST>()?;
-        if count <= records.len() {
-            return Ok(records);
+        let rooms = [
+            Self::ask_services::<FEW>,
+            Self::ask_services::<MORE>,
+            Self::ask_services::<MOST>,
+        ];
+        for ask in rooms {
+            if let Some(records) = ask(self)? {
+                return Ok(records);
+            }
         }
         let number = QueryIbService::<MOST>::NUMBER;
-        let what = "it counts more records than an administrator has";
+        let what = "there are more records than an answer can carry";
         Err(Error::answer(Operation::QueryIbService, number, what))
     }
 
-    /// As many records as there is room for, and how many there are.
-    fn ask_services<const N: usize>(&self) -> Result<(Vec<ServiceRecord>, usize)> {
+    /// All records; `None` if there are more than there is room for.
+    fn ask_services<const N: usize>(&self) -> Result<Option<Vec<ServiceRecord>>> {
         let id = self.enter()?;
         let mut answer = QueryIbServiceResponse::<N>::new_zeroed();
         let request = QueryIbService::<N>::new(id.kernel_id());
@@ -83,8 +92,15 @@ impl IdHandle {
             }
             Err(error) => Err(error),
             Ok(()) => {
-                let count = usize::try_from(answer.record_count.get()).unwrap_or(usize::MAX);
-                Ok((answer.records().to_vec(), count))
+                let records = answer.records();
+                let count = usize::try_from(answer.record_count.get());
+                if records.is_empty() {
+                    let number = QueryIbService::<N>::NUMBER;
+                    let what = "a service is resolved and has no record";
+                    return Err(Error::answer(operation, number, what));
+                }
+                let all = count.is_ok_and(|count| count <= records.len());
+                Ok(all.then(|| records.iter().map(ServiceRecord::from).collect()))
             }
         }
     }

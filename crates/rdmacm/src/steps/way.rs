@@ -29,11 +29,16 @@ impl From<CmAddr> for Way {
 impl Way {
     /// The way to a destination that was looked for; `None` without one.
     pub(crate) fn of(info: &AddrInfo) -> Option<Self> {
-        let route = info.reach.as_ref().map(Route::settable);
+        let known = info.reach.as_ref().map(Route::settable).unwrap_or_default();
+        let route = if info.route.is_empty() {
+            known
+        } else {
+            &info.route
+        };
         Some(Self {
             destination: info.destination?,
             source: info.source,
-            route: route.unwrap_or_default().to_vec(),
+            route: route.to_vec(),
             connect_data: info.connect_data.clone(),
         })
     }

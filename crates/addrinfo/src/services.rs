@@ -1,0 +1,225 @@
+//! Services that the subnet administrator knows.
+
+use std::time::Instant;
+
+use rdmacm_core::{
+    CmAddr, CmId, Deadline, Error as CoreError, Event, EventChannel, EventKind, IbAddr, IbService,
+    InfinibandPort, PortSpace, ServiceRecord,
+};
+
+use crate::candidate::Candidate;
+use crate::error::{Error, Result, Unanswered};
+use crate::unreachable::{Reason, Step, Unreachable};
+
+/// The service asked for, which has no node.
+pub(crate) fn wanted(node: Option<&str>, service: Option<&str>) -> Result<IbService> {
+    if node.is_some() {
+        return Err(Error::SaWithNode);
+    }
+    read(service.ok_or(Error::SaWithoutService)?)
+}
+
+/// A service by its id where the whole text is a number as C writes them, or else
+/// by its name. (`strtoull`, which librdmacm reads it with, would also overlook
+/// spaces before the number and read a sign.)
+fn read(text: &str) -> Result<IbService> {
+    if text.contains('\0') {
+        return Err(Error::NulInText);
+    }
+    if let Some(number) = number(text) {
+        return Ok(IbService::with_id(number));
+    }
+    let name = Some(text.as_bytes()).filter(|name| !name.is_empty());
+    name.and_then(IbService::with_name)
+        .ok_or(Error::ServiceName(text.len()))
+}
+
+fn number(text: &str) -> Option<u64> {
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let (digits, radix) = match hexadecimal {
+        Some(digits) => (digits, 16),
+        None if text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    // std would read a sign as well.
+    let all_digits = digits.chars().all(|digit| digit.is_digit(radix));
+    all_digits
+        .then(|| u64::from_str_radix(digits, radix).ok())
+        .flatten()
+}
+
+/// Asks the administrators of all active ports side by side. What the first of
+/// them tells is the answer.
+pub(crate) fn find(
+    channel: &EventChannel,
+    service: IbService,
+    until: Option<Instant>,
+) -> Result<Vec<Candidate>> {
+    let ports = channel.infiniband_ports()?;
+    if ports.is_empty() {
+        return Err(Error::NoInfinibandPort);
+    }
+    let mut questions = ports
+        .into_iter()
+        .map(|port| Question::ask(channel, port, service))
+        .collect::<Result<Vec<_>>>()?;
+    let deadline = until.map_or(Deadline::Never, Deadline::At);
+    while questions.iter().any(Question::is_open) {
+        match channel.next_event(deadline) {
+            Ok(event) => {
+                let mut answers = questions.iter_mut();
+                if let Some(candidates) = answers.find_map(|question| question.hear(&event)) {
+                    return Ok(candidates);
+                }
+            }
+            Err(CoreError::DeadlinePassed) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Error::NoService(
+        questions.into_iter().map(Question::end).collect(),
+    ))
+}
+
+/// What is asked of one port.
+struct Question {
+    port: InfinibandPort,
+    /// The id that asks, or why there is no answer.
+    state: Result<CmId, Reason>,
+}
+
+impl Question {
+    fn ask(channel: &EventChannel, port: InfinibandPort, service: IbService) -> Result<Self> {
+        let id = channel.create_id(PortSpace::IB)?;
+        let asked = id
+            .bind(IbAddr::new(port.gid))
+            .and_then(|()| id.resolve_ib_service(service));
+        match asked {
+            Ok(()) => Ok(Self {
+                port,
+                state: Ok(id),
+            }),
+            // No port will do better.
+            Err(error @ CoreError::Unsupported { .. }) => Err(error.into()),
+            Err(error) => Ok(Self {
+                port,
+                state: Err(Reason::Refused(error)),
+            }),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.is_ok()
+    }
+
+    /// The service's addresses, if that is what the event brings.
+    fn hear(&mut self, event: &Event) -> Option<Vec<Candidate>> {
+        let id = self.state.as_ref().ok().filter(|id| *event.id() == **id)?;
+        let records = match (event.failure(), event.kind()) {
+            (Some(failure), _) => Err(Reason::Failed(failure)),
+            (None, EventKind::AddrInfoResolved) => id.ib_service_records().map_err(Reason::Refused),
+            (None, _) => return None,
+        };
+        match records {
+            Ok(records) => Some(
+                records
+                    .iter()
+                    .map(|record| self.candidate(record))
+                    .collect(),
+            ),
+            Err(reason) => {
+                self.state = Err(reason);
+                None
+            }
+        }
+    }
+
+    /// From this port, in the record's partition, to the record's service.
+    fn candidate(&self, record: &ServiceRecord) -> Candidate {
+        let source = IbAddr::new(self.port.gid)
+            .with_pkey(record.pkey)
+            .with_ip_service(PortSpace::IB, 0);
+        let destination = IbAddr::new(record.gid)
+            .with_pkey(record.pkey)
+            .with_service_id(record.id);
+        Candidate {
+            source: Some(source.into()),
+            ..CmAddr::from(destination).into()
+        }
+    }
+
+    fn end(self) -> Unanswered {
+        Unanswered {
+            port: self.port,
+            why: Unreachable {
+                step: Step::Service,
+                reason: self.state.err().unwrap_or(Reason::Deadline),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_read_as_c_writes_them() {
+        for (text, number) in [
+            ("7", 7),
+            ("0", 0),
+            ("0x10", 16),
+            ("0XfF", 255),
+            ("017", 15),
+            ("18446744073709551615", u64::MAX),
+            ("0xffffffffffffffff", u64::MAX),
+        ] {
+            assert_eq!(read(text), Ok(IbService::with_id(number)), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_name() {
+        let longest = "x".repeat(63);
+        for text in [
+            "storage",
+            "0x",
+            "0xg",
+            "08",
+            "7a",
+            "-1",
+            "+7",
+            " 7",
+            "7 ",
+            "18446744073709551616",
+            &longest,
+        ] {
+            let expected = IbService::with_name(text.as_bytes()).unwrap();
+            assert_eq!(read(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        assert_eq!(read(""), Err(Error::ServiceName(0)));
+        assert_eq!(read(&"x".repeat(64)), Err(Error::ServiceName(64)));
+        assert_eq!(read("a\0b"), Err(Error::NulInText));
+        assert_eq!(read("7\0"), Err(Error::NulInText));
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_read_back(id: u64) {
+            let expected = Ok(IbService::with_id(id));
+            prop_assert_eq!(read(&id.to_string()), expected.clone());
+            prop_assert_eq!(read(&format!("{id:#x}")), expected.clone());
+            prop_assert_eq!(read(&format!("0{id:o}")), expected);
+        }
+
+        #[test]
+        fn arbitrary_text_never_panics(text: String) {
+            let _ = read(&text);
+        }
+    }
+}

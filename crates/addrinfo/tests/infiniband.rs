@@ -1,0 +1,141 @@
+//! Native InfiniBand addresses, on a simulated fabric.
+#![cfg(test)]
+
+use rdmacm_addrinfo::{AddrInfo, AddrInfoFlags, Directory, Error, Hints, NameError, Reason, Step};
+use rdmacm_core::{
+    CmAddr, Dialect, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace,
+};
+use rdmacm_sim::{Adapter, Fabric, Host, Port};
+
+const HERE: &str = "fe80::1";
+const THERE: &str = "fe80::2";
+
+fn gid(text: &str) -> Gid {
+    text.parse().unwrap()
+}
+
+fn here() -> Host {
+    let fabric = Fabric::new();
+    let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(HERE)))]);
+    let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(THERE)))]);
+    here
+}
+
+fn resolve(
+    host: &Host,
+    node: Option<&str>,
+    service: Option<&str>,
+    hints: &Hints,
+) -> Result<Vec<AddrInfo>, Error> {
+    let channel = EventChannel::options().device(host.open().unwrap());
+    Directory::new().resolve_with(node, service, hints, channel)
+}
+
+/// Hints that take the node for a GID.
+fn a_gid() -> Hints {
+    let hints = Hints::rc().numeric_host().flags(AddrInfoFlags::FAMILY);
+    hints.family(Family::Ib)
+}
+
+#[test]
+fn a_gid_in_figures_is_reached_by_its_route() {
+    let found = resolve(&here(), Some(THERE), Some("7471"), &a_gid()).unwrap();
+    let [info] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!((info.family, info.port_space), (Family::Ib, PortSpace::TCP));
+    let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(info.destination, Some(to.into()));
+    let from = IbAddr::new(gid(HERE)).with_ip_service(PortSpace::TCP, 0);
+    assert_eq!(info.source, Some(from.into()));
+    let route = info.reach.as_ref().unwrap();
+    assert_eq!(
+        route.via.as_ref().unwrap().destination_gid,
+        Some(gid(THERE))
+    );
+    assert_eq!(route.path_records[0].record.service_id, to.service_id);
+}
+
+#[test]
+fn only_gids_in_figures_are_read() {
+    let here = here();
+    let refused = |node, hints| resolve(&here, Some(node), Some("7471"), &hints);
+    // What librdmacm would read 16 bytes of, and there are four.
+    let v4 = refused("10.1.0.7", a_gid());
+    assert_eq!(v4, Err(NameError::AddressFamily.into()));
+    let name = refused("localhost", a_gid());
+    assert_eq!(name, Err(NameError::NoName.into()));
+    let looked_up = refused(THERE, Hints::rc().family(Family::Ib));
+    assert_eq!(looked_up, Err(NameError::Family.into()));
+}
+
+#[test]
+fn without_a_node_it_is_the_wildcard_or_the_loopback_gid() {
+    let listen = resolve(&here(), None, Some("7471"), &a_gid().passive()).unwrap();
+    let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(listen[0].source, Some(any.into()));
+    assert_eq!(listen[0].destination, None);
+    assert!(listen[0].is_reachable() && listen[0].via().is_none());
+    let own = resolve(&here(), None, Some("7471"), &a_gid()).unwrap();
+    let loopback = IbAddr::new(Gid::LOOPBACK).with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(own[0].destination, Some(loopback.into()));
+    assert!(own[0].is_reachable(), "{:?}", own[0].reach);
+}
+
+#[test]
+fn an_address_in_the_hints_is_asked_as_it_is() {
+    let to = IbAddr::new(gid(THERE)).with_service_id(0x1234_5678_9abc_def0);
+    let found = resolve(&here(), None, None, &Hints::rc().destination(to)).unwrap();
+    assert_eq!(found[0].destination, Some(to.into()));
+    assert!(found[0].is_reachable(), "{:?}", found[0].reach);
+    // A service makes its service id.
+    let found = resolve(&here(), None, Some("7471"), &Hints::rc().destination(to)).unwrap();
+    let with_port = to.with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(found[0].destination, Some(with_port.into()));
+}
+
+#[test]
+fn a_source_of_the_hints_is_bound() {
+    let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
+    let from = |text| IbAddr::new(gid(text)).with_ip_service(PortSpace::TCP, 7);
+    let hints = |source: IbAddr| Hints::rc().source(source).destination(to);
+    let found = resolve(&here(), None, None, &hints(from(HERE))).unwrap();
+    assert_eq!(found[0].source, Some(from(HERE).into()));
+    let found = resolve(&here(), None, None, &hints(from("fe80::9"))).unwrap();
+    let why = found[0].reach.as_ref().unwrap_err();
+    assert!(why.to_string().contains("has this GID"), "{why}");
+    let listen = Hints::rc().passive().source(from(HERE));
+    let found = resolve(&here(), None, None, &listen).unwrap();
+    assert_eq!(found[0].source, Some(from(HERE).into()));
+    assert_eq!(found[0].via().unwrap().port, 1);
+}
+
+#[test]
+fn a_machine_without_infiniband_says_so() {
+    let nothing = Fabric::new().host([]);
+    let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
+    let found = resolve(&nothing, None, None, &Hints::rc().destination(to)).unwrap();
+    let why = found[0].reach.as_ref().unwrap_err();
+    assert_eq!(why.step, Step::Address);
+    let words = why.to_string();
+    assert!(words.contains("ENODEV: no InfiniBand port"), "{words}");
+}
+
+#[test]
+fn the_ip_commands_know_no_gids() {
+    let device = here().open().unwrap();
+    let options = EventChannel::options().dialect(Dialect::IpOnly);
+    let to = CmAddr::from(IbAddr::new(gid(THERE)));
+    let found = Directory::new()
+        .resolve_with(
+            None,
+            None,
+            &Hints::rc().destination(to),
+            options.device(device),
+        )
+        .unwrap();
+    let why = found[0].reach.as_ref().unwrap_err();
+    let invalid =
+        |reason: &Reason| matches!(reason, Reason::Refused(CoreError::InvalidInput { .. }));
+    assert!(invalid(&why.reason), "{why}");
+}

@@ -1,0 +1,65 @@
+//! A kernel that lives in the process: what the RDMA connection manager of Linux
+//! answers, on a fabric a test describes, with a clock of its own. No device, no
+//! privilege and no waiting is needed.
+//!
+//! A [`Fabric`] is a subnet with its administrator, a [`Host`] a machine on it,
+//! and what a host [opens](Host::open) takes the place of
+//! `/dev/infiniband/rdma_cm` under an
+//! [`EventChannel`](rdmacm_core::EventChannel).
+//!
+//! ```
+//! use std::time::Duration;
+//! use rdmacm_core::{EventChannel, EventKind, Gid, IbAddr, IbService, PortSpace, ServiceRecord};
+//! use rdmacm_sim::{Adapter, Fabric, Port};
+//!
+//! let gid: Gid = "fe80::1".parse()?;
+//! let fabric = Fabric::new();
+//! let host = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid))]);
+//! fabric.offer(ServiceRecord::new(0x7147, gid));
+//!
+//! let channel = EventChannel::options().device(host.open()?).open()?;
+//! let id = channel.create_id(PortSpace::IB)?;
+//! id.bind(IbAddr::new(gid))?;
+//! id.resolve_ib_service(IbService::with_id(0x7147))?;
+//! let event = channel.next_event(Duration::from_secs(3))?;
+//! assert_eq!(event.kind(), EventKind::AddrInfoResolved);
+//! assert_eq!(id.ib_service_records()?[0].gid, gid);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it knows
+//! Native InfiniBand addresses from creating an id to a resolved route: `CREATE_ID`,
+//! `DESTROY_ID`, `BIND`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`, `RESOLVE_IB_SERVICE`,
+//! `QUERY`, `GET_EVENT`, `WRITE_CM_EVENT` and the path by `SET_OPTION`, with the
+//! states and error numbers of the kernel's `ucma.c` and `cma.c` (Linux 7.3). Hosts
+//! have no IP addresses. Any other command and option is answered as the kernel
+//! answers one that it has no function for: `ENOSYS`, and `EINVAL` beyond the end of
+//! its table.
+//!
+//! # Time
+//! The clock stands still while anything can happen, and moves when somebody
+//! waits: straight to what happens next, or to the end of the wait. So a test of
+//! a deadline takes no time, and goes the same way each time. A thread that waits
+//! does not know of others that are busy: where several wait and work at once, a
+//! deadline may pass earlier than it would.
+
+mod adapter;
+mod address;
+mod clock;
+mod command;
+mod fabric;
+mod file;
+mod host;
+mod id;
+mod inbox;
+mod machine;
+mod readiness;
+mod release;
+mod subnet;
+mod work;
+mod world;
+
+pub use adapter::{Adapter, Port};
+pub use fabric::{Administrator, Fabric};
+pub use host::Host;
+pub use release::Release;

@@ -1,0 +1,29 @@
+//! Which kernel it is.
+
+use rdmacm_abi::CommandNumber;
+
+/// The kernel a [`Host`](crate::Host) runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Release {
+    /// Linux 6.1, which knows neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`.
+    Linux6_1,
+    /// Linux 7.3.
+    #[default]
+    Linux7_3,
+}
+
+impl Release {
+    /// The first number beyond the table of commands, `ucma_cmd_table`.
+    pub(crate) fn end_of_table(self) -> CommandNumber {
+        match self {
+            Self::Linux6_1 => CommandNumber::RESOLVE_IB_SERVICE,
+            Self::Linux7_3 => CommandNumber::new(CommandNumber::WRITE_CM_EVENT.number() + 1),
+        }
+    }
+
+    /// Whether services can be looked for at all.
+    pub(crate) fn knows_services(self) -> bool {
+        self.end_of_table() > CommandNumber::RESOLVE_IB_SERVICE
+    }
+}

@@ -1,0 +1,64 @@
+//! What the simulated kernel answers, as the library hears it.
+#![cfg(test)]
+
+mod clock;
+mod ids;
+mod services;
+mod strange;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use rdmacm_core::{CmId, Error, EventChannel, EventKind, Gid, IbAddr, PortSpace};
+use rdmacm_sim::{Adapter, Fabric, Host, Port};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// The port of the host that is tested.
+const GID: &str = "fe80::1";
+/// The port of the other host.
+const PEER: &str = "fe80::2";
+
+fn gid(text: &str) -> Gid {
+    text.parse().unwrap()
+}
+
+/// A host to test and a peer.
+struct TwoHosts {
+    fabric: Fabric,
+    here: Host,
+}
+
+impl TwoHosts {
+    fn new() -> Self {
+        let fabric = Fabric::new();
+        let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(GID)))]);
+        let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(PEER)))]);
+        Self { fabric, here }
+    }
+
+    fn channel(&self) -> EventChannel {
+        let device = self.here.open().unwrap();
+        EventChannel::options().device(device).open().unwrap()
+    }
+}
+
+/// An id with the peer's address.
+fn resolved(channel: &EventChannel) -> CmId {
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let to = IbAddr::new(gid(PEER)).with_ip_service(PortSpace::TCP, 7471);
+    id.resolve_addr(None, to, SECOND).unwrap();
+    expect(channel, EventKind::AddrResolved);
+    id
+}
+
+#[track_caller]
+fn expect(channel: &EventChannel, kind: EventKind) {
+    let event = channel.next_event(SECOND).unwrap();
+    assert_eq!(event.kind(), kind, "{:?}", event.failure());
+}
+
+#[track_caller]
+fn errno<T: Debug>(outcome: Result<T, Error>, errno: i32) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(errno), "{error}");
+}

@@ -1,0 +1,116 @@
+//! Native InfiniBand addresses and services where there is no InfiniBand.
+
+use rdmacm_addrinfo::{AddrInfoFlags, Error, Hints, Reason, Step};
+use rdmacm_core::{CmAddr, Dialect, Family, Gid, IbAddr, PortSpace};
+use rdmacm_tests::{PATIENCE, Site};
+
+use super::{only, rc, refusal, resolve, tells};
+
+crate::cases!("addrinfo::infiniband":
+    a_gid_in_figures_needs_infiniband,
+    an_infiniband_destination_needs_infiniband,
+    an_infiniband_source_needs_infiniband,
+    listening_on_a_gid_needs_infiniband,
+    the_wildcard_gid_belongs_to_every_device,
+    a_service_id_is_of_the_ids_port_space,
+    a_service_needs_an_infiniband_port,
+    a_soft_device_is_no_infiniband_port,
+);
+
+/// The GID under which the site's device knows its own address, if it is a GID
+/// of InfiniBand's form at all.
+fn own_gid(site: &Site) -> Gid {
+    site.v4.to_ipv6_mapped().into()
+}
+
+/// What the kernel is asked in either dialect, and what it says to who knows
+/// native addresses.
+#[track_caller]
+fn is_refused(site: &Site, hints: &Hints, node: Option<&str>, step: Step, words: &str) {
+    let unreachable = refusal(resolve(site, node, "7471", hints));
+    match site.dialect {
+        Dialect::AnyFamily => {
+            tells(&unreachable, step, words);
+            tells(
+                &unreachable,
+                step,
+                "RoCE and iWARP devices have no InfiniBand addresses",
+            );
+            let Reason::Refused(error) = &unreachable.reason else {
+                panic!("{unreachable}");
+            };
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+        }
+        Dialect::IpOnly => tells(&unreachable, step, "the IP commands know no InfiniBand"),
+    }
+}
+
+fn a_gid_in_figures_needs_infiniband(site: &Site) {
+    let hints = rc().numeric_host().flags(AddrInfoFlags::FAMILY);
+    let hints = hints.family(Family::Ib);
+    let gid = own_gid(site).to_string();
+    let words = "active in the destination's subnet";
+    is_refused(site, &hints, Some(&gid), Step::Address, words);
+}
+
+fn an_infiniband_destination_needs_infiniband(site: &Site) {
+    let to = IbAddr::new("fe80::2:c903:a1:b2c3".parse().unwrap());
+    let words = "active in the destination's subnet";
+    is_refused(site, &rc().destination(to), None, Step::Address, words);
+}
+
+fn an_infiniband_source_needs_infiniband(site: &Site) {
+    let (from, to) = (IbAddr::new(own_gid(site)), IbAddr::new(own_gid(site)));
+    let hints = rc().source(from).destination(to);
+    is_refused(site, &hints, None, Step::Address, "has this GID");
+}
+
+fn listening_on_a_gid_needs_infiniband(site: &Site) {
+    let hints = rc().passive().source(IbAddr::new(own_gid(site)));
+    is_refused(site, &hints, None, Step::Bind, "has this GID");
+}
+
+fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
+    let hints = rc().passive().numeric_host().family(Family::Ib);
+    let info = only(resolve(site, None, "7471", &hints));
+    let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(info.source, Some(any.into()));
+    match site.dialect {
+        Dialect::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
+        Dialect::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, "the IP commands"),
+    }
+}
+
+/// The kernel looks at the service id before it is of any use.
+fn a_service_id_is_of_the_ids_port_space(site: &Site) {
+    let (_channel, id) = site.id();
+    let datagrams = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::UDP, 0);
+    let error = id.bind(datagrams).unwrap_err();
+    match site.dialect {
+        Dialect::AnyFamily => {
+            assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
+            assert!(error.to_string().contains("port space"), "{error}");
+            let own = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 0);
+            id.bind(own).unwrap();
+            let Some(CmAddr::Ib(bound)) = id.local_addr().unwrap() else {
+                panic!("{:?}", id.local_addr());
+            };
+            assert_eq!(bound.service_mask, u64::MAX);
+            assert_eq!(bound.service_id, own.service_id | u64::from(bound.port()));
+            assert_ne!(bound.port(), 0);
+        }
+        Dialect::IpOnly => assert_eq!(error.raw_os_error(), None),
+    }
+}
+
+fn a_service_needs_an_infiniband_port(site: &Site) {
+    let hints = Hints::new().service().deadline(PATIENCE);
+    for service in ["storage", "0x7147"] {
+        let refused = resolve(site, None, service, &hints);
+        assert_eq!(refused, Err(Error::NoInfinibandPort));
+    }
+}
+
+fn a_soft_device_is_no_infiniband_port(site: &Site) {
+    assert_eq!(site.channel().infiniband_ports(), Ok(vec![]));
+}
