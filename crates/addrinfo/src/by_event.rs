@@ -4,13 +4,17 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use rdmacm_core::{Deadline, Errand, IdHandle};
+use rdmacm_core::{Deadline, Errand, Family, IbService, IdHandle, PortSpace, QpType};
 
 use crate::addr_info::AddrInfo;
 use crate::candidate;
 use crate::directory::Directory;
 use crate::error::{Error, NameError, Result};
+use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
+use crate::kind::Kind;
+use crate::route::Route;
+use crate::services;
 
 /// Resolving names for an id, whose channel tells when it is done: for event
 /// loops, which must not wait for name servers.
@@ -27,12 +31,17 @@ pub trait ResolveAddrInfo {
     /// Name server and kernel are asked on a thread of the directory's, of which
     /// there are at most 64 at a time; the id itself is only told. Destroying it
     /// gives the resolution up: nobody hears of it any more.
+    /// With [`AddrInfoFlags::SA`] it is the kernel that asks the subnet
+    /// administrator of the InfiniBand port the id is bound to, see
+    /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for two seconds at
+    /// most; the directory has no part in it.
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
     /// # Errors
     /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, or
-    /// has resolved one and nobody has asked for it; [`Error::TooManyLookups`] and
-    /// [`Error::NoThread`]; [`Error::NothingToResolve`], [`Error::Hints`] and
+    /// has resolved one and nobody has asked for it; those of
+    /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
+    /// [`Error::TooManyLookups`] and [`Error::NoThread`]; [`Error::NothingToResolve`], [`Error::Hints`] and
     /// their like for what cannot be asked. Nothing has begun then.
     #[doc(alias = "rdma_resolve_addrinfo")]
     fn resolve_addrinfo<'name>(
@@ -64,6 +73,10 @@ impl ResolveAddrInfo for IdHandle {
         let node = node.into().map(str::to_owned);
         let service = service.into().map(str::to_owned);
         candidate::check(node.as_deref(), service.as_deref(), hints)?;
+        if hints.asks_administrator() {
+            let service = services::wanted(node.as_deref(), service.as_deref())?;
+            return ServiceAsked::begin(self, service, hints);
+        }
         let place = directory.tasks.take().ok_or(Error::TooManyLookups)?;
         let errand = self.begin_errand()?;
         // Counted from now, not from when the thread begins.
@@ -96,8 +109,56 @@ impl ResolveAddrInfo for IdHandle {
     }
 
     fn query_addrinfo(&self) -> Result<Vec<AddrInfo>> {
+        if self.is_resolving() {
+            return Err(Error::NothingResolved);
+        }
+        if let Some(asked) = self.take_brought::<ServiceAsked>() {
+            return asked.found(self);
+        }
         let brought: Option<Result<Vec<AddrInfo>>> = self.take_brought();
         brought.unwrap_or(Err(Error::NothingResolved))
+    }
+}
+
+/// A service that the kernel resolves for the id itself, and keeps the records of.
+struct ServiceAsked {
+    flags: AddrInfoFlags,
+    qp_type: QpType,
+}
+
+impl ServiceAsked {
+    fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
+        let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+        // The kernel's event tells of the end.
+        id.begin_errand()?.leave(Self {
+            flags: hints.flags,
+            qp_type: kind.qp_type,
+        });
+        let begun = id.resolve_ib_service(service);
+        if begun.is_err() {
+            drop(id.take_brought::<Self>());
+        }
+        Ok(begun?)
+    }
+
+    /// The records as addresses, from where the id is bound; routes are the id's to
+    /// resolve.
+    fn found(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
+        let records = id.ib_service_records()?;
+        let source = id.addresses()?.source;
+        let info = |record| AddrInfo {
+            flags: self.flags,
+            family: Family::Ib,
+            qp_type: self.qp_type,
+            port_space: PortSpace::IB,
+            source,
+            destination: Some(services::destination(record)),
+            canonical_name: None,
+            route: Vec::new(),
+            connect_data: Vec::new(),
+            reach: Ok(Route::default()),
+        };
+        Ok(records.iter().map(info).collect())
     }
 }
 

@@ -79,8 +79,13 @@ impl Shared {
                 if answers(answer.event) {
                     id.is_answered();
                 }
-                if tells_of_services(answer.event) {
-                    id.service_is_resolved();
+                match answer.event {
+                    EventNumber::ADDRINFO_RESOLVED => id.service_is_resolved(),
+                    EventNumber::ADDRINFO_ERROR => {
+                        id.service_is_resolved();
+                        id.nothing_to_take();
+                    }
+                    _ => {}
                 }
                 Some(Event::new(&id, answer))
             }
@@ -114,14 +119,6 @@ fn answers(event: EventNumber) -> bool {
             | EventNumber::ESTABLISHED
             | EventNumber::DISCONNECTED
             | EventNumber::DEVICE_REMOVAL
-    )
-}
-
-/// Whether the kernel is done asking the subnet administrator.
-fn tells_of_services(event: EventNumber) -> bool {
-    matches!(
-        event,
-        EventNumber::ADDRINFO_RESOLVED | EventNumber::ADDRINFO_ERROR
     )
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use rdmacm_abi::EventNumber;
 
 use super::IdHandle;
-use super::state::IdState;
+use super::state::{IdState, InFlight};
 use crate::channel::Posted;
 use crate::error::{Error, Result};
 
@@ -75,13 +75,12 @@ impl IdHandle {
         }
     }
 
-    /// Whether the id has an errand under way, or one whose outcome waits to be
-    /// taken.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.enter().is_ok_and(|id| {
-            let desk = id.state().desk();
-            desk.under_way || desk.unread
-        })
+    /// Whether an errand is under way for the id, or the kernel resolves a service
+    /// for it.
+    #[must_use]
+    pub fn is_resolving(&self) -> bool {
+        let resolving = |id: InFlight| id.resolves_service() || id.state().desk().under_way;
+        self.enter().is_ok_and(resolving)
     }
 }
 
@@ -98,6 +97,19 @@ impl Errand {
     /// [`IdHandle::take_brought`] and goes with it.
     pub fn end(mut self, status: i32, brings: impl Any + Send) {
         self.report(status, Some(Box::new(brings)));
+    }
+
+    /// Ends the errand with what waits for [`IdHandle::take_brought`] and without an
+    /// event: somebody else will tell.
+    pub fn leave(mut self, brings: impl Any + Send) {
+        self.ended = true;
+        if let Some(id) = self.id.upgrade() {
+            *id.desk() = Desk {
+                under_way: false,
+                unread: true,
+                brought: Some(Box::new(brings)),
+            };
+        }
     }
 
     /// Takes it back as if it had never begun: no event tells of it.
@@ -147,6 +159,11 @@ impl IdState {
     /// leaves nothing broken.
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What an errand left here is of no more use.
+    pub(crate) fn nothing_to_take(&self) {
+        self.desk().unread = false;
     }
 
     /// Queues an event of this id where the id is.

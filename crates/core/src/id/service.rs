@@ -31,15 +31,14 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Busy`] while the id
-    /// resolves a service or a name, or has resolved a name that nobody has
-    /// taken. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an
+    /// resolves a service or a name. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an
     /// id without a device, or that has its answer already. The event fails with
     /// `ENODATA` where the administrator knows no such service, `EINVAL` where it
     /// refuses, `ETIMEDOUT` where it does not answer within two seconds.
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
-        if self.is_busy() || id.resolves_service() {
+        if self.is_resolving() {
             return Err(Error::Busy);
         }
         // Before the kernel can report.
