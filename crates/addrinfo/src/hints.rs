@@ -227,7 +227,8 @@ impl Hints {
     }
 
     /// Whether the service is the subnet administrator's to know.
-    pub(crate) fn asks_administrator(&self) -> bool {
+    #[must_use]
+    pub fn asks_administrator(&self) -> bool {
         self.flags.contains(AddrInfoFlags::SA)
     }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -53,10 +54,32 @@ pub(crate) enum Task {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ResolveArgs {
     /// A host's name or IP address; a link-local one with its scope behind a
-    /// percent sign.
-    pub(crate) node: String,
+    /// percent sign. With --passive also an interface or an RDMA device of this
+    /// machine; with --family ib a GID.
+    #[arg(required_unless_present_any = ["sa", "local"])]
+    #[arg(conflicts_with_all = ["sa", "local"])]
+    pub(crate) node: Option<String>,
     /// A port or a service's name.
+    #[arg(conflicts_with_all = ["sa", "local"])]
     pub(crate) service: Option<String>,
+    /// Instead of a node, the InfiniBand service of this name or number (decimal,
+    /// 0x…, or octal behind 0), which the subnet administrator knows.
+    #[arg(long, value_name = "SERVICE", conflicts_with_all = ["local", "passive", "source"])]
+    pub(crate) sa: Option<String>,
+    /// Instead of a node, every address of this machine that RDMA serves.
+    #[arg(long, conflicts_with_all = ["source", "by_event"])]
+    pub(crate) local: bool,
+    /// Ask the ibacm whose socket or port file is in DIR for paths, and say if it
+    /// knows none. One in /run is asked anyway.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/run")]
+    #[arg(require_equals = true)]
+    pub(crate) acm: Option<PathBuf>,
+    /// Resolve for an id, whose event channel tells of the end.
+    #[arg(long = "async")]
+    pub(crate) by_event: bool,
+    /// Say the paths in words.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) routes: bool,
     /// Resolve for listening: a source and no destination.
     #[arg(long)]
     passive: bool,
@@ -100,6 +123,8 @@ enum FamilyArg {
     V4,
     #[value(name = "6")]
     V6,
+    /// Native InfiniBand addresses; NODE is a GID.
+    Ib,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -155,8 +180,15 @@ impl ResolveArgs {
                 hints = with(hints);
             }
         }
-        if let Some(family) = self.family {
-            hints = hints.family(family.into());
+        if let Some(family) = self.family.map(Family::from) {
+            hints = hints.family(family);
+            // GIDs have no names.
+            if family == Family::Ib {
+                hints = hints.numeric_host();
+            }
+        }
+        if self.sa.is_some() {
+            hints = hints.service();
         }
         if let Some(qp_type) = self.qp {
             hints = hints.qp_type(qp_type.into());
@@ -192,6 +224,7 @@ impl From<FamilyArg> for Family {
         match family {
             FamilyArg::V4 => Self::V4,
             FamilyArg::V6 => Self::V6,
+            FamilyArg::Ib => Self::Ib,
         }
     }
 }

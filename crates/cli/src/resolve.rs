@@ -1,12 +1,18 @@
 //! `rdmacm resolve`.
 
-use rdmacm::addrinfo::{self, AddrInfo};
+use std::path::Path;
+
+use rdmacm::addrinfo::{Acm, AddrInfo, Directory, Error, Hints, ResolveAddrInfo, Result};
+use rdmacm::core::{CmId, Deadline, EventChannel, IbAddr, PortSpace};
 
 use crate::args::{ResolveArgs, usage_error};
 use crate::outcome::Outcome;
 
 mod document;
 mod listing;
+mod route;
+#[cfg(test)]
+mod schema;
 
 use document::Document;
 
@@ -14,18 +20,87 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
     if let Some(contradiction) = args.contradiction() {
         usage_error(&contradiction);
     }
-    let answer = addrinfo::resolve(args.node.as_str(), args.service.as_deref(), &args.hints());
+    let answer = resolve(args);
     let reachable = answer
         .as_ref()
         .is_ok_and(|candidates| candidates.iter().any(AddrInfo::is_reachable));
-    let (output, complaint) = match (&answer, args.json) {
-        (answer, true) => (Document::new(args, answer).render(), None),
-        (Ok(candidates), false) => (listing::render(&args.node, candidates), None),
-        (Err(error), false) => (String::new(), Some(error.to_string())),
+    let output = match (&answer, args.json) {
+        (answer, true) => Document::new(args, answer).render(),
+        (Ok(candidates), false) => listing::render(args, candidates),
+        (Err(_), false) => String::new(),
+    };
+    let complaint = match &answer {
+        Err(_) if args.json => None,
+        Err(error) => Some(error.to_string()),
+        Ok(candidates) => args
+            .acm
+            .as_deref()
+            .and_then(|acm| pathless(acm, candidates)),
     };
     Outcome {
         output,
         complaint,
         success: reachable,
     }
+}
+
+fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
+    let directory = match &args.acm {
+        Some(rundir) => Directory::new().acm(Acm::at(rundir)),
+        None => Directory::new(),
+    };
+    let hints = args.hints();
+    let (node, service) = match &args.sa {
+        Some(service) => (None, Some(service.as_str())),
+        None => (args.node.as_deref(), args.service.as_deref()),
+    };
+    match (args.local, args.by_event) {
+        (true, _) => directory.local(None, &hints),
+        (false, true) => by_event(&directory, node, service, &hints),
+        (false, false) => directory.resolve(node, service, &hints),
+    }
+}
+
+/// What an event loop does, of which this is the shortest.
+fn by_event(
+    directory: &Directory,
+    node: Option<&str>,
+    service: Option<&str>,
+    hints: &Hints,
+) -> Result<Vec<AddrInfo>> {
+    let channel = EventChannel::open()?;
+    let id = if hints.asks_administrator() {
+        id_on_infiniband(&channel)?
+    } else {
+        channel.create_id(PortSpace::TCP)?
+    };
+    id.resolve_addrinfo(directory, node, service, hints)?;
+    loop {
+        // It ends at the deadline of the hints at the latest.
+        channel.next_event(Deadline::Never)?;
+        match id.query_addrinfo() {
+            Err(Error::NothingResolved) => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// The subnet administrator of its port is the one that is asked.
+fn id_on_infiniband(channel: &EventChannel) -> Result<CmId> {
+    let ports = channel.infiniband_ports()?;
+    let port = ports.first().ok_or(Error::NoInfinibandPort)?;
+    let id = channel.create_id(PortSpace::IB)?;
+    id.bind(IbAddr::new(port.gid))?;
+    Ok(id)
+}
+
+/// What is to be said where ibacm was to tell.
+fn pathless(acm: &Path, candidates: &[AddrInfo]) -> Option<String> {
+    let none = candidates.iter().all(|info| info.route.is_empty());
+    none.then(|| {
+        format!(
+            "ibacm in {} knows no path there, or is not running",
+            acm.display()
+        )
+    })
 }

@@ -20,6 +20,13 @@ crate::cases!("command::resolve":
     one_reached_address_is_success,
     a_document_of_what_is_not_reached,
     a_silent_neighbour_fails_at_the_timeout,
+    by_an_event,
+    paths_in_words,
+    every_local_address,
+    an_interface_and_a_device_to_listen_on,
+    a_gid_is_for_infiniband,
+    a_service_needs_an_infiniband_port,
+    without_ibacm,
 );
 
 /// The name of the device's IPv4 address in the hosts file.
@@ -65,7 +72,7 @@ fn a_name_as_a_document(site: &Site) {
     assert_eq!(document["error"], Value::Null);
     let one = &document["candidates"][0];
     let v4 = site.v4.to_string();
-    let address = |port| json!({"address": v4, "port": port, "scope_id": null});
+    let address = |port| json!({"address": v4, "port": port, "scope_id": null, "infiniband": null});
     assert_eq!(one["destination"], address(7471));
     assert_eq!(one["source"], address(0));
     assert_eq!(one["family"], "IPv4");
@@ -185,4 +192,86 @@ fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
     let said = rdmacm(&["resolve", &silent, "7471", "--timeout", "300"]);
     assert_eq!(said.code, Some(1));
     assert!(said.output.contains("answer"), "{}", said.output);
+}
+
+/// The same answer, told by an event.
+fn by_an_event(site: &Site) {
+    let arguments = ["resolve", name(site), "7471", "--no-route", "--json"];
+    let told = rdmacm(&[&arguments[..], &["--async"]].concat());
+    assert_eq!(told.code, Some(0), "{}", told.complaint);
+    assert_eq!(told.document(), rdmacm(&arguments).document());
+    let nobody = rdmacm(&["resolve", "nobody.invalid", "--async", "--numeric"]);
+    assert_eq!(nobody.code, Some(1));
+    assert!(
+        nobody.complaint.contains("not known"),
+        "{}",
+        nobody.complaint
+    );
+}
+
+fn paths_in_words(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471", "--routes"]);
+    let gid = format!("::ffff:{}", site.v4);
+    let path = format!("path to {}:7471: from {gid} to {gid}", site.v4);
+    let line = said.output.lines().find(|line| line.starts_with(&path));
+    match (site.soft, line) {
+        (Soft::Siw, None) => {}
+        (Soft::Rxe, Some(line)) => {
+            for words in ["partition 0xffff", "1024 bytes a packet", "both ways"] {
+                assert!(line.contains(words), "{line}");
+            }
+        }
+        _ => panic!("{}", said.output),
+    }
+}
+
+fn every_local_address(site: &Site) {
+    let said = rdmacm(&["resolve", "--local"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let rows = said.rows();
+    for ip in site.ips() {
+        let is_its = |row: &&Vec<String>| row[1] == ip.to_string();
+        let row = rows.iter().find(is_its).unwrap();
+        assert_eq!(row[2], format!("{} port 1", site.device));
+    }
+    let plain = PLAIN.to_string();
+    assert!(rows.iter().all(|row| row[1] != plain), "{}", said.output);
+}
+
+fn an_interface_and_a_device_to_listen_on(site: &Site) {
+    for thing in [site.netdev, site.device] {
+        let said = rdmacm(&["resolve", thing, "7471", "--passive", "--family", "4"]);
+        assert_eq!(said.code, Some(0), "{}", said.complaint);
+        assert_eq!(said.rows()[0][1], format!("{}:7471", site.v4));
+    }
+}
+
+/// Neither device is InfiniBand.
+fn a_gid_is_for_infiniband(_: &Site) {
+    let said = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.output.contains("fe80::7"), "{}", said.output);
+    assert!(said.output.contains("InfiniBand"), "{}", said.output);
+    let document = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib", "--json"]).document();
+    let to = &document["candidates"][0]["destination"];
+    assert_eq!(to["address"], "fe80::7");
+    assert_eq!(to["port"], 7471);
+    assert_eq!(to["infiniband"]["service_id"], "0x0000000001061d2f");
+    let name = rdmacm(&["resolve", "somebody", "7471", "--family", "ib"]);
+    assert_eq!(name.code, Some(1));
+}
+
+fn a_service_needs_an_infiniband_port(_: &Site) {
+    for how in [&[][..], &["--async"]] {
+        let said = rdmacm(&[&["resolve", "--sa", "0x7147"], how].concat());
+        assert_eq!(said.code, Some(1), "{}", said.output);
+        assert!(said.complaint.contains("InfiniBand"), "{}", said.complaint);
+    }
+}
+
+fn without_ibacm(site: &Site) {
+    let said = rdmacm(&["resolve", name(site), "7471", "--acm=/nonexistent"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let words = "ibacm in /nonexistent knows no path there";
+    assert!(said.complaint.contains(words), "{}", said.complaint);
 }

@@ -1,59 +1,111 @@
 //! Candidates as JSON.
 
+use std::fmt::Write as _;
+
 use rdmacm::addrinfo::{AddrInfo, Error, Via};
-use rdmacm::core::{CmAddr, PathData};
+use rdmacm::core::{CmAddr, IbAddr, PathData};
 use serde::Serialize;
 
+use super::route::words;
 use crate::args::ResolveArgs;
 
-/// The whole answer.
+/// What `rdmacm resolve --json` says.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub(super) struct Document<'a> {
-    node: &'a str,
+    /// The node as given; null where a service or the local addresses were asked for.
+    node: Option<&'a str>,
+    /// The service as given.
     service: Option<&'a str>,
+    /// Whether RDMA reaches any candidate.
     reachable: bool,
     /// Why there are no candidates.
     error: Option<String>,
+    /// The addresses, those first that RDMA reaches.
     candidates: Vec<Candidate>,
 }
 
+/// An address, and how RDMA reaches it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Candidate {
+    /// Null of an address to listen on.
     destination: Option<Address>,
+    /// Null of a destination that cannot be reached and had none given.
     source: Option<Address>,
+    /// "IPv4", "IPv6" or "InfiniBand".
     family: String,
+    /// A name such as "RC".
     qp_type: String,
+    /// A name such as "TCP".
     port_space: String,
+    /// The node's, on its first address.
     canonical_name: Option<String>,
+    /// Whether RDMA reaches it.
     reachable: bool,
     /// Why RDMA does not reach it.
     reason: Option<String>,
+    /// Null of a wildcard, which belongs to every device.
     device: Option<Device>,
+    /// Written as an IPv6 address.
     source_gid: Option<String>,
+    /// Written as an IPv6 address; null of an address to listen on.
     destination_gid: Option<String>,
+    /// The paths as the kernel has them; empty on iWARP, which has none.
     path_records: Vec<Path>,
+    /// The paths that ibacm gave.
+    route: Vec<Path>,
+    /// What private data begin with, as hexadecimal figures; empty but for the
+    /// InfiniBand address of an IP peer.
+    connect_data: String,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Address {
+    /// An IP address, or a GID written as one.
     #[serde(rename = "address")]
     ip: String,
+    /// 0 is left to the kernel.
     port: u16,
     /// The scope id of a link-local IPv6 address.
     scope_id: Option<u32>,
+    /// What else a native InfiniBand address says.
+    infiniband: Option<Infiniband>,
+}
+
+/// Of a native InfiniBand address, in host order.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+struct Infiniband {
+    pkey: u16,
+    flow_label: u32,
+    /// In hexadecimal figures behind 0x: JSON's readers know 53 bits.
+    service_id: String,
+    /// Which of its bits count, as the service id.
+    service_mask: String,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Device {
+    /// Null where nothing tells it without doubt.
     name: Option<String>,
+    /// The kernel's index.
     index: Option<u32>,
+    /// The node's GUID.
     guid: String,
+    /// "InfiniBand", "RoCE" or "iWARP", or what else the kernel says.
     transport: String,
+    /// From 1.
     port: u8,
 }
 
+/// A path record, in host order and the field's encodings.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Path {
+    /// What the path is for: bits of `IBV_PATH_FLAG_*`.
     flags: u32,
     sgid: String,
     dgid: String,
@@ -63,21 +115,23 @@ struct Path {
     sl: u8,
     /// IBTA encoding: 1 is 256 bytes, 5 is 4096.
     mtu: u32,
-    /// IBTA encoding.
+    /// IBTA encoding: 2 is 2.5 Gb/s.
     rate: u8,
     /// 4.096 µs × 2^this.
     packet_life_time: u8,
     flow_label: u32,
     hop_limit: u8,
     traffic_class: u8,
+    /// The same for a person.
+    words: String,
 }
 
 impl<'a> Document<'a> {
     pub(super) fn new(args: &'a ResolveArgs, answer: &Result<Vec<AddrInfo>, Error>) -> Self {
         let candidates = answer.as_deref().unwrap_or_default();
         Self {
-            node: &args.node,
-            service: args.service.as_deref(),
+            node: args.node.as_deref(),
+            service: args.service.as_deref().or(args.sa.as_deref()),
             reachable: candidates.iter().any(AddrInfo::is_reachable),
             error: answer.as_ref().err().map(ToString::to_string),
             candidates: candidates.iter().map(Candidate::from).collect(),
@@ -110,22 +164,46 @@ impl From<&AddrInfo> for Candidate {
             path_records: route
                 .map(|route| route.path_records.iter().map(Path::from).collect())
                 .unwrap_or_default(),
+            route: info.route.iter().map(Path::from).collect(),
+            connect_data: hexadecimal(&info.connect_data),
         }
     }
 }
 
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 impl From<CmAddr> for Address {
     fn from(address: CmAddr) -> Self {
+        let infiniband = match address {
+            CmAddr::Ib(address) => Some(address),
+            CmAddr::V4(_) | CmAddr::V6(_) => None,
+        };
+        let gid = infiniband.map(|address| address.gid.to_string());
+        let ip = address.ip().map(|ip| ip.to_string());
         Self {
-            ip: match address.ip() {
-                Some(ip) => ip.to_string(),
-                None => address.to_string(),
-            },
+            ip: ip.or(gid).unwrap_or_default(),
             port: address.port(),
             scope_id: match address {
                 CmAddr::V6(address) => Some(address.scope_id()).filter(|scope| *scope != 0),
                 _ => None,
             },
+            infiniband: infiniband.map(Infiniband::from),
+        }
+    }
+}
+
+impl From<IbAddr> for Infiniband {
+    fn from(address: IbAddr) -> Self {
+        Self {
+            pkey: address.pkey,
+            flow_label: address.flow_info,
+            service_id: format!("{:#018x}", address.service_id),
+            service_mask: format!("{:#018x}", address.service_mask),
         }
     }
 }
@@ -159,6 +237,7 @@ impl From<&PathData> for Path {
             flow_label: record.flow_label,
             hop_limit: record.hop_limit,
             traffic_class: record.traffic_class,
+            words: words(path),
         }
     }
 }

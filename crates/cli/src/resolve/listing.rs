@@ -3,11 +3,13 @@
 use rdmacm::addrinfo::{AddrInfo, Route};
 use rdmacm::core::{CmAddr, PathMtu, PathRecord};
 
+use super::route::words;
+use crate::args::ResolveArgs;
 use crate::table::Table;
 
 const NONE: &str = "-";
 
-pub(super) fn render(node: &str, candidates: &[AddrInfo]) -> String {
+pub(super) fn render(args: &ResolveArgs, candidates: &[AddrInfo]) -> String {
     let mut table = Table::new([
         "DESTINATION",
         "SOURCE",
@@ -23,10 +25,29 @@ pub(super) fn render(node: &str, candidates: &[AddrInfo]) -> String {
     let names = candidates
         .iter()
         .filter_map(|one| one.canonical_name.as_deref());
-    for name in names.filter(|name| *name != node) {
+    for name in names.filter(|name| Some(*name) != args.node.as_deref()) {
         text.extend(["canonical name: ", name, "\n"]);
     }
+    if args.routes {
+        text.extend(candidates.iter().flat_map(routes));
+    }
     text
+}
+
+/// The paths to a candidate: what the kernel has, which was ibacm's before where
+/// that knew one, and what ibacm knows of one that is not reached.
+fn routes(candidate: &AddrInfo) -> Vec<String> {
+    let kernels = candidate.reach.as_ref().map(|route| &route.path_records);
+    let by = if candidate.route.is_empty() {
+        ""
+    } else {
+        " by ibacm"
+    };
+    let paths = kernels.unwrap_or(&candidate.route).iter();
+    let to = address(candidate.destination);
+    paths
+        .map(|path| format!("path to {to}{by}: {}\n", words(path)))
+        .collect()
 }
 
 fn row(candidate: &AddrInfo) -> Vec<String> {
