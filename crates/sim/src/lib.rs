@@ -41,7 +41,8 @@
 //! waits: straight to what happens next, or to the end of the wait. So a test of
 //! a deadline takes no time, and goes the same way each time. A thread that waits
 //! does not know of others that are busy: where several wait and work at once, a
-//! deadline may pass earlier than it would.
+//! deadline may pass earlier than it would. A wait without an end for what never
+//! happens never ends, as with the kernel.
 
 mod adapter;
 mod address;
