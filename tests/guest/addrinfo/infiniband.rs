@@ -122,7 +122,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
 }
 
 fn a_service_needs_an_infiniband_port(site: &Site) {
-    let hints = Hints::new().service().deadline(PATIENCE);
+    let hints = Hints::new().subnet_administrator().deadline(PATIENCE);
     for service in ["storage", "0x7147"] {
         let refused = resolve(site, None, service, &hints);
         assert_eq!(refused, Err(Error::NoInfinibandPort));

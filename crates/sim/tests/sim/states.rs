@@ -43,13 +43,13 @@ const STATES: [State; 8] = [
 
 /// An id in this state.
 fn id_in(state: State, hosts: &TwoHosts, channel: &EventChannel) -> CmId {
-    hosts.fabric.set_delay(Duration::ZERO);
+    hosts.fabric.set_administrator_delay(Duration::ZERO);
     let id = match state {
         AddrResolved | RouteQuery | RouteResolved => resolved(channel),
         _ => channel.create_id(PortSpace::IB).unwrap(),
     };
     if [AddrInfoQuery, RouteQuery].contains(&state) {
-        hosts.fabric.set_delay(SECOND);
+        hosts.fabric.set_administrator_delay(SECOND);
     }
     match state {
         Idle | AddrResolved => {}
