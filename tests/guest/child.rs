@@ -119,7 +119,8 @@ fn privileged_port() {
     id.bind((address, 0)).unwrap();
 }
 
-/// A file system of nothing over `directory`, seen by this process alone.
+/// A file system of nothing over `directory`, seen by this thread alone, by those
+/// it starts and by its child processes.
 pub(crate) fn hide(directory: &str) {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS).unwrap();

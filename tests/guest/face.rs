@@ -19,6 +19,7 @@ pub(crate) mod migration;
 pub(crate) mod several;
 pub(crate) mod storm;
 pub(crate) mod traced;
+pub(crate) mod ways;
 
 /// A queue pair of either kind.
 pub(crate) type AnyQueuePair = Arc<dyn QueuePair>;

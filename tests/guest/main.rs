@@ -18,6 +18,7 @@ use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
 
+mod acm;
 mod addrinfo;
 mod allocation;
 mod bind;
@@ -78,8 +79,11 @@ use cases;
 /// Lists tests that belong to no device.
 macro_rules! once {
     ($module:literal: $($name:ident),+ $(,)?) => {
+        crate::once!($module as CASES: $($name),+);
+    };
+    ($module:literal as $list:ident: $($name:ident),+ $(,)?) => {
         /// The tests of this module.
-        pub(crate) const CASES: &[crate::Case] = &[
+        pub(crate) const $list: &[crate::Case] = &[
             $(crate::Case {
                 name: concat!($module, "::", stringify!($name)),
                 run: |_| $name(),
@@ -112,6 +116,8 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
+    acm::CASES,
+    addrinfo::by_event::CASES,
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,
@@ -149,6 +155,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::migration::CASES,
     face::several::CASES,
     face::traced::CASES,
+    face::ways::CASES,
     kept::CASES,
     migrate::CASES,
     migrate::connection::CASES,
@@ -235,7 +242,11 @@ const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
 
 /// On neither, as `both`.
-const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES, coverage::CASES];
+const ONCE: &[&[Case]] = &[
+    addrinfo::by_event::ONCE,
+    addrinfo::name_server::CASES,
+    coverage::CASES,
+];
 
 /// Where the connecting side answers a response.
 const WITH_RESPONSE: &[&[Case]] = &[
@@ -324,6 +335,7 @@ fn tests(kernel: &str) -> Suite {
             }
         }
         tests.trials.extend(judge::trials(kernel, site));
+        tests.trials.extend(acm::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);

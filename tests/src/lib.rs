@@ -6,6 +6,7 @@
     reason = "a test that cannot go on panics"
 )]
 
+mod acm_daemon;
 pub mod by_hand;
 mod datagrams;
 mod device;
@@ -16,6 +17,7 @@ mod random;
 mod replies;
 mod site;
 
+pub use acm_daemon::{AcmDaemon, Act};
 pub use datagrams::{next_datagram, receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};

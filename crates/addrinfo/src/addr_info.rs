@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rdmacm_core::{CmAddr, Family, PortSpace, QpType};
+use rdmacm_core::{CmAddr, Family, PathData, PortSpace, QpType};
 
 use crate::flags::AddrInfoFlags;
 use crate::route::{Route, Via};
@@ -37,6 +37,12 @@ pub struct AddrInfo {
     #[doc(alias = "ai_dst_canonname")]
     #[doc(alias = "ai_src_canonname")]
     pub canonical_name: Option<String>,
+    /// The paths that ibacm gave, ready for
+    /// [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) (which takes the one
+    /// that is [`PathData::USABLE`]); empty without ibacm. Of a reachable address
+    /// the [`Route`] has what the kernel made of them.
+    #[doc(alias = "ai_route")]
+    pub route: Vec<PathData>,
     /// What the private data of a connect request begins with, in front of the
     /// caller's own: empty but for the InfiniBand address of an IP peer, which
     /// expects the IP addresses there.

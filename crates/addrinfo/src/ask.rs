@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{
-    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PortSpace, Transport,
+    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PathData, PortSpace, Transport,
 };
 
 use crate::kind::Kind;
+use crate::lead::Lead;
 use crate::route::{Route, Via};
 use crate::unreachable::{Reason, Step, Unreachable};
 
@@ -34,35 +35,37 @@ pub(crate) struct Inquiry<'channel> {
 }
 
 /// Where the question about one candidate stands.
-enum Question {
-    Asked { id: CmId, step: Step },
+enum Question<'lead> {
+    Asked(Asked<'lead>),
     Answered(Box<Answer>),
 }
 
-impl Question {
+/// A question that the kernel works on.
+struct Asked<'lead> {
+    id: CmId,
+    step: Step,
+    lead: &'lead Lead,
+    /// Whether it starts from where the lead advises.
+    advised: bool,
+}
+
+impl Question<'_> {
     fn answered(answer: Answer) -> Self {
         Self::Answered(Box::new(answer))
     }
 }
 
 impl Inquiry<'_> {
-    /// Asks about every destination, from its source, side by side. The answers come in the order
-    /// of the destinations; those still missing at the deadline say so.
-    pub(crate) fn destinations(
-        &self,
-        ways: impl Iterator<Item = (Option<CmAddr>, CmAddr)>,
-    ) -> Result<Vec<Answer>, Error> {
-        let mut questions = ways
-            .map(|(source, destination)| {
-                // The port is added to the result afterwards: one that is in use
-                // now would look like an error.
-                let source = source.map(|source| source.with_port(0));
-                self.begin(source, destination)
-            })
+    /// Asks about every destination side by side. The answers come in the order
+    /// of the leads; those still missing at the deadline say so.
+    pub(crate) fn destinations(&self, leads: &[Lead]) -> Result<Vec<Answer>, Error> {
+        let mut questions = leads
+            .iter()
+            .map(|lead| self.begin(lead))
             .collect::<Result<Vec<_>, Error>>()?;
         while questions.iter().any(is_open) {
             match self.channel.next_event(self.deadline()) {
-                Ok(event) => self.hear(&mut questions, &event),
+                Ok(event) => self.hear(&mut questions, &event)?,
                 Err(Error::DeadlinePassed) => break,
                 Err(error) => return Err(error),
             }
@@ -82,17 +85,37 @@ impl Inquiry<'_> {
         Ok(bound.and_then(|()| self.look(&id)))
     }
 
-    fn begin(&self, source: Option<CmAddr>, destination: CmAddr) -> Result<Question, Error> {
+    /// Advice that the kernel does not follow counts as none.
+    fn begin<'lead>(&self, lead: &'lead Lead) -> Result<Question<'lead>, Error> {
+        if lead.advised_source.is_some() {
+            let question = self.begin_from(lead.advised_source, lead)?;
+            if is_open(&question) {
+                return Ok(question);
+            }
+        }
+        self.begin_from(lead.source, lead)
+    }
+
+    fn begin_from<'lead>(
+        &self,
+        source: Option<CmAddr>,
+        lead: &'lead Lead,
+    ) -> Result<Question<'lead>, Error> {
+        // The port is added to the result afterwards: one that is in use now
+        // would look like an error.
+        let source = source.map(|source| source.with_port(0));
         let id = self.create()?;
-        let asked = scoped(Step::Address, destination, source).and_then(|()| {
-            id.resolve_addr(source, destination, self.time_left())
+        let asked = scoped(Step::Address, lead.address, source).and_then(|()| {
+            id.resolve_addr(source, lead.address, self.time_left())
                 .map_err(|error| self.refused(Step::Address, error))
         });
         Ok(match asked {
-            Ok(()) => Question::Asked {
+            Ok(()) => Question::Asked(Asked {
                 id,
                 step: Step::Address,
-            },
+                lead,
+                advised: source.is_some() && source == lead.advised_source,
+            }),
             Err(reason) => Question::answered(Err(reason)),
         })
     }
@@ -121,41 +144,59 @@ impl Inquiry<'_> {
         }
     }
 
-    fn hear(&self, questions: &mut [Question], event: &Event) {
-        let concerned = questions
-            .iter_mut()
-            .find(|question| matches!(question, Question::Asked { id, .. } if *event.id() == *id));
-        let Some(question) = concerned else { return };
-        let Question::Asked { id, step } = question else {
-            return;
-        };
-        match self.progress(id, *step, event) {
-            Some(Ok(next)) => *step = next,
-            Some(Err(answer)) => *question = Question::Answered(answer),
-            None => {}
+    fn hear(&self, questions: &mut [Question<'_>], event: &Event) -> Result<(), Error> {
+        for question in questions {
+            match question {
+                Question::Asked(asked) if *event.id() == asked.id => {
+                    if let Some(next) = self.progress(asked, event)? {
+                        *question = next;
+                    }
+                    break;
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 
-    /// The next step, the answer, or nothing new.
-    fn progress(&self, id: &CmId, step: Step, event: &Event) -> Option<Result<Step, Box<Answer>>> {
+    /// Takes the next step, unless this event changes the question itself.
+    fn progress<'lead>(
+        &self,
+        asked: &mut Asked<'lead>,
+        event: &Event,
+    ) -> Result<Option<Question<'lead>>, Error> {
         let answer = match (event.failure(), event.kind()) {
+            (Some(_), _) if asked.advised && asked.step == Step::Address => {
+                return self.begin_from(asked.lead.source, asked.lead).map(Some);
+            }
             (Some(failure), _) => Err(self.explained(
                 failure.raw_os_error(),
                 Unreachable {
-                    step,
+                    step: asked.step,
                     reason: Reason::Failed(failure),
                 },
             )),
-            (None, EventKind::AddrResolved) if self.with_routes => {
-                match id.resolve_route(self.time_left()) {
-                    Ok(()) => return Some(Ok(Step::Route)),
-                    Err(error) => Err(no_route(id, error)),
+            (None, EventKind::AddrResolved) if self.with_routes => match self.begin_route(asked) {
+                Ok(()) => {
+                    asked.step = Step::Route;
+                    return Ok(None);
                 }
-            }
-            (None, EventKind::AddrResolved | EventKind::RouteResolved) => self.look(id),
-            (None, _) => return None,
+                Err(error) => Err(no_route(&asked.id, error)),
+            },
+            (None, EventKind::AddrResolved | EventKind::RouteResolved) => self.look(&asked.id),
+            (None, _) => return Ok(None),
         };
-        Some(Err(Box::new(answer)))
+        Ok(Some(Question::answered(answer)))
+    }
+
+    /// With the route that is known, if the kernel takes it.
+    fn begin_route(&self, asked: &Asked<'_>) -> Result<(), Error> {
+        let mut route = asked.lead.route.iter();
+        let usable = route.find(|path| path.flags == PathData::USABLE);
+        if usable.is_some_and(|path| asked.id.set_ib_path(&[*path]).is_ok()) {
+            return Ok(());
+        }
+        asked.id.resolve_route(self.time_left())
     }
 
     /// What the kernel has found out about an id.
@@ -234,14 +275,14 @@ fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unr
     Ok(())
 }
 
-fn is_open(question: &Question) -> bool {
-    matches!(question, Question::Asked { .. })
+fn is_open(question: &Question<'_>) -> bool {
+    matches!(question, Question::Asked(_))
 }
 
-fn end(question: Question) -> Answer {
+fn end(question: Question<'_>) -> Answer {
     match question {
         Question::Answered(answer) => *answer,
-        Question::Asked { step, .. } => Err(Unreachable {
+        Question::Asked(Asked { step, .. }) => Err(Unreachable {
             step,
             reason: Reason::Deadline,
         }),

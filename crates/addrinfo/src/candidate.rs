@@ -1,16 +1,19 @@
 //! The addresses to ask the kernel about.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
-use rdmacm_core::{CmAddr, Family, IbAddr};
+use rdmacm_core::{CmAddr, Family, IbAddr, PortSpace};
 
 use crate::error::{Error, NameError, Result};
+use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::{Lookups, Named, Names};
+use crate::local::Local;
+use crate::names::{Knowledge, Named, Names};
+use crate::services;
 
 /// An address to ask the kernel about.
+#[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) address: CmAddr,
     /// Where to start from, if it is not the caller's to say.
@@ -44,15 +47,42 @@ impl From<CmAddr> for Candidate {
     }
 }
 
+/// Refuses what cannot be asked.
+pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<()> {
+    hints.check()?;
+    if hints.asks_administrator() {
+        services::wanted(node, service)?;
+        Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+        return Ok(());
+    }
+    Kind::new(hints.port_space, hints.qp_type)?;
+    let mut texts = [node, service].into_iter().flatten();
+    if texts.any(|text| text.contains('\0')) {
+        return Err(Error::NulInText);
+    }
+    match (node, hints.stand_in()) {
+        (None, None) if service.is_none() => Err(Error::NothingToResolve),
+        (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
+        // Names have no InfiniBand addresses.
+        (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
+            Err(NameError::Family.into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Every address of the node, or the one of the hints where there is no node.
 pub(crate) fn candidates(
     node: Option<&str>,
     service: Option<&str>,
     hints: &Hints,
     kind: Kind,
-    lookups: &Lookups,
-    until: Option<Instant>,
+    knowledge: Knowledge<'_>,
 ) -> Result<Vec<Candidate>> {
+    if let Some(address) = hints.stand_in() {
+        let port = service_port(service, kind, knowledge)?;
+        return Ok(vec![at_port(address, port, kind).into()]);
+    }
     let names = Names {
         node: node.map(str::to_owned),
         service: service.map(str::to_owned),
@@ -61,42 +91,52 @@ pub(crate) fn candidates(
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
-    match (node, hints.stand_in()) {
-        (None, None) if service.is_none() => Err(Error::NothingToResolve),
-        (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
-        (None, Some(address)) => {
-            let port = port_of_service(address, names, lookups, until)?;
-            Ok(vec![at_port(address, port, kind).into()])
-        }
-        // Names have no InfiniBand addresses.
-        (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
-            Err(NameError::Family.into())
-        }
-        (_, None) => {
-            let found = names.resolve(lookups, until)?;
-            let candidate = |named| Candidate::of(named, hints, kind);
-            Ok(found.into_iter().map(candidate).collect())
-        }
-    }
+    let found = names.resolve(knowledge)?;
+    let candidate = |named| Candidate::of(named, hints, kind);
+    Ok(found.into_iter().map(candidate).collect())
 }
 
-/// The port of the service; `None` without a service.
-fn port_of_service(
-    address: CmAddr,
-    mut names: Names,
-    lookups: &Lookups,
-    until: Option<Instant>,
-) -> Result<Option<u16>> {
-    if names.service.is_none() {
-        return Ok(None);
+/// The addresses of a thing of this machine, with the service's port.
+pub(crate) fn local_candidates(
+    local: &Local,
+    service: Option<&str>,
+    hints: &Hints,
+    kind: Kind,
+    knowledge: Knowledge<'_>,
+) -> Result<Vec<Candidate>> {
+    let port = service_port(service, kind, knowledge)?;
+    let mut addresses = local.addresses()?;
+    addresses.retain(|one| hints.family.is_none_or(|family| family == one.family()));
+    if addresses.is_empty() {
+        return Err(NameError::AddressFamily.into());
     }
-    names.family = Some(ip_family(address.family()));
-    let found = names.resolve(lookups, until)?;
+    let addresses = addresses.into_iter().map(|one| at_port(one, port, kind));
+    Ok(addresses.map(Candidate::from).collect())
+}
+
+/// The port of a service; `None` without one.
+fn service_port(
+    service: Option<&str>,
+    kind: Kind,
+    knowledge: Knowledge<'_>,
+) -> Result<Option<u16>> {
+    let Some(service) = service else {
+        return Ok(None);
+    };
+    let names = Names {
+        node: None,
+        service: Some(service.to_owned()),
+        family: None,
+        datagram: kind.is_datagram(),
+        flags: AddrInfoFlags::empty(),
+        canonical_name: false,
+    };
+    let found = names.resolve(knowledge)?;
     Ok(found.first().map(|first| first.address.port()))
 }
 
-/// The address of the hints with the service's port if there is one, which on
-/// InfiniBand is one of the port space.
+/// The address with the service's port if there is one, which on InfiniBand is one
+/// of the port space.
 fn at_port(address: CmAddr, port: Option<u16>, kind: Kind) -> CmAddr {
     match (address, port) {
         (address, None) => address,
@@ -110,5 +150,29 @@ fn ip_family(family: Family) -> Family {
     match family {
         Family::Ib => Family::V6,
         family => family,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_asked_is_refused() {
+        let hints = Hints::rc();
+        assert_eq!(check(None, None, &hints), Err(Error::NothingToResolve));
+        for (node, service) in [
+            (Some("host\0name"), None),
+            (Some("fe80::1%lo\0"), Some("7")),
+            (None, Some("7\0")),
+        ] {
+            assert_eq!(check(node, service, &hints), Err(Error::NulInText));
+        }
+        let ib = hints.clone().family(Family::Ib);
+        let named = check(Some("storage-7"), None, &ib);
+        assert_eq!(named, Err(NameError::Family.into()));
+        let two = hints.destination(([10, 1, 0, 7], 7));
+        assert!(matches!(check(Some("a"), None, &two), Err(Error::Hints(_))));
+        assert_eq!(check(None, None, &two), Ok(()));
     }
 }

@@ -1,27 +1,35 @@
 //! Whom names are asked of.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, PortSpace};
 
+use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
-use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates};
-use crate::devices::Devices;
-use crate::error::{Error, Result};
-use crate::flags::AddrInfoFlags;
+use crate::candidate::{Candidate, candidates, check, local_candidates};
+use crate::entry::entries;
+use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::Lookups;
+use crate::lead::leads;
+use crate::local::Local;
+use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
+use crate::native;
+use crate::places::Places;
 use crate::services;
 
-/// Resolves names, with a bounded number of lookups left behind by deadlines.
+/// What names are asked of: a [`Resolver`], and the kernel.
 ///
-/// One value serves any number of threads; [`resolve`](crate::resolve) makes
-/// one of its own for each call.
-#[derive(Debug)]
+/// One value serves any number of threads, and its clones are handles to the
+/// same; [`resolve`](crate::resolve) makes one of its own for each call. What
+/// deadlines leave behind is bounded: 64 lookups that wait for a server.
+#[derive(Clone, Debug)]
 pub struct Directory {
+    resolver: Arc<dyn Resolver>,
     lookups: Lookups,
+    pub(crate) tasks: Places,
+    acm: Option<Acm>,
 }
 
 impl Default for Directory {
@@ -31,12 +39,39 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// One that asks the system.
+    /// One that asks the system for names and ibacm, if there is one in `/run`,
+    /// for paths.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            lookups: Lookups::new(),
+            resolver: Arc::new(SystemResolver),
+            lookups: Lookups::default(),
+            tasks: Places::default(),
+            acm: Some(Acm::new()),
         }
+    }
+
+    /// Asks this resolver for the names of hosts and services instead of the
+    /// system.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    fn knowledge(&self, until: Option<Instant>) -> Knowledge<'_> {
+        Knowledge {
+            resolver: &self.resolver,
+            lookups: &self.lookups,
+            until,
+        }
+    }
+
+    /// Asks another ibacm for paths, or `None`.
+    #[must_use]
+    pub fn acm(mut self, acm: impl Into<Option<Acm>>) -> Self {
+        self.acm = acm.into();
+        self
     }
 
     /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
@@ -64,14 +99,14 @@ impl Directory {
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> Result<Vec<CmAddr>> {
-        hints.check()?;
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         if hints.asks_administrator() {
             return Err(Error::Hints("only RDMA can ask for a service"));
         }
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let (node, service) = (node.into(), service.into());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
@@ -90,105 +125,89 @@ impl Directory {
         hints: &Hints,
         channel: ChannelOptions,
     ) -> Result<Vec<AddrInfo>> {
-        hints.check()?;
         let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         if hints.asks_administrator() {
-            let service = services::wanted(node, service)?;
-            let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
-            let channel = channel.open()?;
-            let until = hints.deadline.until(channel.now());
-            let candidates = services::find(&channel, service, until)?;
-            return ask(&channel, kind, until, candidates, hints);
+            return find_service(node, service, hints, channel);
         }
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        let knowledge = self.knowledge(until);
+        let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
+        let candidates = match &local {
+            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
+            None => candidates(node, service, hints, kind, knowledge)?,
+        };
+        let mut list = self.inquire(candidates, hints, kind, until, channel)?;
+        if let Some(Local::Device(device)) = &local {
+            list.retain(|info| is_on(info, device));
+            if list.is_empty() {
+                return Err(NameError::NoData.into());
+            }
+        }
+        Ok(list)
+    }
+
+    /// Every address of this machine that RDMA serves, to listen on, with the
+    /// port of a service. Flags, port space and the like of the hints count, a
+    /// node is not asked for. Empty where there is no RDMA device.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve).
+    pub fn local<'name>(
+        &self,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<Vec<AddrInfo>> {
+        let hints = hints.clone().passive();
+        let service = service.into();
+        check(None, service.or(Some("0")), &hints)?;
+        let kind = Kind::new(hints.port_space, hints.qp_type)?;
+        let until = hints.deadline.until(Instant::now());
+        let knowledge = self.knowledge(until);
+        let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
+        let mut list = self.inquire(candidates, &hints, kind, until, EventChannel::options())?;
+        // The kernel takes loopback for the wildcard, which has no device.
+        list.retain(|info| info.via().is_some());
+        Ok(list)
+    }
+
+    /// Asks ibacm, and then the kernel, about all candidates.
+    fn inquire(
+        &self,
+        candidates: Vec<Candidate>,
+        hints: &Hints,
+        kind: Kind,
+        until: Option<Instant>,
+        channel: ChannelOptions,
+    ) -> Result<Vec<AddrInfo>> {
         let channel = channel.open()?;
+        let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
+        let leads = leads(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
+        let leads = native::beside(leads, kind.port_space, &channel);
         // The name server's time is the system's, the kernel's the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let until = left.and_then(|left| channel.now().checked_add(left));
-        ask(&channel, kind, until, candidates, hints)
+        entries(leads, hints, kind, until, &channel)
     }
 }
 
-/// What the kernel says about the candidates, those first that it reaches.
-fn ask(
-    channel: &EventChannel,
-    kind: Kind,
-    until: Option<Instant>,
-    candidates: Vec<Candidate>,
+/// Asks the subnet administrators, who are in the kernel's care all along.
+fn find_service(
+    node: Option<&str>,
+    service: Option<&str>,
     hints: &Hints,
+    channel: ChannelOptions,
 ) -> Result<Vec<AddrInfo>> {
-    let inquiry = Inquiry {
-        channel,
-        kind,
-        with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-        until,
-    };
-    let answers = answers(&inquiry, &candidates, hints)?;
-    let mut list: Vec<_> = candidates
-        .into_iter()
-        .zip(answers)
-        .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
-        .collect();
-    Devices::of(channel).complete(&mut list);
-    // Stable: each group keeps the order of the names.
-    list.sort_by_key(|info| !info.is_reachable());
-    Ok(list)
+    let service = services::wanted(node, service)?;
+    let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+    let channel = channel.open()?;
+    let until = hints.deadline.until(channel.now());
+    let candidates = services::find(&channel, service, until)?;
+    entries(leads(candidates, hints, None), hints, kind, until, &channel)
 }
 
-fn answers(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {
-    if hints.is_passive() {
-        let answers = candidates
-            .iter()
-            .map(|candidate| inquiry.local(candidate.address));
-        return Ok(answers.collect::<Result<_, _>>()?);
-    }
-    let ways = candidates
-        .iter()
-        .map(|candidate| (candidate.source.or(hints.source), candidate.address));
-    Ok(inquiry.destinations(ways)?)
-}
-
-fn entry(candidate: Candidate, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = candidate.address;
-    let (source, destination) = if hints.is_passive() {
-        (Some(address), None)
-    } else {
-        let asked_for = candidate.source.or(hints.source);
-        (outgoing_source(&answer, address, asked_for), Some(address))
-    };
-    AddrInfo {
-        flags: hints.flags,
-        family: address.family(),
-        qp_type: kind.qp_type,
-        port_space: kind.port_space,
-        source,
-        destination,
-        canonical_name: candidate.canonical_name,
-        connect_data: Vec::new(),
-        reach: answer.map(|found| found.route),
-    }
-}
-
-/// The kernel's choice with the caller's port: the port the kernel gave the
-/// question's id went with that id. A link-local source gets its destination's
-/// scope, which the kernel leaves out and nobody can do without.
-fn outgoing_source(
-    answer: &Answer,
-    destination: CmAddr,
-    asked_for: Option<CmAddr>,
-) -> Option<CmAddr> {
-    let port = asked_for.map_or(0, |source| source.port());
-    let Ok(found) = answer else {
-        return asked_for;
-    };
-    let source = found.source?.with_port(port);
-    match source {
-        CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
-            v6.set_scope_id(destination.scope_id());
-            Some(v6.into())
-        }
-        source => Some(source),
-    }
+fn is_on(info: &AddrInfo, device: &str) -> bool {
+    let via = info.via().and_then(|via| via.device_name.as_deref());
+    via == Some(device)
 }

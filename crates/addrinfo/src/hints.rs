@@ -91,7 +91,9 @@ impl Hints {
         self.flags(AddrInfoFlags::NOROUTE)
     }
 
-    /// Only addresses of this family.
+    /// Only addresses of this family. In front of one that ibacm knows a path to
+    /// its native InfiniBand address stands all the same, see
+    /// [`Acm`](crate::Acm).
     ///
     /// [`Family::Ib`] gives native InfiniBand addresses: the node, an IPv6 address
     /// in figures ([`numeric_host`](Self::numeric_host)), is the GID of the port,
@@ -139,8 +141,9 @@ impl Hints {
         self
     }
 
-    /// The paths the route is restricted to: path data, or bare path records,
-    /// which become path data without flags.
+    /// The path that ibacm is to look for, see [`Acm`](crate::Acm): path data,
+    /// or a bare path record, which becomes path data without flags. Of several
+    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
@@ -239,6 +242,11 @@ impl Hints {
 
     pub(crate) fn is_numeric_host(&self) -> bool {
         self.flags.contains(AddrInfoFlags::NUMERICHOST)
+    }
+
+    /// Whether a node may name a thing of this machine.
+    pub(crate) fn may_be_local(&self) -> bool {
+        self.is_passive() && !self.is_numeric_host() && self.family != Some(Family::Ib)
     }
 
     pub(crate) fn is_passive(&self) -> bool {

@@ -17,28 +17,40 @@
 //! # Ok::<(), rdmacm_addrinfo::Error>(())
 //! ```
 
+mod acm;
 mod addr_info;
 mod ask;
+mod by_event;
 mod candidate;
 mod devices;
 mod directory;
+mod entry;
 mod error;
 mod flags;
 mod hints;
 mod kind;
+mod lead;
+mod local;
 mod names;
+mod native;
+mod places;
 
 mod route;
 mod services;
 mod unreachable;
 
+pub use acm::Acm;
 pub use addr_info::AddrInfo;
+pub use by_event::ResolveAddrInfo;
 pub use directory::Directory;
 pub use error::{Error, NameError, Result, Unanswered};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
-pub use names::parse_numeric;
+pub use local::{LocalAddress, interface_addresses};
+#[cfg(feature = "hickory")]
+pub use names::HickoryResolver;
+pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
 
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
@@ -50,6 +62,10 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// address of the hints counts: the source if passive, otherwise the
 /// destination; without that too, the wildcards if passive, otherwise the
 /// loopback addresses, which no RDMA device serves.
+///
+/// In a passive resolution a node may also be the name of a network interface or
+/// an RDMA device of this machine, which goes before a host of that name: it
+/// stands for its addresses. [`Directory::local`] lists all that RDMA serves.
 ///
 /// With [`AddrInfoFlags::SA`] the service is one of InfiniBand's, by name or by
 /// number (decimal, or hexadecimal behind `0x`, or octal behind `0`), and the

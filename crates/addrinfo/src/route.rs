@@ -11,10 +11,27 @@ pub struct Route {
     /// The device and its port; `None` for a wildcard address, which belongs to
     /// every device.
     pub via: Option<Via>,
-    /// The path records; empty on iWARP, which has none, in passive results,
-    /// and where routes were not to be resolved.
-    #[doc(alias = "ai_route")]
+    /// The path records, as the kernel has them; empty on iWARP, which has none
+    /// but those that ibacm gave, in passive results, and where routes were not
+    /// to be resolved.
     pub path_records: Vec<PathData>,
+}
+
+impl Route {
+    /// What [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) takes in the
+    /// place of resolving the route: the path records, if one of them is
+    /// [`USABLE`](PathData::USABLE).
+    #[must_use]
+    #[doc(alias = "RDMA_OPTION_IB_PATH")]
+    pub fn settable(&self) -> &[PathData] {
+        let usable = |path: &PathData| path.flags == PathData::USABLE;
+        let count = self.path_records.len();
+        if (1..=2).contains(&count) && self.path_records.iter().any(usable) {
+            &self.path_records
+        } else {
+            &[]
+        }
+    }
 }
 
 /// The device and port an address is served by.

@@ -139,12 +139,9 @@ impl Question {
         let source = IbAddr::new(self.port.gid)
             .with_pkey(record.pkey)
             .with_ip_service(PortSpace::IB, 0);
-        let destination = IbAddr::new(record.gid)
-            .with_pkey(record.pkey)
-            .with_service_id(record.id);
         Candidate {
             source: Some(source.into()),
-            ..CmAddr::from(destination).into()
+            ..destination(record).into()
         }
     }
 
@@ -157,6 +154,14 @@ impl Question {
             },
         }
     }
+}
+
+/// Where a record's service is.
+pub(crate) fn destination(record: &ServiceRecord) -> CmAddr {
+    IbAddr::new(record.gid)
+        .with_pkey(record.pkey)
+        .with_service_id(record.id)
+        .into()
 }
 
 #[cfg(test)]

@@ -26,6 +26,11 @@ pub enum SendOperation {
     #[doc(alias = "IBV_WR_RDMA_WRITE_WITH_IMM")]
     WriteWithImmediate(RemoteMemory, u32),
     /// Reads from the peer's memory.
+    ///
+    /// siw (Linux 6.1 to 7.3) gives fewer than 64 bytes that lie on two pages of the
+    /// peer's wrong (`siw_try_1seg`), and answers a read of nothing, if it is busy
+    /// sending, with what it sent last (`siw_activate_tx`), which ends the
+    /// connection. Where a request is to do nothing, write nothing.
     #[doc(alias = "IBV_WR_RDMA_READ")]
     Read(RemoteMemory),
     /// Compares eight bytes of the peer's, and puts others there if they are equal;

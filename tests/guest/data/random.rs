@@ -96,8 +96,8 @@ fn run(site: &Site, seed: u64) {
         }
     }
     let [near, far] = &mut ends;
-    finish(near, far);
-    finish(far, near);
+    finish(site, &mut random, near, far);
+    finish(site, &mut random, far, near);
     assert_eq!(contents(&far.memory), near.model, "seed {seed}");
     assert_eq!(contents(&near.memory), far.model, "seed {seed}");
 }
@@ -370,7 +370,7 @@ fn receive(end: &mut End<'_>) {
     end.receives -= 1;
 }
 
-fn finish(near: &mut End<'_>, far: &mut End<'_>) {
+fn finish(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>) {
     while !far.due.is_empty() {
         receive(far);
     }
@@ -378,14 +378,21 @@ fn finish(near: &mut End<'_>, far: &mut End<'_>) {
         settle(near);
     }
     // What is left was not signalled; a last request brings it back.
-    let far_end = far.memory.remote().part(0..0).unwrap();
-    let last = SendRequest::new(SendOperation::Read(far_end), Pieces::NONE);
+    let length = match site.soft {
+        Soft::Rxe => 0,
+        // siw answers a read of nothing with what it sent last, if it is busy sending.
+        Soft::Siw => 64,
+    };
+    let pieces = cut(random, near.queue_pair, &vec![0; length], 1);
+    let range = CHANGED as u64..(CHANGED + length) as u64;
+    let operation = SendOperation::Read(far.memory.remote().part(range).unwrap());
+    let last = SendRequest::new(operation, pieces);
     let what = format!("{last:?}");
     let work = near.queue_pair.post_send(last).unwrap();
     near.outstanding.push_back(Posted {
         work,
         signaled: true,
-        brings: None,
+        brings: Some(near.model[CHANGED..][..length].to_vec()),
         what,
     });
     settle(near);

@@ -28,8 +28,12 @@ impl Shared {
 
     fn look(self: &Arc<Self>) -> Result<Option<Event>> {
         loop {
-            let Some(answer) = self.get_event()? else {
-                return Ok(None);
+            let answer = match self.post.take() {
+                Some(posted) => posted.into(),
+                None => match self.get_event()? {
+                    Some(answer) => answer,
+                    None => return Ok(None),
+                },
             };
             if let Some(event) = self.deliver(&answer) {
                 return Ok(Some(event));
@@ -74,6 +78,14 @@ impl Shared {
                 id.forget_answers();
                 if answers(answer.event) {
                     id.is_answered();
+                }
+                match answer.event {
+                    EventNumber::ADDRINFO_RESOLVED => id.service_is_resolved(),
+                    EventNumber::ADDRINFO_ERROR => {
+                        id.service_is_resolved();
+                        id.nothing_to_take();
+                    }
+                    _ => {}
                 }
                 Some(Event::new(&id, answer))
             }

@@ -74,11 +74,12 @@ impl EventFailure {
             (EventKind::RouteError, libc::EINVAL) => {
                 "the subnet administrator knows no path there, or refused to tell"
             }
-            (EventKind::AddrInfoError, libc::ENODATA | libc::ENOENT) => {
+            (EventKind::AddrInfoError, libc::ENODATA) => {
                 "the subnet administrator knows no such service"
             }
+            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
-                "the subnet administrator did not answer"
+                "the name server or the subnet administrator did not answer in time"
             }
             (EventKind::AddrInfoError, libc::EINVAL) => "the subnet administrator refused to tell",
             (EventKind::Unreachable, libc::ETIMEDOUT) => {

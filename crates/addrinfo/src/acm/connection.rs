@@ -1,0 +1,165 @@
+//! A connection to ibacm: whole messages, by a deadline.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, SockaddrLike, UnixAddr, connect, recv,
+    send, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike as _};
+
+/// Where ibacm listens if there is no port file.
+const SOCKET: &str = "ibacm.sock";
+/// The port it listens on, in figures.
+const PORT_FILE: &str = "ibacm.port";
+/// More than a port's figures and the end of their line.
+const LONGEST_PORT: u64 = 16;
+
+/// A connection that carries one question at a time.
+#[derive(Debug)]
+pub(super) struct Connection(OwnedFd);
+
+impl Connection {
+    /// Connects to the ibacm of a directory: by TCP if that has a port file,
+    /// otherwise by its socket. `ETIMEDOUT` at the deadline.
+    pub(super) fn open(rundir: &Path, until: Instant) -> nix::Result<Self> {
+        if let Some(port) = port(rundir) {
+            let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+            Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until)
+        } else {
+            let address = UnixAddr::new(&rundir.join(SOCKET))?;
+            Self::connect(AddressFamily::Unix, &address, until)
+        }
+    }
+
+    fn connect(
+        family: AddressFamily,
+        address: &dyn SockaddrLike,
+        until: Instant,
+    ) -> nix::Result<Self> {
+        let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        // A socket that does not block takes no queue for a connection to a
+        // Unix socket; this one waits for its turn, by the deadline.
+        loop {
+            setsockopt(&socket, sockopt::SendTimeout, &left(until)?)?;
+            match connect(socket.as_raw_fd(), address) {
+                // The connection was made after the signal.
+                Ok(()) | Err(Errno::EISCONN) => return Ok(Self(socket)),
+                Err(Errno::EINTR | Errno::EALREADY) => {}
+                Err(errno) => return Err(timed(errno)),
+            }
+        }
+    }
+
+    /// Whether the daemon is still there and has said nothing unasked.
+    pub(super) fn is_idle(&self) -> bool {
+        let look = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        recv(self.0.as_raw_fd(), &mut [0], look) == Err(Errno::EAGAIN)
+    }
+
+    /// Sends all of a message.
+    pub(super) fn send(&self, mut message: &[u8], until: Instant) -> nix::Result<()> {
+        while !message.is_empty() {
+            setsockopt(&self.0, sockopt::SendTimeout, &left(until)?)?;
+            match send(self.0.as_raw_fd(), message, MsgFlags::MSG_NOSIGNAL) {
+                Ok(sent) => message = message.get(sent..).unwrap_or_default(),
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(timed(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives what comes next, at least a byte; `ECONNRESET` where the daemon
+    /// has ended the connection.
+    pub(super) fn receive(&self, buffer: &mut [u8], until: Instant) -> nix::Result<usize> {
+        loop {
+            setsockopt(&self.0, sockopt::ReceiveTimeout, &left(until)?)?;
+            match recv(self.0.as_raw_fd(), buffer, MsgFlags::empty()) {
+                Ok(0) => return Err(Errno::ECONNRESET),
+                Err(Errno::EINTR) => {}
+                received => return received.map_err(timed),
+            }
+        }
+    }
+}
+
+/// What is left until then, for a socket, to which none at all means for ever.
+fn left(until: Instant) -> nix::Result<TimeVal> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Errno::ETIMEDOUT);
+    }
+    let most = Duration::from_secs(3600);
+    let micros = i64::try_from(left.min(most).as_micros()).unwrap_or(1);
+    Ok(TimeVal::microseconds(micros.max(1)))
+}
+
+/// What a socket says whose time has passed.
+fn timed(errno: Errno) -> Errno {
+    match errno {
+        Errno::EAGAIN | Errno::EINPROGRESS => Errno::ETIMEDOUT,
+        errno => errno,
+    }
+}
+
+/// The port of the port file; `None` without one, and where it holds none.
+fn port(rundir: &Path) -> Option<u16> {
+    let mut options = File::options();
+    // What is there instead of a file must not hold anybody up.
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = file.open(rundir.join(PORT_FILE)).ok()?;
+    let mut text = String::new();
+    file.take(LONGEST_PORT).read_to_string(&mut text).ok()?;
+    let text = text.trim_start();
+    let end = text.find(|letter: char| !letter.is_ascii_digit());
+    let port = text.get(..end.unwrap_or(text.len()))?.parse().ok()?;
+    (port != 0).then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_port_file_is_read_as_c_reads_it() {
+        let rundir = tempfile::tempdir().unwrap();
+        assert_eq!(port(rundir.path()), None);
+        for (text, expected) in [
+            ("6125\n", Some(6125)),
+            (" \n6125", Some(6125)),
+            ("6125 and more than sixteen bytes", Some(6125)),
+            ("0\n", None),
+            ("", None),
+            ("port", None),
+            ("70000", None),
+            ("-1", None),
+        ] {
+            fs::write(rundir.path().join(PORT_FILE), text).unwrap();
+            assert_eq!(port(rundir.path()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_port_file_holds_nobody_up() {
+        let rundir = tempfile::tempdir().unwrap();
+        fs::create_dir(rundir.path().join(PORT_FILE)).unwrap();
+        assert_eq!(port(rundir.path()), None);
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_socket_is_absence() {
+        let rundir = Path::new("/").join("long/".repeat(40));
+        let until = Instant::now() + Duration::from_secs(60);
+        let refused = Connection::open(&rundir, until).unwrap_err();
+        assert_eq!(refused, Errno::ENAMETOOLONG);
+    }
+}

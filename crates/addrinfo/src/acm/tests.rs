@@ -1,0 +1,444 @@
+//! Questions to daemons of every sort.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket,
+};
+use proptest::prelude::RngCore as _;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use tempfile::TempDir;
+
+use super::daemon::{AcmDaemon, Act};
+use super::testing::{header, ip, path, reply};
+use super::{Acm, Failure, Limit, Reply, Request};
+
+/// Seconds of [`anything_may_be_answered`] for a longer run.
+const FUZZ_SECONDS: &str = "RDMACM_FUZZ_SECONDS";
+
+fn rundir() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn question(host: u8) -> Request<'static> {
+    Request {
+        source: None,
+        destination: ([10, 1, 0, host], 7471).into(),
+        paths: &[],
+        no_delay: false,
+    }
+}
+
+/// The caller's deadline ends it.
+fn within(duration: Duration) -> Limit {
+    Limit {
+        until: Instant::now() + duration,
+        is_patience: false,
+    }
+}
+
+fn minute() -> Limit {
+    within(Duration::from_secs(60))
+}
+
+fn soon() -> Limit {
+    within(Duration::from_millis(50))
+}
+
+fn ask(acm: &Acm) -> Result<Reply, Failure> {
+    acm.try_ask(&question(7), minute())
+}
+
+/// One path, and where it leads.
+fn answer(destination: u8) -> Vec<u8> {
+    reply(&[path(0x2b, destination), ip(1, &[10, 1, 0, 3])])
+}
+
+#[track_caller]
+fn leads_to(answer: &Result<Reply, Failure>, destination: u8) {
+    let reply = answer.as_ref().unwrap();
+    assert_eq!(reply.paths.len(), 1);
+    assert_eq!(reply.paths[0].record.dgid.0, [destination; 16]);
+    assert_eq!(reply.source, Some([10, 1, 0, 3].into()));
+}
+
+/// Does the first of these about the first request, and so on; silent after.
+fn script(acts: Vec<Vec<Act>>) -> impl FnMut(&[u8]) -> Vec<Act> + Send + 'static {
+    let mut acts = acts.into_iter();
+    move |_| acts.next().unwrap_or_default()
+}
+
+#[test]
+fn one_connection_serves_questions_one_after_another() {
+    type Start = fn(&Path, Vec<Vec<Act>>) -> AcmDaemon;
+    let unix: Start = |rundir, acts| AcmDaemon::unix(rundir, script(acts));
+    let tcp: Start = |rundir, acts| AcmDaemon::tcp(rundir, script(acts));
+    for start in [unix, tcp] {
+        let rundir = rundir();
+        let acts = [1, 2].map(|destination| vec![Act::Send(answer(destination))]);
+        let daemon = start(rundir.path(), acts.into());
+        let acm = Acm::at(rundir.path());
+        leads_to(&ask(&acm), 1);
+        leads_to(&ask(&acm.clone()), 2);
+        assert_eq!(daemon.connections(), 1);
+        let request = question(7).to_bytes();
+        assert_eq!(daemon.requests(2), [request.clone(), request]);
+    }
+}
+
+#[test]
+fn a_reply_may_come_in_pieces() {
+    let rundir = rundir();
+    let pieces = |size| {
+        let reply = answer(1);
+        let pieces = reply.chunks(size).map(<[u8]>::to_vec);
+        pieces.map(Act::Send).collect()
+    };
+    let acts = [1, 5, 16, 17, 88, 100].map(pieces).to_vec();
+    let count = acts.len();
+    let _daemon = AcmDaemon::unix(rundir.path(), script(acts));
+    let acm = Acm::at(rundir.path());
+    for _ in 0..count {
+        leads_to(&ask(&acm), 1);
+    }
+}
+
+#[test]
+fn absence_is_remembered_for_a_while() {
+    let rundir = rundir();
+    let acm = Acm::at(rundir.path());
+    assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ENOENT)));
+    let _daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(answer(1))]);
+    assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
+    acm.daemon.known().absent_until = Some(Instant::now());
+    leads_to(&ask(&acm), 1);
+}
+
+#[test]
+fn a_socket_nobody_listens_at_is_absence() {
+    let rundir = rundir();
+    let listener = std::os::unix::net::UnixListener::bind(rundir.path().join("ibacm.sock"));
+    drop(listener.unwrap());
+    let acm = Acm::at(rundir.path());
+    assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ECONNREFUSED)));
+}
+
+#[test]
+fn nothing_is_known_of_an_absent_one() {
+    let acm = Acm::at("/nonexistent");
+    assert_eq!(acm.ask(&question(7), acm.limit(None)), Reply::default());
+}
+
+#[test]
+fn silence_ends_with_the_callers_time() {
+    let rundir = rundir();
+    let half = answer(1)[..20].to_vec();
+    let acts = vec![vec![], vec![Act::Send(half)], vec![Act::Send(answer(1))]];
+    let daemon = AcmDaemon::unix(rundir.path(), script(acts));
+    let acm = Acm::at(rundir.path());
+    for _ in 0..2 {
+        let started = Instant::now();
+        let silent = acm.try_ask(&question(7), soon());
+        assert_eq!(silent, Err(Failure::Silent));
+        assert!(started.elapsed() >= Duration::from_millis(50));
+    }
+    // An answer to an earlier question could still come over those.
+    leads_to(&ask(&acm), 1);
+    assert_eq!(daemon.connections(), 3);
+    let past = within(Duration::ZERO);
+    assert_eq!(acm.try_ask(&question(7), past), Err(Failure::Silent));
+}
+
+#[test]
+fn silence_beyond_patience_is_remembered() {
+    let rundir = rundir();
+    let daemon = AcmDaemon::unix(rundir.path(), script(vec![]));
+    let acm = Acm::at(rundir.path()).patience(Duration::from_millis(50));
+    let silent = acm.try_ask(&question(7), acm.limit(None));
+    assert_eq!(silent, Err(Failure::Silent));
+    assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
+    assert_eq!(daemon.connections(), 1);
+}
+
+#[test]
+fn half_of_the_callers_time_is_the_most() {
+    let acm = Acm::new();
+    let now = Instant::now();
+    let second = Duration::from_secs(1);
+    let limit = acm.limit(Some(now + second));
+    assert!(!limit.is_patience && limit.until < now + second);
+    for deadline in [None, Some(now + 60 * second)] {
+        let limit = acm.limit(deadline);
+        assert!(limit.is_patience && limit.until >= now + 2 * second);
+        assert!(limit.until < now + 30 * second);
+    }
+    // No time at all is none.
+    assert!(acm.limit(Some(now)).until <= Instant::now());
+}
+
+#[test]
+fn a_queue_that_is_full_is_silence() {
+    let rundir = rundir();
+    let address = UnixAddr::new(&rundir.path().join("ibacm.sock")).unwrap();
+    let make = |flags| socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
+    let listener = make(SockFlag::empty());
+    bind(std::os::fd::AsRawFd::as_raw_fd(&listener), &address).unwrap();
+    listen(&listener, Backlog::new(0).unwrap()).unwrap();
+    let mut waiting = Vec::new();
+    loop {
+        let next = make(SockFlag::SOCK_NONBLOCK);
+        let queued = connect(std::os::fd::AsRawFd::as_raw_fd(&next), &address);
+        waiting.push(next);
+        if queued.is_err() {
+            break;
+        }
+    }
+    let silent = Acm::at(rundir.path()).try_ask(&question(7), soon());
+    assert_eq!(silent, Err(Failure::Silent));
+}
+
+#[test]
+fn a_daemon_that_came_again_is_asked_again() {
+    let rundir = rundir();
+    let acm = Acm::at(rundir.path());
+    for destination in [1, 2, 3] {
+        let _daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Act::Send(answer(destination))]);
+        leads_to(&ask(&acm), destination);
+    }
+}
+
+#[test]
+fn a_kept_connection_that_ends_is_tried_once_more() {
+    let rundir = rundir();
+    let acts = vec![
+        vec![Act::Send(answer(1))],
+        vec![Act::Close],
+        vec![Act::Send(answer(2))],
+    ];
+    let daemon = AcmDaemon::unix(rundir.path(), script(acts));
+    let acm = Acm::at(rundir.path());
+    leads_to(&ask(&acm), 1);
+    leads_to(&ask(&acm), 2);
+    assert_eq!(daemon.requests(3).len(), 3);
+    assert_eq!(daemon.connections(), 2);
+}
+
+#[test]
+fn a_new_connection_that_ends_is_no_answer() {
+    let rundir = rundir();
+    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Close]);
+    let acm = Acm::at(rundir.path());
+    for asked in 1..=3 {
+        let ended = ask(&acm);
+        assert_eq!(ended, Err(Failure::Ended { unanswered: true }));
+        assert_eq!(daemon.requests(asked).len(), asked);
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_no_answer() {
+    let rundir = rundir();
+    let cut = |length: usize| vec![Act::Send(answer(1)[..length].to_vec()), Act::Close];
+    let lengths = [1, 15, 16, 17, 100];
+    let _daemon = AcmDaemon::unix(rundir.path(), script(lengths.map(cut).to_vec()));
+    let acm = Acm::at(rundir.path());
+    for _ in lengths {
+        let ended = ask(&acm);
+        assert_eq!(ended, Err(Failure::Ended { unanswered: false }));
+    }
+}
+
+#[test]
+fn nonsense_costs_the_daemon_its_connection() {
+    let rundir = rundir();
+    let mut wrong_version = answer(1);
+    wrong_version[0] = 2;
+    let mut wrong_operation = answer(1);
+    wrong_operation[1] = 0x82;
+    let mut wrong_transaction = answer(1);
+    wrong_transaction[8] = 1;
+    let nonsense = [
+        wrong_version,
+        wrong_operation,
+        wrong_transaction,
+        header(15),
+        header(17),
+        header(16 + 9 * 72),
+        vec![0xff; 592],
+        vec![0; 592],
+    ];
+    let count = nonsense.len();
+    let mut acts: Vec<_> = nonsense.map(|bytes| vec![Act::Send(bytes)]).into();
+    acts.push(vec![Act::Send(answer(1))]);
+    let daemon = AcmDaemon::unix(rundir.path(), script(acts));
+    let acm = Acm::at(rundir.path());
+    for number in 1..=count {
+        let answer = ask(&acm);
+        assert!(matches!(answer, Err(Failure::Nonsense(_))), "{answer:?}");
+        assert_eq!(daemon.connections(), number);
+    }
+    leads_to(&ask(&acm), 1);
+    assert_eq!(daemon.connections(), count + 1);
+}
+
+#[test]
+fn a_refusal_keeps_the_connection() {
+    let rundir = rundir();
+    let refusal = |status| {
+        let mut refusal = header(16);
+        refusal[2] = status;
+        vec![Act::Send(refusal)]
+    };
+    let daemon = AcmDaemon::unix(rundir.path(), script([3, 6, 255].map(refusal).to_vec()));
+    let acm = Acm::at(rundir.path());
+    for _ in 0..3 {
+        assert_eq!(ask(&acm), Ok(Reply::default()));
+    }
+    assert_eq!(daemon.connections(), 1);
+}
+
+#[test]
+fn what_comes_unasked_is_no_answer() {
+    let rundir = rundir();
+    let twice = [answer(1), answer(2)].concat();
+    let acts = vec![
+        vec![Act::Send(twice)],
+        vec![Act::Send(answer(3)), Act::Send(answer(4))],
+        vec![Act::Send(answer(5))],
+    ];
+    let daemon = AcmDaemon::unix(rundir.path(), script(acts));
+    let acm = Acm::at(rundir.path());
+    assert!(matches!(ask(&acm), Err(Failure::Nonsense(_))));
+    leads_to(&ask(&acm), 3);
+    assert_eq!(daemon.requests(2).len(), 2);
+    leads_to(&ask(&acm), 5);
+    assert_eq!(daemon.connections(), 3);
+}
+
+#[test]
+fn a_question_that_waits_holds_up_no_other() {
+    let rundir = rundir();
+    let silent = question(66).to_bytes();
+    let daemon = AcmDaemon::unix(rundir.path(), move |request| {
+        if request == silent {
+            Vec::new()
+        } else {
+            vec![Act::Send(answer(1))]
+        }
+    });
+    let acm = Acm::at(rundir.path());
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| acm.try_ask(&question(66), minute()));
+        assert_eq!(daemon.requests(1).len(), 1);
+        leads_to(&ask(&acm), 1);
+        leads_to(&ask(&acm), 1);
+        assert!(!waits.is_finished());
+        daemon.hang_up();
+        let ended = waits.join().unwrap();
+        assert_eq!(ended, Err(Failure::Ended { unanswered: true }));
+    });
+}
+
+/// Replies with something wrong in them, and things that are no replies.
+struct Liar(TestRng);
+
+impl Liar {
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.0.next_u32()).unwrap() % limit
+    }
+
+    fn bytes(&mut self, limit: usize) -> Vec<u8> {
+        let mut bytes = vec![0; self.below(limit)];
+        self.0.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    fn reply(&mut self) -> Vec<u8> {
+        let count = self.below(9);
+        let entries = (0..count).map(|_| match self.below(4) {
+            0 => path(0x2b, 1),
+            1 => ip(1, &[10, 1, 0, 3]),
+            2 => ip(1, &[0xfd; 16]),
+            _ => {
+                let mut entry = self.bytes(72);
+                entry.resize(72, 0);
+                entry
+            }
+        });
+        let entries: Vec<_> = entries.collect();
+        reply(&entries)
+    }
+
+    fn mutated(&mut self) -> Vec<u8> {
+        let mut reply = self.reply();
+        for _ in 0..self.below(4) {
+            let limit = if self.below(2) == 0 { 16 } else { reply.len() };
+            let place = self.below(limit.min(reply.len()));
+            reply[place] ^= 1 << self.below(8);
+        }
+        if self.below(4) == 0 {
+            reply.truncate(self.below(reply.len()) + 1);
+        }
+        if self.below(8) == 0 {
+            reply.extend(self.bytes(700));
+        }
+        reply
+    }
+
+    fn acts(&mut self) -> Vec<Act> {
+        let said = match self.below(64) {
+            0 => Vec::new(),
+            1..16 => self.bytes(700),
+            16..24 => self.reply(),
+            _ => self.mutated(),
+        };
+        let size = self.below(said.len() + 1) + 1;
+        let mut acts: Vec<_> = said
+            .chunks(size)
+            .map(<[u8]>::to_vec)
+            .map(Act::Send)
+            .collect();
+        if self.below(2) == 0 {
+            acts.push(Act::Close);
+        }
+        acts
+    }
+}
+
+/// Nothing panics and nothing takes longer than it may, whatever is said.
+#[test]
+fn anything_may_be_answered() {
+    let seconds = std::env::var(FUZZ_SECONDS).map_or(1, |seconds| seconds.parse().unwrap());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let rundir = rundir();
+    let mut liar = Liar(TestRng::from_seed(RngAlgorithm::XorShift, &[7; 16]));
+    let _daemon = AcmDaemon::unix(rundir.path(), move |_| liar.acts());
+    let acm = Acm::at(rundir.path());
+    let mut outcomes = [0_u64; 5];
+    while Instant::now() < end {
+        let started = Instant::now();
+        let answer = acm.try_ask(&question(7), within(Duration::from_millis(20)));
+        assert!(started.elapsed() < Duration::from_secs(20));
+        let outcome = match answer {
+            Ok(reply) => {
+                assert!(reply.paths.len() <= 8);
+                0
+            }
+            Err(Failure::Silent) => 1,
+            Err(Failure::Ended { .. }) => 2,
+            Err(Failure::Nonsense(_)) => 3,
+            Err(Failure::Absent(_)) => 4,
+        };
+        outcomes[outcome] += 1;
+        acm.daemon.known().absent_until = None;
+    }
+    let [answers, silences, ends, nonsense, absences] = outcomes;
+    assert!(
+        answers > 0 && silences > 0 && ends > 0 && nonsense > 0,
+        "{outcomes:?}"
+    );
+    assert_eq!(absences, 0);
+}

@@ -1,0 +1,266 @@
+//! The native InfiniBand address of an IP peer, by the path there.
+
+use std::net::IpAddr;
+
+use rdmacm_core::{CmAddr, EventChannel, Family, Gid, IbAddr, PathRecord, PortSpace};
+use zerocopy::big_endian::U16;
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::addr_info::AddrInfo;
+use crate::lead::Lead;
+
+/// Of a service id: the port space and what is above it, and the port.
+const PORT_SPACE_MASK: u64 = !0xffff;
+const PORT_MASK: u64 = 0xffff;
+
+/// `struct ib_connect_hdr` of librdmacm, the kernel's `struct cma_hdr`: what an
+/// IP peer expects in front of private data. An IPv4 address is the last four
+/// bytes of its field.
+#[derive(Debug, IntoBytes, Immutable)]
+#[repr(C)]
+struct ConnectHeader {
+    version: u8,
+    /// In the upper four bits.
+    ip_version: u8,
+    port: U16,
+    source: [u8; 16],
+    destination: [u8; 16],
+}
+
+/// Puts the native address in front of each that has a path, if the kernel
+/// knows such addresses. It is asked by binding, as librdmacm asks it.
+pub(crate) fn beside(leads: Vec<Lead>, port_space: PortSpace, channel: &EventChannel) -> Vec<Lead> {
+    let any_route = leads.iter().any(|lead| !lead.route.is_empty());
+    if !any_route || !is_known(channel) {
+        return leads;
+    }
+    let pair = |lead: Lead| [native(&lead, port_space), Some(lead)];
+    leads.into_iter().flat_map(pair).flatten().collect()
+}
+
+fn is_known(channel: &EventChannel) -> bool {
+    let any = IbAddr {
+        pkey: 0,
+        flow_info: 0,
+        gid: Gid::UNSPECIFIED,
+        service_id: service(PortSpace::TCP, 0),
+        service_mask: PORT_SPACE_MASK,
+        scope_id: 0,
+    };
+    let id = channel.create_id(PortSpace::IB);
+    id.is_ok_and(|id| id.bind(any).is_ok())
+}
+
+fn native(lead: &Lead, port_space: PortSpace) -> Option<Lead> {
+    let path = &lead.route.first()?.record;
+    let port = |address: CmAddr| address.port();
+    let source = end(path, path.sgid, port_space, lead.source.map_or(0, port));
+    Some(Lead {
+        address: end(path, path.dgid, port_space, lead.address.port()),
+        source: Some(source),
+        advised_source: None,
+        ..lead.clone()
+    })
+}
+
+/// One end of a path, with the service id of an IP port.
+fn end(path: &PathRecord, gid: Gid, port_space: PortSpace, port: u16) -> CmAddr {
+    let port_mask = if port == 0 { 0 } else { PORT_MASK };
+    CmAddr::Ib(IbAddr {
+        pkey: path.pkey,
+        flow_info: path.flow_label,
+        gid,
+        service_id: service(port_space, port),
+        service_mask: PORT_SPACE_MASK | port_mask,
+        scope_id: 0,
+    })
+}
+
+fn service(port_space: PortSpace, port: u16) -> u64 {
+    u64::from(port_space.number()) << 16 | u64::from(port)
+}
+
+/// Gives each native address the connect data that introduces it to the IP peer
+/// whose address follows. Who does not know the IP address it comes from (not
+/// from the caller, nor from ibacm, nor from the kernel) cannot be introduced
+/// and has no native address.
+pub(crate) fn introduced(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
+    let mut introduced = Vec::with_capacity(list.len());
+    let mut list = list.into_iter().peekable();
+    while let Some(mut info) = list.next() {
+        match list.peek() {
+            Some(peer) if info.family == Family::Ib && peer.family != Family::Ib => {
+                if let Some(header) = ConnectHeader::to(peer) {
+                    info.connect_data = header.as_bytes().to_vec();
+                    introduced.push(info);
+                }
+            }
+            _ => introduced.push(info),
+        }
+    }
+    introduced
+}
+
+impl ConnectHeader {
+    fn to(peer: &AddrInfo) -> Option<Self> {
+        let source = peer.source?.ip().filter(|ip| !ip.is_unspecified())?;
+        let destination = peer.destination?.ip()?;
+        let (version, source, destination) = match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => (
+                4,
+                in_the_end(source.octets()),
+                in_the_end(destination.octets()),
+            ),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                (6, source.octets(), destination.octets())
+            }
+            _ => return None,
+        };
+        Some(Self {
+            version: 0,
+            ip_version: version << 4,
+            // librdmacm's too: the port is the kernel's to choose, later.
+            port: U16::ZERO,
+            source,
+            destination,
+        })
+    }
+}
+
+fn in_the_end(octets: [u8; 4]) -> [u8; 16] {
+    let mut field = [0; 16];
+    let [.., a, b, c, d] = &mut field;
+    [*a, *b, *c, *d] = octets;
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdmacm_abi::{PathFlags, PathRecordData};
+    use rdmacm_core::{PathData, QpType};
+    use std::mem::offset_of;
+    use zerocopy::FromBytes;
+
+    use crate::flags::AddrInfoFlags;
+    use crate::route::Route;
+
+    fn path() -> PathData {
+        let mut bytes = [0; 64];
+        bytes[8..24].fill(2);
+        bytes[24..40].fill(1);
+        bytes[44..48].copy_from_slice(&0x0abc_de40_u32.to_be_bytes());
+        bytes[50..52].copy_from_slice(&[0x80, 0x01]);
+        let record = rdmacm_abi::PathRecord::read_from_bytes(&bytes).unwrap();
+        PathData::from(&PathRecordData::new(PathFlags::GMP, record))
+    }
+
+    fn lead(source: Option<CmAddr>) -> Lead {
+        Lead {
+            address: ([10, 1, 0, 7], 7471).into(),
+            canonical_name: Some("seven".to_owned()),
+            source,
+            advised_source: None,
+            route: vec![path()],
+        }
+    }
+
+    fn info(source: Option<CmAddr>, destination: CmAddr) -> AddrInfo {
+        AddrInfo {
+            flags: AddrInfoFlags::empty(),
+            family: destination.family(),
+            qp_type: QpType::RC,
+            port_space: PortSpace::TCP,
+            source,
+            destination: Some(destination),
+            canonical_name: None,
+            route: Vec::new(),
+            connect_data: Vec::new(),
+            reach: Ok(Route::default()),
+        }
+    }
+
+    #[test]
+    fn the_header_is_laid_out_as_in_c() {
+        assert_eq!(size_of::<ConnectHeader>(), 36);
+        assert_eq!(offset_of!(ConnectHeader, version), 0);
+        assert_eq!(offset_of!(ConnectHeader, ip_version), 1);
+        assert_eq!(offset_of!(ConnectHeader, port), 2);
+        assert_eq!(offset_of!(ConnectHeader, source), 4);
+        assert_eq!(offset_of!(ConnectHeader, destination), 20);
+    }
+
+    #[test]
+    fn a_native_lead_has_the_paths_ends() {
+        let native = native(&lead(None), PortSpace::TCP).unwrap();
+        let CmAddr::Ib(to) = native.address else {
+            panic!("{native:?}")
+        };
+        assert_eq!((to.gid, to.pkey), (Gid([2; 16]), 0x8001));
+        assert_eq!(to.flow_info, 0xabcde);
+        assert_eq!(to.service_id, 0x0106_0000 + 7471);
+        assert_eq!(to.service_mask, u64::MAX);
+        let Some(CmAddr::Ib(from)) = native.source else {
+            panic!("{native:?}")
+        };
+        assert_eq!((from.gid, from.service_id), (Gid([1; 16]), 0x0106_0000));
+        assert_eq!(from.service_mask, u64::MAX << 16);
+        assert_eq!(native.canonical_name.as_deref(), Some("seven"));
+        assert_eq!(native.route, [path()]);
+    }
+
+    #[test]
+    fn a_port_of_the_callers_is_the_services_too() {
+        let lead = lead(Some(([10, 1, 0, 3], 9).into()));
+        let native = native(&lead, PortSpace::UDP).unwrap();
+        let source = native.source.unwrap();
+        assert_eq!(source.port(), 9);
+        assert!(matches!(source, CmAddr::Ib(from) if from.service_id == 0x0111_0009));
+    }
+
+    #[test]
+    fn a_lead_without_a_path_has_no_native_one() {
+        let mut lead = lead(None);
+        lead.route.clear();
+        assert!(native(&lead, PortSpace::TCP).is_none());
+    }
+
+    #[test]
+    fn an_ip_peer_is_told_who_comes() {
+        let any = CmAddr::any(Family::Ib);
+        let v4 = info(
+            Some(([10, 1, 0, 3], 9).into()),
+            ([10, 1, 0, 7], 7471).into(),
+        );
+        let v6 = info(Some(([1_u16; 8], 0).into()), ([7_u16; 8], 7471).into());
+        let list = introduced(vec![info(None, any), v4, info(None, any), v6]);
+        let mut expected = vec![0, 0x40, 0, 0];
+        expected.extend([0; 12]);
+        expected.extend([10, 1, 0, 3]);
+        expected.extend([0; 12]);
+        expected.extend([10, 1, 0, 7]);
+        assert_eq!(list[0].connect_data, expected);
+        let mut expected = vec![0, 0x60, 0, 0];
+        expected.extend([0, 1].repeat(8));
+        expected.extend([0, 7].repeat(8));
+        assert_eq!(list[2].connect_data, expected);
+        assert!(list[1].connect_data.is_empty() && list[3].connect_data.is_empty());
+    }
+
+    #[test]
+    fn who_comes_from_nowhere_has_no_native_address() {
+        let any = CmAddr::any(Family::Ib);
+        let to = ([10, 1, 0, 7], 7471);
+        for source in [None, Some(([0_u8; 4], 0).into())] {
+            let list = introduced(vec![info(None, any), info(source, to.into())]);
+            assert_eq!(list, [info(source, to.into())]);
+        }
+    }
+
+    #[test]
+    fn a_native_peer_is_told_nothing() {
+        let any = CmAddr::any(Family::Ib);
+        let list = vec![info(None, any), info(None, any)];
+        assert_eq!(introduced(list.clone()), list);
+    }
+}

@@ -1,0 +1,100 @@
+//! The C library as the judge of what is made of ibacm's answers.
+//!
+//! A script is a question and what ibacm does about it. Each runs on a thread
+//! with a `/run` of its own, in which one daemon, which plays the script, is
+//! asked by librdmacm (`tests/c/acm.c`) and by this library. What they ask is
+//! the same, byte for byte, and so is the list they make of the answer, but that
+//! this library puts what the kernel reaches first and knows the kernel's source
+//! where librdmacm knows none. Where librdmacm fails, its list for an answer that
+//! it gets on with is the measure.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use libtest_mimic::{Completion, Trial};
+use rdmacm_addrinfo::{Acm, Directory, Hints};
+use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
+
+use crate::child;
+use crate::command::built;
+
+mod judge;
+mod list;
+mod question;
+mod scripts;
+
+use scripts::Script;
+
+const C_PROGRAM: &str = "rdmacm-c-acm";
+const WITHOUT_C: &str = "tests/c/acm.c was not built: it takes gcc and librdmacm's headers";
+
+crate::cases!("acm":
+    another_place_may_be_asked,
+    nobody_need_be_asked,
+);
+
+/// A test for each script on this device.
+pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
+    let there = built(C_PROGRAM).exists();
+    let scripts = scripts::all(&site).into_iter();
+    let trial = |script: Script| {
+        let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
+        if there {
+            Trial::test(name, move || {
+                let _turn = crate::Turn::take(false);
+                with_own_run(|| judge::judge(&script, &site));
+                Ok(())
+            })
+        } else {
+            Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
+        }
+    };
+    scripts.map(trial).collect()
+}
+
+/// Runs a test on a thread with an empty `/run` that only it sees, and whom it
+/// starts.
+fn with_own_run(test: impl FnOnce() + Send) {
+    let body = || {
+        child::hide("/run");
+        test();
+    };
+    let done = thread::scope(|scope| scope.spawn(body).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// How many entries are found, and how many of them with paths.
+fn found(directory: &Directory, site: &Site) -> (usize, usize) {
+    let hints = Hints::rc().deadline(PATIENCE);
+    let node = site.v4.to_string();
+    let list = directory.resolve(node.as_str(), "7471", &hints).unwrap();
+    let with_paths = list.iter().filter(|info| !info.route.is_empty());
+    (list.len(), with_paths.count())
+}
+
+fn another_place_may_be_asked(site: &Site) {
+    let site = *site;
+    with_own_run(move || {
+        let rundir = Path::new("/run/elsewhere");
+        fs::create_dir(rundir).unwrap();
+        let daemon = AcmDaemon::unix(rundir, move |_| scripts::known(&site));
+        let acm = Acm::at(rundir).patience(PATIENCE);
+        let directories = [acm.clone(), acm].map(|acm| Directory::new().acm(acm));
+        for directory in &directories {
+            assert_eq!(found(directory, &site), (2, 2));
+        }
+        // Two that share one ask over its connection.
+        assert_eq!(daemon.requests(2).len(), 2);
+        assert_eq!(daemon.connections(), 1);
+    });
+}
+
+fn nobody_need_be_asked(site: &Site) {
+    let site = *site;
+    with_own_run(move || {
+        let daemon = AcmDaemon::unix(Path::new("/run"), move |_| scripts::known(&site));
+        assert_eq!(found(&Directory::new().acm(None), &site), (1, 0));
+        assert_eq!(daemon.connections(), 0);
+    });
+}

@@ -1,0 +1,167 @@
+//! What was found of the way to a peer is used to connect.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+
+use rdmacm::addrinfo::{self, AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
+use rdmacm::core::{CommandNumber, Error, EventChannel, PathData};
+use rdmacm::{Cause, Connection, Connector, Listener, Node, Step};
+use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
+
+use super::asynchronous::on_one_thread;
+use super::{AnyQueuePair, QueuePairs};
+
+crate::cases!("face::ways":
+    a_route_that_was_found_is_not_resolved_again,
+    a_route_that_is_not_taken_is_resolved,
+    connect_data_go_in_front_of_the_private_data,
+    connect_data_and_private_data_share_the_room,
+    a_node_resolves,
+    a_node_resolves_for_tasks,
+    a_resolver_of_ones_own,
+);
+
+fn found(site: &Site, port: u16) -> AddrInfo {
+    let hints = Hints::rc().deadline(PATIENCE);
+    let node = site.v4.to_string();
+    let list = addrinfo::resolve(&*node, &*port.to_string(), &hints).unwrap();
+    list.into_iter().next().unwrap()
+}
+
+/// Connects; the peer tells the private data it got.
+fn connect(
+    site: &Site,
+    listener: &Listener,
+    connector: Connector,
+) -> (Connection<AnyQueuePair>, Vec<u8>) {
+    let queue_pairs = QueuePairs::new(site);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let told = incoming.private_data().to_vec();
+        drop(incoming.accept_with(queue_pairs.clone()).unwrap());
+        (client.join().unwrap(), told)
+    })
+}
+
+/// A node whose commands are counted.
+fn counted() -> (Node, Arc<Counting>) {
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().device(device.clone());
+    (Node::options().channel(channel).open().unwrap(), device)
+}
+
+/// iWARP has no routes.
+fn a_route_that_was_found_is_not_resolved_again(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let info = found(site, listener.local_addr().port());
+    let route = info.reach.as_ref().unwrap().settable().to_vec();
+    assert_eq!(route.is_empty(), site.soft == Soft::Siw);
+    let (node, device) = counted();
+    let connector = Connector::to_any(&[info]).on(&node).deadline(PATIENCE);
+    let (client, _) = connect(site, &listener, connector);
+    let set = device.of(CommandNumber::SET_OPTION);
+    let resolved = device.of(CommandNumber::RESOLVE_ROUTE);
+    match site.soft {
+        Soft::Rxe => assert_eq!((set, resolved), (1, 0)),
+        Soft::Siw => assert_eq!((set, resolved), (0, 1)),
+    }
+    let used = client.id().path_records().unwrap();
+    let used: Vec<_> = used.iter().map(|path| path.record.dgid).collect();
+    let known: Vec<_> = route.iter().map(|path| path.record.dgid).collect();
+    assert_eq!(used, known);
+}
+
+/// An id has no room for as many records.
+fn a_route_that_is_not_taken_is_resolved(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let mut info = found(site, listener.local_addr().port());
+    let route = info.reach.as_mut().unwrap();
+    let Some(path) = route.path_records.first().copied() else {
+        return assert_eq!(site.soft, Soft::Siw);
+    };
+    route.path_records = vec![path; 3];
+    assert_eq!(route.settable(), <&[PathData]>::default());
+    let (node, device) = counted();
+    let connector = Connector::to_any(&[info]).on(&node).deadline(PATIENCE);
+    connect(site, &listener, connector);
+    assert_eq!(device.of(CommandNumber::RESOLVE_ROUTE), 1);
+}
+
+fn connect_data_go_in_front_of_the_private_data(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let mut info = found(site, listener.local_addr().port());
+    info.connect_data = b"head ".to_vec();
+    let connector = Connector::to_any(&[info]).deadline(PATIENCE);
+    let connector = connector.private_data(b"and body").unwrap();
+    let (_, told) = connect(site, &listener, connector);
+    assert!(told.starts_with(b"head and body"), "{told:?}");
+    assert!(told[13..].iter().all(|byte| *byte == 0), "{told:?}");
+}
+
+/// The C library lets the length wrap.
+fn connect_data_and_private_data_share_the_room(site: &Site) {
+    let mut info = found(site, free_port());
+    info.connect_data = vec![7; 36];
+    for (own, together) in [(251, 36 + 251), (216, 36 + 216)] {
+        let connector = Connector::to_any(std::slice::from_ref(&info)).deadline(PATIENCE);
+        let connector = connector.private_data(&vec![9; own]).unwrap();
+        let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+        assert_eq!(error.step(), Step::Connect, "{error}");
+        let Cause::Refused(Error::PrivateDataTooLong { length, .. }) = error.cause() else {
+            panic!("{error:?}");
+        };
+        assert_eq!(*length, together);
+    }
+}
+
+fn a_node_resolves(site: &Site) {
+    let node: Node = Node::open().unwrap();
+    let hints = Hints::rc().deadline(PATIENCE);
+    let list = node.resolve(&*site.v4.to_string(), "7471", &hints).unwrap();
+    assert!(list[0].is_reachable(), "{list:?}");
+}
+
+fn a_node_resolves_for_tasks(site: &Site) {
+    on_one_thread().block_on(async {
+        let node = rdmacm::tokio::Node::open().unwrap();
+        let hints = Hints::rc().deadline(PATIENCE);
+        let (v4, v6) = (site.v4.to_string(), site.v6.to_string());
+        let (four, six) = tokio::join!(
+            node.resolve(&*v4, "7471", &hints),
+            node.resolve(&*v6, "7471", &hints)
+        );
+        assert_eq!(four.unwrap()[0].destination, Some(site.v4(7471)));
+        assert_eq!(six.unwrap()[0].destination, Some(site.v6(7471)));
+        let nothing = node.resolve(None, None, &hints).await;
+        assert_eq!(nothing, Err(addrinfo::Error::NothingToResolve));
+    });
+}
+
+/// Knows one host, and no service but by the system.
+#[derive(Debug)]
+struct OneHost(SocketAddr);
+
+impl Resolver for OneHost {
+    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+        match question.name {
+            "the-peer" => Ok(Host::from_iter([self.0])),
+            _ => Err(NameError::NoName),
+        }
+    }
+}
+
+fn a_resolver_of_ones_own(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let directory = Directory::new().resolver(OneHost((site.v4, 0).into()));
+    let node: Node = Node::options().directory(&directory).open().unwrap();
+    let connector = Connector::new("the-peer", &*port).on(&node);
+    let (client, _) = connect(site, &listener, connector.deadline(PATIENCE));
+    let peer = client.peer_addr().unwrap();
+    assert_eq!(peer, Some(listener.local_addr()));
+    let error = Connector::new("somebody-else", &*port).on(&node);
+    let error = error.resolve().unwrap_err();
+    assert_eq!(error.step(), Step::LookUp, "{error}");
+}

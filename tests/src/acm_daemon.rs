@@ -1,0 +1,221 @@
+//! An ibacm that plays a script: what it is asked it writes down, what it
+//! answers it is told.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{IoSlice, Read as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use nix::sys::socket::{ControlMessage, MsgFlags, Shutdown, sendmsg, shutdown};
+
+/// What the daemon does about a request; nothing at all is silence.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Sends these bytes, which arrive by themselves: who is to get two pieces
+    /// must ask twice.
+    Send(Vec<u8>),
+    /// Ends the connection.
+    Close,
+}
+
+type Script = dyn FnMut(&[u8]) -> Vec<Act> + Send;
+
+/// A running daemon; it ends, and its files go, when dropped.
+#[derive(Debug)]
+pub struct AcmDaemon {
+    shared: Arc<Shared>,
+    place: Place,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// Where it listens.
+#[derive(Debug)]
+enum Place {
+    Unix(PathBuf),
+    Tcp { port: u16, file: PathBuf },
+}
+
+struct Shared {
+    ends: AtomicBool,
+    script: Mutex<Box<Script>>,
+    requests: Mutex<Vec<Vec<u8>>>,
+    asked: Condvar,
+    connections: Mutex<Connections>,
+}
+
+#[derive(Default)]
+struct Connections {
+    count: usize,
+    open: HashMap<usize, OwnedFd>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl AcmDaemon {
+    /// Listens at `ibacm.sock` of a directory and does what the script says
+    /// about each request.
+    #[must_use]
+    pub fn unix(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Act> + Send + 'static) -> Self {
+        let path = rundir.join("ibacm.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream));
+        Self::start(Place::Unix(path), accept, Box::new(script))
+    }
+
+    /// The same on a TCP port of the loopback, which `ibacm.port` names.
+    #[must_use]
+    pub fn tcp(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Act> + Send + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let file = rundir.join("ibacm.port");
+        fs::write(&file, format!("{port}\n")).unwrap();
+        let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream));
+        Self::start(Place::Tcp { port, file }, accept, Box::new(script))
+    }
+
+    fn start(
+        place: Place,
+        mut accept: impl FnMut() -> std::io::Result<OwnedFd> + Send + 'static,
+        script: Box<Script>,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            ends: AtomicBool::new(false),
+            script: Mutex::new(script),
+            requests: Mutex::default(),
+            asked: Condvar::new(),
+            connections: Mutex::default(),
+        });
+        let is_unix = matches!(place, Place::Unix(_));
+        let serving = Arc::clone(&shared);
+        let accepting = thread::spawn(move || {
+            let mut conversations = Vec::<JoinHandle<()>>::new();
+            while let Ok(stream) = accept() {
+                if serving.ends.load(Ordering::Acquire) {
+                    break;
+                }
+                let number = serving.register(&stream);
+                let shared = Arc::clone(&serving);
+                conversations.retain(|conversation| !conversation.is_finished());
+                conversations.push(thread::spawn(move || {
+                    shared.serve(stream, is_unix);
+                    shared.connections.lock().unwrap().open.remove(&number);
+                }));
+            }
+            serving.hang_up();
+            for conversation in conversations {
+                conversation.join().unwrap();
+            }
+        });
+        Self {
+            shared,
+            place,
+            accepting: Some(accepting),
+        }
+    }
+
+    /// The requests heard, once there are so many and what was to be done about
+    /// them was done.
+    #[must_use]
+    pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
+        let heard = self.shared.requests.lock().unwrap();
+        let few = |heard: &mut Vec<_>| heard.len() < least;
+        self.shared.asked.wait_while(heard, few).unwrap().clone()
+    }
+
+    /// How many connections there have been.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.lock().unwrap().count
+    }
+
+    /// Ends every connection there is.
+    pub fn hang_up(&self) {
+        self.shared.hang_up();
+    }
+}
+
+impl Drop for AcmDaemon {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Release);
+        // A connection to wake who accepts.
+        match &self.place {
+            Place::Unix(path) => drop(UnixStream::connect(path)),
+            Place::Tcp { port, .. } => drop(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))),
+        }
+        let (Place::Unix(file) | Place::Tcp { file, .. }) = &self.place;
+        let _ = fs::remove_file(file);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+impl Shared {
+    fn register(&self, stream: &OwnedFd) -> usize {
+        let mut connections = self.connections.lock().unwrap();
+        connections.count += 1;
+        let number = connections.count;
+        let kept = stream.try_clone().unwrap();
+        connections.open.insert(number, kept);
+        number
+    }
+
+    /// Requests and answers until one side has had enough.
+    fn serve(&self, stream: OwnedFd, is_unix: bool) {
+        let mut stream = File::from(stream);
+        while let Some(request) = read_request(&mut stream) {
+            let acts = (self.script.lock().unwrap())(&request);
+            for act in acts {
+                match act {
+                    Act::Send(bytes) => send_alone(&stream, &bytes, is_unix),
+                    // What is read after that is nothing.
+                    Act::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
+                }
+            }
+            self.requests.lock().unwrap().push(request);
+            self.asked.notify_all();
+        }
+    }
+
+    fn hang_up(&self) {
+        for connection in self.connections.lock().unwrap().open.values() {
+            let _ = shutdown(connection.as_raw_fd(), Shutdown::Both);
+        }
+    }
+}
+
+fn read_request(stream: &mut File) -> Option<Vec<u8>> {
+    let mut request = vec![0; 16];
+    stream.read_exact(&mut request).ok()?;
+    let length = u16::from_ne_bytes([request[6], request[7]]);
+    request.resize(length.into(), 0);
+    stream.read_exact(&mut request[16..]).ok()?;
+    Some(request)
+}
+
+/// A descriptor that goes with the bytes keeps a Unix socket from handing them
+/// out together with the next; who does not ask for descriptors gets none.
+fn send_alone(stream: &File, bytes: &[u8], is_unix: bool) {
+    let descriptors = [stream.as_fd().as_raw_fd()];
+    let seal = [ControlMessage::ScmRights(&descriptors)];
+    let seal = if is_unix { &seal[..] } else { &[] };
+    let pieces = [IoSlice::new(bytes)];
+    // Who asked may have gone.
+    let _ = sendmsg::<()>(
+        stream.as_raw_fd(),
+        &pieces,
+        seal,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    );
+}
