@@ -181,7 +181,7 @@ impl Inquiry<'_> {
                     asked.step = Step::Route;
                     return Ok(None);
                 }
-                Err(error) => Err(Unreachable::refused(Step::Route)(error)),
+                Err(error) => Err(no_route(&asked.id, error)),
             },
             (None, EventKind::AddrResolved | EventKind::RouteResolved) => self.look(&asked.id),
             (None, _) => return Ok(None),
@@ -248,6 +248,18 @@ impl Inquiry<'_> {
                 .clamp(least, NO_TIMEOUT)
         })
     }
+}
+
+/// Without an interface RoCE has no route, and InfiniBand's addresses name none.
+fn no_route(id: &CmId, error: Error) -> Unreachable {
+    let is_infiniband = || matches!(id.peer_addr(), Ok(Some(CmAddr::Ib(_))));
+    if error.raw_os_error() == Some(libc::ENODEV) && is_infiniband() {
+        return Unreachable {
+            step: Step::Route,
+            reason: Reason::OnlyInfiniband,
+        };
+    }
+    Unreachable::refused(Step::Route)(error)
 }
 
 /// A link-local address means nothing without an interface, which its own scope

@@ -1,6 +1,6 @@
 //! Names and transports for the devices of a list.
 
-use rdmacm_core::{CmAddr, DeviceId, EventChannel, QpType, RdmaDevice, Transport};
+use rdmacm_core::{CmAddr, DeviceId, EventChannel, Family, QpType, RdmaDevice, Transport};
 
 use crate::addr_info::AddrInfo;
 use crate::unreachable::{Reason, Step, Unreachable};
@@ -59,12 +59,15 @@ impl<'channel> Devices<'channel> {
 }
 
 /// What the connection manager lets pass when it resolves an address and
-/// refuses later: types of queue pair when it connects, loopback when it
-/// resolves the route.
+/// refuses later: types of queue pair when it connects, loopback and InfiniBand's
+/// addresses when it resolves the route.
 fn obstacle(info: &AddrInfo, transport: Transport) -> Option<Reason> {
     let nowhere = |to: CmAddr| to.is_loopback() || to.is_unspecified();
     match transport {
         Transport::IWarp if info.qp_type != QpType::RC => Some(Reason::OnlyReliableConnected),
+        Transport::IWarp | Transport::RoCE if info.family == Family::Ib => {
+            Some(Reason::OnlyInfiniband)
+        }
         Transport::IWarp | Transport::RoCE if info.destination.is_some_and(nowhere) => {
             Some(Reason::Loopback)
         }

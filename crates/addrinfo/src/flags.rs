@@ -20,7 +20,8 @@ bitflags! {
         #[doc(alias = "RAI_FAMILY")]
         const FAMILY = 8;
         /// The service is one of InfiniBand's, which the subnet administrator
-        /// knows; there is no node. Not together with `DNS`.
+        /// knows; there is no node. Not together with `DNS`. Needs a kernel newer
+        /// than 6.1 and an active InfiniBand port.
         #[doc(alias = "RAI_SA")]
         const SA = 0x10;
         /// Names are looked up as host names, which they are without this flag

@@ -166,7 +166,7 @@ impl Hints {
     /// [`PortSpace::IB`].
     #[must_use]
     #[doc(alias = "RAI_SA")]
-    pub fn service(self) -> Self {
+    pub fn subnet_administrator(self) -> Self {
         self.flags(AddrInfoFlags::SA)
     }
 

@@ -44,6 +44,9 @@ pub enum Reason {
     OnlyReliableConnected,
     /// Port space `IPOIB` was asked for, and the interface is no IPoIB one.
     OnlyIpoib,
+    /// A native InfiniBand address, and the device speaks RoCE, which resolves such
+    /// an address and has no route to it.
+    OnlyInfiniband,
     /// A link-local IPv6 address without a scope id, which names no interface.
     NoScope,
     /// A loopback or wildcard destination, and the device speaks RoCE or iWARP.
@@ -77,6 +80,12 @@ impl fmt::Display for Unreachable {
             Reason::OnlyIpoib => write!(
                 f,
                 "{}: port space IPOIB is for the addresses of IPoIB interfaces only",
+                self.step
+            ),
+            Reason::OnlyInfiniband => write!(
+                f,
+                "{}: native InfiniBand addresses are for InfiniBand only, and the port that would \
+                 lead there is none of InfiniBand's",
                 self.step
             ),
             Reason::NoScope => write!(

@@ -48,7 +48,7 @@ fn unanswered(host: &Host, hints: &Hints) -> Vec<Unanswered> {
 fn a_service_is_found_by_name_and_by_number() {
     let (_fabric, here) = fabric();
     for service in ["storage", "0x1000000000007147", "1152921504606875975"] {
-        let found = find(&here, service, &Hints::new().service()).unwrap();
+        let found = find(&here, service, &Hints::new().subnet_administrator()).unwrap();
         let [info] = found.as_slice() else {
             panic!("{found:?}");
         };
@@ -85,7 +85,7 @@ fn every_record_is_an_address_those_reached_first() {
         record.id = number;
         fabric.offer(record);
     }
-    let found = find(&here, "spread", &Hints::new().service()).unwrap();
+    let found = find(&here, "spread", &Hints::new().subnet_administrator()).unwrap();
     assert_eq!(found.len(), 41);
     let ids = found.iter().map(|info| match info.destination {
         Some(CmAddr::Ib(address)) => address.service_id,
@@ -101,7 +101,10 @@ fn every_record_is_an_address_those_reached_first() {
 #[test]
 fn without_routes_the_paths_are_left_out() {
     let (_fabric, here) = fabric();
-    let hints = Hints::new().service().no_route().qp_type(QpType::UD);
+    let hints = Hints::new()
+        .subnet_administrator()
+        .no_route()
+        .qp_type(QpType::UD);
     let found = find(&here, "storage", &hints).unwrap();
     assert_eq!(found[0].qp_type, QpType::UD);
     let route = found[0].reach.as_ref().unwrap();
@@ -119,7 +122,7 @@ fn a_records_partition_is_the_sources_too() {
     record.pkey = 0x8001;
     record.name = "storage".try_into().unwrap();
     fabric.offer(record);
-    let found = find(&here, "storage", &Hints::new().service()).unwrap();
+    let found = find(&here, "storage", &Hints::new().subnet_administrator()).unwrap();
     for address in [found[0].source, found[0].destination] {
         let Some(CmAddr::Ib(address)) = address else {
             panic!("{address:?}");
@@ -141,7 +144,12 @@ fn one_port_that_knows_is_enough() {
     ];
     let here = fabric.host(adapters);
     fabric.offer(ServiceRecord::new(SERVICE, gid(HERE)));
-    let found = find(&here, "0x1000000000007147", &Hints::new().service()).unwrap();
+    let found = find(
+        &here,
+        "0x1000000000007147",
+        &Hints::new().subnet_administrator(),
+    )
+    .unwrap();
     assert_eq!(found[0].via().unwrap().port, 2);
 }
 
@@ -152,7 +160,7 @@ fn a_service_nobody_offers_is_said_for_each_port() {
         .port(Port::new(gid(HERE)))
         .port(Port::new(gid("fe80::3")));
     let here = fabric.host([adapter]);
-    let unanswered = unanswered(&here, &Hints::new().service());
+    let unanswered = unanswered(&here, &Hints::new().subnet_administrator());
     let ports: Vec<_> = unanswered.iter().map(|one| one.port.number).collect();
     assert_eq!(ports, [1, 2]);
     for Unanswered { why, .. } in &unanswered {
@@ -167,7 +175,7 @@ fn a_service_nobody_offers_is_said_for_each_port() {
 #[test]
 fn who_refuses_is_not_who_is_silent() {
     let (fabric, here) = fabric();
-    let hints = Hints::new().service();
+    let hints = Hints::new().subnet_administrator();
     for (administrator, words) in [
         (Administrator::Refuses, "refused to tell"),
         (Administrator::Silent, "did not answer"),
@@ -185,7 +193,10 @@ fn the_deadline_holds_for_the_administrator() {
     let begun = fabric.now();
     // The kernel gives up after two seconds.
     let patience = Duration::from_millis(700);
-    let unanswered = unanswered(&here, &Hints::new().service().deadline(patience));
+    let unanswered = unanswered(
+        &here,
+        &Hints::new().subnet_administrator().deadline(patience),
+    );
     assert_eq!(fabric.now() - begun, patience);
     assert_eq!(unanswered[0].why.reason, Reason::Deadline);
 }
@@ -193,9 +204,11 @@ fn the_deadline_holds_for_the_administrator() {
 #[test]
 fn the_deadline_holds_for_the_service_and_its_route_together() {
     let (fabric, here) = fabric();
-    fabric.set_delay(Duration::from_secs(1));
+    fabric.set_administrator_delay(Duration::from_secs(1));
     let begun = fabric.now();
-    let hints = Hints::new().service().deadline(Duration::from_millis(1500));
+    let hints = Hints::new()
+        .subnet_administrator()
+        .deadline(Duration::from_millis(1500));
     let found = find(&here, "storage", &hints).unwrap();
     let why = found[0].reach.as_ref().unwrap_err();
     assert_eq!(why.step, Step::Route);
@@ -213,7 +226,11 @@ fn a_machine_without_infiniband_says_so() {
     let fabric = Fabric::new();
     let down = Adapter::new("mlx5_0").port(Port::new(gid(HERE)).down());
     for adapters in [vec![], vec![down]] {
-        let found = find(&fabric.host(adapters), "storage", &Hints::new().service());
+        let found = find(
+            &fabric.host(adapters),
+            "storage",
+            &Hints::new().subnet_administrator(),
+        );
         assert_eq!(found, Err(Error::NoInfinibandPort));
     }
 }
@@ -223,7 +240,7 @@ fn an_old_kernel_is_not_an_unknown_service() {
     let (_fabric, here) = fabric();
     let here = here.release(Release::Linux6_1);
     let command = CommandNumber::RESOLVE_IB_SERVICE;
-    match find(&here, "storage", &Hints::new().service()) {
+    match find(&here, "storage", &Hints::new().subnet_administrator()) {
         Err(Error::Rdma(CoreError::Unsupported { command: it, .. })) => assert_eq!(it, command),
         other => panic!("{other:?}"),
     }
@@ -231,7 +248,7 @@ fn an_old_kernel_is_not_an_unknown_service() {
 
 #[test]
 fn what_cannot_be_asked_is_refused_before_anything_happens() {
-    let hints = Hints::new().service();
+    let hints = Hints::new().subnet_administrator();
     let ask = |node: Option<&str>, service: Option<&str>, hints: &Hints| {
         resolve(node, service, hints).unwrap_err()
     };
@@ -243,7 +260,7 @@ fn what_cannot_be_asked_is_refused_before_anything_happens() {
     let long = "x".repeat(64);
     assert_eq!(ask(None, Some(&long), &hints), Error::ServiceName(64));
     assert_eq!(ask(None, Some("a\0"), &hints), Error::NulInText);
-    let qp_type = Hints::new().service().qp_type(QpType::new(77));
+    let qp_type = Hints::new().subnet_administrator().qp_type(QpType::new(77));
     let refused = ask(None, Some("storage"), &qp_type);
     assert!(matches!(refused, Error::QpType { .. }), "{refused:?}");
     let v4 = ([10, 1, 0, 7], 7);

@@ -73,7 +73,7 @@ impl Fabric {
     }
 
     /// How long the administrator takes for an answer from now on.
-    pub fn set_delay(&self, delay: Duration) {
+    pub fn set_administrator_delay(&self, delay: Duration) {
         self.world.change(|world| world.subnet.delay = delay);
     }
 

@@ -32,7 +32,7 @@
 //! `DESTROY_ID`, `BIND`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`, `RESOLVE_IB_SERVICE`,
 //! `QUERY`, `GET_EVENT`, `WRITE_CM_EVENT` and the path by `SET_OPTION`, with the
 //! states and error numbers of the kernel's `ucma.c` and `cma.c` (Linux 7.3). Hosts
-//! have no IP addresses. Any other command and option is answered as the kernel
+//! have no IP addresses, and whoever asks may use any port. Any other command and option is answered as the kernel
 //! answers one that it has no function for: `ENOSYS`, and `EINVAL` beyond the end of
 //! its table.
 //!
@@ -41,7 +41,8 @@
 //! waits: straight to what happens next, or to the end of the wait. So a test of
 //! a deadline takes no time, and goes the same way each time. A thread that waits
 //! does not know of others that are busy: where several wait and work at once, a
-//! deadline may pass earlier than it would.
+//! deadline may pass earlier than it would. A wait without an end for what never
+//! happens never ends, as with the kernel.
 
 mod adapter;
 mod address;

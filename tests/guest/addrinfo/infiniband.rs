@@ -9,6 +9,7 @@ use super::{only, rc, refusal, resolve, tells};
 crate::cases!("addrinfo::infiniband":
     a_gid_in_figures_needs_infiniband,
     an_infiniband_destination_needs_infiniband,
+    a_subnet_that_no_port_is_in_is_no_device,
     an_infiniband_source_needs_infiniband,
     listening_on_a_gid_needs_infiniband,
     the_wildcard_gid_belongs_to_every_device,
@@ -23,51 +24,68 @@ fn own_gid(site: &Site) -> Gid {
     site.v4.to_ipv6_mapped().into()
 }
 
-/// What the kernel is asked in either dialect, and what it says to who knows
-/// native addresses.
+/// RoCE resolves native addresses of its ports' subnets, which are InfiniBand's to
+/// the kernel's eye, and then finds no route.
 #[track_caller]
-fn is_refused(site: &Site, hints: &Hints, node: Option<&str>, step: Step, words: &str) {
-    let unreachable = refusal(resolve(site, node, "7471", hints));
+fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
+    let refusal = |hints| refusal(resolve(site, node, "7471", &hints));
+    match site.dialect {
+        Dialect::AnyFamily => {
+            let unreachable = refusal(hints.clone());
+            tells(&unreachable, Step::Route, "for InfiniBand only");
+            assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
+            let unreachable = refusal(hints.clone().no_route());
+            tells(&unreachable, Step::Query, "for InfiniBand only");
+            assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
+        }
+        Dialect::IpOnly => tells(&refusal(hints.clone()), Step::Address, IP_ONLY),
+    }
+}
+
+#[track_caller]
+fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
+    let unreachable = refusal(resolve(site, None, "7471", hints));
     match site.dialect {
         Dialect::AnyFamily => {
             tells(&unreachable, step, words);
-            tells(
-                &unreachable,
-                step,
-                "RoCE and iWARP devices have no InfiniBand addresses",
-            );
             let Reason::Refused(error) = &unreachable.reason else {
                 panic!("{unreachable}");
             };
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
         }
-        Dialect::IpOnly => tells(&unreachable, step, "the IP commands know no InfiniBand"),
+        Dialect::IpOnly => tells(&unreachable, step, IP_ONLY),
     }
 }
 
+/// What the older commands are no match for.
+const IP_ONLY: &str = "the IP commands know no InfiniBand";
+
 fn a_gid_in_figures_needs_infiniband(site: &Site) {
     let hints = rc().numeric_host().flags(AddrInfoFlags::FAMILY);
-    let hints = hints.family(Family::Ib);
     let gid = own_gid(site).to_string();
-    let words = "active in the destination's subnet";
-    is_refused(site, &hints, Some(&gid), Step::Address, words);
+    is_for_infiniband(site, Some(&gid), &hints.family(Family::Ib));
 }
 
 fn an_infiniband_destination_needs_infiniband(site: &Site) {
     let to = IbAddr::new("fe80::2:c903:a1:b2c3".parse().unwrap());
+    is_for_infiniband(site, None, &rc().destination(to));
+}
+
+fn a_subnet_that_no_port_is_in_is_no_device(site: &Site) {
+    let to = IbAddr::new("fec0::2:c903:a1:b2c3".parse().unwrap());
     let words = "active in the destination's subnet";
-    is_refused(site, &rc().destination(to), None, Step::Address, words);
+    is_no_device(site, &rc().destination(to), Step::Address, words);
 }
 
 fn an_infiniband_source_needs_infiniband(site: &Site) {
-    let (from, to) = (IbAddr::new(own_gid(site)), IbAddr::new(own_gid(site)));
-    let hints = rc().source(from).destination(to);
-    is_refused(site, &hints, None, Step::Address, "has this GID");
+    let own = IbAddr::new(own_gid(site));
+    let hints = rc().source(own).destination(own);
+    is_no_device(site, &hints, Step::Address, "RoCE and iWARP do not count");
 }
 
 fn listening_on_a_gid_needs_infiniband(site: &Site) {
     let hints = rc().passive().source(IbAddr::new(own_gid(site)));
-    is_refused(site, &hints, None, Step::Bind, "has this GID");
+    is_no_device(site, &hints, Step::Bind, "RoCE and iWARP do not count");
 }
 
 fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
@@ -77,7 +95,7 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     assert_eq!(info.source, Some(any.into()));
     match site.dialect {
         Dialect::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
-        Dialect::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, "the IP commands"),
+        Dialect::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
     }
 }
 
@@ -104,7 +122,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
 }
 
 fn a_service_needs_an_infiniband_port(site: &Site) {
-    let hints = Hints::new().service().deadline(PATIENCE);
+    let hints = Hints::new().subnet_administrator().deadline(PATIENCE);
     for service in ["storage", "0x7147"] {
         let refused = resolve(site, None, service, &hints);
         assert_eq!(refused, Err(Error::NoInfinibandPort));

@@ -108,10 +108,10 @@ const NO_SCOPE: &str = "a link-local address needs a scope id, as in fe80::1%eth
 const WRONG_SCOPE: &str =
     "no interface has this scope id, or no RDMA device serves the address there";
 
-const NO_GID: &str = "no InfiniBand port of this machine has this GID; RoCE and iWARP devices have no \
-                      InfiniBand addresses";
-const NO_SUBNET: &str = "no InfiniBand port of this machine is active in the destination's subnet and \
-                         partition; RoCE and iWARP devices have no InfiniBand addresses";
+const NO_GID: &str =
+    "no InfiniBand port of this machine has this GID; those of RoCE and iWARP do not count";
+const NO_SUBNET: &str =
+    "no InfiniBand port of this machine is active in the destination's subnet and partition";
 const WRONG_SERVICE: &str = "the address's service id is not of the id's port space";
 
 fn bind_cause(address: &CmAddr, errno: i32) -> Option<&'static str> {
@@ -177,7 +177,7 @@ fn route_cause(errno: i32) -> Option<&'static str> {
         ),
         libc::ENODEV => Some(
             "no network interface carries the route; a loopback destination ends here, because \
-             no RDMA device has a loopback address",
+             no RDMA device has a loopback address, and an InfiniBand one on RoCE",
         ),
         _ => None,
     }
@@ -334,7 +334,7 @@ mod tests {
         let address = CmAddr::Ib("[fe80::1]".parse().unwrap());
         let words = bind(address, libc::ENODEV);
         assert!(words.contains("no InfiniBand port"), "{words}");
-        assert!(words.contains("RoCE and iWARP"), "{words}");
+        assert!(words.contains("RoCE and iWARP do not"), "{words}");
         let resolve = |source| Operation::ResolveAddr {
             source,
             destination: address,

@@ -4,6 +4,7 @@
 mod clock;
 mod ids;
 mod services;
+mod states;
 mod strange;
 
 use std::fmt::Debug;

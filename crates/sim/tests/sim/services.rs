@@ -137,10 +137,12 @@ fn who_refuses_and_who_is_silent_are_told_apart() {
     assert_eq!(ask(Administrator::Refuses), refused);
     let silent = (Some(libc::ETIMEDOUT), Duration::from_secs(2));
     assert_eq!(ask(Administrator::Silent), silent);
-    hosts.fabric.set_delay(Duration::from_millis(1500));
+    hosts
+        .fabric
+        .set_administrator_delay(Duration::from_millis(1500));
     let late = (None, Duration::from_millis(1500));
     assert_eq!(ask(Administrator::Answers), late);
-    hosts.fabric.set_delay(Duration::from_secs(3));
+    hosts.fabric.set_administrator_delay(Duration::from_secs(3));
     assert_eq!(ask(Administrator::Answers), silent);
 }
 
@@ -180,7 +182,7 @@ fn linux_6_1_does_not_know_services() {
 fn an_answer_to_an_id_that_is_gone_reaches_nobody() {
     let hosts = TwoHosts::new();
     hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
-    hosts.fabric.set_delay(SECOND);
+    hosts.fabric.set_administrator_delay(SECOND);
     let device = hosts.here.open().unwrap();
     let options = EventChannel::options().device(std::sync::Arc::clone(&device));
     let channel = options.open().unwrap();

@@ -1,0 +1,127 @@
+//! Which command is for which state, by the transitions of the kernel's `cma.c`
+//! (`cma_comp_exch`): any other is `EINVAL` and changes nothing.
+
+use std::time::Duration;
+
+use rdmacm_core::{
+    CmId, Error, EventChannel, EventKind, Gid, IbAddr, IbService, PathData, PortSpace,
+    ServiceRecord,
+};
+
+use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
+
+const SERVICE: u64 = 0x7147;
+
+/// The states an id can be found in, told by whether it has a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    BoundToNothing,
+    Bound,
+    AddrResolved,
+    AddrInfoQuery,
+    AddrInfoResolved,
+    RouteQuery,
+    RouteResolved,
+}
+
+use State::{
+    AddrInfoQuery, AddrInfoResolved, AddrResolved, Bound, BoundToNothing, Idle, RouteQuery,
+    RouteResolved,
+};
+
+const STATES: [State; 8] = [
+    Idle,
+    BoundToNothing,
+    Bound,
+    AddrResolved,
+    AddrInfoQuery,
+    AddrInfoResolved,
+    RouteQuery,
+    RouteResolved,
+];
+
+/// An id in this state.
+fn id_in(state: State, hosts: &TwoHosts, channel: &EventChannel) -> CmId {
+    hosts.fabric.set_administrator_delay(Duration::ZERO);
+    let id = match state {
+        AddrResolved | RouteQuery | RouteResolved => resolved(channel),
+        _ => channel.create_id(PortSpace::IB).unwrap(),
+    };
+    if [AddrInfoQuery, RouteQuery].contains(&state) {
+        hosts.fabric.set_administrator_delay(SECOND);
+    }
+    match state {
+        Idle | AddrResolved => {}
+        BoundToNothing => id.bind(IbAddr::new(Gid::UNSPECIFIED)).unwrap(),
+        Bound | AddrInfoQuery | AddrInfoResolved => id.bind(IbAddr::new(gid(GID))).unwrap(),
+        RouteQuery | RouteResolved => id.resolve_route(2 * SECOND).unwrap(),
+    }
+    if [AddrInfoQuery, AddrInfoResolved].contains(&state) {
+        id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
+    }
+    match state {
+        AddrInfoResolved => expect(channel, EventKind::AddrInfoResolved),
+        RouteResolved => expect(channel, EventKind::RouteResolved),
+        _ => {}
+    }
+    id
+}
+
+/// The command succeeds in these states and is `EINVAL` in the others.
+#[track_caller]
+fn only_in(states: &[State], command: impl Fn(&CmId) -> Result<(), Error>) {
+    for state in STATES {
+        let hosts = TwoHosts::new();
+        hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+        let channel = hosts.channel();
+        let id = id_in(state, &hosts, &channel);
+        let outcome = command(&id);
+        if states.contains(&state) {
+            assert_eq!(outcome, Ok(()), "{state:?}");
+        } else {
+            errno(outcome, libc::EINVAL);
+            let end = match state {
+                AddrInfoQuery => Some(EventKind::AddrInfoResolved),
+                RouteQuery => Some(EventKind::RouteResolved),
+                _ => None,
+            };
+            // What was under way still ends as it would have.
+            let next = channel.next_event(SECOND).ok().map(|event| event.kind());
+            assert_eq!(next, end, "{state:?}");
+        }
+    }
+}
+
+#[test]
+fn binding_is_for_ids_that_are_not_bound() {
+    only_in(&[Idle], |id| id.bind(IbAddr::new(gid(GID))));
+}
+
+#[test]
+fn an_address_is_resolved_before_anything_else_is() {
+    let to = IbAddr::new(gid(PEER));
+    let states = [Idle, BoundToNothing, Bound];
+    only_in(&states, |id| id.resolve_addr(None, to, SECOND));
+}
+
+#[test]
+fn a_route_follows_an_address_or_a_service() {
+    let states = [AddrResolved, AddrInfoResolved];
+    only_in(&states, |id| id.resolve_route(SECOND));
+}
+
+#[test]
+fn a_service_is_looked_for_from_a_port() {
+    let service = IbService::with_id(SERVICE);
+    only_in(&[Bound], |id| id.resolve_ib_service(service));
+}
+
+#[test]
+fn a_path_of_ones_own_follows_an_address() {
+    let hosts = TwoHosts::new();
+    let channel = hosts.channel();
+    let id = id_in(RouteResolved, &hosts, &channel);
+    let path: PathData = id.path_records().unwrap()[0];
+    only_in(&[AddrResolved], |id| id.set_ib_path(&[path]));
+}
