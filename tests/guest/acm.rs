@@ -21,6 +21,7 @@ use crate::command::built;
 
 mod judge;
 mod list;
+mod messages;
 mod question;
 mod scripts;
 
@@ -78,7 +79,7 @@ fn another_place_may_be_asked(site: &Site) {
     with_own_run(move || {
         let rundir = Path::new("/run/elsewhere");
         fs::create_dir(rundir).unwrap();
-        let daemon = AcmDaemon::unix(rundir, move |_| scripts::known(&site));
+        let daemon = AcmDaemon::unix(rundir, move |_| messages::known(&site));
         let acm = Acm::at(rundir).patience(PATIENCE);
         let directories = [acm.clone(), acm].map(|acm| Directory::new().acm(acm));
         for directory in &directories {
@@ -93,7 +94,7 @@ fn another_place_may_be_asked(site: &Site) {
 fn nobody_need_be_asked(site: &Site) {
     let site = *site;
     with_own_run(move || {
-        let daemon = AcmDaemon::unix(Path::new("/run"), move |_| scripts::known(&site));
+        let daemon = AcmDaemon::unix(Path::new("/run"), move |_| messages::known(&site));
         assert_eq!(found(&Directory::new().acm(None), &site), (1, 0));
         assert_eq!(daemon.connections(), 0);
     });

@@ -1,14 +1,14 @@
 //! The scripts.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{CmAddr, PortSpace, QpType};
 use rdmacm_tests::{Act, PATIENCE, SECOND, Site, Soft};
-use zerocopy::IntoBytes;
 
+use super::messages::{
+    ALTERNATE, PATH, USABLE, ip, known, message, of_kind, path, record_entry, refusal, send, source,
+};
 use super::question::{Question, Route, hinted, record};
 
 /// A question, and what ibacm does about it.
@@ -341,65 +341,4 @@ fn ends(site: &Site) -> Vec<Script> {
         Script::new("in_pieces", site, pieces(7)).differs(once, known(site)),
         gone,
     ]
-}
-
-const USABLE: u32 = PathRecordData::USABLE.bits();
-const ALTERNATE: u32 = PathFlags::ALTERNATE.bits();
-const PATH: u16 = 0x10;
-
-/// A path and the source that the kernel chooses too.
-pub(super) fn known(site: &Site) -> Vec<Act> {
-    send(message(&[path(USABLE), source(site.v4)]))
-}
-
-fn refusal(status: u8) -> Vec<Act> {
-    let mut refusal = message(&[]);
-    (refusal[1], refusal[2]) = (0x81, status);
-    send(refusal)
-}
-
-fn send(message: Vec<u8>) -> Vec<Act> {
-    vec![Act::Send(message)]
-}
-
-/// As ibacm answers: what it refuses alone it acknowledges.
-fn message(entries: &[Vec<u8>]) -> Vec<u8> {
-    let mut message = vec![1, 1, 0, 0, 0, 0];
-    let length = u16::try_from(16 + entries.len() * 72).unwrap();
-    message.extend(length.to_ne_bytes());
-    message.extend([0; 8]);
-    message.extend(entries.concat());
-    message
-}
-
-fn path(flags: u32) -> Vec<u8> {
-    record_entry(flags, &record())
-}
-
-fn record_entry(flags: u32, record: &PathRecord) -> Vec<u8> {
-    entry(flags, PATH, record.as_bytes())
-}
-
-fn source(address: impl Into<IpAddr>) -> Vec<u8> {
-    ip(1, address)
-}
-
-fn ip(flags: u32, address: impl Into<IpAddr>) -> Vec<u8> {
-    match address.into() {
-        IpAddr::V4(address) => entry(flags, 2, &address.octets()),
-        IpAddr::V6(address) => entry(flags, 3, &address.octets()),
-    }
-}
-
-fn of_kind(kind: u16) -> Vec<u8> {
-    entry(0, kind, &[])
-}
-
-fn entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
-    let mut entry = flags.to_ne_bytes().to_vec();
-    entry.extend(kind.to_ne_bytes());
-    entry.extend([0; 2]);
-    entry.extend(info);
-    entry.resize(72, 0);
-    entry
 }

@@ -1,7 +1,7 @@
 //! A connection to ibacm: whole messages, by a deadline.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -34,7 +34,10 @@ impl Connection {
             let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
             Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until)
         } else {
-            let address = UnixAddr::new(&rundir.join(SOCKET))?;
+            let path = rundir.join(SOCKET);
+            let address = UnixAddr::new(&path)?;
+            // Most hosts have none: they are spared a socket.
+            path.metadata().map_err(|error| errno(&error))?;
             Self::connect(AddressFamily::Unix, &address, until)
         }
     }
@@ -100,6 +103,10 @@ fn left(until: Instant) -> nix::Result<TimeVal> {
     let most = Duration::from_secs(3600);
     let micros = i64::try_from(left.min(most).as_micros()).unwrap_or(1);
     Ok(TimeVal::microseconds(micros.max(1)))
+}
+
+fn errno(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
 /// What a socket says whose time has passed.
