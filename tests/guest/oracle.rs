@@ -53,15 +53,22 @@ pub(crate) fn ask() {
         let questions = questions::all(&Site::rxe(Dialect::AnyFamily));
         assert!(questions.len() >= LEAST, "{}", questions.len());
         let mut complaints = Vec::new();
+        let mut times = (std::time::Duration::ZERO, std::time::Duration::ZERO); // HOSTHACK
         for question in &questions {
+            let t0 = std::time::Instant::now(); // HOSTHACK
             let c = answer::of_c(&c_library.ask(question));
+            let t1 = std::time::Instant::now(); // HOSTHACK
             let (ours, via) = answer::of_ours(&directory, question);
+            let t2 = std::time::Instant::now(); // HOSTHACK
+            times.0 += t1 - t0; times.1 += t2 - t1; // HOSTHACK
+            if t2 - t0 > std::time::Duration::from_millis(900) { complaints.push(format!("SLOW {question}: {:?} {:?}", t1 - t0, t2 - t1)); } // HOSTHACK
             let mut facts = question.facts();
             facts.insert("via", via);
             let wrong = differences.judge(&facts, &c, &ours);
             complaints.extend(wrong.iter().map(|wrong| format!("{question}: {wrong}")));
         }
         complaints.extend(differences.missing());
+        complaints.push(format!("TIMES {times:?}")); // HOSTHACK
         assert!(
             complaints.is_empty(),
             "{} complaints about {} questions:\n{}",

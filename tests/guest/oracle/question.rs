@@ -104,7 +104,7 @@ impl Question {
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = |key, value: &str| match key {
-            "hints" => value == "given",
+            "hints" => false,
             "flags" | "family" | "qp" | "ps" => value == "0",
             "canonical" => true,
             "node" => self.node.is_none(),

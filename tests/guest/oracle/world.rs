@@ -62,6 +62,7 @@ pid-file
 bind-interfaces
 addn-hosts=/etc/zone-hosts
 local=/test/
+local=//
 local=/corp.test/
 cname=alias.test,four.test
 cname=second.test,alias.test
