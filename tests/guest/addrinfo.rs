@@ -4,6 +4,7 @@ use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Result, Unreachable};
 use rdmacm_core::EventChannel;
 use rdmacm_tests::{PATIENCE, Site};
 
+pub(crate) mod by_event;
 pub(crate) mod deadlines;
 pub(crate) mod kinds;
 pub(crate) mod link_local;

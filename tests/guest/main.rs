@@ -79,8 +79,11 @@ use cases;
 /// Lists tests that belong to no device.
 macro_rules! once {
     ($module:literal: $($name:ident),+ $(,)?) => {
+        crate::once!($module as CASES: $($name),+);
+    };
+    ($module:literal as $list:ident: $($name:ident),+ $(,)?) => {
         /// The tests of this module.
-        pub(crate) const CASES: &[crate::Case] = &[
+        pub(crate) const $list: &[crate::Case] = &[
             $(crate::Case {
                 name: concat!($module, "::", stringify!($name)),
                 run: |_| $name(),
@@ -112,6 +115,7 @@ const IN_BOTH_DIALECTS: &[&[Case]] = &[
 
 /// On both devices.
 const ON_BOTH_DEVICES: &[&[Case]] = &[
+    addrinfo::by_event::CASES,
     addrinfo::deadlines::CASES,
     channel::CASES,
     command::devices::CASES,
@@ -235,7 +239,11 @@ const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
 
 /// On neither, as `both`.
-const ONCE: &[&[Case]] = &[addrinfo::name_server::CASES, coverage::CASES];
+const ONCE: &[&[Case]] = &[
+    addrinfo::by_event::ONCE,
+    addrinfo::name_server::CASES,
+    coverage::CASES,
+];
 
 /// The same, where the C library can be asked about names.
 const WITH_ORACLE: &[&[Case]] = &[oracle::CASES];

@@ -1,26 +1,32 @@
 //! Whom names are asked of.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
 
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates};
+use crate::candidate::{Candidate, candidates, check, local_candidates};
 use crate::devices::Devices;
-use crate::error::Result;
+use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::names::Lookups;
+use crate::local::Local;
+use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
+use crate::places::Places;
 
-/// Resolves names, with a bounded number of lookups left behind by deadlines.
+/// What names are asked of: a [`Resolver`], and the kernel.
 ///
-/// One value serves any number of threads; [`resolve`](crate::resolve) makes
-/// one of its own for each call.
-#[derive(Debug)]
+/// One value serves any number of threads, and its clones are handles to the
+/// same; [`resolve`](crate::resolve) makes one of its own for each call. What
+/// deadlines leave behind is bounded: 64 lookups that wait for a server.
+#[derive(Clone, Debug)]
 pub struct Directory {
+    resolver: Arc<dyn Resolver>,
     lookups: Lookups,
+    pub(crate) tasks: Places,
 }
 
 impl Default for Directory {
@@ -34,7 +40,25 @@ impl Directory {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            lookups: Lookups::new(),
+            resolver: Arc::new(SystemResolver),
+            lookups: Lookups::default(),
+            tasks: Places::default(),
+        }
+    }
+
+    /// Asks this resolver for the names of hosts and services instead of the
+    /// system.
+    #[must_use]
+    pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
+        self.resolver = Arc::new(resolver);
+        self
+    }
+
+    fn knowledge(&self, until: Option<Instant>) -> Knowledge<'_> {
+        Knowledge {
+            resolver: &self.resolver,
+            lookups: &self.lookups,
+            until,
         }
     }
 
@@ -63,11 +87,11 @@ impl Directory {
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> Result<Vec<CmAddr>> {
-        hints.check()?;
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let (node, service) = (node.into(), service.into());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
+        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
@@ -86,32 +110,84 @@ impl Directory {
         hints: &Hints,
         channel: ChannelOptions,
     ) -> Result<Vec<AddrInfo>> {
-        hints.check()?;
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
         let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
-        let (node, service) = (node.into(), service.into());
-        let candidates = candidates(node, service, hints, kind, &self.lookups, until)?;
-        let channel = channel.open()?;
-        // The name server's time is the system's, the kernel's the channel's.
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let until = left.and_then(|left| channel.now().checked_add(left));
-        let inquiry = Inquiry {
-            channel: &channel,
-            kind,
-            with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
-            until,
+        let knowledge = self.knowledge(until);
+        let local = node.filter(|_| hints.is_passive()).and_then(Local::named);
+        let candidates = match &local {
+            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
+            None => candidates(node, service, hints, kind, knowledge)?,
         };
-        let answers = ask(&inquiry, &candidates, hints)?;
-        let mut list: Vec<_> = candidates
-            .into_iter()
-            .zip(answers)
-            .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
-            .collect();
-        Devices::default().complete(&mut list);
-        // Stable: each group keeps the order of the names.
-        list.sort_by_key(|info| !info.is_reachable());
+        let mut list = inquire(candidates, hints, kind, until, channel)?;
+        if let Some(Local::Device(device)) = &local {
+            list.retain(|info| is_on(info, device));
+            if list.is_empty() {
+                return Err(NameError::NoData.into());
+            }
+        }
         Ok(list)
     }
+
+    /// Every address of this machine that RDMA serves, to listen on, with the
+    /// port of a service. Flags, port space and the like of the hints count, a
+    /// node is not asked for. Empty where there is no RDMA device.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](crate::resolve).
+    pub fn local<'name>(
+        &self,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<Vec<AddrInfo>> {
+        let hints = hints.clone().passive();
+        let service = service.into();
+        check(None, service.or(Some("0")), &hints)?;
+        let kind = Kind::new(hints.port_space, hints.qp_type)?;
+        let until = hints.deadline.until(Instant::now());
+        let knowledge = self.knowledge(until);
+        let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
+        let mut list = inquire(candidates, &hints, kind, until, EventChannel::options())?;
+        // The kernel takes loopback for the wildcard, which has no device.
+        list.retain(|info| info.via().is_some());
+        Ok(list)
+    }
+}
+
+/// Asks the kernel about all candidates.
+fn inquire(
+    candidates: Vec<Candidate>,
+    hints: &Hints,
+    kind: Kind,
+    until: Option<Instant>,
+    channel: ChannelOptions,
+) -> Result<Vec<AddrInfo>> {
+    let channel = channel.open()?;
+    // The name server's time is the system's, the kernel's the channel's.
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let until = left.and_then(|left| channel.now().checked_add(left));
+    let inquiry = Inquiry {
+        channel: &channel,
+        kind,
+        with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
+        until,
+    };
+    let answers = ask(&inquiry, &candidates, hints)?;
+    let mut list: Vec<_> = candidates
+        .into_iter()
+        .zip(answers)
+        .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
+        .collect();
+    Devices::default().complete(&mut list);
+    // Stable: each group keeps the order of the names.
+    list.sort_by_key(|info| !info.is_reachable());
+    Ok(list)
+}
+
+fn is_on(info: &AddrInfo, device: &str) -> bool {
+    let via = info.via().and_then(|via| via.device_name.as_deref());
+    via == Some(device)
 }
 
 fn ask(inquiry: &Inquiry<'_>, candidates: &[Candidate], hints: &Hints) -> Result<Vec<Answer>> {

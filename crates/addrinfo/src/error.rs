@@ -45,6 +45,12 @@ pub enum Error {
     /// The lookup ended without an answer.
     #[error("the lookup's thread died")]
     LookupDied,
+    /// Nothing is resolved for the id yet, or it was handed over already.
+    #[error("the id has no result of a resolution")]
+    NothingResolved,
+    /// The kernel did not tell the addresses of this machine.
+    #[error("ask for the addresses of the network interfaces: {}", io::Error::from_raw_os_error(*.0))]
+    Interfaces(i32),
     /// The connection manager could not be asked at all.
     #[error(transparent)]
     Rdma(#[from] rdmacm_core::Error),
@@ -130,10 +136,11 @@ impl From<Error> for io::Error {
             Error::Rdma(error) => Self::from(error.clone()).kind(),
             Error::LookupDeadline => io::ErrorKind::TimedOut,
             Error::NoThread(kind) => *kind,
-            Error::Name(NameError::System(errno)) => Self::from_raw_os_error(*errno).kind(),
-            Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily) => {
-                io::ErrorKind::NotFound
+            Error::Interfaces(errno) | Error::Name(NameError::System(errno)) => {
+                Self::from_raw_os_error(*errno).kind()
             }
+            Error::Name(NameError::NoName | NameError::NoData | NameError::AddressFamily)
+            | Error::NothingResolved => io::ErrorKind::NotFound,
             Error::TooManyLookups | Error::LookupDied | Error::Name(_) => io::ErrorKind::Other,
             Error::NothingToResolve | Error::Hints(_) | Error::QpType { .. } | Error::NulInText => {
                 io::ErrorKind::InvalidInput

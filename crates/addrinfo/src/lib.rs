@@ -19,6 +19,7 @@
 
 mod addr_info;
 mod ask;
+mod by_event;
 mod candidate;
 mod devices;
 mod directory;
@@ -26,18 +27,22 @@ mod error;
 mod flags;
 mod hints;
 mod kind;
+mod local;
 mod names;
+mod places;
 
 mod route;
 mod unreachable;
 
 pub use addr_info::AddrInfo;
+pub use by_event::ResolveAddrInfo;
 pub use directory::Directory;
 pub use error::{Error, NameError, Result};
 pub use flags::AddrInfoFlags;
 pub use hints::{DEFAULT_DEADLINE, Hints};
 pub use kind::allowed_qp_types;
-pub use names::parse_numeric;
+pub use local::{LocalAddress, interface_addresses};
+pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
 
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
@@ -49,6 +54,10 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// address of the hints counts: the source if passive, otherwise the
 /// destination; without that too, the wildcards if passive, otherwise the
 /// loopback addresses, which no RDMA device serves.
+///
+/// In a passive resolution a node may also be the name of a network interface or
+/// an RDMA device of this machine, which goes before a host of that name: it
+/// stands for its addresses. [`Directory::local`] lists all that RDMA serves.
 ///
 /// Each call is a [`Directory`] of its own. A program that resolves often keeps
 /// one, which bounds the lookups that deadlines leave behind.

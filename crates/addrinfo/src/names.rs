@@ -1,20 +1,22 @@
 //! From a name and a service to IP addresses.
 
-use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rdmacm_core::Family;
 
-use crate::error::{Error, NameError, Result};
+use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
 
 mod literal;
 mod lookup;
+mod resolver;
 mod system;
 
 pub(crate) use lookup::Lookups;
-use system::{Question, SocketKind};
+pub use resolver::{Host, HostQuestion, Resolver, ServiceKind};
+pub use system::SystemResolver;
 
 /// What is asked of the names.
 #[derive(Clone, Debug)]
@@ -27,6 +29,14 @@ pub(crate) struct Names {
     pub(crate) canonical_name: bool,
 }
 
+/// Whom to ask, and by when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Knowledge<'a> {
+    pub(crate) resolver: &'a Arc<dyn Resolver>,
+    pub(crate) lookups: &'a Lookups,
+    pub(crate) until: Option<Instant>,
+}
+
 /// One address a name has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Named {
@@ -35,42 +45,96 @@ pub(crate) struct Named {
 }
 
 impl Names {
-    /// Every address, in the order of `getaddrinfo(3)`, by `until`.
+    /// Every address, in the resolver's order.
     ///
     /// Addresses and ports in figures are read here; anything else is the
-    /// system's to know, which may ask a server and is done on a thread that
+    /// resolver's to know, which may ask a server and is done on a thread that
     /// can be left behind.
-    pub(crate) fn resolve(&self, lookups: &Lookups, until: Option<Instant>) -> Result<Vec<Named>> {
-        if self.texts().any(|text| text.contains('\0')) {
-            return Err(Error::NulInText);
-        }
+    pub(crate) fn resolve(&self, knowledge: Knowledge<'_>) -> Result<Vec<Named>> {
         if let Some(addresses) = self.read()? {
             return Ok(addresses);
         }
-        let question = self.question()?;
-        lookups.run(until, move || system::ask(&question))?
+        let (names, until) = (self.clone(), knowledge.until);
+        let resolver = Arc::clone(knowledge.resolver);
+        let ask = move || names.ask(resolver.as_ref(), until);
+        knowledge.lookups.run(until, ask)?
     }
 
-    /// What the caller's text says by itself; `None` where it needs the system.
+    /// What the caller's text says by itself; `None` where it needs the resolver.
     fn read(&self) -> Result<Option<Vec<Named>>> {
         let Some(port) = self.port()? else {
             return Ok(None);
         };
-        match &self.node {
-            None => Ok(Some(self.without_node(port))),
-            Some(node) => match literal::parse(node)? {
-                Some(ip) => self.with_family(ip.with_port(port)).map(Some),
-                // The system reads more forms of addresses than these.
-                None => Ok(None),
-            },
+        let Some(node) = &self.node else {
+            return Ok(Some(self.without_node(port)));
+        };
+        self.figures(node, port)
+    }
+
+    /// The service first, as the C library does: one that nobody knows costs no
+    /// question about the host.
+    fn ask(&self, resolver: &dyn Resolver, until: Option<Instant>) -> Result<Vec<Named>> {
+        let port = match (&self.service, self.port()?) {
+            (_, Some(port)) => port,
+            (Some(service), None) => resolver.service(service, self.service_kind())?,
+            (None, None) => 0,
+        };
+        let Some(node) = &self.node else {
+            return Ok(self.without_node(port));
+        };
+        if let Some(found) = self.figures(node, port)? {
+            return Ok(found);
+        }
+        let question = HostQuestion {
+            name: node,
+            family: self.family,
+            canonical_name: self.canonical_name,
+            until,
+        };
+        self.named(resolver.host(&question)?, port)
+    }
+
+    /// An address in figures: strictly, or in the further forms that the system
+    /// reads. `None` for a name.
+    fn figures(&self, node: &str, port: u16) -> Result<Option<Vec<Named>>> {
+        if let Some(ip) = literal::parse(node)? {
+            return self.with_family(ip.with_port(port)).map(Some);
+        }
+        match system::figures(node, self.family) {
+            Err(NameError::NoName) if !self.is_numeric() => Ok(None),
+            host => self.named(host?, port).map(Some),
         }
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        [&self.node, &self.service]
+    fn named(&self, host: Host, port: u16) -> Result<Vec<Named>> {
+        let mut addresses = host.addresses;
+        addresses.retain(|address| self.admits(address));
+        if addresses.is_empty() {
+            return Err(NameError::NoData.into());
+        }
+        let mut canonical_name = host.canonical_name.filter(|_| self.canonical_name);
+        Ok(addresses
             .into_iter()
-            .flatten()
-            .map(String::as_str)
+            .map(|mut address| {
+                address.set_port(port);
+                Named {
+                    address,
+                    canonical_name: canonical_name.take(),
+                }
+            })
+            .collect())
+    }
+
+    fn is_numeric(&self) -> bool {
+        self.flags.contains(AddrInfoFlags::NUMERICHOST)
+    }
+
+    fn service_kind(&self) -> ServiceKind {
+        if self.datagram {
+            ServiceKind::Datagram
+        } else {
+            ServiceKind::Stream
+        }
     }
 
     fn port(&self) -> Result<Option<u16>> {
@@ -121,21 +185,6 @@ impl Names {
             Some(_) => false,
         }
     }
-
-    fn question(&self) -> Result<Question> {
-        Ok(Question {
-            node: text(self.node.as_deref())?,
-            service: text(self.service.as_deref())?,
-            family: self.family,
-            kind: if self.datagram {
-                SocketKind::Datagram
-            } else {
-                SocketKind::Stream
-            },
-            flags: self.flags,
-            canonical_name: self.canonical_name,
-        })
-    }
 }
 
 /// Reads an IP address in figures, with port 0: a strict dotted quad, or an IPv6
@@ -156,14 +205,10 @@ impl From<SocketAddr> for Named {
     }
 }
 
-fn text(text: Option<&str>) -> Result<Option<CString>> {
-    text.map(|text| CString::new(text).map_err(|_| Error::NulInText))
-        .transpose()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn names(node: Option<&str>, service: Option<&str>) -> Names {
         Names {
@@ -176,8 +221,16 @@ mod tests {
         }
     }
 
+    fn resolve(names: &Names) -> Result<Vec<Named>> {
+        names.resolve(Knowledge {
+            resolver: &(Arc::new(SystemResolver) as Arc<dyn Resolver>),
+            lookups: &Lookups::default(),
+            until: None,
+        })
+    }
+
     fn addresses(names: &Names) -> Vec<String> {
-        let found = names.resolve(&Lookups::new(), None).unwrap();
+        let found = resolve(names).unwrap();
         found.iter().map(|one| one.address.to_string()).collect()
     }
 
@@ -206,7 +259,8 @@ mod tests {
                 let mut ours = names(None, Some("7"));
                 ours.flags.set(AddrInfoFlags::PASSIVE, passive);
                 ours.family = family;
-                let system = system::ask(&ours.question().unwrap()).unwrap();
+                let system = system::without_node(passive, family, 7).unwrap();
+                let system = system.into_iter().map(Named::from).collect();
                 assert_eq!(ours.read(), Ok(Some(system)), "{passive} {family:?}");
             }
         }
@@ -223,30 +277,13 @@ mod tests {
     fn a_numeric_host_that_is_a_name_is_an_error_without_a_question() {
         let mut numeric = names(Some("no.such.host.invalid"), None);
         numeric.flags = AddrInfoFlags::NUMERICHOST;
-        assert_eq!(
-            numeric.resolve(&Lookups::new(), None),
-            Err(Error::Name(NameError::NoName))
-        );
-    }
-
-    #[test]
-    fn a_nul_is_refused() {
-        for (node, service) in [
-            (Some("host\0name"), None),
-            (Some("fe80::1%lo\0"), Some("7")),
-            (None, Some("7\0")),
-        ] {
-            assert_eq!(
-                names(node, service).resolve(&Lookups::new(), None),
-                Err(Error::NulInText)
-            );
-        }
+        assert_eq!(resolve(&numeric), Err(Error::Name(NameError::NoName)));
     }
 
     #[test]
     fn an_unknown_service_is_a_service_error() {
         assert_eq!(
-            names(Some("127.0.0.1"), Some("no-such-service")).resolve(&Lookups::new(), None),
+            resolve(&names(Some("127.0.0.1"), Some("no-such-service"))),
             Err(Error::Name(NameError::Service))
         );
     }

@@ -17,6 +17,23 @@ pub struct Route {
     pub path_records: Vec<PathData>,
 }
 
+impl Route {
+    /// What [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) takes in the
+    /// place of resolving the route: the path records, if one of them is
+    /// [`USABLE`](PathData::USABLE).
+    #[must_use]
+    #[doc(alias = "RDMA_OPTION_IB_PATH")]
+    pub fn settable(&self) -> &[PathData] {
+        let usable = |path: &PathData| path.flags == PathData::USABLE;
+        let count = self.path_records.len();
+        if (1..=2).contains(&count) && self.path_records.iter().any(usable) {
+            &self.path_records
+        } else {
+            &[]
+        }
+    }
+}
+
 /// The device and port an address is served by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -20,12 +20,15 @@ use crate::token::Token;
 mod create;
 mod iter;
 mod options;
+mod posted;
 mod receive;
 mod waker;
 
 pub use create::default_qp_type;
 pub use iter::{Events, Pending};
 pub use options::ChannelOptions;
+use posted::Post;
+pub(crate) use posted::Posted;
 pub use waker::Waker;
 
 /// An event channel: ids are made on it and report through it, any number of
@@ -68,6 +71,7 @@ pub(crate) struct Shared {
     pub(crate) dialect: Choice,
     pub(crate) known: Known,
     owners: Mutex<HashMap<Token, Owner>>,
+    post: Post,
 }
 
 /// Whom a token in an event stands for.

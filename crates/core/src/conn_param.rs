@@ -106,6 +106,18 @@ impl ConnParam {
         Ok(self)
     }
 
+    /// Puts data in front of the private data, such as an
+    /// [`AddrInfo`](https://docs.rs/rdmacm-addrinfo)'s connect data, for which the
+    /// peer looks there.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`] where both together are more than 251 bytes.
+    #[doc(alias = "ai_connect")]
+    pub fn private_data_behind(self, head: &[u8]) -> Result<Self> {
+        let whole = [head, self.data()].concat();
+        self.private_data(&whole)
+    }
+
     /// How many of the peer's reads and atomics this side answers at a time.
     #[must_use]
     pub fn responder_resources(mut self, count: u8) -> Self {

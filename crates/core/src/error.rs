@@ -81,6 +81,9 @@ pub enum Error {
     /// The id was destroyed by its owner; a handle to it is of no more use.
     #[error("the id has been destroyed")]
     IdGone,
+    /// The id does one such thing at a time, and the one before is not over.
+    #[error("the id is resolving a name or a service, or has a result that nobody has taken")]
+    Busy,
     /// Nothing happened before the deadline.
     #[error("the deadline has passed")]
     DeadlinePassed,
@@ -205,6 +208,7 @@ impl From<Error> for io::Error {
             }
             (Error::Unsupported { .. }, _) => io::ErrorKind::Unsupported,
             (Error::Answer { .. }, _) => io::ErrorKind::InvalidData,
+            (Error::Busy, _) => io::ErrorKind::ResourceBusy,
             (Error::IdGone, _) => io::ErrorKind::NotFound,
             (Error::DeadlinePassed, _) => io::ErrorKind::TimedOut,
             (Error::Woken, _) => io::ErrorKind::Interrupted,

@@ -10,6 +10,7 @@ use crate::channel::Shared;
 
 mod bind;
 mod connect;
+mod errand;
 mod handle;
 mod kept;
 mod listen;
@@ -25,6 +26,7 @@ mod with;
 mod write_event;
 
 pub use connect::Notification;
+pub use errand::Errand;
 pub use handle::IdHandle;
 pub use query::{Addresses, Gids};
 pub(crate) use state::{IdState, InFlight};

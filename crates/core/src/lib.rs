@@ -74,7 +74,7 @@ pub use error::{CommandError, Error, Result};
 pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
 pub use gid::Gid;
 pub use guid::Guid;
-pub use id::{Addresses, CmId, Gids, IdHandle, Notification, WithQueuePair};
+pub use id::{Addresses, CmId, Errand, Gids, IdHandle, Notification, WithQueuePair};
 pub use multicast::MulticastGroup;
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};

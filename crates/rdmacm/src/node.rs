@@ -6,13 +6,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::{self as addrinfo, AddrInfo, Directory, Hints};
 use rdmacm_core::{ChannelOptions, EventChannel};
 
 use crate::error::{Error, Result, Target};
-use crate::hub::{Hub, Sources};
-use crate::mode::Mode;
+use crate::hub::{Hub, Sources, elsewhere};
+use crate::mode::{Async, Blocking, Mode};
 use crate::offload::{Offload, Threads};
+use crate::reactor::Runtime;
 use crate::step::Step;
 
 /// What connectors and listeners share: one event channel for all their ids,
@@ -22,7 +23,7 @@ use crate::step::Step;
 /// are given none open one of their own.
 pub struct Node<M> {
     pub(crate) hub: Arc<Hub>,
-    pub(crate) directory: Arc<Directory>,
+    pub(crate) directory: Directory,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -42,8 +43,51 @@ impl<M: Mode> Node<M> {
         NodeOptions {
             channel: EventChannel::options(),
             offload: Arc::new(Threads),
+            directory: Directory::new(),
             mode: PhantomData,
         }
+    }
+}
+
+impl Node<Blocking> {
+    /// Resolves a node and a service to everything RDMA can do with them, see
+    /// [`addrinfo::resolve`](crate::addrinfo::resolve): the hints say by when.
+    ///
+    /// # Errors
+    /// Those of [`addrinfo::resolve`](crate::addrinfo::resolve).
+    #[doc(alias = "rdma_getaddrinfo")]
+    pub fn resolve<'name>(
+        &self,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> addrinfo::Result<Vec<AddrInfo>> {
+        self.directory.resolve(node, service, hints)
+    }
+}
+
+impl<R: Runtime> Node<Async<R>> {
+    /// Resolves a node and a service to everything RDMA can do with them, see
+    /// [`addrinfo::resolve`](crate::addrinfo::resolve): the hints say by when.
+    ///
+    /// It is done where the node's [`Offload`] runs what blocks. Dropping the future
+    /// gives it up: what is under way ends at the hints' deadline.
+    ///
+    /// # Errors
+    /// Those of [`addrinfo::resolve`](crate::addrinfo::resolve).
+    #[doc(alias = "rdma_getaddrinfo")]
+    pub async fn resolve<'name>(
+        &self,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> addrinfo::Result<Vec<AddrInfo>> {
+        let node = node.into().map(str::to_owned);
+        let service = service.into().map(str::to_owned);
+        let (directory, hints) = (self.directory.clone(), hints.clone());
+        let job = move || directory.resolve(node.as_deref(), service.as_deref(), &hints);
+        let found = elsewhere(&self.hub, None, job).await;
+        found.unwrap_or(Err(addrinfo::Error::LookupDied))
     }
 }
 
@@ -51,6 +95,7 @@ impl<M: Mode> Node<M> {
 pub struct NodeOptions<M> {
     channel: ChannelOptions,
     offload: Arc<dyn Offload>,
+    directory: Directory,
     mode: PhantomData<fn() -> M>,
 }
 
@@ -69,6 +114,13 @@ impl<M: Mode> NodeOptions<M> {
         self
     }
 
+    /// Asks this directory for names.
+    #[must_use]
+    pub fn directory(mut self, directory: &Directory) -> Self {
+        self.directory = directory.clone();
+        self
+    }
+
     /// Opens the connection manager.
     ///
     /// # Errors
@@ -80,7 +132,7 @@ impl<M: Mode> NodeOptions<M> {
         let reactor = M::reactor(sources.readiness(&channel)).map_err(watched)?;
         Ok(Node {
             hub: Hub::new(channel, sources, self.offload, reactor),
-            directory: Arc::new(Directory::new()),
+            directory: self.directory,
             mode: PhantomData,
         })
     }
@@ -99,7 +151,7 @@ impl<M> Clone for Node<M> {
     fn clone(&self) -> Self {
         Self {
             hub: Arc::clone(&self.hub),
-            directory: Arc::clone(&self.directory),
+            directory: self.directory.clone(),
             mode: PhantomData,
         }
     }

@@ -13,14 +13,16 @@ mod dial;
 mod passive;
 mod race;
 mod source;
+mod way;
 
-pub(crate) use active::{connect, resolve};
+pub(crate) use active::{Routed, connect, resolve};
 pub(crate) use attempt::Attempt;
 pub(crate) use carried::Carried;
 pub(crate) use close::{close, ended};
 pub(crate) use dial::{Dial, Peer};
 pub(crate) use passive::{establish, listen, next_request};
 pub(crate) use source::Source;
+pub(crate) use way::Way;
 
 use rdmacm_core::ConnInfo;
 

@@ -1,6 +1,6 @@
 //! Addresses to listen on.
 
-use rdmacm_addrinfo::{AddrInfo, Hints, Step};
+use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Step};
 use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
@@ -16,6 +16,10 @@ crate::cases!("addrinfo::passive":
     a_port_a_server_listens_on,
     an_address_no_rdma_device_serves,
     an_address_this_machine_does_not_have,
+    an_interface_stands_for_its_addresses,
+    a_device_stands_for_the_addresses_it_serves,
+    an_interface_without_rdma_says_so,
+    every_local_rdma_address,
 );
 
 fn passive() -> Hints {
@@ -108,4 +112,55 @@ fn an_address_this_machine_does_not_have(site: &Site) {
         Step::Bind,
         "no network interface here has this address",
     );
+}
+
+fn sources(found: &[AddrInfo]) -> Vec<CmAddr> {
+    found.iter().map(|info| info.source.unwrap()).collect()
+}
+
+/// The link-local address is one of them, with its scope.
+#[track_caller]
+fn are_the_devices(site: &Site, found: &[AddrInfo]) {
+    let sources = sources(found);
+    for ip in site.ips() {
+        assert!(sources.contains(&CmAddr::from((ip, 7471))), "{sources:?}");
+    }
+    let scope = nix::net::if_::if_nametoindex(site.netdev).unwrap();
+    let link_local = site.link_local(scope).with_port(7471);
+    assert!(sources.contains(&link_local), "{sources:?}");
+    assert_eq!(sources.len(), 3);
+    for info in found {
+        via_the_device(site, info);
+    }
+}
+
+fn an_interface_stands_for_its_addresses(site: &Site) {
+    let found = resolve(site, site.netdev, "7471", &passive()).unwrap();
+    are_the_devices(site, &found);
+    let v4 = passive().family(Family::V4);
+    let info = only(resolve(site, site.netdev, "7471", &v4));
+    assert_eq!(info.source, Some(site.v4(7471)));
+}
+
+fn a_device_stands_for_the_addresses_it_serves(site: &Site) {
+    let found = resolve(site, site.device, "7471", &passive()).unwrap();
+    are_the_devices(site, &found);
+}
+
+fn an_interface_without_rdma_says_so(site: &Site) {
+    let v4 = passive().family(Family::V4);
+    let unreachable = refusal(resolve(site, "plain0", "7471", &v4));
+    tells(&unreachable, Step::Bind, "no RDMA device serves it");
+}
+
+fn every_local_rdma_address(site: &Site) {
+    let found = Directory::new().local("7471", &rc()).unwrap();
+    let of_the_device: Vec<_> = found
+        .iter()
+        .filter(|info| info.via().unwrap().device_name.as_deref() == Some(site.device))
+        .cloned()
+        .collect();
+    are_the_devices(site, &of_the_device);
+    let plain = CmAddr::from((PLAIN, 7471));
+    assert!(!sources(&found).contains(&plain));
 }

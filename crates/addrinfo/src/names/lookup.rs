@@ -1,43 +1,23 @@
 //! Looking names up on threads that can be left behind.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-
-/// How many lookups of one directory may be waiting for a server at once, those
-/// whose callers gave up included.
-const LIMIT: usize = 16;
+use crate::places::Places;
 
 /// The lookups of one directory.
 ///
 /// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a
 /// thread of its own. When the deadline passes the thread is left to finish: it
 /// holds nothing but the place for its answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lookups {
-    running: Arc<AtomicUsize>,
-}
-
-/// One of the places for running lookups, free again when dropped.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    running: Places,
 }
 
 impl Lookups {
-    pub(crate) fn new() -> Self {
-        Self {
-            running: Arc::default(),
-        }
-    }
-
     /// Runs a lookup to its end or until `until`. Without a deadline it runs
     /// right here.
     pub(super) fn run<T: Send + 'static>(
@@ -48,7 +28,7 @@ impl Lookups {
         let Some(until) = until else {
             return Ok(lookup());
         };
-        let place = self.place()?;
+        let place = self.running.take().ok_or(Error::TooManyLookups)?;
         let (answer, answered) = sync_channel(1);
         thread::Builder::new()
             .name("rdmacm-lookup".to_owned())
@@ -65,20 +45,12 @@ impl Lookups {
             RecvTimeoutError::Disconnected => Error::LookupDied,
         })
     }
-
-    fn place(&self) -> Result<Place> {
-        self.running
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
-                (running < LIMIT).then_some(running + 1)
-            })
-            .map(|_| Place(Arc::clone(&self.running)))
-            .map_err(|_| Error::TooManyLookups)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::places::PLACES;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -88,15 +60,15 @@ mod tests {
 
     #[test]
     fn an_answer_in_time_is_given() {
-        assert_eq!(Lookups::new().run(Some(soon()), || 7), Ok(7));
-        assert_eq!(Lookups::new().run(None, || 7), Ok(7));
+        assert_eq!(Lookups::default().run(Some(soon()), || 7), Ok(7));
+        assert_eq!(Lookups::default().run(None, || 7), Ok(7));
     }
 
     #[test]
     fn a_silent_server_ends_at_the_deadline_and_the_number_left_behind_is_bounded() {
-        let lookups = Lookups::new();
+        let lookups = Lookups::default();
         let mut servers = Vec::new();
-        for _ in 0..LIMIT {
+        for _ in 0..PLACES {
             let (server, asked) = mpsc::channel::<()>();
             servers.push(server);
             let silent = move || asked.recv().is_ok();
@@ -105,7 +77,7 @@ mod tests {
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Err(Error::TooManyLookups));
         drop(servers);
-        while lookups.running.load(Ordering::Acquire) > 0 {
+        while lookups.running.taken() > 0 {
             thread::yield_now();
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Ok(7));

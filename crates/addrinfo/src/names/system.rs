@@ -14,53 +14,80 @@ use std::ptr;
 
 use rdmacm_core::Family;
 
-use super::Named;
-use crate::error::{NameError, Result};
-use crate::flags::AddrInfoFlags;
+use super::resolver::{Host, HostQuestion, Resolver, ServiceKind};
+use crate::error::NameError;
 
-/// A question in the C library's terms.
-#[derive(Debug)]
-pub(super) struct Question {
-    pub(super) node: Option<CString>,
-    pub(super) service: Option<CString>,
-    pub(super) family: Option<Family>,
-    pub(super) kind: SocketKind,
-    pub(super) flags: AddrInfoFlags,
-    pub(super) canonical_name: bool,
+/// The system's own resolver: `getaddrinfo(3)`, and with it `hosts(5)`,
+/// `services(5)`, the name servers of `resolv.conf(5)` and whatever else
+/// `nsswitch.conf(5)` names.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+        ask_host(question.name, question.family, question.canonical_name)
+    }
+
+    fn service(&self, name: &str, kind: ServiceKind) -> Result<u16, NameError> {
+        let service = text(name)?;
+        let list = List::get(None, Some(&service), &hints(None, kind, 0))?;
+        let port = list.iter().find_map(socket_addr).map(|found| found.port());
+        port.ok_or(NameError::Service)
+    }
 }
 
-/// Which sockets' services are meant; also keeps each address from being
-/// listed once for each kind.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SocketKind {
-    Stream,
-    Datagram,
+/// Addresses in any form of figures that the C library reads; no file is opened
+/// and nobody asked.
+pub(super) fn figures(node: &str, family: Option<Family>) -> Result<Host, NameError> {
+    let hints = hints(family, ServiceKind::Stream, libc::AI_NUMERICHOST);
+    Ok(host(&List::get(Some(&text(node)?), None, &hints)?))
 }
 
-/// Asks the system, which may ask a server and take its time.
-pub(super) fn ask(question: &Question) -> Result<Vec<Named>> {
-    let list = List::get(question)?;
-    Ok(list.iter().filter_map(named).collect())
+fn ask_host(node: &str, family: Option<Family>, canonical: bool) -> Result<Host, NameError> {
+    let flags = if canonical { libc::AI_CANONNAME } else { 0 };
+    let hints = hints(family, ServiceKind::Stream, flags);
+    Ok(host(&List::get(Some(&text(node)?), None, &hints)?))
+}
+
+/// What the system says of no node at all.
+#[cfg(test)]
+pub(super) fn without_node(
+    passive: bool,
+    family: Option<Family>,
+    port: u16,
+) -> Result<Vec<SocketAddr>, NameError> {
+    let flags = if passive { libc::AI_PASSIVE } else { 0 };
+    let hints = hints(family, ServiceKind::Stream, flags);
+    let list = List::get(None, Some(&text(&port.to_string())?), &hints)?;
+    Ok(list.iter().filter_map(socket_addr).collect())
+}
+
+fn host(list: &List) -> Host {
+    Host {
+        addresses: list.iter().filter_map(socket_addr).collect(),
+        canonical_name: list.iter().find_map(canonical_name),
+    }
+}
+
+fn text(text: &str) -> Result<CString, NameError> {
+    CString::new(text).map_err(|_| NameError::NoName)
 }
 
 /// The list `getaddrinfo(3)` gives, freed when dropped.
 struct List(*mut libc::addrinfo);
 
 impl List {
-    fn get(question: &Question) -> Result<Self, NameError> {
-        let hints = hints(question);
+    fn get(
+        node: Option<&CStr>,
+        service: Option<&CStr>,
+        hints: &libc::addrinfo,
+    ) -> Result<Self, NameError> {
         let mut list = ptr::null_mut();
         // SAFETY: node and service are NUL-terminated strings or null, the hints
         // are fully initialised, and `list` is a place for one pointer; all of
         // them outlive the call.
-        let code = unsafe {
-            libc::getaddrinfo(
-                pointer(question.node.as_deref()),
-                pointer(question.service.as_deref()),
-                &raw const hints,
-                &raw mut list,
-            )
-        };
+        let code =
+            unsafe { libc::getaddrinfo(pointer(node), pointer(service), hints, &raw mut list) };
         match code {
             0 => Ok(Self(list)),
             libc::EAI_SYSTEM => Err(NameError::System(
@@ -107,43 +134,21 @@ fn pointer(text: Option<&CStr>) -> *const libc::c_char {
     text.map_or(ptr::null(), CStr::as_ptr)
 }
 
-fn hints(question: &Question) -> libc::addrinfo {
+/// A socket type keeps each address from being listed once for each.
+fn hints(family: Option<Family>, kind: ServiceKind, flags: libc::c_int) -> libc::addrinfo {
     // SAFETY: every field is an integer or a pointer, for which zero is valid.
     let mut hints: libc::addrinfo = unsafe { MaybeUninit::zeroed().assume_init() };
-    hints.ai_family = match question.family {
+    hints.ai_flags = flags;
+    hints.ai_family = match family {
         Some(Family::V4) => libc::AF_INET,
         Some(Family::V6) => libc::AF_INET6,
         _ => libc::AF_UNSPEC,
     };
-    (hints.ai_socktype, hints.ai_protocol) = match question.kind {
-        SocketKind::Stream => (libc::SOCK_STREAM, libc::IPPROTO_TCP),
-        SocketKind::Datagram => (libc::SOCK_DGRAM, libc::IPPROTO_UDP),
+    (hints.ai_socktype, hints.ai_protocol) = match kind {
+        ServiceKind::Stream => (libc::SOCK_STREAM, libc::IPPROTO_TCP),
+        ServiceKind::Datagram => (libc::SOCK_DGRAM, libc::IPPROTO_UDP),
     };
-    let flags = question.flags;
-    for (asked, flag) in [
-        (flags.contains(AddrInfoFlags::PASSIVE), libc::AI_PASSIVE),
-        (
-            flags.contains(AddrInfoFlags::NUMERICHOST),
-            libc::AI_NUMERICHOST,
-        ),
-        // glibc refuses to name nobody.
-        (
-            question.canonical_name && question.node.is_some(),
-            libc::AI_CANONNAME,
-        ),
-    ] {
-        if asked {
-            hints.ai_flags |= flag;
-        }
-    }
     hints
-}
-
-fn named(entry: &libc::addrinfo) -> Option<Named> {
-    Some(Named {
-        address: socket_addr(entry)?,
-        canonical_name: canonical_name(entry),
-    })
 }
 
 fn canonical_name(entry: &libc::addrinfo) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{EventChannel, Shared};
+use super::{EventChannel, Post, Shared};
 use crate::device::{Device, KernelDevice};
 use crate::dialect::{Choice, Dialect};
 use crate::error::Result;
@@ -46,6 +46,7 @@ impl ChannelOptions {
                 dialect: Choice::new(self.dialect),
                 known: Known::default(),
                 owners: Mutex::default(),
+                post: Post::default(),
             }),
         })
     }

@@ -28,8 +28,12 @@ impl Shared {
 
     fn look(self: &Arc<Self>) -> Result<Option<Event>> {
         loop {
-            let Some(answer) = self.get_event()? else {
-                return Ok(None);
+            let answer = match self.post.take() {
+                Some(posted) => posted.into(),
+                None => match self.get_event()? {
+                    Some(answer) => answer,
+                    None => return Ok(None),
+                },
             };
             if let Some(event) = self.deliver(&answer) {
                 return Ok(Some(event));
@@ -75,6 +79,9 @@ impl Shared {
                 if answers(answer.event) {
                     id.is_answered();
                 }
+                if tells_of_services(answer.event) {
+                    id.service_is_resolved();
+                }
                 Some(Event::new(&id, answer))
             }
             Some((id, Concern::Group)) => Some(Event::new(&id, answer).of_group(token)),
@@ -107,6 +114,14 @@ fn answers(event: EventNumber) -> bool {
             | EventNumber::ESTABLISHED
             | EventNumber::DISCONNECTED
             | EventNumber::DEVICE_REMOVAL
+    )
+}
+
+/// Whether the kernel is done asking the subnet administrator.
+fn tells_of_services(event: EventNumber) -> bool {
+    matches!(
+        event,
+        EventNumber::ADDRINFO_RESOLVED | EventNumber::ADDRINFO_ERROR
     )
 }
 

@@ -78,6 +78,10 @@ impl EventFailure {
                 "the peer refused, or its options of the handshake (CRC, markers) do not match"
             }
             (EventKind::Rejected, libc::ECONNRESET) => "the peer rejected or reset the connection",
+            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
+            (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
+                "the name server or the subnet administrator did not answer in time"
+            }
             (EventKind::DeviceRemoval, _) => "the RDMA device of this id is going away",
             _ => return None,
         })

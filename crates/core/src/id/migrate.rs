@@ -37,6 +37,7 @@ impl CmId {
             id.state().register(to);
             let answer = move_over(id.kernel_id(), from, to);
             if answer.is_ok() {
+                from.hand_over(id.token(), to);
                 // The kernel wakes nobody for events that moved.
                 to.device.look_again();
             } else if !known {

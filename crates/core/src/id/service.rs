@@ -27,16 +27,26 @@ impl IdHandle {
     /// Source: `rdma_resolve_addrinfo(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on older kernels. [`Error::Command`]:
-    /// `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an id without a device.
+    /// [`Error::Unsupported`] on older kernels. [`Error::Busy`] while the id
+    /// resolves a service or a name, or has resolved a name that nobody has
+    /// taken. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an id without a device.
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
+        if self.is_busy() || id.resolves_service() {
+            return Err(Error::Busy);
+        }
+        // Before the kernel can report.
+        id.resolve_service();
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
-        id.if_known(CommandNumber::RESOLVE_IB_SERVICE, || {
+        let begun = id.if_known(CommandNumber::RESOLVE_IB_SERVICE, || {
             id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
-        })
+        });
+        if begun.is_err() {
+            id.service_is_resolved();
+        }
+        begun
     }
 
     /// The records of the service that was resolved, in the administrator's

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, We
 
 use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
 
+use super::errand::Desk;
 use super::kept::Kept;
 use crate::channel::{Owner, Shared};
 use crate::device::{Attachment, transact};
@@ -23,8 +24,8 @@ const UNBORN: u32 = u32::MAX;
 
 /// Where an id is.
 #[derive(Clone)]
-struct Whereabouts {
-    channel: Arc<Shared>,
+pub(super) struct Whereabouts {
+    pub(super) channel: Arc<Shared>,
     /// Counts the moves: an id may have been elsewhere and come back.
     moves: u64,
 }
@@ -50,6 +51,10 @@ pub(crate) struct IdState {
     gate: Gate,
     pub(super) kept: Mutex<Kept>,
     groups: Mutex<Vec<Arc<Membership>>>,
+    pub(super) desk: Mutex<Desk>,
+    /// The kernel asks the subnet administrator for it, and nobody has read the
+    /// answer yet.
+    service: AtomicBool,
 }
 
 impl IdState {
@@ -77,6 +82,8 @@ impl IdState {
             gate: Gate::default(),
             kept: Mutex::default(),
             groups: Mutex::default(),
+            desk: Mutex::default(),
+            service: AtomicBool::new(false),
         });
         state.register(channel);
         state
@@ -129,6 +136,21 @@ impl IdState {
         self.waiting.store(0, Ordering::Release);
     }
 
+    /// Whether the kernel resolves a service for it.
+    pub(super) fn resolves_service(&self) -> bool {
+        self.service.load(Ordering::Acquire)
+    }
+
+    /// The kernel is about to.
+    pub(super) fn resolve_service(&self) {
+        self.service.store(true, Ordering::Release);
+    }
+
+    /// It has, or it refused.
+    pub(crate) fn service_is_resolved(&self) {
+        self.service.store(false, Ordering::Release);
+    }
+
     /// From now on requests may come.
     pub(super) fn set_listening(&self) {
         self.listens.store(true, Ordering::Release);
@@ -150,7 +172,7 @@ impl IdState {
     }
 
     /// Where the id is, and stays while this is held.
-    fn place(&self) -> RwLockReadGuard<'_, Whereabouts> {
+    pub(super) fn place(&self) -> RwLockReadGuard<'_, Whereabouts> {
         let place = self.whereabouts.read();
         place.unwrap_or_else(PoisonError::into_inner)
     }
@@ -260,6 +282,7 @@ impl IdState {
     /// on, and the id is destroyed at once or by the last command out.
     pub(crate) fn close(&self) {
         self.withdraw();
+        self.channel().discard(self.token);
         if self.gate.close() {
             self.destroy();
         }

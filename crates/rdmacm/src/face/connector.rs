@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::queue_pairs::QueuePairs;
 use crate::reactor::Runtime;
 use crate::retry::RetryPolicy;
-use crate::steps::{Dial, Peer, Source};
+use crate::steps::{Dial, Peer, Source, Way};
 
 /// How to connect: to whom, from where, with what, for how long, how often.
 ///
@@ -48,24 +48,30 @@ impl<M: Mode> Connector<M> {
     /// Connects to an address.
     #[must_use]
     pub fn to(address: impl Into<CmAddr>) -> Self {
-        Self::of(Peer::Addresses(vec![address.into()]))
+        Self::to_addresses([address])
     }
 
     /// Connects to the first that works of several addresses, raced in their
     /// order.
     #[must_use]
     pub fn to_addresses<A: Into<CmAddr>>(addresses: impl IntoIterator<Item = A>) -> Self {
-        let addresses = addresses.into_iter().map(Into::into);
-        Self::of(Peer::Addresses(addresses.collect()))
+        let ways = addresses.into_iter().map(|one| Way::from(one.into()));
+        Self::over(ways.collect())
     }
 
     /// Connects to the first that works of several results of
     /// [`addrinfo::resolve`](crate::addrinfo::resolve), raced in their order.
-    /// Those that RDMA does not reach are left out.
+    /// Those that RDMA does not reach are left out. What is known of the way is
+    /// used: source, route, and what the peer expects in front of the private
+    /// data.
     #[must_use]
     pub fn to_any(candidates: &[AddrInfo]) -> Self {
         let reachable = candidates.iter().filter(|info| info.is_reachable());
-        Self::to_addresses(reachable.filter_map(|info| info.destination))
+        Self::over(reachable.filter_map(Way::of).collect())
+    }
+
+    pub(super) fn over(ways: Vec<Way>) -> Self {
+        Self::of(Peer::Ways(ways))
     }
 
     fn of(peer: Peer) -> Self {
@@ -190,8 +196,8 @@ impl<M: Mode> Connector<M> {
     }
 
     async fn resolve_on(&self, node: &Node<M>) -> Result<Resolved<M>> {
-        let tracked = self.dial(node).resolve().await?;
-        Ok(Resolved::new(tracked, self.plan.clone()))
+        let routed = self.dial(node).resolve().await?;
+        Ok(Resolved::new(routed, self.plan.clone()))
     }
 
     async fn connect_through<P: QueuePairs>(

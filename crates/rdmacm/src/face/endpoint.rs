@@ -11,6 +11,7 @@ use crate::error::{Cause, Error, Result, Target};
 use crate::mode::{Async, Blocking, Mode};
 use crate::reactor::Runtime;
 use crate::step::Step;
+use crate::steps::Way;
 
 /// An id that is about to be connected, and its queue pair, made as [`QpOptions`] say:
 /// of a peer that is resolved (`Endpoint<Resolved<M>>`), or of one that wants to connect
@@ -260,14 +261,8 @@ const ELSEWHERE: &str = "the queue pair's parts are of a device that does not le
 
 fn connector<M: Mode>(info: &AddrInfo) -> Result<Connector<M>> {
     check(info)?;
-    let destination = info
-        .destination
-        .ok_or_else(|| refuse(Step::ResolveAddress, NO_DESTINATION))?;
-    let connector = Connector::to(destination);
-    Ok(match info.source {
-        Some(source) => connector.from_address(source),
-        None => connector,
-    })
+    let way = Way::of(info).ok_or_else(|| refuse(Step::ResolveAddress, NO_DESTINATION))?;
+    Ok(Connector::over(vec![way]))
 }
 
 fn check(info: &AddrInfo) -> Result<()> {

@@ -9,7 +9,7 @@ use super::Connection;
 #[cfg(feature = "verbs")]
 use crate::error::Cause;
 use crate::error::{Result, Target};
-use crate::hub::{Tracked, block_on};
+use crate::hub::block_on;
 #[cfg(feature = "verbs")]
 use crate::messages::{Maker, MessageOptions, Messages};
 use crate::mode::{Async, Blocking, Mode};
@@ -19,21 +19,21 @@ use crate::queue_pairs::QueuePairs;
 use crate::reactor::Runtime;
 #[cfg(feature = "verbs")]
 use crate::step::Step;
-use crate::steps::{self, Attempt};
+use crate::steps::{self, Attempt, Routed};
 
 /// A peer whose address and route are resolved: a device is known, so a queue
 /// pair can be made on it and connected. Dropped, nothing is left.
 #[derive(Debug)]
 pub struct Resolved<M> {
-    tracked: Tracked,
+    routed: Routed,
     plan: Plan,
     mode: PhantomData<fn() -> M>,
 }
 
 impl<M: Mode> Resolved<M> {
-    pub(super) fn new(tracked: Tracked, plan: Plan) -> Self {
+    pub(super) fn new(routed: Routed, plan: Plan) -> Self {
         Self {
-            tracked,
+            routed,
             plan,
             mode: PhantomData,
         }
@@ -44,7 +44,7 @@ impl<M: Mode> Resolved<M> {
     /// (`resolved.id().with(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
-        self.tracked.id()
+        self.routed.tracked.id()
     }
 
     /// The peer's address.
@@ -81,9 +81,9 @@ impl<M: Mode> Resolved<M> {
 
     #[cfg(feature = "verbs")]
     async fn connect_messages(self) -> Result<Connection<Messages, M>> {
-        let maker = Maker::new(self.tracked.hub(), self.plan.messages);
+        let maker = Maker::new(self.routed.tracked.hub(), self.plan.messages);
         let made = maker.make(self.id()).map_err(|error| {
-            let attempt = Attempt::new(self.tracked.hub(), None, Target::default());
+            let attempt = Attempt::new(self.routed.tracked.hub(), None, Target::default());
             attempt.fail_on(self.id(), Step::QueuePair, Cause::QueuePair(error))
         });
         let connection = self.connect_async(made?).await?;
@@ -95,14 +95,14 @@ impl<M: Mode> Resolved<M> {
         self,
         queue_pair: Q,
     ) -> Result<Connection<Q, M>> {
-        let hub = Arc::clone(self.tracked.hub());
+        let hub = Arc::clone(self.routed.tracked.hub());
         let until = self.plan.deadline.until(hub.now());
-        let address = self.tracked.id().peer_addr().ok().flatten();
+        let address = self.routed.tracked.id().peer_addr().ok().flatten();
         let target = address.map_or_else(Target::default, Target::from);
         let attempt = Attempt::new(&hub, until, target);
         let queue_pair = Arc::new(queue_pair);
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let connecting = steps::connect(attempt, self.tracked, shared, self.plan.param);
+        let connecting = steps::connect(attempt, self.routed, shared, self.plan.param);
         Ok(Connection::new(connecting.await?, queue_pair))
     }
 }
@@ -115,7 +115,7 @@ impl Resolved<Blocking> {
     #[cfg(feature = "verbs")]
     #[doc(alias = "rdma_connect")]
     pub fn connect(self) -> Result<Connection<Messages, Blocking>> {
-        let hub = Arc::clone(self.tracked.hub());
+        let hub = Arc::clone(self.routed.tracked.hub());
         block_on(&hub, self.connect_messages())
     }
 
@@ -128,7 +128,7 @@ impl Resolved<Blocking> {
         self,
         queue_pair: Q,
     ) -> Result<Connection<Q, Blocking>> {
-        let hub = Arc::clone(self.tracked.hub());
+        let hub = Arc::clone(self.routed.tracked.hub());
         block_on(&hub, self.connect_async(queue_pair))
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_core::{CmAddr, ConnParam, Error, Event, EventKind, PortSpace, QueuePair};
+use rdmacm_core::{ConnParam, Error, Event, EventKind, PortSpace, QueuePair};
 
-use super::{Attempt, Established};
+use super::{Attempt, Established, Way};
 use crate::error::{Cause, Result};
 use crate::hub::{Letter, Mailbox, Tracked, is_iwarp};
 use crate::plan::Plan;
@@ -15,11 +15,15 @@ use crate::step::Step;
 const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// An id whose route to the destination is resolved.
-pub(crate) async fn resolve(
-    attempt: &Attempt,
-    plan: &Plan,
-    destination: CmAddr,
-) -> Result<Tracked> {
+#[derive(Debug)]
+pub(crate) struct Routed {
+    pub(crate) tracked: Tracked,
+    /// What the peer expects in front of the private data.
+    connect_data: Vec<u8>,
+}
+
+/// Resolves address and route by what is known of the way.
+pub(crate) async fn resolve(attempt: &Attempt, plan: &Plan, way: &Way) -> Result<Routed> {
     let hub = &attempt.hub;
     let made = hub.channel.create_id(PortSpace::TCP);
     let id = made.map_err(|error| attempt.fail(Step::Bind, error))?;
@@ -27,19 +31,26 @@ pub(crate) async fn resolve(
     let id = tracked.id();
     let refused = |step| move |error| attempt.fail(step, Cause::from(error));
     plan.options.apply(id).map_err(refused(Step::Bind))?;
-    let source = plan.source.address(destination.family());
+    let source = plan.source.address(way.destination.family());
     let source = source.map_err(|cause| attempt.fail(Step::Bind, cause))?;
+    let source = source.or(way.source);
 
     let step = Step::ResolveAddress;
-    id.resolve_addr(source, destination, time_left(attempt))
+    id.resolve_addr(source, way.destination, time_left(attempt))
         .map_err(refused(step))?;
     arrived(attempt, &tracked, step, EventKind::AddrResolved).await?;
 
     let step = Step::ResolveRoute;
-    id.resolve_route(time_left(attempt))
-        .map_err(refused(step))?;
+    // A route that the kernel does not take is resolved like an unknown one.
+    if way.route.is_empty() || id.set_ib_path(&way.route).is_err() {
+        id.resolve_route(time_left(attempt))
+            .map_err(refused(step))?;
+    }
     arrived(attempt, &tracked, step, EventKind::RouteResolved).await?;
-    Ok(tracked)
+    Ok(Routed {
+        tracked,
+        connect_data: way.connect_data.clone(),
+    })
 }
 
 /// What the kernel may take: as long as the caller waits, and never nothing.
@@ -111,10 +122,16 @@ pub(super) fn ends_handshake(event: &Event) -> bool {
 /// Asks the peer, and completes the handshake.
 pub(crate) async fn connect(
     mut attempt: Attempt,
-    mut tracked: Tracked,
+    routed: Routed,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
 ) -> Result<Established> {
+    let Routed {
+        mut tracked,
+        connect_data,
+    } = routed;
+    let param = param.private_data_behind(&connect_data);
+    let param = param.map_err(|error| attempt.fail_on(tracked.id(), Step::Connect, error))?;
     let step = Step::QueuePair;
     let id = tracked.id().clone();
     tracked.attach(Arc::clone(&queue_pair));

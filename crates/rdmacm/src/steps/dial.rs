@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
-use rdmacm_core::{CmAddr, Deadline, QueuePair};
+use rdmacm_core::{Deadline, QueuePair};
 
 use super::race::{Runner, race};
-use super::{Attempt, Established, connect, resolve};
+use super::{Attempt, Established, Routed, Way, connect, resolve};
 use crate::error::{Cause, Result, Target};
-use crate::hub::{Hub, Tracked, elsewhere, sleep_until};
+use crate::hub::{Hub, elsewhere, sleep_until};
 use crate::plan::Plan;
 use crate::queue_pairs::QueuePairs;
 use crate::step::Step;
@@ -19,15 +19,15 @@ pub(crate) enum Peer {
     /// A node and a service, as the system's resolver knows them.
     Name { node: String, service: String },
     /// These addresses.
-    Addresses(Vec<CmAddr>),
+    Ways(Vec<Way>),
 }
 
 impl Peer {
     pub(crate) fn target(&self) -> Target {
         match self {
             Self::Name { node, service } => Target::name(format!("{node}:{service}")),
-            Self::Addresses(addresses) => match addresses.as_slice() {
-                [address] => (*address).into(),
+            Self::Ways(ways) => match ways.as_slice() {
+                [way] => way.destination.into(),
                 _ => Target::default(),
             },
         }
@@ -38,19 +38,19 @@ impl Peer {
 #[derive(Debug)]
 pub(crate) struct Dial<'a> {
     pub(crate) hub: &'a Arc<Hub>,
-    pub(crate) directory: &'a Arc<Directory>,
+    pub(crate) directory: &'a Directory,
     pub(crate) peer: &'a Peer,
     pub(crate) plan: &'a Plan,
 }
 
 /// How an attempt at one address is started.
-type Start<'a, T> = &'a (dyn Fn(Attempt, CmAddr) -> Runner<'a, T> + Send + Sync + 'a);
+type Start<'a, T> = &'a (dyn Fn(Attempt, Way) -> Runner<'a, T> + Send + Sync + 'a);
 
 impl Dial<'_> {
     /// The first address that resolves.
-    pub(crate) async fn resolve(&self) -> Result<Tracked> {
-        self.first(&|attempt, address| {
-            Box::pin(async move { resolve(&attempt, self.plan, address).await })
+    pub(crate) async fn resolve(&self) -> Result<Routed> {
+        self.first(&|attempt, way| {
+            Box::pin(async move { resolve(&attempt, self.plan, &way).await })
         })
         .await
     }
@@ -60,25 +60,25 @@ impl Dial<'_> {
         &self,
         queue_pairs: &P,
     ) -> Result<(Established, Arc<P::QueuePair>)> {
-        self.first(&|attempt, address| Box::pin(self.one(attempt, address, queue_pairs)))
+        self.first(&|attempt, way| Box::pin(self.one(attempt, way, queue_pairs)))
             .await
     }
 
     async fn one<P: QueuePairs>(
         &self,
         attempt: Attempt,
-        address: CmAddr,
+        way: Way,
         queue_pairs: &P,
     ) -> Result<(Established, Arc<P::QueuePair>)> {
-        let tracked = resolve(&attempt, self.plan, address).await?;
-        let made = queue_pairs.make(tracked.id());
+        let routed = resolve(&attempt, self.plan, &way).await?;
+        let made = queue_pairs.make(routed.tracked.id());
         let step = Step::QueuePair;
         let queue_pair = made
             .map(Arc::new)
-            .map_err(|error| attempt.fail_on(tracked.id(), step, Cause::QueuePair(error)))?;
+            .map_err(|error| attempt.fail_on(routed.tracked.id(), step, Cause::QueuePair(error)))?;
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
         let param = self.plan.param.clone();
-        let established = connect(attempt, tracked, shared, param).await?;
+        let established = connect(attempt, routed, shared, param).await?;
         Ok((established, queue_pair))
     }
 
@@ -87,14 +87,14 @@ impl Dial<'_> {
         let (hub, plan) = (self.hub, self.plan);
         let until = plan.deadline.until(hub.now());
         let whole = Attempt::new(hub, until, self.peer.target());
-        let addresses = self.addresses(&whole).await?;
+        let ways = self.ways(&whole).await?;
         let mut made = 0;
         loop {
             made += 1;
             let attempt = whole.limited(plan.retry.limit());
-            let runners = addresses
+            let runners = ways
                 .iter()
-                .map(|address| start(attempt.at(*address), *address))
+                .map(|way| start(attempt.at(way.destination), way.clone()))
                 .collect();
             let outcome = race(hub, plan.stagger, runners).await;
             let outcome = outcome.unwrap_or_else(|| {
@@ -119,16 +119,16 @@ impl Dial<'_> {
         }
     }
 
-    /// The peer's addresses, by the attempt's end.
-    async fn addresses(&self, attempt: &Attempt) -> Result<Vec<CmAddr>> {
+    /// The ways to the peer, by the attempt's end.
+    async fn ways(&self, attempt: &Attempt) -> Result<Vec<Way>> {
         let (node, service) = match self.peer {
-            Peer::Addresses(addresses) => return Ok(addresses.clone()),
+            Peer::Ways(ways) => return Ok(ways.clone()),
             Peer::Name { node, service } => (node.clone(), service.clone()),
         };
         // Counted from now by the system's clock: name servers know no other.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
         let hints = Hints::rc().deadline(left);
-        let directory = Arc::clone(self.directory);
+        let directory = self.directory.clone();
         let look_up = move || directory.addresses(&*node, &*service, &hints);
         // Figures are read here; a name server may keep its caller waiting.
         let found = if self.is_numeric() {
@@ -137,7 +137,8 @@ impl Dial<'_> {
             let found = elsewhere(self.hub, attempt.until, look_up).await;
             found.ok_or_else(|| attempt.fail(Step::LookUp, Cause::Deadline))?
         };
-        found.map_err(|error| attempt.fail(Step::LookUp, Cause::name(error)))
+        let found = found.map_err(|error| attempt.fail(Step::LookUp, Cause::name(error)))?;
+        Ok(found.into_iter().map(Way::from).collect())
     }
 
     fn is_numeric(&self) -> bool {
@@ -145,7 +146,7 @@ impl Dial<'_> {
             Peer::Name { node, service } => {
                 parse_numeric(node).is_some() && service.parse::<u16>().is_ok()
             }
-            Peer::Addresses(_) => true,
+            Peer::Ways(_) => true,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Where a connection starts from.
 
-use std::net::IpAddr;
-
+use rdmacm_addrinfo::interface_addresses;
 use rdmacm_core::{CmAddr, Family, RdmaDevice};
 
 use crate::error::Cause;
@@ -53,27 +52,13 @@ fn interfaces(device: &str) -> Result<Vec<String>, Cause> {
 /// The interface's first address of the family that needs no scope, or else a
 /// link-local one with its scope.
 fn on_interface(name: &str, family: Family) -> Option<CmAddr> {
-    let addresses = nix::ifaddrs::getifaddrs().ok()?;
-    let mut of_family = addresses
-        .filter(|interface| interface.interface_name == name)
-        .filter_map(|interface| interface.address)
-        .filter_map(|address| {
-            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-            let v6 = address.as_sockaddr_in6();
-            let scope = v6.map_or(0, nix::sys::socket::SockaddrIn6::scope_id);
-            let ip = v4.or(v6.map(|v6| IpAddr::V6(v6.ip())))?;
-            Some(with_scope(ip, scope))
-        })
+    let all = interface_addresses().ok()?;
+    let of_interface = all.into_iter().filter(|one| one.interface == name);
+    let mut of_family: Vec<_> = of_interface
+        .map(|one| CmAddr::from(one.address))
         .filter(|address| address.family() == family)
-        .collect::<Vec<_>>();
+        .collect();
     // Stable: otherwise in the kernel's order.
     of_family.sort_by_key(CmAddr::is_link_local);
     of_family.into_iter().next()
-}
-
-fn with_scope(ip: IpAddr, scope: u32) -> CmAddr {
-    match ip {
-        IpAddr::V4(ip) => CmAddr::from((ip, 0)),
-        IpAddr::V6(ip) => std::net::SocketAddrV6::new(ip, 0, 0, scope).into(),
-    }
 }

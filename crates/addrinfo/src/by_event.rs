@@ -1,0 +1,127 @@
+//! Resolving for an id, the end told by an event.
+
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Instant;
+
+use rdmacm_core::{Deadline, Errand, IdHandle};
+
+use crate::addr_info::AddrInfo;
+use crate::candidate;
+use crate::directory::Directory;
+use crate::error::{Error, NameError, Result};
+use crate::hints::Hints;
+
+/// Resolving names for an id, whose channel tells when it is done: for event
+/// loops, which must not wait for name servers.
+pub trait ResolveAddrInfo {
+    /// Begins to resolve a node and a service, see [`resolve`](crate::resolve),
+    /// and returns at once. An
+    /// [`AddrInfoResolved`](rdmacm_core::EventKind::AddrInfoResolved) or
+    /// [`AddrInfoError`](rdmacm_core::EventKind::AddrInfoError) event of the id
+    /// reports the end, on any kernel, at the latest at the deadline of the hints,
+    /// and [`query_addrinfo`](Self::query_addrinfo) has the result. The status of
+    /// a failure is a negative error number: `ENOENT` for a name that has no
+    /// address, `ETIMEDOUT` where the name server did not answer.
+    ///
+    /// Name server and kernel are asked on a thread of the directory's, of which
+    /// there are at most 64 at a time; the id itself is only told. Destroying it
+    /// gives the resolution up: nobody hears of it any more.
+    /// Source: `rdma_resolve_addrinfo(3)`.
+    ///
+    /// # Errors
+    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, or
+    /// has resolved one and nobody has asked for it; [`Error::TooManyLookups`] and
+    /// [`Error::NoThread`]; [`Error::NothingToResolve`], [`Error::Hints`] and
+    /// their like for what cannot be asked. Nothing has begun then.
+    #[doc(alias = "rdma_resolve_addrinfo")]
+    fn resolve_addrinfo<'name>(
+        &self,
+        directory: &Directory,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<()>;
+
+    /// Hands over what was resolved, once: the list, or why there is none.
+    /// Source: `rdma_query_addrinfo(3)`.
+    ///
+    /// # Errors
+    /// [`Error::NothingResolved`] where nothing is resolved yet, or was handed
+    /// over already; otherwise the failure of the resolution.
+    #[doc(alias = "rdma_query_addrinfo")]
+    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>>;
+}
+
+impl ResolveAddrInfo for IdHandle {
+    fn resolve_addrinfo<'name>(
+        &self,
+        directory: &Directory,
+        node: impl Into<Option<&'name str>>,
+        service: impl Into<Option<&'name str>>,
+        hints: &Hints,
+    ) -> Result<()> {
+        let node = node.into().map(str::to_owned);
+        let service = service.into().map(str::to_owned);
+        candidate::check(node.as_deref(), service.as_deref(), hints)?;
+        let place = directory.tasks.take().ok_or(Error::TooManyLookups)?;
+        let errand = self.begin_errand()?;
+        // Counted from now, not from when the thread begins.
+        let until = hints.deadline.until(Instant::now());
+        let deadline = until.map_or(Deadline::Never, Deadline::At);
+        let hints = hints.clone().deadline(deadline);
+        let directory = directory.clone();
+        // Handed over once there is a thread, so that none is lost.
+        let (hand, handed) = sync_channel::<Errand>(1);
+        let work = move || {
+            let Ok(errand) = handed.recv() else { return };
+            let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
+            // Free before anybody hears of it.
+            drop(place);
+            let status = found.as_ref().err().map_or(0, |error| -errno(error));
+            errand.end(status, found);
+        };
+        let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
+        match thread.spawn(work) {
+            Ok(_) => {
+                // The thread waits for it.
+                let _ = hand.send(errand);
+                Ok(())
+            }
+            Err(error) => {
+                errand.withdraw();
+                Err(Error::NoThread(error.kind()))
+            }
+        }
+    }
+
+    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>> {
+        let brought: Option<Result<Vec<AddrInfo>>> = self.take_brought();
+        brought.unwrap_or(Err(Error::NothingResolved))
+    }
+}
+
+/// The error number an event tells of a failure, positive.
+fn errno(error: &Error) -> i32 {
+    match error {
+        Error::Rdma(error) => error.raw_os_error().unwrap_or(libc::EIO),
+        Error::LookupDeadline => libc::ETIMEDOUT,
+        Error::Interfaces(errno) | Error::Name(NameError::System(errno)) if *errno > 0 => *errno,
+        Error::Name(error) => name_errno(*error),
+        Error::TooManyLookups | Error::NoThread(_) => libc::EAGAIN,
+        Error::LookupDied => libc::EIO,
+        _ => libc::EINVAL,
+    }
+}
+
+fn name_errno(error: NameError) -> i32 {
+    use NameError::{AddressFamily, Again, Memory, NoData, NoName, Service};
+    use NameError::{BadFlags, Family, SocketType};
+    match error {
+        NoName | NoData | AddressFamily | Service => libc::ENOENT,
+        Again => libc::EAGAIN,
+        Memory => libc::ENOMEM,
+        BadFlags | Family | SocketType => libc::EINVAL,
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,161 @@
+//! Work that is done for an id away from the kernel.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+
+use rdmacm_abi::EventNumber;
+
+use super::IdHandle;
+use super::state::IdState;
+use crate::channel::Posted;
+use crate::error::{Error, Result};
+
+/// Work that is done for an id away from the kernel, such as looking up a name,
+/// and whose end is an event of the id like the kernel's own: an
+/// [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
+/// [`AddrInfoError`](crate::EventKind::AddrInfoError) that makes the channel's
+/// descriptor readable on every kernel.
+///
+/// It keeps neither the id nor its channel alive. Dropped without an
+/// [`end`](Self::end), it ends with `ECANCELED`, so that nobody waits for ever.
+pub struct Errand {
+    id: Weak<IdState>,
+    ended: bool,
+}
+
+/// What an id knows of its errand.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    under_way: bool,
+    /// It ended well and nobody has taken what it brought.
+    unread: bool,
+    brought: Option<Box<dyn Any + Send>>,
+}
+
+impl IdHandle {
+    /// Begins an errand. An id has one at a time, until what it brought is taken
+    /// or the errand has failed.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while there is one, or the kernel resolves a service for
+    /// the id; [`Error::IdGone`].
+    pub fn begin_errand(&self) -> Result<Errand> {
+        let id = self.enter()?;
+        let mut desk = id.state().desk();
+        if desk.under_way || desk.unread || id.state().resolves_service() {
+            return Err(Error::Busy);
+        }
+        *desk = Desk {
+            under_way: true,
+            ..Desk::default()
+        };
+        Ok(Errand {
+            id: Arc::downgrade(id.state()),
+            ended: false,
+        })
+    }
+
+    /// Takes what an errand brought, once; `None` where there is nothing of this
+    /// type.
+    #[must_use]
+    pub fn take_brought<T: Any>(&self) -> Option<T> {
+        let id = self.enter().ok()?;
+        let mut desk = id.state().desk();
+        let brought = desk.brought.take()?;
+        match brought.downcast() {
+            Ok(brought) => {
+                desk.unread = false;
+                Some(*brought)
+            }
+            Err(other) => {
+                desk.brought = Some(other);
+                None
+            }
+        }
+    }
+
+    /// Whether the id has an errand under way, or one whose outcome waits to be
+    /// taken.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.enter().is_ok_and(|id| {
+            let desk = id.state().desk();
+            desk.under_way || desk.unread
+        })
+    }
+}
+
+impl Errand {
+    /// Whether the id still exists. Nobody will hear of an errand whose id is
+    /// gone.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.id.upgrade().is_some_and(|id| id.is_open())
+    }
+
+    /// Ends the errand with what it brings: well with a status of 0, otherwise
+    /// badly, with a negative error number. What it brings waits with the id for
+    /// [`IdHandle::take_brought`] and goes with it.
+    pub fn end(mut self, status: i32, brings: impl Any + Send) {
+        self.report(status, Some(Box::new(brings)));
+    }
+
+    /// Takes it back as if it had never begun: no event tells of it.
+    pub fn withdraw(mut self) {
+        self.ended = true;
+        if let Some(id) = self.id.upgrade() {
+            *id.desk() = Desk::default();
+        }
+    }
+
+    fn report(&mut self, status: i32, brings: Option<Box<dyn Any + Send>>) {
+        self.ended = true;
+        let Some(id) = self.id.upgrade().filter(|id| id.is_open()) else {
+            return;
+        };
+        // Locked until the event is queued: what it brings cannot be taken before.
+        let mut desk = id.desk();
+        *desk = Desk {
+            under_way: false,
+            unread: status == 0,
+            brought: brings,
+        };
+        let event = match status {
+            0 => EventNumber::ADDRINFO_RESOLVED,
+            _ => EventNumber::ADDRINFO_ERROR,
+        };
+        id.post(event, status);
+    }
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.report(-libc::ECANCELED, None);
+        }
+    }
+}
+
+impl fmt::Debug for Errand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Errand").finish_non_exhaustive()
+    }
+}
+
+impl IdState {
+    /// Whole between any two statements, so a panic elsewhere while it was locked
+    /// leaves nothing broken.
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues an event of this id where the id is.
+    fn post(&self, event: EventNumber, status: i32) {
+        let place = self.place();
+        place.channel.post(Posted {
+            token: self.token(),
+            event,
+            status,
+        });
+    }
+}
