@@ -7,7 +7,7 @@ use rdmacm_core::{ChannelOptions, CmAddr, EventChannel};
 
 use crate::addr_info::AddrInfo;
 use crate::ask::{Answer, Inquiry};
-use crate::candidate::{Candidate, candidates, check, local_candidates};
+use crate::candidate::{Candidate, candidates, check, kind, local_candidates};
 use crate::devices::Devices;
 use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
@@ -89,9 +89,9 @@ impl Directory {
     ) -> Result<Vec<CmAddr>> {
         let (node, service) = (node.into(), service.into());
         check(node, service, hints)?;
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
-        let until = hints.deadline.until(Instant::now());
-        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
+        let knowledge = self.knowledge(hints.deadline.until(Instant::now()));
+        let kind = kind(service, hints, knowledge)?;
+        let candidates = candidates(node, service, hints, kind, knowledge)?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
@@ -112,9 +112,9 @@ impl Directory {
     ) -> Result<Vec<AddrInfo>> {
         let (node, service) = (node.into(), service.into());
         check(node, service, hints)?;
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
+        let kind = kind(service, hints, knowledge)?;
         let local = node.filter(|_| hints.is_passive()).and_then(Local::named);
         let candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
@@ -144,9 +144,9 @@ impl Directory {
         let hints = hints.clone().passive();
         let service = service.into();
         check(None, service.or(Some("0")), &hints)?;
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
+        let kind = kind(service, &hints, knowledge)?;
         let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
         let mut list = inquire(candidates, &hints, kind, until, EventChannel::options())?;
         // The kernel takes loopback for the wildcard, which has no device.
@@ -180,6 +180,12 @@ fn inquire(
         .map(|(candidate, answer)| entry(candidate, answer, hints, kind))
         .collect();
     Devices::default().complete(&mut list);
+    // The kernel chose a source before it came out that it leads nowhere.
+    for info in list.iter_mut().filter(|info| !info.is_reachable()) {
+        if info.destination.is_some() {
+            info.source = hints.source;
+        }
+    }
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
     Ok(list)

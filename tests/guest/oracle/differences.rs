@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `*` and `?` in a pattern stand for any text and any character, `|` is between
-//! alternatives, a `!` in front turns it round; `{key}` is the question's word.
+//! alternatives, a `!` in front turns it round; `\*` is a star; `{key}` is the
+//! question's word.
 //! The first difference that fits a word is what is expected there:
 //! it must be there. One that is nowhere fails the test too.
 
@@ -60,8 +61,6 @@ impl Differences {
     ) -> Vec<String> {
         let both = is_success(c) && is_success(ours);
         let keys = c.keys().filter(|key| both || *key == RESULT);
-        let host = std::env::var_os("ORACLE_HOST").is_some(); // HOSTHACK
-        let keys = keys.filter(|key| !host || ours.contains_key(*key)); // HOSTHACK
         let wrong = keys.filter_map(|key| {
             let (c, ours) = (&c[key], ours.get(key).map_or("nothing", String::as_str));
             self.judge_word(facts, key, c, ours)
@@ -114,7 +113,7 @@ fn read(list: &mut Vec<Difference>, line: &str) -> Option<()> {
     if line.is_empty() || line.starts_with('#') {
         return Some(());
     }
-    let (first, rest) = line.split_once(' ')?;
+    let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
     if first == "difference" {
         list.push(Difference {
             name: rest.to_owned(),
@@ -168,6 +167,13 @@ fn matches(pattern: &str, text: &str) -> bool {
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], []) => true,
+        ([b'\\', pattern @ ..], _) => {
+            pattern.first() == text.first()
+                && fits(
+                    pattern.get(1..).unwrap_or_default(),
+                    text.get(1..).unwrap_or_default(),
+                )
+        }
         ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| fits(rest, &text[at..])),
         ([b'?', pattern @ ..], [_, text @ ..]) => fits(pattern, text),
         ([one, pattern @ ..], [other, text @ ..]) => one == other && fits(pattern, text),

@@ -108,7 +108,7 @@ fn kinds() -> Vec<Question> {
     for qp_type in QP_TYPES {
         for port_space in PORT_SPACES {
             for flags in [NO_FLAGS, AddrInfoFlags::PASSIVE] {
-                for node in [None, Some("10.71.1.1"), Some("siw"), Some("nobody")] {
+                for node in [None, Some("10.71.1.1"), Some("siw")] {
                     questions.push(Question {
                         flags,
                         qp_type,
@@ -223,18 +223,12 @@ fn infiniband() -> Vec<Question> {
         .into_iter()
         .chain([gid | AddrInfoFlags::PASSIVE])
     {
-        for node in ["fd71:1::1", "fe80::1%vrxe0", "2001:db8::1", "::", "nobody"] {
-            for (qp_type, port_space) in [
-                (None, None),
-                (Some(QpType::RC), Some(PortSpace::TCP)),
-                (Some(QpType::UD), Some(PortSpace::UDP)),
-                (Some(QpType::XRC_INI), Some(PortSpace::IB)),
-            ] {
+        for node in ["fd71:1::1", "fe80::1%vrxe0", "nobody"] {
+            for port_space in [None, Some(PortSpace::TCP)] {
                 questions.push(Question {
                     flags,
-                    family: Some(Family::Ib),
-                    qp_type,
                     port_space,
+                    family: Some(Family::Ib),
                     ..ask(node, PORT)
                 });
             }

@@ -62,7 +62,7 @@ pid-file
 bind-interfaces
 addn-hosts=/etc/zone-hosts
 local=/test/
-local=//
+address=/#/
 local=/corp.test/
 cname=alias.test,four.test
 cname=second.test,alias.test

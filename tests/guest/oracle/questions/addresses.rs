@@ -3,7 +3,7 @@
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_tests::Site;
 
-use super::{FAMILIES, NO_FLAGS, PORT, ask};
+use super::{FAMILIES, PORT, ask};
 use crate::oracle::question::Question;
 
 const V4: &[&str] = &[
@@ -100,15 +100,17 @@ pub(super) fn all(site: &Site) -> Vec<Question> {
     let mut questions = Vec::new();
     for node in nodes {
         for family in FAMILIES {
-            for flags in [NO_FLAGS, AddrInfoFlags::PASSIVE, AddrInfoFlags::NUMERICHOST] {
-                questions.push(Question {
-                    flags,
-                    family,
-                    ..ask(node, PORT)
-                });
-            }
+            questions.push(Question {
+                family,
+                ..ask(node, PORT)
+            });
         }
-        questions.push(ask(node, None));
+        for flags in [AddrInfoFlags::PASSIVE, AddrInfoFlags::NUMERICHOST] {
+            questions.push(Question {
+                flags,
+                ..ask(node, PORT)
+            });
+        }
     }
     questions
 }

@@ -3,7 +3,7 @@
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{Family, PortSpace, QpType};
 
-use super::{FAMILIES, NO_FLAGS, PORT, ask};
+use super::{FAMILIES, PORT, ask};
 use crate::oracle::question::Question;
 
 const HOSTS: &[&str] = &[
@@ -24,7 +24,6 @@ const HOSTS: &[&str] = &[
     "nobody",
     "bad name",
     "-rxe",
-    ".",
 ];
 const SERVED: &[&str] = &[
     "four.test",
@@ -59,6 +58,20 @@ const SERVED: &[&str] = &[
     "two..dots.test",
     ".test",
 ];
+const TO_LISTEN_ON: &[&str] = &[
+    "rxe",
+    "rxe6",
+    "both",
+    "many",
+    "far",
+    "looped",
+    "nobody",
+    "both.test",
+    "chain.test",
+    "wildcard.test",
+    "nothing.test",
+    "text.test",
+];
 /// Each question takes a second or more: there is no answer to it.
 const SILENT: &str = "silent.upstream.test";
 
@@ -66,20 +79,27 @@ pub(super) fn all() -> Vec<Question> {
     let mut questions = Vec::new();
     for name in HOSTS.iter().chain(SERVED) {
         for family in FAMILIES {
-            for flags in [NO_FLAGS, AddrInfoFlags::PASSIVE, AddrInfoFlags::NUMERICHOST] {
-                questions.push(Question {
-                    flags,
-                    family,
-                    qp_type: Some(QpType::RC),
-                    port_space: Some(PortSpace::TCP),
-                    ..ask(*name, PORT)
-                });
-            }
+            questions.push(Question {
+                family,
+                qp_type: Some(QpType::RC),
+                port_space: Some(PortSpace::TCP),
+                ..ask(*name, PORT)
+            });
         }
+        questions.push(Question {
+            flags: AddrInfoFlags::NUMERICHOST,
+            ..ask(*name, PORT)
+        });
         questions.push(ask(*name, None));
         questions.push(Question {
             port_space: Some(PortSpace::UDP),
             ..ask(*name, "storage")
+        });
+    }
+    for name in TO_LISTEN_ON {
+        questions.push(Question {
+            flags: AddrInfoFlags::PASSIVE,
+            ..ask(*name, PORT)
         });
     }
     for family in [None, Some(Family::V4)] {

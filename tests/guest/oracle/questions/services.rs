@@ -3,7 +3,7 @@
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{PortSpace, QpType};
 
-use super::{NO_FLAGS, ask};
+use super::ask;
 use crate::oracle::question::Question;
 
 const FIGURES: &[&str] = &[
@@ -53,25 +53,21 @@ pub(super) fn all() -> Vec<Question> {
         (Some(QpType::RC), Some(PortSpace::TCP)),
         (Some(QpType::UD), Some(PortSpace::UDP)),
         (None, Some(PortSpace::IB)),
-        (Some(QpType::UD), None),
-        (None, Some(PortSpace::TCP)),
     ];
     let mut questions = Vec::new();
     for service in FIGURES.iter().chain(NAMES) {
         for (qp_type, port_space) in kinds {
-            for (node, flags) in [
-                (Some("10.71.1.1"), NO_FLAGS),
-                (Some("rxe"), NO_FLAGS),
-                (None, AddrInfoFlags::PASSIVE),
-            ] {
-                questions.push(Question {
-                    flags,
-                    qp_type,
-                    port_space,
-                    ..ask(node, *service)
-                });
-            }
+            questions.push(Question {
+                qp_type,
+                port_space,
+                ..ask("10.71.1.1", *service)
+            });
         }
+        questions.push(ask("rxe", *service));
+        questions.push(Question {
+            flags: AddrInfoFlags::PASSIVE,
+            ..ask(None, *service)
+        });
         // Which of two faults is told.
         questions.push(ask("nobody", *service));
         questions.push(ask("fd71:1::1%nowhere", *service));
