@@ -133,9 +133,9 @@ fn read(list: &mut Vec<Difference>, line: &str) -> Option<()> {
         "says" => {
             let (c, ours) = rest.split_once(" -> ")?;
             let (key, c) = c.split_once(' ')?;
-            difference.key = key.to_owned();
-            difference.c = c.to_owned();
-            difference.ours = ours.to_owned();
+            key.clone_into(&mut difference.key);
+            c.clone_into(&mut difference.c);
+            ours.clone_into(&mut difference.ours);
         }
         "because" => rest.clone_into(&mut difference.reason),
         _ => {

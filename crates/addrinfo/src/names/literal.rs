@@ -19,8 +19,9 @@ impl Literal<'_> {
     /// an IPv6 one (`::ffff:10.1.0.7`) is of both.
     pub(super) fn of_family(self, family: Option<Family>) -> Result<Self> {
         let ip = match (self.ip, family) {
-            (ip, None) | (ip @ IpAddr::V4(_), Some(Family::V4)) => Some(ip),
-            (ip @ IpAddr::V6(_), Some(Family::V6)) => Some(ip),
+            (ip, None)
+            | (ip @ IpAddr::V4(_), Some(Family::V4))
+            | (ip @ IpAddr::V6(_), Some(Family::V6)) => Some(ip),
             (IpAddr::V6(ip), Some(Family::V4)) => ip.to_ipv4_mapped().map(IpAddr::V4),
             _ => None,
         };
@@ -44,9 +45,9 @@ impl Literal<'_> {
         };
         let named = is_of_one_link(self.ip).then(|| if_nametoindex(scope).ok());
         // Without the sign that `parse` would take.
-        let number = || scope.bytes().all(|byte| byte.is_ascii_digit());
-        let number = || number().then(|| scope.parse().ok()).flatten();
-        let scope_id = named.flatten().or_else(number);
+        let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_number.then(|| scope.parse().ok());
+        let scope_id = named.flatten().or(number.flatten());
         scope_id.ok_or_else(|| NameError::NoName.into())
     }
 }

@@ -93,10 +93,10 @@ pub(super) fn all(site: &Site) -> Vec<Question> {
         "nowhere".to_owned(),
         format!("{0}%{0}", site.netdev),
     ];
-    let scoped = scopes.iter().map(|scope| format!("{link_local}%{scope}"));
-    let scoped: Vec<_> = scoped.chain([link_local.to_string()]).collect();
+    let mut with_scope = vec![link_local.to_string()];
+    with_scope.extend(scopes.map(|scope| format!("{link_local}%{scope}")));
     let nodes = V4.iter().chain(V6).copied();
-    let nodes = nodes.chain(scoped.iter().map(String::as_str));
+    let nodes = nodes.chain(with_scope.iter().map(String::as_str));
     let mut questions = Vec::new();
     for node in nodes {
         for family in FAMILIES {
