@@ -7,6 +7,8 @@
 //! the system's order, for C gives one without asking the kernel. Where ours is
 //! meant to say otherwise, `differences.txt` says so, and why.
 
+use std::path::Path;
+
 use rdmacm_addrinfo::Directory;
 use rdmacm_core::Dialect;
 use rdmacm_tests::Site;
@@ -37,7 +39,7 @@ pub(crate) const CANNOT_ASK: &str =
 
 /// Whether both sides and the name server are there.
 pub(crate) fn can_ask() -> bool {
-    built(PROGRAM).exists() && std::path::Path::new(NAME_SERVER).exists()
+    built(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
 }
 
 /// The C library reads much of `/etc` once in a process.

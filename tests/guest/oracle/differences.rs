@@ -10,9 +10,8 @@
 //!
 //! `*` and `?` in a pattern stand for any text and any character, `|` is between
 //! alternatives, a `!` in front turns it round; `\*` is a star; `{key}` is the
-//! question's word.
-//! The first difference that fits a word is what is expected there:
-//! it must be there. One that is nowhere fails the test too.
+//! question's word. The first difference that fits a word is what is expected
+//! there: it must be there. One that is nowhere fails the test too.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -167,13 +166,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], []) => true,
-        ([b'\\', pattern @ ..], _) => {
-            pattern.first() == text.first()
-                && fits(
-                    pattern.get(1..).unwrap_or_default(),
-                    text.get(1..).unwrap_or_default(),
-                )
-        }
+        ([b'\\', one, pattern @ ..], [other, text @ ..]) => one == other && fits(pattern, text),
         ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| fits(rest, &text[at..])),
         ([b'?', pattern @ ..], [_, text @ ..]) => fits(pattern, text),
         ([one, pattern @ ..], [other, text @ ..]) => one == other && fits(pattern, text),

@@ -1,8 +1,10 @@
 //! The questions: every node with every service with every hint would be too
 //! many, so each group crosses what may depend on each other.
 
+use std::net::Ipv6Addr;
+
 use rdmacm_addrinfo::AddrInfoFlags;
-use rdmacm_core::{CmAddr, Family, PortSpace, QpType};
+use rdmacm_core::{CmAddr, Family, Gid, IbAddr, PortSpace, QpType};
 use rdmacm_tests::Site;
 
 use super::question::Question;
@@ -239,6 +241,25 @@ fn infiniband() -> Vec<Question> {
             });
         }
     }
+    let address = Some(CmAddr::Ib(IbAddr {
+        pkey: 0xffff,
+        flow_info: 0x1_2345,
+        gid: Gid(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1).octets()),
+        service_id: 0x0106_1d2f,
+        service_mask: u64::MAX,
+        scope_id: 0,
+    }));
+    questions.push(Question {
+        family: Some(Family::Ib),
+        destination: address,
+        ..Question::default()
+    });
+    questions.push(Question {
+        flags: AddrInfoFlags::PASSIVE,
+        family: Some(Family::Ib),
+        source: address,
+        ..Question::default()
+    });
     questions
 }
 
