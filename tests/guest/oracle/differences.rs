@@ -166,10 +166,11 @@ fn matches(pattern: &str, text: &str) -> bool {
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], []) => true,
-        ([b'\\', one, pattern @ ..], [other, text @ ..]) => one == other && fits(pattern, text),
         ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| fits(rest, &text[at..])),
         ([b'?', pattern @ ..], [_, text @ ..]) => fits(pattern, text),
-        ([one, pattern @ ..], [other, text @ ..]) => one == other && fits(pattern, text),
+        ([b'\\', one, pattern @ ..] | [one, pattern @ ..], [other, text @ ..]) => {
+            one == other && fits(pattern, text)
+        }
         _ => false,
     }
 }
