@@ -12,7 +12,7 @@ pub(crate) mod link_local;
 pub(crate) mod name_server;
 pub(crate) mod names;
 pub(crate) mod passive;
-mod private_etc;
+pub(crate) mod private_etc;
 pub(crate) mod reached;
 pub(crate) mod sources;
 pub(crate) mod unreached;

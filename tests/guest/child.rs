@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::{face, judge, verbs};
+use crate::{face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -83,6 +83,7 @@ const TASKS: &[(&str, fn())] = &[
         face::messages::beyond_the_limit,
     ),
     ("actor", judge::ours::act),
+    ("oracle", oracle::ask),
 ];
 
 fn changed_credentials() {

@@ -45,6 +45,7 @@ mod migrate;
 mod multicast;
 mod newer;
 mod options;
+mod oracle;
 mod privilege;
 mod query;
 mod removal;
@@ -248,6 +249,9 @@ const ONCE: &[&[Case]] = &[
     coverage::CASES,
 ];
 
+/// The same, where the C library can be asked about names.
+const WITH_ORACLE: &[&[Case]] = &[oracle::CASES];
+
 /// Where the connecting side answers a response.
 const WITH_RESPONSE: &[&[Case]] = &[
     connection::failing::WITH_RESPONSE,
@@ -339,6 +343,11 @@ fn tests(kernel: &str) -> Suite {
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);
+    if oracle::can_ask() {
+        add(&mut tests, kernel, "both", site, WITH_ORACLE);
+    } else {
+        skip(&mut tests, kernel, "both", WITH_ORACLE, oracle::CANNOT_ASK);
+    }
     tests
 }
 

@@ -78,14 +78,15 @@ impl Need {
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
     ];
     /// What the guest suite runs beside our own programs: the C library among
-    /// it, with its drivers, as the judge, and its tools, as peers.
-    pub(crate) const GUEST_SUITE: [Self; 6] = [
+    /// it, with its drivers, as the judge, its tools, as peers, and a name server.
+    pub(crate) const GUEST_SUITE: [Self; 7] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
         need(File("/etc/libibverbs.d/rxe.driver"), "ibverbs-providers"),
         need(Program("ucmatose"), "rdmacm-utils"),
         need(Program("strace"), "strace"),
+        need(Program("dnsmasq"), "dnsmasq-base"),
     ];
 
     /// Everything that kernels, guests and their suite take, so that a machine

@@ -262,11 +262,20 @@ fn no_route(id: &CmId, error: Error) -> Unreachable {
     Unreachable::refused(Step::Route)(error)
 }
 
+/// Link-local, of one host or of a group.
+fn is_of_one_link(address: CmAddr) -> bool {
+    let group = match address {
+        CmAddr::V6(v6) => v6.ip().segments()[0] & 0xff0f == 0xff02,
+        _ => false,
+    };
+    group || address.is_link_local()
+}
+
 /// A link-local address means nothing without an interface, which its own scope
 /// id names or the source's; the kernel would try one of its choice.
 fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unreachable> {
     let scope_id = source.map_or(0, |source| source.scope_id());
-    if address.is_link_local() && address.scope_id() == 0 && scope_id == 0 {
+    if is_of_one_link(address) && address.scope_id() == 0 && scope_id == 0 {
         return Err(Unreachable {
             step,
             reason: Reason::NoScope,
@@ -286,5 +295,29 @@ fn end(question: Question<'_>) -> Answer {
             step,
             reason: Reason::Deadline,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_one_link_needs_a_scope() {
+        let address = |text: &str| CmAddr::from(text.parse::<std::net::SocketAddr>().unwrap());
+        for text in ["[fe80::1]:7", "[ff02::1]:7"] {
+            let refused = scoped(Step::Address, address(text), None).unwrap_err();
+            assert_eq!(refused.reason, Reason::NoScope, "{text}");
+            let source = Some(address("[fe80::2%1]:0"));
+            assert_eq!(scoped(Step::Address, address(text), source), Ok(()));
+        }
+        for text in [
+            "[fe80::1%1]:7",
+            "[ff02::1%1]:7",
+            "[ff05::1]:7",
+            "224.0.0.1:7",
+        ] {
+            assert_eq!(scoped(Step::Address, address(text), None), Ok(()), "{text}");
+        }
     }
 }

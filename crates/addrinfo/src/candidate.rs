@@ -71,6 +71,20 @@ pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) ->
     }
 }
 
+/// What an id is for. Where the hints leave it open, a service that is known for
+/// datagrams alone decides.
+pub(crate) fn kind(service: Option<&str>, hints: &Hints, knowledge: Knowledge<'_>) -> Result<Kind> {
+    let kind = Kind::new(hints.port_space, hints.qp_type)?;
+    let Some(datagrams) = Kind::for_datagrams(hints.port_space, hints.qp_type) else {
+        return Ok(kind);
+    };
+    let unknown = Err(NameError::Service.into());
+    let is_for_datagrams = !kind.is_datagram()
+        && service_port(service, kind, knowledge) == unknown
+        && service_port(service, datagrams, knowledge).is_ok();
+    Ok(if is_for_datagrams { datagrams } else { kind })
+}
+
 /// Every address of the node, or the one of the hints where there is no node.
 pub(crate) fn candidates(
     node: Option<&str>,
@@ -156,6 +170,56 @@ fn ip_family(family: Family) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::{Host, HostQuestion, Lookups, Resolver, ServiceKind};
+    use rdmacm_core::{PortSpace, QpType};
+    use std::sync::Arc;
+
+    /// Knows a service of each kind, and one of both.
+    #[derive(Debug)]
+    struct Services;
+
+    impl Resolver for Services {
+        fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+            Err(NameError::NoName)
+        }
+
+        fn service(&self, name: &str, kind: ServiceKind) -> Result<u16, NameError> {
+            match (name, kind) {
+                ("streams" | "both", ServiceKind::Stream) => Ok(7471),
+                ("datagrams" | "both", ServiceKind::Datagram) => Ok(7472),
+                _ => Err(NameError::Service),
+            }
+        }
+    }
+
+    fn kind_of(service: &str, hints: &Hints) -> (PortSpace, QpType) {
+        let resolver: Arc<dyn Resolver> = Arc::new(Services);
+        let knowledge = Knowledge {
+            resolver: &resolver,
+            lookups: &Lookups::default(),
+            until: None,
+        };
+        let kind = kind(Some(service), hints, knowledge).unwrap();
+        (kind.port_space, kind.qp_type)
+    }
+
+    #[test]
+    fn a_service_for_datagrams_decides_what_the_hints_leave_open() {
+        let open = Hints::new();
+        for service in ["streams", "both", "nobodys", "7471", "70000"] {
+            assert_eq!(kind_of(service, &open), (PortSpace::TCP, QpType::RC));
+        }
+        assert_eq!(kind_of("datagrams", &open), (PortSpace::UDP, QpType::UD));
+        let infiniband = open.port_space(PortSpace::IB);
+        assert_eq!(kind_of("streams", &infiniband), (PortSpace::IB, QpType::RC));
+        assert_eq!(
+            kind_of("datagrams", &infiniband),
+            (PortSpace::IB, QpType::UD)
+        );
+        for hints in [Hints::rc(), Hints::new().port_space(PortSpace::TCP)] {
+            assert_eq!(kind_of("datagrams", &hints), (PortSpace::TCP, QpType::RC));
+        }
+    }
 
     #[test]
     fn what_cannot_be_asked_is_refused() {

@@ -7,7 +7,7 @@ use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, PortSpace};
 
 use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
-use crate::candidate::{Candidate, candidates, check, local_candidates};
+use crate::candidate::{Candidate, candidates, check, kind, local_candidates};
 use crate::entry::entries;
 use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
@@ -104,9 +104,9 @@ impl Directory {
         if hints.asks_administrator() {
             return Err(Error::Hints("only RDMA can ask for a service"));
         }
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
-        let until = hints.deadline.until(Instant::now());
-        let candidates = candidates(node, service, hints, kind, self.knowledge(until))?;
+        let knowledge = self.knowledge(hints.deadline.until(Instant::now()));
+        let kind = kind(service, hints, knowledge)?;
+        let candidates = candidates(node, service, hints, kind, knowledge)?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
@@ -130,9 +130,9 @@ impl Directory {
         if hints.asks_administrator() {
             return find_service(node, service, hints, channel);
         }
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
+        let kind = kind(service, hints, knowledge)?;
         let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
         let candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
@@ -162,9 +162,9 @@ impl Directory {
         let hints = hints.clone().passive();
         let service = service.into();
         check(None, service.or(Some("0")), &hints)?;
-        let kind = Kind::new(hints.port_space, hints.qp_type)?;
         let until = hints.deadline.until(Instant::now());
         let knowledge = self.knowledge(until);
+        let kind = kind(service, &hints, knowledge)?;
         let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
         let mut list = self.inquire(candidates, &hints, kind, until, EventChannel::options())?;
         // The kernel takes loopback for the wildcard, which has no device.

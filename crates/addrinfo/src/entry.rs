@@ -33,10 +33,22 @@ pub(crate) fn entries(
     let answered = leads.into_iter().zip(answers);
     let list = answered.map(|(lead, answer)| entry(lead, answer, hints, kind));
     let mut list = native::introduced(list.collect());
+    let reached: Vec<_> = list.iter().map(AddrInfo::is_reachable).collect();
     Devices::of(channel).complete(&mut list);
+    // The kernel chose a source before it came out that it leads nowhere.
+    for (info, reached) in list.iter_mut().zip(reached) {
+        if reached && !info.is_reachable() && info.destination.is_some() {
+            info.source = hints.source.or(info.source.filter(is_native));
+        }
+    }
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
     Ok(list)
+}
+
+/// Whether the path says it, and not the kernel.
+fn is_native(source: &CmAddr) -> bool {
+    source.family() == Family::Ib
 }
 
 fn answers(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {

@@ -15,7 +15,8 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
 ///
 /// What is left open is chosen to fit: a port space brings its queue pair type,
 /// a queue pair type its port space, and neither means reliable connected in
-/// [`PortSpace::TCP`].
+/// [`PortSpace::TCP`]. A service that is known for datagrams alone makes that
+/// unreliable datagrams, in [`PortSpace::UDP`] where the port space is open too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "rdma_addrinfo")]
 pub struct Hints {

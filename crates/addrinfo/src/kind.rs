@@ -67,6 +67,20 @@ impl Kind {
         kind.checked()
     }
 
+    /// What fits a service that is known for datagrams alone, where the caller
+    /// leaves it open.
+    pub(crate) fn for_datagrams(
+        port_space: Option<PortSpace>,
+        qp_type: Option<QpType>,
+    ) -> Option<Self> {
+        let port_space = port_space.unwrap_or(PortSpace::UDP);
+        let kind = Self {
+            port_space,
+            qp_type: QpType::UD,
+        };
+        (qp_type.is_none() && kind.checked().is_ok()).then_some(kind)
+    }
+
     fn checked(self) -> Result<Self> {
         let Self {
             port_space,

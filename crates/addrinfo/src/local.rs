@@ -7,6 +7,7 @@ use nix::net::if_::if_nametoindex;
 use rdmacm_core::{CmAddr, RdmaDevice};
 
 use crate::error::{Error, NameError, Result};
+use crate::names::parse_numeric;
 
 /// An address of one of this machine's network interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +56,11 @@ pub(crate) enum Local {
 }
 
 impl Local {
-    /// The interface or else the device of this name.
+    /// The interface or else the device of this name, which figures are not.
     pub(crate) fn named(name: &str) -> Option<Self> {
+        if parse_numeric(name).is_some() {
+            return None;
+        }
         if if_nametoindex(name).is_ok() {
             return Some(Self::Interface(name.to_owned()));
         }

@@ -101,8 +101,9 @@ impl Names {
     /// An address in figures: strictly, or in the further forms that the system
     /// reads. `None` for a name.
     fn figures(&self, node: &str, port: u16) -> Result<Option<Vec<Named>>> {
-        if let Some(ip) = literal::parse(node)? {
-            return self.with_family(ip.with_port(port)).map(Some);
+        if let Some(literal) = literal::parse(node) {
+            let address = literal.of_family(self.family)?.with_port(port)?;
+            return Ok(Some(vec![self.literal(address)]));
         }
         match system::figures(node, self.family) {
             Err(NameError::NoName) if !self.is_numeric() => Ok(None),
@@ -169,15 +170,10 @@ impl Names {
             .collect()
     }
 
-    fn with_family(&self, address: SocketAddr) -> Result<Vec<Named>> {
-        if self.admits(&address) {
-            let canonical_name = self.canonical_name.then(|| self.node.clone()).flatten();
-            Ok(vec![Named {
-                address,
-                canonical_name,
-            }])
-        } else {
-            Err(NameError::AddressFamily.into())
+    fn literal(&self, address: SocketAddr) -> Named {
+        Named {
+            address,
+            canonical_name: self.canonical_name.then(|| self.node.clone()).flatten(),
         }
     }
 
@@ -192,12 +188,11 @@ impl Names {
 }
 
 /// Reads an IP address in figures, with port 0: a strict dotted quad, or an IPv6
-/// address with an optional scope by interface name or number. `None` for
-/// anything else, a scope that no interface has included.
+/// address with an optional scope: a link-local one's by interface name, or any by
+/// number. `None` for anything else, a scope that no interface has included.
 #[must_use]
 pub fn parse_numeric(text: &str) -> Option<SocketAddr> {
-    let literal = literal::parse(text).ok()??;
-    Some(literal.with_port(0))
+    literal::parse(text)?.with_port(0).ok()
 }
 
 impl From<SocketAddr> for Named {

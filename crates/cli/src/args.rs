@@ -188,7 +188,7 @@ impl ResolveArgs {
             }
         }
         if self.sa.is_some() {
-            hints = hints.service();
+            hints = hints.subnet_administrator();
         }
         if let Some(qp_type) = self.qp {
             hints = hints.qp_type(qp_type.into());

@@ -51,7 +51,9 @@ fn loopback(site: &Site) {
 fn loopback_when_routes_are_left_out(site: &Site) {
     let hints = rc().no_route();
     for node in ["127.0.0.1", "::1", "0.0.0.0", "::"] {
-        let unreachable = refusal(resolve(site, node, "7471", &hints));
+        let info = only(resolve(site, node, "7471", &hints));
+        assert_eq!(info.source, None);
+        let unreachable = info.reach.unwrap_err();
         assert_eq!(unreachable.reason, Reason::Loopback);
         says_loopback(&unreachable);
     }

@@ -230,8 +230,7 @@ fn every_local_address(site: &Site) {
     assert_eq!(said.code, Some(0), "{}", said.complaint);
     let rows = said.rows();
     for ip in site.ips() {
-        let is_its = |row: &&Vec<String>| row[1] == ip.to_string();
-        let row = rows.iter().find(is_its).unwrap();
+        let row = rows.iter().find(|row| row[1] == ip.to_string()).unwrap();
         assert_eq!(row[2], format!("{} port 1", site.device));
     }
     let plain = PLAIN.to_string();

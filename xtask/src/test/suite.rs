@@ -53,6 +53,7 @@ fn build_c_programs(workspace: &Workspace) -> anyhow::Result<()> {
     let sources = workspace.root.join("tests/c");
     compile(workspace, "rdmacm-c-peer", &[sources.join("peer.c")])?;
     compile(workspace, "rdmacm-c-acm", &[sources.join("acm.c")])?;
+    compile(workspace, "rdmacm-c-oracle", &[sources.join("oracle.c")])?;
     let mut actor = Vec::new();
     for entry in std::fs::read_dir(sources.join("actor"))? {
         let path = entry?.path();

@@ -1,57 +1,77 @@
 //! Addresses and ports written in figures.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use nix::net::if_::if_nametoindex;
+use rdmacm_core::Family;
 
 use crate::error::{NameError, Result};
 
-/// An address without a port.
+/// An address without a port, with its scope as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Literal {
+pub(super) struct Literal<'text> {
     ip: IpAddr,
-    scope_id: u32,
+    scope: Option<&'text str>,
 }
 
-impl Literal {
-    pub(super) fn with_port(self, port: u16) -> SocketAddr {
-        match self.ip {
-            IpAddr::V4(ip) => SocketAddrV4::new(ip, port).into(),
-            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, self.scope_id).into(),
-        }
+impl Literal<'_> {
+    /// As an address of the family asked for: an IPv4 address that is written as
+    /// an IPv6 one (`::ffff:10.1.0.7`) is of both.
+    pub(super) fn of_family(self, family: Option<Family>) -> Result<Self> {
+        let ip = match (self.ip, family) {
+            (ip, None)
+            | (ip @ IpAddr::V4(_), Some(Family::V4))
+            | (ip @ IpAddr::V6(_), Some(Family::V6)) => Some(ip),
+            (IpAddr::V6(ip), Some(Family::V4)) => ip.to_ipv4_mapped().map(IpAddr::V4),
+            _ => None,
+        };
+        let ip = ip.ok_or(NameError::AddressFamily)?;
+        Ok(Self { ip, ..self })
     }
+
+    pub(super) fn with_port(self, port: u16) -> Result<SocketAddr> {
+        let scope_id = self.scope_id()?;
+        Ok(match self.ip {
+            IpAddr::V4(ip) => SocketAddrV4::new(ip, port).into(),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, scope_id).into(),
+        })
+    }
+
+    /// As the C library reads it: by an interface's name where an address means
+    /// nothing without one, and that before a number.
+    fn scope_id(self) -> Result<u32> {
+        let Some(scope) = self.scope else {
+            return Ok(0);
+        };
+        let named = is_of_one_link(self.ip).then(|| if_nametoindex(scope).ok());
+        // Without the sign that `parse` would take.
+        let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_number.then(|| scope.parse().ok());
+        let scope_id = named.flatten().or(number.flatten());
+        scope_id.ok_or_else(|| NameError::NoName.into())
+    }
+}
+
+/// Link-local, of one host or of a group.
+fn is_of_one_link(ip: IpAddr) -> bool {
+    let IpAddr::V6(ip) = ip else { return false };
+    ip.is_unicast_link_local() || ip.segments()[0] & 0xff0f == 0xff02
 }
 
 /// A strict dotted quad or an IPv6 address, which may name its scope by an
 /// interface's name or number (`fe80::1%eth0`, `fe80::1%2`). `None` for anything
 /// else, the C library's other forms of IPv4 addresses included: it reads
 /// `010.1.0.1` as octal.
-pub(super) fn parse(text: &str) -> Result<Option<Literal>> {
+pub(super) fn parse(text: &str) -> Option<Literal<'_>> {
     let (address, scope) = match text.split_once('%') {
         Some((address, scope)) => (address, Some(scope)),
         None => (text, None),
     };
-    if let (Ok(ip), None) = (address.parse::<Ipv4Addr>(), scope) {
-        return Ok(Some(Literal {
-            ip: ip.into(),
-            scope_id: 0,
-        }));
-    }
-    let Ok(ip) = address.parse::<Ipv6Addr>() else {
-        return Ok(None);
+    let ip = match scope {
+        None => address.parse().ok()?,
+        Some(_) => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
     };
-    Ok(Some(Literal {
-        ip: ip.into(),
-        scope_id: scope.map_or(Ok(0), scope_id)?,
-    }))
-}
-
-/// The C library looks for an interface of this name before it reads a number.
-fn scope_id(scope: &str) -> Result<u32> {
-    if_nametoindex(scope)
-        .ok()
-        .or_else(|| scope.parse().ok())
-        .ok_or_else(|| NameError::NoName.into())
+    Some(Literal { ip, scope })
 }
 
 /// A port in figures; `None` for a service's name. Figures that are no port are
@@ -74,8 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn address(text: &str) -> Option<String> {
-        let literal = parse(text).unwrap()?;
-        Some(literal.with_port(7).to_string())
+        Some(parse(text)?.with_port(7).unwrap().to_string())
     }
 
     #[test]
@@ -95,7 +114,41 @@ mod tests {
 
     #[test]
     fn an_unknown_scope_is_an_error() {
-        assert_eq!(parse("fe80::1%nosuchif"), Err(NameError::NoName.into()));
+        let unknown = ["fe80::1%nosuchif", "fe80::1%", "fe80::1%+3", "fe80::1%3 "];
+        for text in unknown.into_iter().chain(["fe80::1%4294967296"]) {
+            let refused = parse(text).unwrap().with_port(7);
+            assert_eq!(refused, Err(NameError::NoName.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_the_scope_of_a_link_has_a_name() {
+        assert_eq!(address("ff02::1%lo").as_deref(), Some("[ff02::1%1]:7"));
+        assert_eq!(address("fd71::1%1").as_deref(), Some("[fd71::1%1]:7"));
+        for text in ["fd71::1%lo", "::1%lo", "ff05::1%lo", "::ffff:10.1.0.7%lo"] {
+            let refused = parse(text).unwrap().with_port(7);
+            assert_eq!(refused, Err(NameError::NoName.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_one_family_or_is_written_as_the_other() {
+        let of_family = |text, family| {
+            let literal = parse(text).unwrap().of_family(Some(family))?;
+            literal.with_port(7).map(|address| address.to_string())
+        };
+        let refused = Err(NameError::AddressFamily.into());
+        assert_eq!(of_family("10.1.0.7", Family::V4), Ok("10.1.0.7:7".into()));
+        assert_eq!(of_family("10.1.0.7", Family::V6), refused);
+        assert_eq!(of_family("fd71::1", Family::V4), refused);
+        // Before the scope is looked at.
+        assert_eq!(of_family("fe80::1%nosuchif", Family::V4), refused);
+        let mapped = "::ffff:10.1.0.7";
+        assert_eq!(of_family(mapped, Family::V4), Ok("10.1.0.7:7".into()));
+        assert_eq!(
+            of_family(mapped, Family::V6),
+            Ok("[::ffff:10.1.0.7]:7".into())
+        );
     }
 
     #[test]
@@ -113,8 +166,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_address_is_read_back(ip: IpAddr, number: u16) {
-            let literal = parse(&ip.to_string()).unwrap().unwrap();
-            prop_assert_eq!(literal.with_port(number), SocketAddr::new(ip, number));
+            let text = ip.to_string();
+            let literal = parse(&text).unwrap();
+            prop_assert_eq!(literal.with_port(number), Ok(SocketAddr::new(ip, number)));
             prop_assert_eq!(port(&number.to_string()), Ok(Some(number)));
         }
     }

@@ -1,0 +1,81 @@
+//! The C library as the judge of names.
+//!
+//! Questions of many combinations ([`questions`]) are put to librdmacm's
+//! `rdma_getaddrinfo` (`tests/c/oracle.c`) and to this library, in one process
+//! each, where there is a name server ([`world`]). The results are of one class,
+//! and C's entry is ours, word by word: that of our entries which comes first in
+//! the system's order, for C gives one without asking the kernel. Where ours is
+//! meant to say otherwise, `differences.txt` says so, and why.
+
+use std::path::Path;
+
+use rdmacm_addrinfo::Directory;
+use rdmacm_core::Dialect;
+use rdmacm_tests::Site;
+
+use crate::child;
+use crate::command::built;
+
+mod answer;
+mod c_library;
+mod differences;
+mod question;
+mod questions;
+mod world;
+
+use c_library::{CLibrary, PROGRAM};
+use differences::Differences;
+use question::Question;
+use world::NAME_SERVER;
+
+crate::once!("oracle": we_answer_as_the_c_library_does);
+
+/// Fewer are no judgement.
+const LEAST: usize = 400;
+
+/// Why the questions cannot be put.
+pub(crate) const CANNOT_ASK: &str =
+    "there is no dnsmasq, or tests/c/oracle.c was not built: it takes gcc and librdmacm's headers";
+
+/// Whether both sides and the name server are there.
+pub(crate) fn can_ask() -> bool {
+    built(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
+}
+
+/// The C library reads much of `/etc` once in a process.
+fn we_answer_as_the_c_library_does() {
+    child::run("oracle");
+}
+
+/// In a child: puts all questions and compares the answers.
+pub(crate) fn ask() {
+    world::run(|| {
+        let questions = questions::all(&Site::rxe(Dialect::AnyFamily));
+        assert!(questions.len() >= LEAST, "{}", questions.len());
+        let complaints = judge(&questions);
+        assert!(
+            complaints.is_empty(),
+            "{} complaints about {} questions:\n{}",
+            complaints.len(),
+            questions.len(),
+            complaints.join("\n")
+        );
+    });
+}
+
+fn judge(questions: &[Question]) -> Vec<String> {
+    let differences = Differences::read();
+    let mut c_library = CLibrary::start();
+    let directory = Directory::new();
+    let mut complaints = Vec::new();
+    for question in questions {
+        let c = answer::of_c(&c_library.ask(question));
+        let (ours, via) = answer::of_ours(&directory, question);
+        let mut facts = question.facts();
+        facts.insert("via", via);
+        let wrong = differences.judge(&facts, &c, &ours);
+        complaints.extend(wrong.iter().map(|wrong| format!("{question}: {wrong}")));
+    }
+    complaints.extend(differences.missing());
+    complaints
+}

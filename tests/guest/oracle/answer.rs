@@ -1,0 +1,135 @@
+//! What is answered, of C and of this library in the same words.
+
+use std::collections::BTreeMap;
+
+use rdmacm_addrinfo::{AddrInfo, Directory, Error, NameError, Result};
+use rdmacm_core::{CmAddr, EventChannel};
+
+use super::question::{Question, address_words, family_word, flag_words, port_space_word, qp_word};
+
+/// A result and, of a success, the words of one entry by their names.
+pub(super) type Answer = BTreeMap<String, String>;
+
+pub(super) const RESULT: &str = "result";
+const SUCCESS: &str = "ok";
+/// A path record and its flags.
+const PATH_DATA: usize = 72;
+
+/// What C says: its result and the first of its entries.
+pub(super) fn of_c(lines: &[String]) -> Answer {
+    let words = lines.iter().take(2).flat_map(|line| line.split('\t'));
+    words
+        .map(|word| word.split_once('=').unwrap())
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+pub(super) fn is_success(answer: &Answer) -> bool {
+    answer[RESULT] == SUCCESS
+}
+
+/// What this library says: its result, and the entry that comes first in the
+/// system's order. Also by which device that is reached.
+pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, String) {
+    let (node, service) = (question.node.as_deref(), question.service.as_deref());
+    let hints = question.hints();
+    let addresses = directory.addresses(node, service, &hints);
+    let channel = EventChannel::options();
+    let found = directory.resolve_with(node, service, &hints, channel);
+    let (addresses, found) = match (addresses, found) {
+        (Ok(addresses), Ok(found)) => (addresses, found),
+        (addresses, found) => {
+            let (one, other) = (result_word(&addresses), result_word(&found));
+            assert_eq!(one, other, "by its two ways: {question}");
+            return (Answer::from([(RESULT.to_owned(), one)]), "-".to_owned());
+        }
+    };
+    check_order(question, &addresses, &found);
+    let first = found
+        .iter()
+        .find(|info| judged_address(info) == addresses[0])
+        .unwrap();
+    let via = first.via().and_then(|via| via.device_name.clone());
+    (
+        entry(question, first),
+        via.unwrap_or_else(|| "-".to_owned()),
+    )
+}
+
+fn judged_address(info: &AddrInfo) -> CmAddr {
+    info.destination.or(info.source).unwrap()
+}
+
+/// What is reached comes first; otherwise the order is the system's.
+fn check_order(question: &Question, addresses: &[CmAddr], found: &[AddrInfo]) {
+    let reached = |info: &&AddrInfo| info.is_reachable();
+    let split = found.iter().take_while(reached).count();
+    let (near, far) = found.split_at(split);
+    assert!(
+        !far.iter().any(AddrInfo::is_reachable),
+        "{question}: {found:?}"
+    );
+    let mut near = near.iter().map(judged_address).peekable();
+    let mut far = far.iter().map(judged_address).peekable();
+    for address in addresses {
+        let next = near.next_if_eq(address).or_else(|| far.next_if_eq(address));
+        assert!(next.is_some(), "{question}: {addresses:?}, {found:?}");
+    }
+    assert_eq!((near.next(), far.next()), (None, None), "{question}");
+}
+
+fn entry(question: &Question, info: &AddrInfo) -> Answer {
+    let addressed = |address: Option<CmAddr>| address.map_or("-".to_owned(), address_words);
+    let name = info.canonical_name.clone().unwrap_or("-".to_owned());
+    let (source_name, destination_name) = if question.is_passive() {
+        (name, "-".to_owned())
+    } else {
+        ("-".to_owned(), name)
+    };
+    let paths = info.reach.as_ref().map_or(0, |way| way.path_records.len());
+    [
+        (RESULT, SUCCESS.to_owned()),
+        ("flags", flag_words(info.flags)),
+        ("family", family_word(info.family).to_owned()),
+        ("qp", qp_word(info.qp_type)),
+        ("ps", port_space_word(info.port_space)),
+        ("src", addressed(info.source)),
+        ("dst", addressed(info.destination)),
+        ("src_name", source_name),
+        ("dst_name", destination_name),
+        ("route", (paths * PATH_DATA).to_string()),
+        ("connect", info.connect_data.len().to_string()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect()
+}
+
+/// The class of an error: the code that the manual page has for it, or the error
+/// number of arguments that make no sense.
+fn result_word<T>(result: &Result<T>) -> String {
+    let code = match result {
+        Ok(_) => SUCCESS,
+        Err(Error::NothingToResolve | Error::Hints(_) | Error::NulInText) => {
+            return format!("errno {}", libc::EINVAL);
+        }
+        // EAI_QPTYPE is its name in the manual page.
+        Err(Error::QpType { .. }) => "EAI_SOCKTYPE",
+        Err(Error::Name(name)) => match name {
+            NameError::AddressFamily => "EAI_ADDRFAMILY",
+            NameError::Again => "EAI_AGAIN",
+            NameError::BadFlags => "EAI_BADFLAGS",
+            NameError::Fail => "EAI_FAIL",
+            NameError::Family => "EAI_FAMILY",
+            NameError::Memory => "EAI_MEMORY",
+            NameError::NoData => "EAI_NODATA",
+            NameError::NoName => "EAI_NONAME",
+            NameError::Service => "EAI_SERVICE",
+            NameError::SocketType => "EAI_SOCKTYPE",
+            NameError::System(errno) => return format!("errno {errno}"),
+            other => return other.to_string(),
+        },
+        Err(other) => return other.to_string(),
+    };
+    code.to_owned()
+}

@@ -1,0 +1,177 @@
+//! Where the questions have their answers: an `/etc` and a name server.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+
+use crate::addrinfo::private_etc::PrivateEtc;
+
+/// The name server's program.
+pub(super) const NAME_SERVER: &str = "/usr/sbin/dnsmasq";
+/// Where it listens, away from the other tests' servers.
+const ADDRESS: &str = "127.0.0.53";
+/// Whom it asks about what it does not know.
+const UPSTREAM: &str = "127.0.0.54:53";
+
+/// Addresses of both kinds of device, of none, and where no route leads, so that
+/// the system has something to sort. No neighbour here is silent.
+const HOSTS: &str = "\
+127.0.0.1 localhost
+::1 localhost
+10.71.1.1 rxe rxe-alias
+fd71:1::1 rxe6
+10.71.2.1 siw
+10.71.1.1 both
+fd71:1::1 both
+fd71:2::1 turned
+10.71.2.1 turned
+203.0.113.9 many
+10.71.3.1 many
+10.71.2.1 many
+2001:db8::9 many
+fd71:2::1 many
+10.71.1.1 many
+203.0.113.10 far
+198.51.100.10 far
+127.0.0.1 looped
+10.71.1.1 Mixed-Case
+";
+
+/// The same service on either transport, or not; names and aliases.
+const SERVICES: &str = "\
+storage 7471/tcp
+storage 7472/udp
+streams 7473/tcp
+datagrams 7474/udp
+same 7475/tcp either
+same 7475/udp either
+another 7476/tcp streams-alias
+3com-tsmux 106/tcp
+sctp-only 7477/sctp
+";
+
+/// What the name server knows itself.
+const ZONE: &str = "\
+no-resolv
+no-hosts
+no-round-robin
+cache-size=0
+user=root
+pid-file
+bind-interfaces
+addn-hosts=/etc/zone-hosts
+local=/test/
+address=/#/
+local=/corp.test/
+cname=alias.test,four.test
+cname=second.test,alias.test
+cname=chain.test,second.test
+cname=both-alias.test,both.test
+cname=far-alias.test,elsewhere.upstream.test
+txt-record=text.test,no address
+server=/upstream.test/127.0.0.54
+";
+const ZONE_HOSTS: &str = "\
+10.71.1.1 four.test
+fd71:1::1 six.test
+10.71.1.1 both.test
+fd71:1::1 both.test
+203.0.113.1 many.test
+10.71.2.1 many.test
+10.71.1.1 many.test
+198.51.100.1 many.test
+2001:db8::1 many.test
+fd71:2::1 many.test
+fd71:1::1 many.test
+fe80::1 link-local.test
+127.0.0.1 loopback.test
+0.0.0.0 wildcard.test
+::ffff:10.71.1.1 mapped.test
+10.71.1.1 short.corp.test
+10.71.1.1 under_score.test
+";
+/// So many that they do not fit in a datagram.
+const CROWD: u8 = 60;
+
+/// Runs `questions` where all this holds: on a thread of its own, and in
+/// processes it starts.
+pub(super) fn run(questions: impl FnOnce() + Send) {
+    let crowd = (1..=CROWD).map(|host| format!("198.51.100.{host} crowd.test\n"));
+    let zone_hosts = ZONE_HOSTS.to_owned() + &crowd.collect::<String>();
+    let resolver =
+        format!("nameserver {ADDRESS}\noptions timeout:1 attempts:1\nsearch corp.test\n");
+    let etc = PrivateEtc::new()
+        .keeping("libibverbs.d")
+        .file("nsswitch.conf", "hosts: files dns\nservices: files\n")
+        .file("resolv.conf", &resolver)
+        .file("hosts", HOSTS)
+        .file("services", SERVICES)
+        .file("passwd", "root:x:0:0:root:/root:/bin/sh\n")
+        .file("group", "root:x:0:\n")
+        .file("zone", ZONE)
+        .file("zone-hosts", &zone_hosts);
+    let upstream = UdpSocket::bind(UPSTREAM).unwrap();
+    thread::spawn(move || serve(&upstream));
+    etc.run(|| {
+        let _server = NameServer::start();
+        questions();
+    });
+}
+
+/// The name server, which is killed when dropped.
+struct NameServer {
+    process: Child,
+    /// Kept open for what else it has to say.
+    _log: BufReader<ChildStderr>,
+}
+
+impl NameServer {
+    /// Listens when this returns.
+    fn start() -> Self {
+        let mut process = Command::new(NAME_SERVER)
+            .args(["--keep-in-foreground", "--log-facility=-"])
+            .args(["--conf-file=/etc/zone", "--listen-address", ADDRESS])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("started") {
+            let read = log.read_line(&mut said).unwrap();
+            assert_ne!(read, 0, "the name server ended: {said}");
+        }
+        Self { process, _log: log }
+    }
+}
+
+impl Drop for NameServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A server with nothing but trouble: what it answers is the first label's to
+/// say, and to any other it answers nothing.
+fn serve(socket: &UdpSocket) {
+    const IS_ANSWER: u8 = 0x80;
+    let codes: &[(&[u8], u8)] = &[
+        (b"malformed", 1),
+        (b"failing", 2),
+        (b"unimplemented", 4),
+        (b"refusing", 5),
+    ];
+    let mut question = [0; 512];
+    while let Ok((length, asker)) = socket.recv_from(&mut question) {
+        let answer = &mut question[..length];
+        let label = usize::from(answer[12]);
+        let name = &answer[13..13 + label];
+        let Some((_, code)) = codes.iter().find(|(known, _)| *known == name) else {
+            continue;
+        };
+        answer[2] |= IS_ANSWER;
+        answer[3] = *code;
+        let _ = socket.send_to(answer, asker);
+    }
+}
