@@ -29,8 +29,11 @@ fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    let channel = EventChannel::options().dialect(site.dialect);
-    Directory::new().resolve_with(node, service, hints, channel)
+    let dialect = site.dialect;
+    let open = move || EventChannel::options().dialect(dialect).open();
+    Directory::new()
+        .channels(open)
+        .resolve(node, service, hints)
 }
 
 /// The one candidate there is.

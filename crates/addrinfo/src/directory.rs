@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{ChannelOptions, CmAddr, EventChannel, PortSpace};
+use rdmacm_core::{CmAddr, EventChannel, PortSpace};
 
 use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
 use crate::candidate::{Candidate, candidates, check, kind, local_candidates};
+use crate::channels::Channels;
 use crate::entry::entries;
 use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
@@ -30,6 +31,7 @@ pub struct Directory {
     lookups: Lookups,
     pub(crate) tasks: Places,
     acm: Option<Acm>,
+    channels: Channels,
 }
 
 impl Default for Directory {
@@ -48,6 +50,7 @@ impl Directory {
             lookups: Lookups::default(),
             tasks: Places::default(),
             acm: Some(Acm::new()),
+            channels: Channels::default(),
         }
     }
 
@@ -56,6 +59,17 @@ impl Directory {
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.resolver = Arc::new(resolver);
+        self
+    }
+
+    /// Asks the kernel on channels that are opened so: over another device, or in a
+    /// given dialect.
+    #[must_use]
+    pub fn channels(
+        mut self,
+        open: impl Fn() -> rdmacm_core::Result<EventChannel> + Send + Sync + 'static,
+    ) -> Self {
+        self.channels = Channels::new(open);
         self
     }
 
@@ -84,7 +98,27 @@ impl Directory {
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
     ) -> Result<Vec<AddrInfo>> {
-        self.resolve_with(node, service, hints, EventChannel::options())
+        let (node, service) = (node.into(), service.into());
+        check(node, service, hints)?;
+        if hints.asks_administrator() {
+            return self.find_service(node, service, hints);
+        }
+        let until = hints.deadline.until(Instant::now());
+        let knowledge = self.knowledge(until);
+        let kind = kind(service, hints, knowledge)?;
+        let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
+        let candidates = match &local {
+            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
+            None => candidates(node, service, hints, kind, knowledge)?,
+        };
+        let mut list = self.inquire(candidates, hints, kind, until)?;
+        if let Some(Local::Device(device)) = &local {
+            list.retain(|info| is_on(info, device));
+            if list.is_empty() {
+                return Err(NameError::NoData.into());
+            }
+        }
+        Ok(list)
     }
 
     /// Every address a node and a service have, in the system's order. RDMA is
@@ -113,41 +147,6 @@ impl Directory {
             .collect())
     }
 
-    /// Resolves on a channel opened with these options: over another device, or
-    /// in a given dialect.
-    ///
-    /// # Errors
-    /// Those of [`resolve`](crate::resolve).
-    pub fn resolve_with<'name>(
-        &self,
-        node: impl Into<Option<&'name str>>,
-        service: impl Into<Option<&'name str>>,
-        hints: &Hints,
-        channel: ChannelOptions,
-    ) -> Result<Vec<AddrInfo>> {
-        let (node, service) = (node.into(), service.into());
-        check(node, service, hints)?;
-        if hints.asks_administrator() {
-            return find_service(node, service, hints, channel);
-        }
-        let until = hints.deadline.until(Instant::now());
-        let knowledge = self.knowledge(until);
-        let kind = kind(service, hints, knowledge)?;
-        let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
-        let candidates = match &local {
-            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
-            None => candidates(node, service, hints, kind, knowledge)?,
-        };
-        let mut list = self.inquire(candidates, hints, kind, until, channel)?;
-        if let Some(Local::Device(device)) = &local {
-            list.retain(|info| is_on(info, device));
-            if list.is_empty() {
-                return Err(NameError::NoData.into());
-            }
-        }
-        Ok(list)
-    }
-
     /// Every address of this machine that RDMA serves, to listen on, with the
     /// port of a service. Flags, port space and the like of the hints count, a
     /// node is not asked for. Empty where there is no RDMA device.
@@ -166,7 +165,7 @@ impl Directory {
         let knowledge = self.knowledge(until);
         let kind = kind(service, &hints, knowledge)?;
         let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
-        let mut list = self.inquire(candidates, &hints, kind, until, EventChannel::options())?;
+        let mut list = self.inquire(candidates, &hints, kind, until)?;
         // The kernel takes loopback for the wildcard, which has no device.
         list.retain(|info| info.via().is_some());
         Ok(list)
@@ -179,9 +178,8 @@ impl Directory {
         hints: &Hints,
         kind: Kind,
         until: Option<Instant>,
-        channel: ChannelOptions,
     ) -> Result<Vec<AddrInfo>> {
-        let channel = channel.open()?;
+        let channel = self.channels.open()?;
         let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
         let leads = leads(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
         let leads = native::beside(leads, kind.port_space, &channel);
@@ -190,21 +188,21 @@ impl Directory {
         let until = left.and_then(|left| channel.now().checked_add(left));
         entries(leads, hints, kind, until, &channel)
     }
-}
 
-/// Asks the subnet administrators, who are in the kernel's care all along.
-fn find_service(
-    node: Option<&str>,
-    service: Option<&str>,
-    hints: &Hints,
-    channel: ChannelOptions,
-) -> Result<Vec<AddrInfo>> {
-    let service = services::wanted(node, service)?;
-    let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
-    let channel = channel.open()?;
-    let until = hints.deadline.until(channel.now());
-    let candidates = services::find(&channel, service, until)?;
-    entries(leads(candidates, hints, None), hints, kind, until, &channel)
+    /// Asks the subnet administrators, who are in the kernel's care all along.
+    fn find_service(
+        &self,
+        node: Option<&str>,
+        service: Option<&str>,
+        hints: &Hints,
+    ) -> Result<Vec<AddrInfo>> {
+        let service = services::wanted(node, service)?;
+        let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
+        let channel = self.channels.open()?;
+        let until = hints.deadline.until(channel.now());
+        let candidates = services::find(&channel, service, until)?;
+        entries(leads(candidates, hints, None), hints, kind, until, &channel)
+    }
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {

@@ -30,25 +30,21 @@ pub(crate) fn entries(
         until,
     };
     let answers = answers(&inquiry, &leads, hints)?;
+    let asked: Vec<_> = leads.iter().map(Lead::asked_source).collect();
     let answered = leads.into_iter().zip(answers);
-    let list = answered.map(|(lead, answer)| entry(lead, answer, hints, kind));
-    let mut list = native::introduced(list.collect());
-    let reached: Vec<_> = list.iter().map(AddrInfo::is_reachable).collect();
+    let entry = |(lead, answer)| entry(lead, answer, hints, kind);
+    let mut list: Vec<_> = answered.map(entry).collect();
     Devices::of(channel).complete(&mut list);
     // The kernel chose a source before it came out that it leads nowhere.
-    for (info, reached) in list.iter_mut().zip(reached) {
-        if reached && !info.is_reachable() && info.destination.is_some() {
-            info.source = hints.source.or(info.source.filter(is_native));
+    for (info, asked) in list.iter_mut().zip(asked) {
+        if !info.is_reachable() && info.destination.is_some() {
+            info.source = asked;
         }
     }
+    let mut list = native::introduced(list);
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
     Ok(list)
-}
-
-/// Whether the path says it, and not the kernel.
-fn is_native(source: &CmAddr) -> bool {
-    source.family() == Family::Ib
 }
 
 fn answers(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {
@@ -86,7 +82,7 @@ fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
 /// address says more than the kernel does of it.
 fn outgoing_source(answer: &Answer, lead: &Lead) -> Option<CmAddr> {
     let Ok(found) = answer else {
-        return lead.source.or(lead.advised_source);
+        return lead.asked_source();
     };
     if lead.address.family() == Family::Ib && lead.source.is_some() {
         return lead.source;

@@ -48,6 +48,11 @@ fn request(destination: CmAddr, hints: &Hints) -> Request<'_> {
 }
 
 impl Lead {
+    /// Where to start from as far as anybody but the kernel says.
+    pub(crate) fn asked_source(&self) -> Option<CmAddr> {
+        self.source.or(self.advised_source)
+    }
+
     fn new(candidate: Candidate, source: Option<CmAddr>, known: Reply) -> Self {
         let address = candidate.address;
         let advised = known.source.map(|ip| SocketAddr::new(ip, 0).into());

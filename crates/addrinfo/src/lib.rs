@@ -22,6 +22,7 @@ mod addr_info;
 mod ask;
 mod by_event;
 mod candidate;
+mod channels;
 mod devices;
 mod directory;
 mod entry;

@@ -21,14 +21,23 @@ fn here() -> Host {
     here
 }
 
+/// Asks this host's kernel.
+fn directory(host: &Host) -> Directory {
+    let host = host.clone();
+    let open = move || {
+        let device = host.open().unwrap();
+        EventChannel::options().device(device).open()
+    };
+    Directory::new().channels(open)
+}
+
 fn resolve(
     host: &Host,
     node: Option<&str>,
     service: Option<&str>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>, Error> {
-    let channel = EventChannel::options().device(host.open().unwrap());
-    Directory::new().resolve_with(node, service, hints, channel)
+    directory(host).resolve(node, service, hints)
 }
 
 /// Hints that take the node for a GID.
@@ -123,17 +132,15 @@ fn a_machine_without_infiniband_says_so() {
 
 #[test]
 fn the_ip_commands_know_no_gids() {
-    let device = here().open().unwrap();
-    let options = EventChannel::options().dialect(Dialect::IpOnly);
+    let host = here();
+    let open = move || {
+        let options = EventChannel::options().device(host.open().unwrap());
+        options.dialect(Dialect::IpOnly).open()
+    };
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
-    let found = Directory::new()
-        .resolve_with(
-            None,
-            None,
-            &Hints::rc().destination(to),
-            options.device(device),
-        )
-        .unwrap();
+    let hints = Hints::rc().destination(to);
+    let found = Directory::new().channels(open).resolve(None, None, &hints);
+    let found = found.unwrap();
     let why = found[0].reach.as_ref().unwrap_err();
     let invalid =
         |reason: &Reason| matches!(reason, Reason::Refused(CoreError::InvalidInput { .. }));

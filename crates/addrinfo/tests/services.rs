@@ -31,9 +31,18 @@ fn fabric() -> (Fabric, Host) {
     (fabric, here)
 }
 
+/// Asks this host's kernel.
+fn directory(host: &Host) -> Directory {
+    let host = host.clone();
+    let open = move || {
+        let device = host.open().unwrap();
+        EventChannel::options().device(device).open()
+    };
+    Directory::new().channels(open)
+}
+
 fn find(host: &Host, service: &str, hints: &Hints) -> Result<Vec<AddrInfo>, Error> {
-    let channel = EventChannel::options().device(host.open().unwrap());
-    Directory::new().resolve_with(None, service, hints, channel)
+    directory(host).resolve(None, service, hints)
 }
 
 #[track_caller]

@@ -153,8 +153,7 @@ fn ask(directory: &Directory, script: &Script) -> Vec<AddrInfo> {
     let hints = question.hints().deadline(script.deadline());
     let (node, service) = (question.node.as_deref(), question.service);
     let started = Instant::now();
-    let channel = EventChannel::options();
-    let found = directory.resolve_with(node, service, &hints, channel);
+    let found = directory.resolve(node, service, &hints);
     assert!(started.elapsed() < PATIENCE);
     found.unwrap()
 }

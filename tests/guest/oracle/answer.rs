@@ -34,8 +34,7 @@ pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, St
     let (node, service) = (question.node.as_deref(), question.service.as_deref());
     let hints = question.hints();
     let addresses = directory.addresses(node, service, &hints);
-    let channel = EventChannel::options();
-    let found = directory.resolve_with(node, service, &hints, channel);
+    let found = directory.resolve(node, service, &hints);
     let (addresses, found) = match (addresses, found) {
         (Ok(addresses), Ok(found)) => (addresses, found),
         (addresses, found) => {

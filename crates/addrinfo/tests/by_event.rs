@@ -1,0 +1,156 @@
+//! Resolving for an id, on a simulated fabric.
+#![cfg(test)]
+
+use std::time::Duration;
+
+use rdmacm_addrinfo::{AddrInfoFlags, Directory, Error, Hints, ResolveAddrInfo};
+use rdmacm_core::{
+    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, Gid, IbAddr,
+    PortSpace, ServiceRecord,
+};
+use rdmacm_sim::{Adapter, Fabric, Host, Port, Release};
+
+const HERE: &str = "fe80::1";
+const THERE: &str = "fe80::2";
+const SERVICE: u64 = 0x7147;
+
+fn gid(text: &str) -> Gid {
+    text.parse().unwrap()
+}
+
+/// A host with a port, and a peer that offers the service.
+fn host() -> (Fabric, Host) {
+    let fabric = Fabric::new();
+    let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(HERE)))]);
+    let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(THERE)))]);
+    let mut storage = ServiceRecord::new(SERVICE, gid(THERE));
+    storage.name = "storage".try_into().unwrap();
+    fabric.offer(storage);
+    (fabric, here)
+}
+
+fn channel(host: &Host) -> EventChannel {
+    let device = host.open().unwrap();
+    EventChannel::options().device(device).open().unwrap()
+}
+
+fn bound(channel: &EventChannel) -> CmId {
+    let id = channel.create_id(PortSpace::IB).unwrap();
+    id.bind(IbAddr::new(gid(HERE))).unwrap();
+    id
+}
+
+fn service() -> Hints {
+    Hints::new().subnet_administrator()
+}
+
+#[track_caller]
+fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> i32 {
+    let event = channel.next_event(Duration::from_secs(60)).unwrap();
+    assert!(*event.id() == *id, "{event:?}");
+    assert_eq!(event.kind(), kind, "{event:?}");
+    event.status()
+}
+
+const BUSY: Result<(), Error> = Err(Error::Rdma(CoreError::Busy));
+
+#[test]
+fn the_kernel_finds_a_service_for_the_id() {
+    let (_fabric, here) = host();
+    let channel = channel(&here);
+    let id = bound(&channel);
+    let directory = Directory::new();
+    let begin = || id.resolve_addrinfo(&directory, None, "storage", &service());
+    begin().unwrap();
+    assert_eq!(begin(), BUSY);
+    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    hear(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(begin(), BUSY);
+    let list = id.query_addrinfo().unwrap();
+    let [info] = list.as_slice() else {
+        panic!("{list:?}");
+    };
+    let to = IbAddr::new(gid(THERE)).with_service_id(SERVICE);
+    assert_eq!(info.destination, Some(to.into()));
+    assert!(matches!(info.source, Some(CmAddr::Ib(from)) if from.gid == gid(HERE)));
+    assert_eq!(
+        (info.flags, info.port_space),
+        (AddrInfoFlags::SA, PortSpace::IB)
+    );
+    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+}
+
+#[test]
+fn a_service_nobody_offers_leaves_the_id_free() {
+    let (_fabric, here) = host();
+    let channel = channel(&here);
+    let id = bound(&channel);
+    let directory = Directory::new();
+    let begin = |name| id.resolve_addrinfo(&directory, None, name, &service());
+    begin("nobodys").unwrap();
+    let status = hear(&channel, &id, EventKind::AddrInfoError);
+    assert_eq!(status, -libc::ENODATA);
+    begin("storage").unwrap();
+    hear(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(id.query_addrinfo().unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_refused_at_once_leaves_the_id_free() {
+    let (_fabric, here) = host();
+    let channel = channel(&here);
+    let unbound = channel.create_id(PortSpace::IB).unwrap();
+    let directory = Directory::new();
+    for _ in 0..2 {
+        let begun = unbound.resolve_addrinfo(&directory, None, "storage", &service());
+        assert!(
+            matches!(begun, Err(Error::Rdma(CoreError::Command(_)))),
+            "{begun:?}"
+        );
+    }
+    let with_node = unbound.resolve_addrinfo(&directory, "node", "storage", &service());
+    assert_eq!(with_node, Err(Error::SaWithNode));
+    assert!(channel.try_next_event().unwrap().is_none());
+}
+
+#[test]
+fn a_kernel_that_does_not_know_the_command_says_so() {
+    let fabric = Fabric::new();
+    let adapter = Adapter::new("mlx5_0").port(Port::new(gid(HERE)));
+    let old = fabric.host([adapter]).release(Release::Linux6_1);
+    let channel = channel(&old);
+    let id = bound(&channel);
+    let begun = id.resolve_addrinfo(&Directory::new(), None, "storage", &service());
+    let Err(Error::Rdma(CoreError::Unsupported { command, .. })) = begun else {
+        panic!("{begun:?}");
+    };
+    assert_eq!(command, CommandNumber::RESOLVE_IB_SERVICE);
+}
+
+/// Names need nothing of the kernel's to be told by an event.
+#[test]
+fn an_address_is_told_by_an_event_whatever_the_kernel_knows() {
+    let (_fabric, here) = host();
+    let channel = channel(&here);
+    let id = channel.create_id(PortSpace::IB).unwrap();
+    let on = here.clone();
+    let open = move || {
+        let device = on.open().unwrap();
+        EventChannel::options().device(device).open()
+    };
+    let directory = Directory::new().channels(open).acm(None);
+    let to = CmAddr::from(IbAddr::new(gid(THERE)));
+    let hints = Hints::new().port_space(PortSpace::IB).destination(to);
+    id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    // Another thread tells; this one's clock must not run away meanwhile.
+    let event = loop {
+        if let Some(event) = channel.try_next_event().unwrap() {
+            break event;
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(event.kind(), EventKind::AddrInfoResolved);
+    let list = id.query_addrinfo().unwrap();
+    assert_eq!(list[0].destination, Some(to));
+    assert!(list[0].is_reachable(), "{list:?}");
+}
