@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::if_nametoindex;
+use nix::net::if_::{Interface, if_nameindex};
 use rdmacm_core::{CmAddr, RdmaDevice};
 
 use crate::error::{Error, NameError, Result};
@@ -61,7 +61,7 @@ impl Local {
         if parse_numeric(name).is_some() {
             return None;
         }
-        if if_nametoindex(name).is_ok() {
+        if interface_index(name).is_some() {
             return Some(Self::Interface(name.to_owned()));
         }
         // Without devices there is none of this name either.
@@ -82,6 +82,17 @@ impl Local {
         }
         Ok(found.into_iter().map(|one| one.address.into()).collect())
     }
+}
+
+/// The number of the interface of this name. `if_nametoindex(3)` would have the
+/// kernel load a module for a name that it does not know (`netdev-NAME`), which
+/// takes its time.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let all = if_nameindex().ok()?;
+    let found = all
+        .iter()
+        .find(|one| one.name().to_bytes() == name.as_bytes());
+    found.map(Interface::index)
 }
 
 fn of_interface(mut all: Vec<LocalAddress>, name: &str) -> Vec<LocalAddress> {

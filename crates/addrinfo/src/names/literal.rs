@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use nix::net::if_::if_nametoindex;
 use rdmacm_core::Family;
 
 use crate::error::{NameError, Result};
+use crate::local::interface_index;
 
 /// An address without a port, with its scope as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Literal<'_> {
         let Some(scope) = self.scope else {
             return Ok(0);
         };
-        let named = is_of_one_link(self.ip).then(|| if_nametoindex(scope).ok());
+        let named = is_of_one_link(self.ip).then(|| interface_index(scope));
         // Without the sign that `parse` would take.
         let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
         let number = is_number.then(|| scope.parse().ok());
