@@ -121,9 +121,10 @@ impl Directory {
         Ok(list)
     }
 
-    /// Every address a node and a service have, in the system's order. RDMA is
-    /// not asked, so it takes no device; flags and families of the hints count,
-    /// their deadline is for the name server.
+    /// Every address a node and a service have, in the resolver's order. RDMA is
+    /// not asked, so it takes no device, and the node is a host's name or figures,
+    /// nothing of this machine's; flags and families of the hints count, their
+    /// deadline is for the name server.
     ///
     /// # Errors
     /// Those of [`resolve`](crate::resolve), but [`Error::Rdma`](crate::Error::Rdma).

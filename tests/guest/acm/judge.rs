@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rdmacm_addrinfo::{Acm, AddrInfo, AddrInfoFlags, Directory, Reason};
-use rdmacm_core::{EventChannel, Family, PathData, PortSpace};
+use rdmacm_core::{Family, PathData, PortSpace};
 use rdmacm_tests::{AcmDaemon, Act, PATIENCE, Site};
 
 use super::C_PROGRAM;

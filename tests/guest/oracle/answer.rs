@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rdmacm_addrinfo::{AddrInfo, Directory, Error, NameError, Result};
-use rdmacm_core::{CmAddr, EventChannel};
+use rdmacm_core::CmAddr;
 
 use super::question::{Question, address_words, family_word, flag_words, port_space_word, qp_word};
 
