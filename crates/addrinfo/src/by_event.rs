@@ -31,6 +31,7 @@ pub trait ResolveAddrInfo {
     /// Name server and kernel are asked on a thread of the directory's, of which
     /// there are at most 64 at a time; the id itself is only told. Destroying it
     /// gives the resolution up: nobody hears of it any more.
+    ///
     /// With [`AddrInfoFlags::SA`] it is the kernel that asks the subnet
     /// administrator of the InfiniBand port the id is bound to, see
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for two seconds at
@@ -41,8 +42,9 @@ pub trait ResolveAddrInfo {
     /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, or
     /// has resolved one and nobody has asked for it; those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
-    /// [`Error::TooManyLookups`] and [`Error::NoThread`]; [`Error::NothingToResolve`], [`Error::Hints`] and
-    /// their like for what cannot be asked. Nothing has begun then.
+    /// [`Error::TooManyLookups`] and [`Error::NoThread`];
+    /// [`Error::NothingToResolve`], [`Error::Hints`] and their like for what cannot
+    /// be asked. Nothing has begun then.
     #[doc(alias = "rdma_resolve_addrinfo")]
     fn resolve_addrinfo<'name>(
         &self,

@@ -9,8 +9,9 @@
 //! * **Events**: [`core`], event channels, ids and the kernel's commands one by
 //!   one, for event loops.
 //!
-//! [`addrinfo`] turns names into RDMA addresses. With the feature `verbs`, which is on
-//! unless turned off, connections carry messages on soft devices, and read and write
+//! [`addrinfo`] turns names into RDMA addresses, by the system's resolver or one in
+//! pure Rust (feature `hickory`). With the feature `verbs`, which is on unless turned
+//! off, connections carry messages on soft devices, and read and write
 //! the peer's memory: `Connector::connect`, `Incoming::accept` and `MessageOptions`.
 //! `Endpoint` has a queue pair of that kind posted to by hand.
 //!

@@ -1,7 +1,7 @@
 //! Whether what is built does without C: nothing links a C library, and the command
 //! runs without any on its side.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,36 +36,13 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
-    resolve: Resolve,
 }
 
 #[derive(Debug, Deserialize)]
 struct Package {
-    id: String,
     name: String,
+    version: String,
     links: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Dependency>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Dependency {
-    pkg: String,
-    dep_kinds: Vec<DependencyKind>,
-}
-
-#[derive(Debug, Deserialize)]
-struct DependencyKind {
-    kind: Option<String>,
 }
 
 fn check_crates(workspace: &Workspace) -> anyhow::Result<()> {
@@ -74,52 +51,38 @@ fn check_crates(workspace: &Workspace) -> anyhow::Result<()> {
     cargo.args(["--filter-platform", TARGET]);
     let metadata: Metadata = serde_json::from_str(&process::output(&mut cargo)?)
         .context("understand cargo's metadata")?;
-    let linking = metadata.linking();
+    // Metadata also lists what a feature would turn on that nobody turns on.
+    let mut cargo = workspace.cargo();
+    cargo.args(["tree", "--all-features", "--target", TARGET]);
+    cargo.args(["--edges", "normal,build", "--prefix", "none"]);
+    cargo.args(ROOTS.map(|root| ["--package", root]).as_flattened());
+    let linking = metadata.linking(&process::output(&mut cargo)?);
     ensure!(linking.is_empty(), "these link C: {}", linking.join(", "));
     Ok(())
 }
 
 impl Metadata {
-    /// Crates that link a C library, among all that the roots are built of.
-    fn linking(&self) -> Vec<String> {
-        let packages = self.packages.iter().map(|one| (one.id.as_str(), one));
-        let packages: HashMap<_, _> = packages.collect();
-        let nodes = self.resolve.nodes.iter().map(|one| (one.id.as_str(), one));
-        let nodes: HashMap<_, _> = nodes.collect();
-        let roots = packages
-            .values()
-            .filter(|one| ROOTS.contains(&one.name.as_str()));
-        let mut ahead: Vec<_> = roots.map(|one| one.id.as_str()).collect();
-        let mut seen = HashSet::new();
-        let mut linking = Vec::new();
-        while let Some(id) = ahead.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            if let Some(package) = packages.get(id).filter(|package| package.links_c()) {
-                linking.push(package.name.clone());
-            }
-            let dependencies = nodes.get(id).into_iter().flat_map(|node| &node.deps);
-            let built = dependencies.filter(|one| one.is_built());
-            ahead.extend(built.map(|one| one.pkg.as_str()));
-        }
-        linking.sort();
-        linking
+    /// Crates that link a C library, among those of a tree: a line each, which
+    /// begins with name and version.
+    fn linking(&self, tree: &str) -> Vec<&str> {
+        let built: HashSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
+        let linking = self.packages.iter().filter(|one| one.links_c());
+        let built = linking.filter(|one| built.contains(&(&one.name, &one.version)));
+        let mut names: Vec<_> = built.map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        names
     }
+}
+
+fn name_and_version(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace();
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
 }
 
 impl Package {
     fn links_c(&self) -> bool {
         let named_so = self.name.ends_with("-sys") && self.name != NUMBERS;
         self.links.is_some() || named_so
-    }
-}
-
-impl Dependency {
-    /// Not only for tests.
-    fn is_built(&self) -> bool {
-        let mut kinds = self.dep_kinds.iter();
-        kinds.any(|one| one.kind.as_deref() != Some("dev"))
     }
 }
 
@@ -228,27 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_links_c_is_found_however_far_below() {
-        let metadata = r#"{
-            "packages": [
-                {"id": "r", "name": "rdmacm", "links": null},
-                {"id": "a", "name": "between", "links": null},
-                {"id": "b", "name": "bound", "links": "ibverbs"},
-                {"id": "c", "name": "c-sys", "links": null},
-                {"id": "d", "name": "for-tests-sys", "links": null}
-            ],
-            "resolve": {"nodes": [
-                {"id": "r", "deps": [
-                    {"pkg": "a", "dep_kinds": [{"kind": null}]},
-                    {"pkg": "d", "dep_kinds": [{"kind": "dev"}]}
-                ]},
-                {"id": "a", "deps": [
-                    {"pkg": "b", "dep_kinds": [{"kind": "dev"}, {"kind": null}]},
-                    {"pkg": "c", "dep_kinds": [{"kind": "build"}]}
-                ]}
-            ]}
-        }"#;
+    fn a_crate_that_links_c_is_found_if_it_is_built() {
+        let metadata = r#"{"packages": [
+            {"name": "rdmacm", "version": "0.1.0", "links": null},
+            {"name": "bound", "version": "2.0.1", "links": "ibverbs"},
+            {"name": "c-sys", "version": "1.0.0", "links": null},
+            {"name": "linux-raw-sys", "version": "0.9.0", "links": null},
+            {"name": "of-another-age-sys", "version": "1.0.0", "links": null},
+            {"name": "never-built", "version": "0.17.14", "links": "ring"}
+        ]}"#;
         let metadata: Metadata = serde_json::from_str(metadata).unwrap();
-        assert_eq!(metadata.linking(), ["bound", "c-sys"]);
+        let tree = "\
+rdmacm v0.1.0 (/somewhere/crates/rdmacm)
+between v3.2.1
+bound v2.0.1
+c-sys v1.0.0 (*)
+
+linux-raw-sys v0.9.0
+of-another-age-sys v2.0.0
+";
+        assert_eq!(metadata.linking(tree), ["bound", "c-sys"]);
     }
 }

@@ -132,11 +132,16 @@ impl Errand {
             unread: status == 0,
             brought: brings,
         };
-        let event = match status {
-            0 => EventNumber::ADDRINFO_RESOLVED,
-            _ => EventNumber::ADDRINFO_ERROR,
-        };
-        id.post(event, status);
+        id.post(ending(status), status);
+    }
+}
+
+/// The event that tells of this end.
+fn ending(status: i32) -> EventNumber {
+    if status == 0 {
+        EventNumber::ADDRINFO_RESOLVED
+    } else {
+        EventNumber::ADDRINFO_ERROR
     }
 }
 
