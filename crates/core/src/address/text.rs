@@ -140,10 +140,12 @@ impl FromStr for CmAddr {
     type Err = ParseAddrError;
 
     /// Reads an IP address with a port (`10.1.0.7:7471`, `[fd00::7]:7471`,
-    /// `[fe80::7%2]:7471` with a scope by number) or an [`IbAddr`].
+    /// `[fe80::7%2]:7471` with a scope by number) or an [`IbAddr`] with any of its
+    /// parts: a GID alone is rather an IPv6 address whose port was forgotten.
     fn from_str(text: &str) -> Result<Self, ParseAddrError> {
         let ip = text.parse::<SocketAddr>().map(Self::from).ok();
-        ip.or_else(|| read(text).map(Self::Ib))
+        let native = || read(text).filter(|_| text.contains('/'));
+        ip.or_else(|| native().map(Self::Ib))
             .ok_or(ParseAddrError::ANY)
     }
 }
@@ -243,6 +245,14 @@ mod tests {
         let expected = IbAddr::new(gid).with_ip_service(PortSpace::TCP, 7471);
         assert_eq!(address, expected);
         assert_eq!("[fe80::1]".parse(), Ok(IbAddr::new(gid)));
+    }
+
+    #[test]
+    fn a_forgotten_port_makes_no_native_address() {
+        for text in ["[::1]", "[fe80::1%2]"] {
+            assert_eq!(text.parse::<CmAddr>(), Err(ParseAddrError::ANY), "{text}");
+            assert!(text.parse::<IbAddr>().is_ok(), "{text}");
+        }
     }
 
     #[test]
