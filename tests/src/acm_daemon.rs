@@ -24,6 +24,18 @@ pub enum Act {
     Close,
 }
 
+/// An entry of a reply, 72 bytes: flags and kind in this machine's order, and what
+/// it tells.
+#[must_use]
+pub fn acm_entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
+    let mut entry = flags.to_ne_bytes().to_vec();
+    entry.extend(kind.to_ne_bytes());
+    entry.extend([0; 2]);
+    entry.extend(info);
+    entry.resize(72, 0);
+    entry
+}
+
 type Script = dyn FnMut(&[u8]) -> Vec<Act> + Send;
 
 /// A running daemon; it ends, and its files go, when dropped.

@@ -17,7 +17,7 @@ mod random;
 mod replies;
 mod site;
 
-pub use acm_daemon::{AcmDaemon, Act};
+pub use acm_daemon::{AcmDaemon, Act, acm_entry};
 pub use datagrams::{next_datagram, receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel};
 pub use pair::{Asked, Listening, Pair, Side};

@@ -9,10 +9,6 @@ use zerocopy::{Immutable, IntoBytes};
 use crate::addr_info::AddrInfo;
 use crate::lead::Lead;
 
-/// Of a service id: the port space and what is above it, and the port.
-const PORT_SPACE_MASK: u64 = !0xffff;
-const PORT_MASK: u64 = 0xffff;
-
 /// `struct ib_connect_hdr` of librdmacm, the kernel's `struct cma_hdr`: what an
 /// IP peer expects in front of private data. An IPv4 address is the last four
 /// bytes of its field.
@@ -39,14 +35,8 @@ pub(crate) fn beside(leads: Vec<Lead>, port_space: PortSpace, channel: &EventCha
 }
 
 fn is_known(channel: &EventChannel) -> bool {
-    let any = IbAddr {
-        pkey: 0,
-        flow_info: 0,
-        gid: Gid::UNSPECIFIED,
-        service_id: service(PortSpace::TCP, 0),
-        service_mask: PORT_SPACE_MASK,
-        scope_id: 0,
-    };
+    let any = IbAddr::new(Gid::UNSPECIFIED).with_pkey(0);
+    let any = any.with_ip_service(PortSpace::TCP, 0);
     let id = channel.create_id(PortSpace::IB);
     id.is_ok_and(|id| id.bind(any).is_ok())
 }
@@ -65,19 +55,11 @@ fn native(lead: &Lead, port_space: PortSpace) -> Option<Lead> {
 
 /// One end of a path, with the service id of an IP port.
 fn end(path: &PathRecord, gid: Gid, port_space: PortSpace, port: u16) -> CmAddr {
-    let port_mask = if port == 0 { 0 } else { PORT_MASK };
-    CmAddr::Ib(IbAddr {
-        pkey: path.pkey,
+    let end = IbAddr {
         flow_info: path.flow_label,
-        gid,
-        service_id: service(port_space, port),
-        service_mask: PORT_SPACE_MASK | port_mask,
-        scope_id: 0,
-    })
-}
-
-fn service(port_space: PortSpace, port: u16) -> u64 {
-    u64::from(port_space.number()) << 16 | u64::from(port)
+        ..IbAddr::new(gid).with_pkey(path.pkey)
+    };
+    end.with_ip_service(port_space, port).into()
 }
 
 /// Gives each native address the connect data that introduces it to the IP peer

@@ -168,9 +168,14 @@ fn source(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl ResolveArgs {
+    /// How long everything together may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.0
+    }
+
     /// The hints these arguments amount to.
     pub(crate) fn hints(&self) -> Hints {
-        let mut hints = Hints::new().canonical_name().deadline(self.timeout.0);
+        let mut hints = Hints::new().canonical_name().deadline(self.timeout());
         for (asked, with) in [
             (self.passive, Hints::passive as fn(Hints) -> Hints),
             (self.numeric, Hints::numeric_host),

@@ -56,13 +56,14 @@ fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
     };
     match (args.local, args.by_event) {
         (true, _) => directory.local(None, &hints),
-        (false, true) => by_event(&directory, node, service, &hints),
+        (false, true) => by_event(args, &directory, node, service, &hints),
         (false, false) => directory.resolve(node, service, &hints),
     }
 }
 
 /// What an event loop does, of which this is the shortest.
 fn by_event(
+    args: &ResolveArgs,
     directory: &Directory,
     node: Option<&str>,
     service: Option<&str>,
@@ -74,10 +75,15 @@ fn by_event(
     } else {
         channel.create_id(PortSpace::TCP)?
     };
+    // Names end at the deadline of the hints by themselves, and say why; the kernel
+    // knows no deadline for services.
+    let until = match args.sa {
+        Some(_) => args.timeout().into(),
+        None => Deadline::Never,
+    };
     id.resolve_addrinfo(directory, node, service, hints)?;
     loop {
-        // It ends at the deadline of the hints at the latest.
-        channel.next_event(Deadline::Never)?;
+        channel.next_event(until)?;
         match id.query_addrinfo() {
             Err(Error::NothingResolved) => {}
             answer => return answer,

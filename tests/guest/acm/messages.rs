@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
-use rdmacm_tests::{Act, Site};
+use rdmacm_tests::{Act, Site, acm_entry as entry};
 use zerocopy::IntoBytes;
 
 use super::question::record;
@@ -58,13 +58,4 @@ pub(super) fn ip(flags: u32, address: impl Into<IpAddr>) -> Vec<u8> {
 
 pub(super) fn of_kind(kind: u16) -> Vec<u8> {
     entry(0, kind, &[])
-}
-
-fn entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
-    let mut entry = flags.to_ne_bytes().to_vec();
-    entry.extend(kind.to_ne_bytes());
-    entry.extend([0; 2]);
-    entry.extend(info);
-    entry.resize(72, 0);
-    entry
 }

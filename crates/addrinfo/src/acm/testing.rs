@@ -1,5 +1,7 @@
 //! Pieces of replies.
 
+use super::daemon::acm_entry as entry;
+
 /// A header of a reply, which says this length.
 pub(super) fn header(length: u16) -> Vec<u8> {
     let mut header = vec![1, 0x81, 0, 0, 0, 0];
@@ -26,13 +28,4 @@ pub(super) fn path(flags: u32, destination: u8) -> Vec<u8> {
 pub(super) fn ip(flags: u32, bytes: &[u8]) -> Vec<u8> {
     let kind = if bytes.len() == 4 { 2 } else { 3 };
     entry(flags, kind, bytes)
-}
-
-fn entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
-    let mut entry = flags.to_ne_bytes().to_vec();
-    entry.extend(kind.to_ne_bytes());
-    entry.extend([0; 2]);
-    entry.extend(info);
-    entry.resize(72, 0);
-    entry
 }

@@ -85,13 +85,6 @@ impl IdHandle {
 }
 
 impl Errand {
-    /// Whether the id still exists. Nobody will hear of an errand whose id is
-    /// gone.
-    #[must_use]
-    pub fn is_wanted(&self) -> bool {
-        self.id.upgrade().is_some_and(|id| id.is_open())
-    }
-
     /// Ends the errand with what it brings: well with a status of 0, otherwise
     /// badly, with a negative error number. What it brings waits with the id for
     /// [`IdHandle::take_brought`] and goes with it.

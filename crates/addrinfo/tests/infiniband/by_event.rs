@@ -1,38 +1,14 @@
 //! Resolving for an id, on a simulated fabric.
-#![cfg(test)]
 
 use std::time::Duration;
 
 use rdmacm_addrinfo::{AddrInfoFlags, Directory, Error, Hints, ResolveAddrInfo};
 use rdmacm_core::{
-    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, Gid, IbAddr,
-    PortSpace, ServiceRecord,
+    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, IbAddr, PortSpace,
 };
-use rdmacm_sim::{Adapter, Fabric, Host, Port, Release};
+use rdmacm_sim::{Adapter, Fabric, Port, Release};
 
-const HERE: &str = "fe80::1";
-const THERE: &str = "fe80::2";
-const SERVICE: u64 = 0x7147;
-
-fn gid(text: &str) -> Gid {
-    text.parse().unwrap()
-}
-
-/// A host with a port, and a peer that offers the service.
-fn host() -> (Fabric, Host) {
-    let fabric = Fabric::new();
-    let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(HERE)))]);
-    let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(THERE)))]);
-    let mut storage = ServiceRecord::new(SERVICE, gid(THERE));
-    storage.name = "storage".try_into().unwrap();
-    fabric.offer(storage);
-    (fabric, here)
-}
-
-fn channel(host: &Host) -> EventChannel {
-    let device = host.open().unwrap();
-    EventChannel::options().device(device).open().unwrap()
-}
+use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
 
 fn bound(channel: &EventChannel) -> CmId {
     let id = channel.create_id(PortSpace::IB).unwrap();
@@ -56,8 +32,8 @@ const BUSY: Result<(), Error> = Err(Error::Rdma(CoreError::Busy));
 
 #[test]
 fn the_kernel_finds_a_service_for_the_id() {
-    let (_fabric, here) = host();
-    let channel = channel(&here);
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
     let id = bound(&channel);
     let directory = Directory::new();
     let begin = || id.resolve_addrinfo(&directory, None, "storage", &service());
@@ -82,8 +58,8 @@ fn the_kernel_finds_a_service_for_the_id() {
 
 #[test]
 fn a_service_nobody_offers_leaves_the_id_free() {
-    let (_fabric, here) = host();
-    let channel = channel(&here);
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
     let id = bound(&channel);
     let directory = Directory::new();
     let begin = |name| id.resolve_addrinfo(&directory, None, name, &service());
@@ -97,8 +73,8 @@ fn a_service_nobody_offers_leaves_the_id_free() {
 
 #[test]
 fn what_is_refused_at_once_leaves_the_id_free() {
-    let (_fabric, here) = host();
-    let channel = channel(&here);
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
     let unbound = channel.create_id(PortSpace::IB).unwrap();
     let directory = Directory::new();
     for _ in 0..2 {
@@ -118,7 +94,7 @@ fn a_kernel_that_does_not_know_the_command_says_so() {
     let fabric = Fabric::new();
     let adapter = Adapter::new("mlx5_0").port(Port::new(gid(HERE)));
     let old = fabric.host([adapter]).release(Release::Linux6_1);
-    let channel = channel(&old);
+    let channel = channel(&old).unwrap();
     let id = bound(&channel);
     let begun = id.resolve_addrinfo(&Directory::new(), None, "storage", &service());
     let Err(Error::Rdma(CoreError::Unsupported { command, .. })) = begun else {
@@ -130,15 +106,10 @@ fn a_kernel_that_does_not_know_the_command_says_so() {
 /// Names need nothing of the kernel's to be told by an event.
 #[test]
 fn an_address_is_told_by_an_event_whatever_the_kernel_knows() {
-    let (_fabric, here) = host();
-    let channel = channel(&here);
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::IB).unwrap();
-    let on = here.clone();
-    let open = move || {
-        let device = on.open().unwrap();
-        EventChannel::options().device(device).open()
-    };
-    let directory = Directory::new().channels(open).acm(None);
+    let directory = directory(&here).acm(None);
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::new().port_space(PortSpace::IB).destination(to);
     id.resolve_addrinfo(&directory, None, None, &hints).unwrap();

@@ -1,5 +1,4 @@
 //! Services of InfiniBand, on a simulated fabric.
-#![cfg(test)]
 
 use std::time::Duration;
 
@@ -7,39 +6,11 @@ use rdmacm_addrinfo::{
     AddrInfo, AddrInfoFlags, Directory, Error, Hints, Reason, Step, Unanswered, resolve,
 };
 use rdmacm_core::{
-    CmAddr, CommandNumber, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace,
-    QpType, ServiceRecord,
+    CmAddr, CommandNumber, Error as CoreError, Family, IbAddr, PortSpace, QpType, ServiceRecord,
 };
 use rdmacm_sim::{Adapter, Administrator, Fabric, Host, Port, Release};
 
-const HERE: &str = "fe80::1";
-const THERE: &str = "fe80::2";
-const SERVICE: u64 = 0x1000_0000_0000_7147;
-
-fn gid(text: &str) -> Gid {
-    text.parse().unwrap()
-}
-
-/// A host with a port, and a peer that offers the service.
-fn fabric() -> (Fabric, Host) {
-    let fabric = Fabric::new();
-    let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(HERE)))]);
-    let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(THERE)))]);
-    let mut storage = ServiceRecord::new(SERVICE, gid(THERE));
-    storage.name = "storage".try_into().unwrap();
-    fabric.offer(storage);
-    (fabric, here)
-}
-
-/// Asks this host's kernel.
-fn directory(host: &Host) -> Directory {
-    let host = host.clone();
-    let open = move || {
-        let device = host.open().unwrap();
-        EventChannel::options().device(device).open()
-    };
-    Directory::new().channels(open)
-}
+use crate::fabric::{HERE, SERVICE, THERE, directory, fabric, gid};
 
 fn find(host: &Host, service: &str, hints: &Hints) -> Result<Vec<AddrInfo>, Error> {
     directory(host).resolve(None, service, hints)

@@ -1,35 +1,12 @@
 //! Native InfiniBand addresses, on a simulated fabric.
-#![cfg(test)]
 
 use rdmacm_addrinfo::{AddrInfo, AddrInfoFlags, Directory, Error, Hints, NameError, Reason, Step};
 use rdmacm_core::{
     CmAddr, Dialect, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace,
 };
-use rdmacm_sim::{Adapter, Fabric, Host, Port};
+use rdmacm_sim::{Fabric, Host};
 
-const HERE: &str = "fe80::1";
-const THERE: &str = "fe80::2";
-
-fn gid(text: &str) -> Gid {
-    text.parse().unwrap()
-}
-
-fn here() -> Host {
-    let fabric = Fabric::new();
-    let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(HERE)))]);
-    let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(THERE)))]);
-    here
-}
-
-/// Asks this host's kernel.
-fn directory(host: &Host) -> Directory {
-    let host = host.clone();
-    let open = move || {
-        let device = host.open().unwrap();
-        EventChannel::options().device(device).open()
-    };
-    Directory::new().channels(open)
-}
+use crate::fabric::{HERE, THERE, directory, fabric, gid};
 
 fn resolve(
     host: &Host,
@@ -48,7 +25,7 @@ fn a_gid() -> Hints {
 
 #[test]
 fn a_gid_in_figures_is_reached_by_its_route() {
-    let found = resolve(&here(), Some(THERE), Some("7471"), &a_gid()).unwrap();
+    let found = resolve(&fabric().1, Some(THERE), Some("7471"), &a_gid()).unwrap();
     let [info] = found.as_slice() else {
         panic!("{found:?}");
     };
@@ -67,7 +44,7 @@ fn a_gid_in_figures_is_reached_by_its_route() {
 
 #[test]
 fn only_gids_in_figures_are_read() {
-    let here = here();
+    let here = fabric().1;
     let refused = |node, hints| resolve(&here, Some(node), Some("7471"), &hints);
     // What librdmacm would read 16 bytes of, and there are four.
     let v4 = refused("10.1.0.7", a_gid());
@@ -80,12 +57,12 @@ fn only_gids_in_figures_are_read() {
 
 #[test]
 fn without_a_node_it_is_the_wildcard_or_the_loopback_gid() {
-    let listen = resolve(&here(), None, Some("7471"), &a_gid().passive()).unwrap();
+    let listen = resolve(&fabric().1, None, Some("7471"), &a_gid().passive()).unwrap();
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(listen[0].source, Some(any.into()));
     assert_eq!(listen[0].destination, None);
     assert!(listen[0].is_reachable() && listen[0].via().is_none());
-    let own = resolve(&here(), None, Some("7471"), &a_gid()).unwrap();
+    let own = resolve(&fabric().1, None, Some("7471"), &a_gid()).unwrap();
     let loopback = IbAddr::new(Gid::LOOPBACK).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(own[0].destination, Some(loopback.into()));
     assert!(own[0].is_reachable(), "{:?}", own[0].reach);
@@ -94,11 +71,17 @@ fn without_a_node_it_is_the_wildcard_or_the_loopback_gid() {
 #[test]
 fn an_address_in_the_hints_is_asked_as_it_is() {
     let to = IbAddr::new(gid(THERE)).with_service_id(0x1234_5678_9abc_def0);
-    let found = resolve(&here(), None, None, &Hints::rc().destination(to)).unwrap();
+    let found = resolve(&fabric().1, None, None, &Hints::rc().destination(to)).unwrap();
     assert_eq!(found[0].destination, Some(to.into()));
     assert!(found[0].is_reachable(), "{:?}", found[0].reach);
     // A service makes its service id.
-    let found = resolve(&here(), None, Some("7471"), &Hints::rc().destination(to)).unwrap();
+    let found = resolve(
+        &fabric().1,
+        None,
+        Some("7471"),
+        &Hints::rc().destination(to),
+    )
+    .unwrap();
     let with_port = to.with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(found[0].destination, Some(with_port.into()));
 }
@@ -108,13 +91,13 @@ fn a_source_of_the_hints_is_bound() {
     let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
     let from = |text| IbAddr::new(gid(text)).with_ip_service(PortSpace::TCP, 7);
     let hints = |source: IbAddr| Hints::rc().source(source).destination(to);
-    let found = resolve(&here(), None, None, &hints(from(HERE))).unwrap();
+    let found = resolve(&fabric().1, None, None, &hints(from(HERE))).unwrap();
     assert_eq!(found[0].source, Some(from(HERE).into()));
-    let found = resolve(&here(), None, None, &hints(from("fe80::9"))).unwrap();
+    let found = resolve(&fabric().1, None, None, &hints(from("fe80::9"))).unwrap();
     let why = found[0].reach.as_ref().unwrap_err();
     assert!(why.to_string().contains("has this GID"), "{why}");
     let listen = Hints::rc().passive().source(from(HERE));
-    let found = resolve(&here(), None, None, &listen).unwrap();
+    let found = resolve(&fabric().1, None, None, &listen).unwrap();
     assert_eq!(found[0].source, Some(from(HERE).into()));
     assert_eq!(found[0].via().unwrap().port, 1);
 }
@@ -132,7 +115,7 @@ fn a_machine_without_infiniband_says_so() {
 
 #[test]
 fn the_ip_commands_know_no_gids() {
-    let host = here();
+    let host = fabric().1;
     let open = move || {
         let options = EventChannel::options().device(host.open().unwrap());
         options.dialect(Dialect::IpOnly).open()
