@@ -5,8 +5,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use rdmacm_abi::{EventNumber, EventResponse};
 use rdmacm_core::CommandNumber;
 use rdmacm_core::device::{Call, Device, KernelDevice};
+use zerocopy::FromBytes as _;
 
 /// The kernel as it was before it knew `QUERY`, `BIND`, `RESOLVE_ADDR` and
 /// `JOIN_MCAST`: beyond the end of its table every number is `EINVAL`.
@@ -128,6 +130,22 @@ impl Garbling {
     }
 }
 
+/// The kernel, which never says that a peer is connected.
+#[derive(Debug)]
+pub struct Unestablished(KernelDevice);
+
+impl Unestablished {
+    /// Opens the kernel's device.
+    ///
+    /// # Panics
+    /// Without one.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "opening is no default")]
+    pub fn new() -> Self {
+        Self(KernelDevice::open().unwrap())
+    }
+}
+
 macro_rules! device_over {
     ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
         impl Device for $device {
@@ -189,6 +207,18 @@ device_over!(Garbling, kernel, |this, call| {
     let spared = this.spared.load(Ordering::Relaxed);
     for byte in call.response().iter_mut().skip(spared) {
         *byte = this.random_byte();
+    }
+    Ok(())
+});
+
+device_over!(Unestablished, 0, |this, call| {
+    this.0.execute(call)?;
+    if call.number() == CommandNumber::GET_EVENT {
+        let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
+        // The kernel has counted it, so it must be handed out: as one that says nothing.
+        if event.event == EventNumber::ESTABLISHED {
+            event.event = EventNumber::TIMEWAIT_EXIT;
+        }
     }
     Ok(())
 });

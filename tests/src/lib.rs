@@ -19,7 +19,7 @@ mod site;
 
 pub use acm_daemon::{AcmDaemon, Act, acm_entry};
 pub use datagrams::{next_datagram, receive_datagram, send_datagram};
-pub use device::{Counting, Garbling, OldKernel};
+pub use device::{Counting, Garbling, OldKernel, Unestablished};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use posted::{receive, send};

@@ -45,12 +45,14 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
     for (more, agreed) in [(&[][..], ASKED), (by_hand, agreed)] {
         let port = free_port();
         let (address, service) = (site.v4.to_string(), port.to_string());
-        let arguments = ["-s", "-P", "-a", &address, "-p", &service];
+        let arguments = ["-s", "-P", "-d", "-a", &address, "-p", &service];
         let mut server = Tool::start("rping", &[&arguments, more].concat());
         let node = Node::open().unwrap();
         for _ in 0..CONNECTIONS / 2 {
             let connection = connect_when_it_listens(site, &node, port);
             check_established(site, &connection, agreed);
+            // It waits for both, and never answers a parting that overtook the rest.
+            server.wait_for("ESTABLISHED");
             connection.close(PATIENCE).unwrap();
             server.wait_for("server DISCONNECT EVENT...");
         }

@@ -75,7 +75,9 @@ impl IdHandle {
 
     /// Accepts the connect request that brought this id. From now on the id
     /// reports events of its own; [`Established`] says that the peer is there
-    /// (datagram ids report nothing).
+    /// (datagram ids report nothing). A peer that parts at once may be heard only to
+    /// part on InfiniBand and RoCE: [`Disconnected`] without a failure says as well that
+    /// it was there.
     ///
     /// The queue pair is to be in RTS before, because the peer's data may come
     /// before that event. iWARP needs the number of a real queue pair of the
@@ -89,6 +91,7 @@ impl IdHandle {
     /// an id that brought no request, that has accepted, or whose peer has gone;
     /// `ECONNRESET` for the last on iWARP.
     ///
+    /// [`Disconnected`]: crate::EventKind::Disconnected
     /// [`Established`]: crate::EventKind::Established
     #[doc(alias = "rdma_accept")]
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {

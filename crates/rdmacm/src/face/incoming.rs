@@ -157,7 +157,8 @@ impl Incoming<Blocking> {
     }
 
     /// Accepts the peer with a queue pair of the caller's on the id's device, and
-    /// waits until it is there.
+    /// waits until it is there. Where it has parted again by then, the connection has
+    /// ended; what it sent is there.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; the peer is rejected
@@ -199,7 +200,8 @@ impl<R: Runtime> Incoming<Async<R>> {
     }
 
     /// Accepts the peer with a queue pair of the caller's on the id's device, and
-    /// waits until it is there. Dropping the future rejects it.
+    /// waits until it is there. Where it has parted again by then, the connection has
+    /// ended; what it sent is there. Dropping the future rejects the peer.
     ///
     /// # Errors
     /// [`Error`](crate::Error), by the step that failed; the peer is rejected

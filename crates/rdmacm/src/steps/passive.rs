@@ -144,8 +144,11 @@ pub(crate) async fn establish(
             Letter::Returned(_) => continue,
             Letter::Stop => return Err(attempt.fail(step, Cause::Gone)),
         };
-        if event.kind() == EventKind::Established && event.failure().is_none() {
+        if says_connected(&event) {
             tracked.shakes_hands(false);
+            if let Some(ending) = Ending::of(&event) {
+                tracked.mailbox().end(ending);
+            }
             let established = agreed(&attempt, step, tracked, &event);
             // The request said it; on RoCE nothing more comes.
             return Ok(Established {
@@ -160,4 +163,16 @@ pub(crate) async fn establish(
             return Err(attempt.failed(&id, step, &event));
         }
     }
+}
+
+/// The peer's word that it is connected, or that it parts, which on RoCE and
+/// InfiniBand may be all that is heard of it: the kernel handles two messages at once,
+/// on the processors they reached, and has no ear for readiness (RTU) after a parting
+/// (DREQ). Nobody parts who was not connected.
+fn says_connected(event: &Event) -> bool {
+    let word = matches!(
+        event.kind(),
+        EventKind::Established | EventKind::Disconnected
+    );
+    word && event.failure().is_none()
 }

@@ -212,11 +212,15 @@ impl<'s> Side<'s> {
 
     /// An id that listens on this port.
     pub(super) async fn listener_at(self, port: u16) -> anyhow::Result<Handle> {
+        self.listener_on(self.address(port)).await
+    }
+
+    /// An id that listens on this address.
+    pub(super) async fn listener_on(self, address: SocketAddr) -> anyhow::Result<Handle> {
         let listener = Handle {
-            port,
+            port: address.port(),
             ..self.id().await?
         };
-        let address = self.address(port);
         let id = listener.id;
         self.does(Step::Bind { id, address }).await?;
         self.does(Step::Listen { id }).await?;
@@ -225,7 +229,11 @@ impl<'s> Side<'s> {
 
     /// An id on its way to this port of the other guest, as far as the route.
     pub(super) async fn on_its_way(self, port: u16) -> anyhow::Result<Handle> {
-        let address = self.other().address(port);
+        self.on_its_way_to(self.other().address(port)).await
+    }
+
+    /// An id on its way to this address, as far as the route.
+    pub(super) async fn on_its_way_to(self, address: SocketAddr) -> anyhow::Result<Handle> {
         let active = self.id().await?;
         let id = active.id;
         self.does(Step::ResolveAddr {
