@@ -129,7 +129,9 @@ fn a_server_that_is_interrupted_parts(site: &Site) {
     let connection = connect(site, &port);
     server.interrupt();
     let end = connection.ended(PATIENCE).unwrap();
-    assert_eq!(end.kind(), EventKind::Disconnected);
+    // It may not have heard yet that the connection is there.
+    let parted = [EventKind::Disconnected, EventKind::Rejected];
+    assert!(parted.contains(&end.kind()), "{end}");
     let ended = server.finish();
     ended.check_success();
     assert_eq!(ended.document()["interrupted"], true);

@@ -97,6 +97,22 @@ impl Accelerator {
         }
     }
 
+    /// The kernel's arguments for it.
+    ///
+    /// Emulated on a busy host, a processor waits where the kernel counts on moments.
+    /// The check that the timer's interrupts come in time ends in a panic then
+    /// (`no_timer_check`), and the TSC's frequency comes out wrong by half. Watching
+    /// it is no help (`tsc=unstable`: HPET's frequency is known): 7.3 compares the
+    /// processors' clocks with interrupts off, for as long as a clock says that only
+    /// interrupts move during the boot, while the other processor waits in
+    /// `stop_machine`, and both spin for ever.
+    pub(super) const fn arguments(self) -> &'static str {
+        match self {
+            Self::Kvm => "",
+            Self::Tcg => "no_timer_check tsc=unstable",
+        }
+    }
+
     /// QEMU's options for it.
     pub(crate) const fn options(self) -> [&'static str; 4] {
         match self {

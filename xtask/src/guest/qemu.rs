@@ -23,13 +23,6 @@ pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
 /// More of a guest's lines than these would only slow its boot down.
 const LOG_LEVEL: u8 = 5;
 
-/// A busy host makes the guest wait where its kernel counts on moments. It is not to
-/// check that the timer's interrupts come in time (`no_timer_check`, a panic), and not
-/// to watch the clock (`tsc=nowatchdog`): 7.3 compares the processors' clocks with
-/// interrupts off, for as long as a clock says that only interrupts move during the
-/// boot, while the other processor waits in `stop_machine`, and both spin for ever.
-const STEADY_CLOCKS: &str = "no_timer_check tsc=nowatchdog";
-
 /// What to boot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boot<'a> {
@@ -260,7 +253,8 @@ fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
     let arguments = format!(
         "console=ttyS0 loglevel={LOG_LEVEL} panic=-1 oops=panic softlockup_panic=1 \
          hung_task_panic=1 random.trust_cpu=on dummy.numdummies=0 bonding.max_bonds=0 \
-         {STEADY_CLOCKS}"
+         {}",
+        boot.accelerator.arguments()
     );
     let processors = std::thread::available_parallelism()
         .map_or(1, usize::from)

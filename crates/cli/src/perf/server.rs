@@ -54,7 +54,7 @@ async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Resu
     let make = |id: &IdHandle| Endpoint::new(id, shape(&terms, true));
     let connection = tokio::select! {
         accepted = incoming.accept_with(make) => accepted.map_err(|error| error.to_string())?,
-        () = interrupt.wait() => return Err(Stop::Interrupted.to_string()),
+        () = interrupt.wait() => return Ok(()),
     };
     let stop = serve_measuring(&connection, terms, interrupt).await;
     // The result is known, whether the peer answers or not.

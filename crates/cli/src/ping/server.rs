@@ -33,14 +33,13 @@ pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interr
 async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt) -> Served {
     let peer = peer_of(&incoming);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
-    let accepted = tokio::select! {
-        accepted = incoming.accept_with(make) => accepted.map_err(|error| error.to_string()),
-        () = interrupt.wait() => Err(Stop::Interrupted.to_string()),
-    };
     let mut pings = 0;
-    let failure = match accepted {
-        Ok(connection) => serve_pings(connection, count, &interrupt, &mut pings).await,
-        Err(error) => Some(error),
+    let failure = tokio::select! {
+        accepted = incoming.accept_with(make) => match accepted {
+            Ok(connection) => serve_pings(connection, count, &interrupt, &mut pings).await,
+            Err(error) => Some(error.to_string()),
+        },
+        () = interrupt.wait() => shortcoming(&Stop::Interrupted, count, false),
     };
     Served {
         peer,
@@ -67,11 +66,16 @@ async fn serve_pings(
     }
     // The result is known, whether the peer answers or not.
     let _ = connection.close(CLOSE_DEADLINE).await;
-    match (stop.err()?, count) {
+    shortcoming(&stop.err()?, count, midway)
+}
+
+/// What is wrong with an end like this.
+fn shortcoming(stop: &Stop, count: Option<u32>, midway: bool) -> Option<String> {
+    match (stop, count) {
         (stop, Some(count)) => Some(format!("{stop} before {count} pings were made")),
         (Stop::Interrupted, None) => None,
         (Stop::Ended(ending), None) if ending.failure().is_none() && !midway => None,
-        (stop @ Stop::Ended(_), None) => Some(format!("{stop} in the middle of a ping")),
+        (Stop::Ended(_), None) => Some(format!("{stop} in the middle of a ping")),
         (stop, None) => Some(stop.to_string()),
     }
 }
