@@ -56,9 +56,16 @@ enum Place {
 struct Shared {
     ends: AtomicBool,
     script: Mutex<Box<Script>>,
-    requests: Mutex<Vec<Vec<u8>>>,
-    asked: Condvar,
+    heard: Mutex<Heard>,
+    done: Condvar,
     connections: Mutex<Connections>,
+}
+
+#[derive(Default)]
+struct Heard {
+    requests: Vec<Vec<u8>>,
+    /// How many of them are not dealt with yet.
+    in_hand: usize,
 }
 
 #[derive(Default)]
@@ -103,8 +110,8 @@ impl AcmDaemon {
         let shared = Arc::new(Shared {
             ends: AtomicBool::new(false),
             script: Mutex::new(script),
-            requests: Mutex::default(),
-            asked: Condvar::new(),
+            heard: Mutex::default(),
+            done: Condvar::new(),
             connections: Mutex::default(),
         });
         let is_unix = matches!(place, Place::Unix(_));
@@ -136,12 +143,13 @@ impl AcmDaemon {
     }
 
     /// The requests heard, once there are so many and what was to be done about
-    /// them was done.
+    /// them was done: one whose answer has come is among them.
     #[must_use]
     pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
-        let heard = self.shared.requests.lock().unwrap();
-        let few = |heard: &mut Vec<_>| heard.len() < least;
-        self.shared.asked.wait_while(heard, few).unwrap().clone()
+        let heard = self.shared.heard.lock().unwrap();
+        let early = |heard: &mut Heard| heard.requests.len() < least || heard.in_hand > 0;
+        let heard = self.shared.done.wait_while(heard, early).unwrap();
+        heard.requests.clone()
     }
 
     /// How many connections there have been.
@@ -186,6 +194,7 @@ impl Shared {
     fn serve(&self, stream: OwnedFd, is_unix: bool) {
         let mut stream = File::from(stream);
         while let Some(request) = read_request(&mut stream) {
+            self.hear(&request);
             let acts = (self.script.lock().unwrap())(&request);
             for act in acts {
                 match act {
@@ -194,9 +203,15 @@ impl Shared {
                     Act::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
                 }
             }
-            self.requests.lock().unwrap().push(request);
-            self.asked.notify_all();
+            self.heard.lock().unwrap().in_hand -= 1;
+            self.done.notify_all();
         }
+    }
+
+    fn hear(&self, request: &[u8]) {
+        let mut heard = self.heard.lock().unwrap();
+        heard.requests.push(request.to_vec());
+        heard.in_hand += 1;
     }
 
     fn hang_up(&self) {

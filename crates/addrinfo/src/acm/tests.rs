@@ -86,6 +86,18 @@ fn one_connection_serves_questions_one_after_another() {
     }
 }
 
+/// The daemon of these tests and the guest suite's.
+#[test]
+fn a_question_that_was_answered_is_among_those_heard() {
+    let rundir = rundir();
+    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(answer(1))]);
+    let acm = Acm::at(rundir.path());
+    for asked in 1..=5000 {
+        leads_to(&ask(&acm), 1);
+        assert_eq!(daemon.requests(0).len(), asked);
+    }
+}
+
 #[test]
 fn a_reply_may_come_in_pieces() {
     let rundir = rundir();
