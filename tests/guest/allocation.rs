@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use rdmacm_core::{EventKind, PortSpace};
@@ -70,7 +71,7 @@ fn commands_allocate_nothing(site: &Site) {
     let mut event = None;
     let mut hear = |kind| event = Some(expect(&channel, kind));
     assert_eq!(
-        allocations(|| drop(Box::new(site.v4))),
+        allocations(|| drop(black_box(Box::new(site.v4)))),
         1,
         "they are counted"
     );

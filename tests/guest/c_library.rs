@@ -189,7 +189,8 @@ fn names_agree(site: &Site) {
         Soft::Siw => ("siw", "siw6"),
     };
     for name in [v4, v6] {
-        for (hints, direction) in [(Hints::rc(), "active"), (Hints::rc().passive(), "passive")] {
+        let hints = Hints::rc().deadline(PATIENCE);
+        for (hints, direction) in [(hints.clone(), "active"), (hints.passive(), "passive")] {
             let ours = rdmacm_addrinfo::resolve(name, "7471", &hints).unwrap();
             let c = c_library(&["name", name, "7471", direction]);
             assert_eq!(name_lines(&ours[0]), c);

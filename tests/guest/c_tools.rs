@@ -3,6 +3,9 @@
 //! Where no data move, rxe believes any queue pair number, so there our ends are made
 //! up; siw gets real queue pairs.
 
+use std::process::Command;
+use std::time::Instant;
+
 use end::End;
 use rdmacm::{Connection, Connector, Node, RetryPolicy};
 use rdmacm_core::{ConnInfo, ConnParam, IdHandle};
@@ -34,6 +37,31 @@ fn shares(site: &Site, on_siw: usize) -> impl Iterator<Item = usize> + use<> {
 
 /// Responder resources and initiator depth, as this side sees them.
 type Depths = (u8, u8);
+
+/// Waits until the kernel has an id that listens at this address and port.
+fn wait_until_it_listens(address: &str) {
+    wait_for_ids(address, |ids| ids.iter().any(|id| is_listening(id)));
+}
+
+fn is_listening(id: &str) -> bool {
+    id.contains(" state LISTEN ")
+}
+
+/// Waits until the kernel's ids at this address and port are as they shall be.
+fn wait_for_ids(address: &str, shall_be: impl Fn(&[&str]) -> bool) {
+    let its = format!(" src-addr {address} ");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut listing = Command::new("rdma");
+        let listing = listing.args(["resource", "show", "cm_id"]).output();
+        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
+        let ids: Vec<_> = listing.lines().filter(|id| id.contains(&its)).collect();
+        if shall_be(&ids) {
+            break;
+        }
+        assert!(Instant::now() < until, "{ids:?}");
+    }
+}
 
 /// What we ask for when we connect.
 const ASKED: Depths = (3, 2);

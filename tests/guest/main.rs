@@ -210,8 +210,8 @@ const COUNTED: &[&[Case]] = &[data::unreliable::CASES];
 const CONNECTED: &str = "siw has reliable connections alone";
 
 /// Where a handshake is TCP's to begin.
-const ON_SIW: &[&[Case]] = &[kept::ON_IWARP];
-const NO_TCP: &str = "RoCE's peers have no TCP connection to be strange on";
+const ON_SIW: &[&[Case]] = &[face::offloaded::CASES, kept::ON_IWARP];
+const NO_TCP: &str = "RoCE has no TCP connection to begin with";
 
 /// Where the kernel takes events of one's own.
 const ON_NEWER: &[&[Case]] = &[kept::NEWER];

@@ -11,8 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, Shutdown, sendmsg, shutdown};
+
+/// How long a request is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the daemon does about a request; nothing at all is silence.
 #[derive(Clone, Debug)]
@@ -148,7 +152,12 @@ impl AcmDaemon {
     pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
         let heard = self.shared.heard.lock().unwrap();
         let early = |heard: &mut Heard| heard.requests.len() < least || heard.in_hand > 0;
-        let heard = self.shared.done.wait_while(heard, early).unwrap();
+        let (heard, waited) = self
+            .shared
+            .done
+            .wait_timeout_while(heard, PATIENCE, early)
+            .unwrap();
+        assert!(!waited.timed_out(), "{} requests", heard.requests.len());
         heard.requests.clone()
     }
 

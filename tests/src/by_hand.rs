@@ -51,7 +51,7 @@ pub fn attributes(site: &Site, peer: u32, state: QpState) -> QpAttr {
     attr.destination_qp_number = peer;
     (attr.rq_psn, attr.sq_psn) = (0x1234, 0x1234);
     (attr.max_rd_atomic, attr.max_destination_rd_atomic) = (3, 5);
-    (attr.timeout, attr.retry_count, attr.rnr_retry) = (14, 6, 3);
+    (attr.timeout, attr.retry_count, attr.rnr_retry) = (16, 6, 3);
     attr.min_rnr_timer = 12;
     attr.qkey = QKEY;
     attr.ah_attr = site.way();

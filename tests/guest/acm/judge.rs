@@ -17,7 +17,7 @@ use super::scripts::{Daemon, Script, Theirs};
 use crate::command::built;
 
 /// What ibacm is waited for: a script in which it is silent takes that long.
-const SILENCE: Duration = Duration::from_millis(300);
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// What librdmacm's side says, and how it ends.
 struct Said {

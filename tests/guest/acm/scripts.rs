@@ -99,7 +99,7 @@ impl Script {
     }
 
     pub(super) fn deadline(&self) -> Duration {
-        if self.is_late { SECOND } else { PATIENCE }
+        if self.is_late { 10 * SECOND } else { PATIENCE }
     }
 
     pub(super) fn patience(&self, usual: Duration) -> Duration {

@@ -1,8 +1,11 @@
 //! A test's own `/etc`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -53,9 +56,20 @@ impl PrivateEtc {
         mount(none, "/", none, private, none).unwrap();
         let tmpfs = Some("tmpfs");
         mount(tmpfs, "/etc", tmpfs, MsFlags::empty(), none).unwrap();
+        let time = a_time_of_its_own();
         for (path, text) in &self.0 {
             fs::create_dir_all(Path::new(path).parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            let mut file = File::create(path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.set_modified(time).unwrap();
         }
     }
+}
+
+/// By their sizes, times and inodes' numbers the C library knows files that it has read
+/// already, and in two file systems of the same moment those may all be the same.
+fn a_time_of_its_own() -> SystemTime {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let made = MADE.fetch_add(1, Ordering::Relaxed);
+    SystemTime::UNIX_EPOCH + Duration::from_secs(made)
 }

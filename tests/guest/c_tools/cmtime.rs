@@ -2,7 +2,6 @@
 //! server parts with whoever does, and never ends.
 
 use std::process::Command;
-use std::time::Instant;
 
 use rdmacm::{Listener, Node};
 use rdmacm_core::{ConnParam, EventKind};
@@ -11,7 +10,7 @@ use rdmacm_tests::{PATIENCE, Site};
 use super::end::End;
 use super::tool::{Tool, path};
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
-use super::{check_established, connect_when_it_listens};
+use super::{check_established, connect_when_it_listens, is_listening, wait_for_ids};
 
 crate::cases!("c_tools::cmtime":
     its_server_takes_a_hundred_connections,
@@ -51,19 +50,10 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
 
 /// It destroys what has parted, and says nothing about it.
 fn wait_until_it_only_listens(address: &str) {
-    let its = format!(" src-addr {address} ");
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let listing = Command::new("rdma")
-            .args(["resource", "show", "cm_id"])
-            .output();
-        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
-        let ids: Vec<_> = listing.lines().filter(|id| id.contains(&its)).collect();
-        match ids[..] {
-            [listener] if listener.contains(" state LISTEN ") => break,
-            _ => assert!(Instant::now() < until, "{ids:?}"),
-        }
-    }
+    wait_for_ids(
+        address,
+        |ids| matches!(ids, [listener] if is_listening(listener)),
+    );
 }
 
 fn its_client_makes_a_hundred_connections(site: &Site) {

@@ -10,7 +10,7 @@ use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use super::end::End;
 use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
-use super::{check_established, connect_when_it_listens};
+use super::{check_established, connect_when_it_listens, wait_until_it_listens};
 use crate::command::ping::{client, server};
 use crate::held_back::hold_back_first_messages;
 
@@ -101,8 +101,8 @@ fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
 /// Its server, once it listens.
 fn its_server(site: &Site, more: &[&str]) -> (Tool, String) {
     let port = free_port().to_string();
-    let mut server = rping(site, "-s", &port, &[&["-d"], more].concat());
-    server.wait_for("rdma_listen");
+    let server = rping(site, "-s", &port, &[&["-d"], more].concat());
+    wait_until_it_listens(&format!("{}:{port}", site.v4));
     (server, port)
 }
 
@@ -125,11 +125,16 @@ fn its_client_gets_a_thousand_pings_back(site: &Site) {
     ended.check_says(": 1000 pings");
 }
 
+/// Of two requests that come before it has looked at the first, its server forgets one.
 fn its_persistent_server_is_pinged_at_once(site: &Site) {
     for more in [&[][..], by_hand(site)] {
-        let (server, port) = its_server(site, &[&["-P"], more].concat());
+        let (mut server, port) = its_server(site, &[&["-P"], more].concat());
         let arguments = ["--count", "20", "--validate"];
-        let clients = [(); 3].map(|()| client(site, &port, &arguments));
+        let clients = [(); 3].map(|()| {
+            let client = client(site, &port, &arguments);
+            server.wait_for("accepting client connection request");
+            client
+        });
         let ended = clients.map(Tool::finish);
         ended.iter().for_each(Ended::check_success);
         server.stop();

@@ -26,7 +26,7 @@ const CONNECTIONS: usize = 1000;
 const AT_ONCE: usize = 32;
 /// How long an accepted peer has to be there. One that gave up says so in a
 /// message that is sent once and may be lost; the kernel would try for a minute.
-const PRESENT: Duration = Duration::from_secs(5);
+const PRESENT: Duration = Duration::from_secs(20);
 
 fn everything_is_accounted_for(site: &Site) {
     let before = Belongings::now();

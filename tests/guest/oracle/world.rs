@@ -100,7 +100,7 @@ pub(super) fn run(questions: impl FnOnce() + Send) {
     let crowd = (1..=CROWD).map(|host| format!("198.51.100.{host} crowd.test\n"));
     let zone_hosts = ZONE_HOSTS.to_owned() + &crowd.collect::<String>();
     let resolver =
-        format!("nameserver {ADDRESS}\noptions timeout:1 attempts:1\nsearch corp.test\n");
+        format!("nameserver {ADDRESS}\noptions timeout:5 attempts:1\nsearch corp.test\n");
     let etc = PrivateEtc::new()
         .keeping("libibverbs.d")
         .file("nsswitch.conf", "hosts: files dns\nservices: files\n")

@@ -41,8 +41,11 @@ fn minute() -> Limit {
     within(Duration::from_secs(60))
 }
 
+/// Long enough to ask.
+const SOON: Duration = Duration::from_millis(500);
+
 fn soon() -> Limit {
-    within(Duration::from_millis(50))
+    within(SOON)
 }
 
 fn ask(acm: &Acm) -> Result<Reply, Failure> {
@@ -148,11 +151,12 @@ fn silence_ends_with_the_callers_time() {
     let acts = vec![vec![], vec![Act::Send(half)], vec![Act::Send(answer(1))]];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
-    for _ in 0..2 {
+    for asked in 1..=2 {
         let started = Instant::now();
         let silent = acm.try_ask(&question(7), soon());
         assert_eq!(silent, Err(Failure::Silent));
-        assert!(started.elapsed() >= Duration::from_millis(50));
+        assert!(started.elapsed() >= SOON);
+        assert_eq!(daemon.requests(asked).len(), asked);
     }
     // An answer to an earlier question could still come over those.
     leads_to(&ask(&acm), 1);
@@ -165,10 +169,11 @@ fn silence_ends_with_the_callers_time() {
 fn silence_beyond_patience_is_remembered() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), script(vec![]));
-    let acm = Acm::at(rundir.path()).patience(Duration::from_millis(50));
+    let acm = Acm::at(rundir.path()).patience(SOON);
     let silent = acm.try_ask(&question(7), acm.limit(None));
     assert_eq!(silent, Err(Failure::Silent));
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
+    assert_eq!(daemon.requests(1).len(), 1);
     assert_eq!(daemon.connections(), 1);
 }
 

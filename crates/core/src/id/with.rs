@@ -53,9 +53,19 @@ impl WithQueuePair<'_> {
     /// # Errors
     /// Those of [`IdHandle::connect`]; [`Error::QueuePair`].
     pub fn connect(&self, param: impl Into<ConnParam>) -> Result<()> {
+        self.id.connect(self.connect_param(param)?)
+    }
+
+    /// What [`connect`](Self::connect) asks for, for [`IdHandle::connect`] on another
+    /// thread: iWARP connects TCP meanwhile, and the thread need not have a share in the
+    /// queue pair.
+    ///
+    /// # Errors
+    /// [`Error::QueuePair`].
+    pub fn connect_param(&self, param: impl Into<ConnParam>) -> Result<ConnParam> {
         let param = param.into().of(self.queue_pair);
         let ece = self.own_ece()?.unwrap_or(param.options());
-        self.id.connect(param.ece(ece))
+        Ok(param.ece(ece))
     }
 
     /// Completes the handshake after a peer's response: moves the queue pair to

@@ -142,8 +142,10 @@ pub(crate) async fn connect(
     if is_iwarp(queue_pair.as_ref()) {
         // CONNECT performs TCP's handshake in the kernel, with the id locked.
         attempt.learn(&id);
+        let param = id.with(queue_pair.as_ref()).connect_param(param);
+        let param = param.map_err(|error| attempt.fail_on(&id, step, error))?;
         tracked.shakes_hands(true);
-        connect_elsewhere(&attempt, &tracked, &queue_pair, param);
+        connect_elsewhere(&attempt, &tracked, param);
     } else {
         let asked = id.with(queue_pair.as_ref()).connect(param);
         asked.map_err(|error| attempt.fail_on(&id, step, error))?;
@@ -175,17 +177,12 @@ pub(crate) async fn connect(
     }
 }
 
-fn connect_elsewhere(
-    attempt: &Attempt,
-    tracked: &Tracked,
-    queue_pair: &Arc<dyn QueuePair>,
-    param: ConnParam,
-) {
+/// Without a share in the queue pair, which goes when its owners let go of it, however
+/// late this thread is: the id, without which the number is of no use, goes first.
+fn connect_elsewhere(attempt: &Attempt, tracked: &Tracked, param: ConnParam) {
     let (id, mailbox) = (tracked.id().clone(), Arc::clone(tracked.mailbox()));
-    let queue_pair = Arc::clone(queue_pair);
     attempt.hub.offload.run(Box::new(move || {
-        let returned = id.with(queue_pair.as_ref()).connect(param);
-        mailbox.deliver(Letter::Returned(returned));
+        mailbox.deliver(Letter::Returned(id.connect(param)));
     }));
 }
 

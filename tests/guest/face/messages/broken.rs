@@ -108,11 +108,11 @@ fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let link = Link::new(site);
     let options = MessageOptions::new().keep_alive(SECOND / 5);
-    let listener = Listener::options().messages(options).ack_timeout(10);
+    let listener = Listener::options().messages(options).ack_timeout(16);
     let listener = listener.bind(link.address).unwrap();
     // Seven would be for ever.
     let param = ConnParam::new().retry_count(3);
-    let connector = Connector::to(listener.local_addr()).ack_timeout(10);
+    let connector = Connector::to(listener.local_addr()).ack_timeout(16);
     let connector = connector.param(param).deadline(PATIENCE).messages(options);
     let pair = thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect().unwrap());

@@ -1,5 +1,7 @@
 //! The far guest dies and nobody takes its place.
 
+use std::time::Instant;
+
 use rdmacm_abi::EventNumber;
 use rdmacm_init::Step;
 
@@ -41,9 +43,10 @@ async fn a_request_to_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
     let active = near.on_its_way(7471).await?;
     match scene.soft {
         Soft::Rxe => {
+            let asked = Instant::now();
             near.connects(active, "").await?;
             let patient = scene.soft.patience_of_a_request();
-            let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+            let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
             seen.await
         }
         Soft::Siw => near.is_refused(active, ETIMEDOUT).await,
@@ -54,11 +57,12 @@ async fn a_request_that_a_dead_peer_held_is_unreachable(scene: Scene<'_>) -> any
     let (near, far) = (scene.near(), scene.far());
     let listener = far.listener().await?;
     let active = near.on_its_way(listener.port).await?;
+    let asked = Instant::now();
     near.connects(active, "").await?;
     far.requested(listener).await?;
     scene.turn().await;
     let patient = scene.soft.patience_of_a_request();
-    let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+    let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await
 }
 
@@ -70,11 +74,12 @@ async fn a_response_to_a_dead_peer_is_heard_by_nobody(scene: Scene<'_>) -> anyho
     far.connects(active, "").await?;
     let request = near.requested(listener).await?;
     scene.turn().await;
+    let asked = Instant::now();
     let passive = near.accepts(&request, "").await?;
     match scene.soft {
         Soft::Rxe => {
             let patient = scene.soft.patience_of_a_request();
-            let seen = near.sees_late(patient, passive, EventNumber::UNREACHABLE, TIMED_OUT);
+            let seen = near.sees_late(asked, patient, passive, EventNumber::UNREACHABLE, TIMED_OUT);
             seen.await
         }
         Soft::Siw => {
@@ -88,10 +93,11 @@ async fn a_disconnection_of_a_dead_peer_ends(scene: Scene<'_>) -> anyhow::Result
     let near = scene.near();
     let (active, _) = scene.connection().await?;
     scene.turn().await;
+    let asked = Instant::now();
     near.does(Step::Disconnect { id: active.id }).await?;
     let status = scene.soft.disconnected_from_silence();
     let patient = scene.soft.patience_of_a_disconnection();
-    let seen = near.sees_late(patient, active, EventNumber::DISCONNECTED, status);
+    let seen = near.sees_late(asked, patient, active, EventNumber::DISCONNECTED, status);
     seen.await
 }
 

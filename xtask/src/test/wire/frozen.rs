@@ -1,5 +1,7 @@
 //! The far guest stands still for longer than any timeout and goes on.
 
+use std::time::Instant;
+
 use anyhow::ensure;
 use rdmacm_abi::EventNumber;
 use rdmacm_init::{Answer, Step};
@@ -23,9 +25,10 @@ async fn a_request_to_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Result<()>
     scene.turn().await;
     match scene.soft {
         Soft::Rxe => {
+            let asked = Instant::now();
             near.connects(active, "").await?;
             let patient = scene.soft.patience_of_a_request();
-            let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+            let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
             seen.await?;
             scene.turn().await;
             // What was on the wire is heard in the end, from one who gave up.
@@ -45,11 +48,12 @@ async fn a_request_that_a_frozen_peer_holds_is_unreachable(scene: Scene<'_>) -> 
     let (near, far) = (scene.near(), scene.far());
     let listener = far.listener().await?;
     let active = near.on_its_way(listener.port).await?;
+    let asked = Instant::now();
     near.connects(active, "").await?;
     let request = far.requested(listener).await?;
     scene.turn().await;
     let patient = scene.soft.patience_of_a_request();
-    let seen = near.sees_late(patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+    let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await?;
     scene.turn().await;
     match scene.soft {
@@ -67,10 +71,11 @@ async fn a_disconnection_of_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Resu
     let (near, far) = (scene.near(), scene.far());
     let (active, passive) = scene.connection().await?;
     scene.turn().await;
+    let asked = Instant::now();
     near.does(Step::Disconnect { id: active.id }).await?;
     let status = scene.soft.disconnected_from_silence();
     let patient = scene.soft.patience_of_a_disconnection();
-    let seen = near.sees_late(patient, active, EventNumber::DISCONNECTED, status);
+    let seen = near.sees_late(asked, patient, active, EventNumber::DISCONNECTED, status);
     seen.await?;
     scene.turn().await;
     far.sees(passive, EventNumber::DISCONNECTED, 0).await?;

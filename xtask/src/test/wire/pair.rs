@@ -130,12 +130,15 @@ impl Pair {
     }
 
     /// Another guest comes up in place of the one that died, with its
-    /// addresses, but off the wires.
+    /// addresses, but off the wires. A boot may take longer than the near guest asks a
+    /// silent peer, so that stands still meanwhile.
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
         self.far = None;
+        self.near.driven.freeze()?;
         let far = Party::start(&self.guest, &self.program, Station::Far)?;
         self.far = Some(far);
-        self.wait_until_up(Station::Far)
+        self.wait_until_up(Station::Far)?;
+        self.near.driven.thaw()
     }
 
     /// The far guest's cards are plugged into the wires.

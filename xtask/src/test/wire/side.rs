@@ -93,17 +93,17 @@ impl<'s> Side<'s> {
     }
 
     /// The same when it comes late, and not before the kernel has been patient
-    /// with a silent peer for so long.
+    /// with a silent peer for so long since it `asked`.
     pub(super) async fn sees_late(
         self,
+        asked: Instant,
         patient: Duration,
         id: Handle,
         kind: EventNumber,
         status: i32,
     ) -> anyhow::Result<()> {
-        let start = Instant::now();
         self.sees_within(LONG, id, kind, status).await?;
-        let after = start.elapsed();
+        let after = asked.elapsed();
         ensure!(
             after >= patient,
             "{kind:?} {status} came after {after:?} already, not after {patient:?}"

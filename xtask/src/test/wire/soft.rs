@@ -16,8 +16,10 @@ pub(crate) enum Soft {
     Siw,
 }
 
-/// Sixteen tries of four seconds or more, less what went before.
-const ROCE_PATIENCE: Duration = Duration::from_secs(55);
+/// Sixteen tries of four seconds or more.
+const ROCE_PATIENCE: Duration = Duration::from_secs(60);
+/// Ten seconds, by a clock that may go a little faster than this one.
+const IWARP_PATIENCE: Duration = Duration::from_secs(9);
 
 /// On both devices.
 pub(super) const BOTH: &[Soft] = &[Soft::Rxe, Soft::Siw];
@@ -71,7 +73,7 @@ impl Soft {
     pub(super) const fn patience_of_a_request(self) -> Duration {
         match self {
             Self::Rxe => ROCE_PATIENCE,
-            Self::Siw => Duration::from_secs(5),
+            Self::Siw => IWARP_PATIENCE,
         }
     }
 
