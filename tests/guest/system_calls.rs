@@ -29,7 +29,11 @@ fn at_most_10_commands_for_a_numeric_destination(site: &Site) {
 fn at_most_40_calls_until_the_answer(site: &Site) {
     for ip in site.ips() {
         let calls = resolution(ip, &[]);
-        let counted = from_rdma_to_the_answer(&calls);
+        let counted = from_rdma_to_the_answer(&calls).iter();
+        // The time takes a call where the clock is HPET, as in an emulated guest.
+        let counted: Vec<_> = counted
+            .filter(|call| call.name != "clock_gettime")
+            .collect();
         assert!((10..=40).contains(&counted.len()), "{counted:#?}");
     }
 }

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use rdmacm_core::{ConnParam, Error, EventKind, PortSpace, QpState};
-use rdmacm_tests::{Asked, PATIENCE, Pair, Site, Soft, expect};
+use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft, expect};
 
 crate::cases!("connection::order":
     connecting_takes_a_route,
     accepting_takes_a_request,
     a_request_is_accepted_once,
+    whoever_has_accepted_waits_for_the_peer,
     accepting_a_peer_that_has_gone,
     parting_takes_a_beginning,
     establishing_takes_a_response,
@@ -47,6 +48,26 @@ fn a_request_is_accepted_once(site: &Site) {
     let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
     refused(pair.server.id.accept(&param), "accepted already");
     refused(pair.client.id.accept(&param), "brought no request");
+    pair.part();
+}
+
+/// The kernel would take anything else for a refusal, after which destroying the id
+/// takes more than a minute on RoCE.
+fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
+    let pair = site.asked().taken(site);
+    pair.accept(&ConnParam::new());
+    let Side { id, queue_pair, .. } = &pair.server;
+    let param = || ConnParam::new().qp_number(queue_pair.number());
+    for answered in [
+        id.accept(param()),
+        id.with(queue_pair).accept(param()),
+        id.reject(&[]),
+        id.establish(),
+    ] {
+        let error = answered.unwrap_err();
+        assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
+    }
+    pair.establish(site);
     pair.part();
 }
 

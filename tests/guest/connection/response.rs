@@ -11,7 +11,6 @@ crate::cases!("connection::response":
     data_establish_what_no_answer_does,
     a_response_is_answered_once,
     answering_too_early_is_refused_before_the_kernel,
-    accepting_twice_refuses,
 );
 
 fn the_connecting_side_refuses_it(site: &Site) {
@@ -85,17 +84,4 @@ fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
     pair.accept(&ConnParam::new());
     pair.establish(site);
     pair.part();
-}
-
-/// As long as the peer has not answered the first time.
-fn accepting_twice_refuses(site: &Site) {
-    let pair = site.asked().taken(site);
-    pair.accept(&ConnParam::new());
-    // A rejection that overtakes the response is overlooked.
-    pair.client.expect(EventKind::ConnectResponse);
-    let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
-    let error = pair.server.id.accept(param).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    let event = pair.client.channel.next_event(PATIENCE).unwrap();
-    assert_eq!(event.kind(), EventKind::Rejected);
 }

@@ -43,7 +43,7 @@ fn connected_services_reach_rts(site: &Site) {
     assert_eq!(told.path_mtu, asked.path_mtu);
     assert_eq!(told.destination_qp_number, reliable.number());
     assert_eq!((told.rq_psn, told.sq_psn), (asked.rq_psn, asked.sq_psn));
-    assert_eq!((told.timeout, told.retry_count, told.rnr_retry), (14, 6, 3));
+    assert_eq!((told.timeout, told.retry_count, told.rnr_retry), (16, 6, 3));
     assert_eq!((told.port_number, told.min_rnr_timer), (1, 12));
     assert!(told.access_flags.contains(asked.access_flags));
     let (theirs, ours) = (told.ah_attr.grh, asked.ah_attr.grh);

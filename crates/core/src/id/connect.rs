@@ -64,13 +64,7 @@ impl IdHandle {
         self.check_room(Moment::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        id.asks();
-        let asked =
-            id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None));
-        if asked.is_err() {
-            id.did_not_ask();
-        }
-        asked
+        id.asking(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
     /// Accepts the connect request that brought this id. From now on the id
@@ -85,9 +79,9 @@ impl IdHandle {
     /// Source: `rdma_accept(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`] leave the
-    /// request as it was. Any [`Error::Command`] has rejected it, also when it
-    /// was accepted already and the peer has yet to answer that: `EINVAL` for
+    /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`], this also where the
+    /// request has been accepted and what the peer says to that was not read yet, leave
+    /// all as it was. Any [`Error::Command`] has rejected the request: `EINVAL` for
     /// an id that brought no request, that has accepted, or whose peer has gone;
     /// `ECONNRESET` for the last on iWARP.
     ///
@@ -101,7 +95,12 @@ impl IdHandle {
         let wire = param.for_accept(operation, id.asked())?;
         self.check_room(Moment::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        let send = || id.send(operation, &request, &mut NoResponse, Attachment::None);
+        if self.qp_type() == QpType::UD {
+            // Nothing follows.
+            return id.moving_on(send);
+        }
+        id.asking(send)
     }
 
     /// Completes the handshake on the connecting side after a
@@ -128,8 +127,9 @@ impl IdHandle {
     /// Source: `rdma_reject(3)`.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`]; [`Error::Command`]: `EINVAL` where there is
-    /// nothing to refuse, or no more.
+    /// [`Error::PrivateDataTooLong`]; [`Error::InvalidInput`] while it is the peer's
+    /// turn to answer; [`Error::Command`]: `EINVAL` where there is nothing to refuse, or
+    /// no more.
     #[doc(alias = "rdma_reject")]
     pub fn reject(&self, private_data: &[u8]) -> Result<()> {
         // The kernel makes it "consumer defined".
@@ -209,7 +209,7 @@ impl IdHandle {
     /// The depths that accepting with `param` agrees to; refuses what accepting
     /// would refuse.
     pub(super) fn agreed(&self, param: &ConnParam) -> Result<DepthLimits> {
-        let id = self.enter()?;
+        let id = self.enter_answered(Operation::Accept)?;
         let wire = param.for_accept(Operation::Accept, id.asked())?;
         self.check_room(Moment::Accept, param.data())?;
         Ok((&wire).into())
@@ -235,5 +235,17 @@ impl IdHandle {
             // data would reject the peer.
             _ => Place::IbByIp,
         })
+    }
+}
+
+impl InFlight {
+    /// Carries out a command after which it is the peer's turn to answer.
+    fn asking(&self, command: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.asks();
+        let asked = self.moving_on(command);
+        if asked.is_err() {
+            self.did_not_ask();
+        }
+        asked
     }
 }
