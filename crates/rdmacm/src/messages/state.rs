@@ -4,8 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use rdmacm_core::Deadline;
-use rdmacm_verbs::{Buffer, Completion, CompletionError, Done, Error, Pieces, WcOpcode, WorkId};
+use rdmacm_core::{Deadline, Transport};
+use rdmacm_verbs::{
+    Buffer, Completion, CompletionError, Done, Error, Pieces, WcOpcode, WcStatus, WorkId,
+};
 
 use super::waiters::{Interest, Waiters};
 
@@ -45,6 +47,7 @@ pub(super) enum Fault {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) arrived: VecDeque<Arrival>,
+    transport: Transport,
     /// To copy messages into.
     pub(super) pool: Vec<Buffer>,
     pub(super) posted: HashMap<WorkId, Posted>,
@@ -78,8 +81,9 @@ impl Aftermath {
 }
 
 impl State {
-    pub(super) fn new(pool: Vec<Buffer>, now: Instant) -> Self {
+    pub(super) fn new(pool: Vec<Buffer>, transport: Transport, now: Instant) -> Self {
         Self {
+            transport,
             arrived: VecDeque::new(),
             pool,
             posted: HashMap::new(),
@@ -130,7 +134,7 @@ impl State {
             after.wakers.extend(self.waiters.first(Interest::Quiet));
         }
         if let Err(error) = result {
-            self.fail(Fault::of(error), after);
+            self.fail(Fault::of(error, self.transport), after);
         }
     }
 
@@ -171,12 +175,22 @@ impl State {
 }
 
 impl Fault {
-    fn of(error: CompletionError) -> Self {
-        // With the device gone, the queue says so when it is asked next.
-        if error.is_flush() || error.is_device_gone() {
+    fn of(error: CompletionError, transport: Transport) -> Self {
+        if is_aftermath(&error, transport) {
             Self::Flushed
         } else {
             Self::Failed(error)
         }
     }
+}
+
+/// Whether it says no more than that something else ended the connection.
+///
+/// With the device gone, the queue says so when it is asked next. siw fails a message
+/// that it has sent to its last byte if the peer parts before it is told of that
+/// (`siw_qp_sq_proc_tx`), in the words for memory that is not registered: none of that is
+/// posted here.
+pub(super) fn is_aftermath(error: &CompletionError, transport: Transport) -> bool {
+    let is_cut_short = error.status == WcStatus::LOC_QP_OP_ERR && transport == Transport::IWarp;
+    error.is_flush() || error.is_device_gone() || is_cut_short
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rdmacm_core::{Deadline, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{
-    Buffer, CompletionQueue, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused, RemoteMemory,
-    Result, SendOperation, SendRequest, WorkId,
+    Buffer, CompletionError, CompletionQueue, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused,
+    RemoteMemory, Result, SendOperation, SendRequest, WorkId,
 };
 
 use super::device::OpenDevice;
 use super::message::Message;
 use super::options::MessageOptions;
-use super::state::{Aftermath, Fault, Posted, Settled, State};
+use super::state::{Aftermath, Fault, Posted, Settled, State, is_aftermath};
 use super::waiters::Interest;
 
 /// Messages of up to so many bytes go in line, which all soft devices do.
@@ -60,12 +60,13 @@ impl Traffic {
             .send_queue(&completions)
             .receive_queue(&completions)
             .create(context)?;
+        let state = State::new(pool, queue_pair.transport(), Instant::now());
         let traffic = Arc::new(Self {
             queue_pair,
             completions,
             device: Arc::clone(device),
             options,
-            state: Mutex::new(State::new(pool, Instant::now())),
+            state: Mutex::new(state),
         });
         device.admit(traffic.completions.token(), &traffic);
         Ok(traffic)
@@ -85,6 +86,11 @@ impl Traffic {
 
     pub(crate) fn options(&self) -> MessageOptions {
         self.options
+    }
+
+    /// Whether it says no more than that something else ended the connection.
+    pub(crate) fn is_aftermath(&self, error: &CompletionError) -> bool {
+        is_aftermath(error, self.queue_pair.transport())
     }
 
     pub(crate) fn deadline(&self) -> Deadline {

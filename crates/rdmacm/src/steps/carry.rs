@@ -63,7 +63,7 @@ pub(crate) async fn transfer<L: Loan>(
     };
     match wait(attempt, line, Outcome { line, work }).await {
         Ok((Ok(_), pieces)) => returned(pieces).ok_or_else(|| failed(Cause::Gone, Pieces::NONE)),
-        Ok((Err(error), pieces)) if error.is_flush() || error.is_device_gone() => {
+        Ok((Err(error), pieces)) if line.traffic.is_aftermath(&error) => {
             // Something else ended it.
             let trouble = wait(attempt, line, Trouble(line)).await;
             Err(failed(trouble.unwrap_or(Cause::Completion(error)), pieces))

@@ -50,7 +50,8 @@ impl CompletionError {
             }
             WcStatus::LOC_QP_OP_ERR => {
                 "the device could not carry it out: its memory is not registered for this, or, \
-                 on rxe, a message was longer than the receive request it came for"
+                 on rxe, a message was longer than the receive request it came for, or, on siw, \
+                 the peer parted when it had the last byte and before the device looked up"
             }
             WcStatus::LOC_PROT_ERR => "the memory is not registered for this queue pair",
             WcStatus::WR_FLUSH_ERR => {
