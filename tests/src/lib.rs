@@ -22,7 +22,7 @@ pub use datagrams::{next_datagram, receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel, Unestablished};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
-pub use posted::{receive, send, send_last};
+pub use posted::{post_message, receive, send};
 pub use random::{Random, seeds};
 pub use replies::{Answerable, receive_to_answer};
 pub use site::{

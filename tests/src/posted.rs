@@ -29,13 +29,13 @@ impl Site {
 
 /// Sends a message, and waits until that is done.
 pub fn send(queue_pair: &QueuePair, bytes: &[u8]) {
-    send_last(queue_pair, bytes);
+    post_message(queue_pair, bytes);
     drop(done(queue_pair.send_queue()));
 }
 
-/// Sends a message to a peer that parts when it has it: rxe may not have acknowledged
-/// it by then, and does not any more.
-pub fn send_last(queue_pair: &QueuePair, bytes: &[u8]) {
+/// Posts a message without waiting until it is sent, as for a peer that parts when it
+/// has it: rxe may not have acknowledged it by then, and does not any more.
+pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
     let memory = queue_pair.protection_domain().register(bytes).unwrap();
     let request = SendRequest::new(SendOperation::Send, memory);
     queue_pair.post_send(request).unwrap();

@@ -3,7 +3,7 @@
 
 use rdmacm::{Connection, Connector, Listener, RetryPolicy};
 use rdmacm_core::{EventKind, IdHandle};
-use rdmacm_tests::{PATIENCE, SECOND, Site, free_port, receive, send, send_last};
+use rdmacm_tests::{PATIENCE, SECOND, Site, free_port, post_message, receive, send};
 use rdmacm_verbs::QueuePair;
 
 use super::tool::Tool;
@@ -79,7 +79,7 @@ fn its_client_is_answered(site: &Site) {
     hold_back_first_messages(site, &listener.local_addr().port().to_string());
     let (connection, client) = accept(site, &listener, "rdma_client", &[]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
-    send_last(connection.queue_pair(), b"sixteen bytes of");
+    post_message(connection.queue_pair(), b"sixteen bytes of");
     part(connection);
     let ended = client.finish();
     ended.check_success();
@@ -91,7 +91,7 @@ fn its_xserver_parts(site: &Site) {
     let service = port.to_string();
     let server = Tool::start("rdma_xserver", &["-p", &service, "-c", "r"]);
     let connection = connect(site, port);
-    send_last(connection.queue_pair(), b"sixteen bytes of");
+    post_message(connection.queue_pair(), b"sixteen bytes of");
     part(connection);
     let ended = server.finish();
     ended.check_success();
