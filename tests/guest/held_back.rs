@@ -1,4 +1,4 @@
-//! Clients that send at once.
+//! Messages that the network holds back.
 //!
 //! Between its answer to a connect request and the moment it listens to the
 //! connection's data, siw takes no notice of what arrives (`siw_accept`), until more
@@ -6,28 +6,49 @@
 //! not. Where a test has such a client the network holds that message back for longer
 //! than siw needs, and nothing else.
 
-use std::sync::Once;
-
 use rdmacm_tests::{Site, Soft};
 
 use crate::link::run;
 
+/// Gives the guest's own traffic a band that is a second late.
+///
+/// Before any test: an interface loses what is on its way when its queue changes.
+pub(crate) fn prepare() -> std::io::Result<()> {
+    // A queue is emptied by whichever processor is at it, so what a connection sends
+    // would reach two of them, and its end could overtake its data. One hears it all.
+    std::fs::write("/sys/class/net/lo/queues/rx-0/rps_cpus", "1")?;
+    run("tc qdisc replace dev lo root handle 1: prio bands 4");
+    run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
+    Ok(())
+}
+
+/// What is late from now on, in tc's words; behind 20 bytes of IP and 32 of TCP, with
+/// its time stamps.
+fn hold_back(what: &str) {
+    run(&format!(
+        "tc filter add dev lo parent 1: protocol ip u32 match ip protocol 6 0xff \
+         {what} flowid 1:4"
+    ));
+}
+
 /// Holds back the first message that each client sends to this port of the site's IPv4
 /// address.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
-    static QUEUE: Once = Once::new();
-    if site.soft == Soft::Rxe {
-        return;
+    if site.soft == Soft::Siw {
+        // The first message of queue 0, which is that of sends (RFC 5041, 4.3).
+        hold_back(&format!(
+            "match ip dport {port} 0xffff \
+             match u32 0 0xffffffff at 60 match u32 1 0xffffffff at 64"
+        ));
     }
-    QUEUE.call_once(|| {
-        run("tc qdisc replace dev lo root handle 1: prio bands 4");
-        run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
-    });
-    // Behind 20 bytes of IP and 32 of TCP, with its time stamps, the first message of
-    // queue 0, which is that of sends (RFC 5041, 4.3).
-    run(&format!(
-        "tc filter add dev lo parent 1: protocol ip u32 match ip protocol 6 0xff \
-         match ip dport {port} 0xffff match u32 0 0xffffffff at 60 \
-         match u32 1 0xffffffff at 64 flowid 1:4"
+}
+
+/// Holds back siw's answers to requests for this port, and not the end of a connection
+/// that follows them.
+pub(crate) fn hold_back_answers(port: u16) {
+    // "MPA ID Rep Frame" (RFC 5044, 7.1).
+    hold_back(&format!(
+        "match ip sport {port} 0xffff match u32 0x4d504120 0xffffffff at 52 \
+         match u32 0x49442052 0xffffffff at 56 match u32 0x65702046 0xffffffff at 60"
     ));
 }

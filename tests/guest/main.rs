@@ -210,7 +210,11 @@ const COUNTED: &[&[Case]] = &[data::unreliable::CASES];
 const CONNECTED: &str = "siw has reliable connections alone";
 
 /// Where a handshake is TCP's to begin.
-const ON_SIW: &[&[Case]] = &[face::offloaded::CASES, kept::ON_IWARP];
+const ON_SIW: &[&[Case]] = &[
+    connection::reject::ON_IWARP,
+    face::offloaded::CASES,
+    kept::ON_IWARP,
+];
 const NO_TCP: &str = "RoCE has no TCP connection to begin with";
 
 /// Where the kernel takes events of one's own.
@@ -276,6 +280,10 @@ fn main() -> ExitCode {
         println!("this suite runs in a guest: cargo xtask test");
         return ExitCode::FAILURE;
     };
+    if let Err(error) = held_back::prepare() {
+        println!("the guest's own traffic cannot be led through a queue: {error}");
+        return ExitCode::FAILURE;
+    }
     libtest_mimic::run(&Arguments::from_args(), tests(&kernel).trials).exit_code()
 }
 

@@ -162,7 +162,8 @@ impl Error {
     }
 
     /// What the peer said with its refusal; empty where it said nothing. On
-    /// InfiniBand and RoCE it is padded with zeros to 148 bytes.
+    /// InfiniBand and RoCE it is padded with zeros to 148 bytes; siw loses it where the
+    /// network delivers TCP's end first (`siw_cm_llp_data_ready`).
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.0.private_data

@@ -3,6 +3,8 @@
 use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
 
+use crate::held_back::hold_back_answers;
+
 crate::cases!("connection::reject":
     a_request_is_refused,
     options_are_refused,
@@ -11,6 +13,10 @@ crate::cases!("connection::reject":
     nothing_is_refused_where_nothing_was_asked,
     a_connection_is_not_refused_anymore,
     a_dropped_child_refuses,
+);
+
+crate::cases!("connection::reject" as ON_IWARP:
+    data_that_the_end_overtakes_is_lost,
 );
 
 /// The rejection, with the reason in which only RoCE tells it.
@@ -89,4 +95,14 @@ fn a_dropped_child_refuses(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     drop(server);
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
+}
+
+/// siw stops reading when it hears of TCP's end, which a network may deliver first
+/// (`siw_cm_llp_data_ready`).
+fn data_that_the_end_overtakes_is_lost(site: &Site) {
+    let (client, child) = request(site);
+    hold_back_answers(child.local_addr().unwrap().unwrap().port());
+    child.reject(b"not today").unwrap();
+    let event = rejected(site, &client, RejectReason::CONSUMER_DEFINED);
+    assert_eq!(event.private_data(), b"");
 }

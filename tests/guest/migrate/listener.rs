@@ -2,7 +2,7 @@
 //! behind.
 
 use rdmacm_core::{ConnParam, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::{Asked, Listening, PATIENCE, Side, Site, Soft};
+use rdmacm_tests::{Asked, Listening, PATIENCE, Side, Site};
 
 use super::wait_for_an_event;
 
@@ -103,10 +103,7 @@ fn requests_of_every_channel_follow(site: &Site) {
     for client in &clients {
         let event = client.channel.next_event(PATIENCE).unwrap();
         assert_eq!(event.kind(), EventKind::Rejected);
-        let words = event.private_data();
-        // siw was seen to refuse without them, once.
-        let without = site.soft == Soft::Siw && words.is_empty();
-        assert!(without || words.starts_with(b"all here"), "{words:?}");
+        assert!(event.private_data().starts_with(b"all here"));
     }
     for old in [second, third] {
         assert!(old.try_next_event().unwrap().is_none());
