@@ -43,6 +43,16 @@ pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     }
 }
 
+/// Holds back the end that each client gives its connection to this port, so that it
+/// stays behind a first message that is held back.
+pub(crate) fn hold_back_ends(site: &Site, port: &str) {
+    if site.soft == Soft::Siw {
+        hold_back(&format!(
+            "match ip dport {port} 0xffff match u8 0x01 0x01 at 33"
+        ));
+    }
+}
+
 /// Holds back siw's answers to requests for this port, and not the end of a connection
 /// that follows them.
 pub(crate) fn hold_back_answers(port: u16) {

@@ -231,7 +231,6 @@ const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
 
 /// The same, where there are those that send one message.
 const WITH_ONE_MESSAGE: &[&[Case]] = &[c_tools::one_message::CASES];
-const WITH_XCLIENT: &[&[Case]] = &[c_tools::one_message::ALONE];
 
 /// The same, where cmtime is of the older kind.
 const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
@@ -328,7 +327,6 @@ fn tests(kernel: &str) -> Suite {
             (WITH_C, command::built("rdmacm-c-peer").exists(), WITHOUT_C),
             (WITH_TOOLS, tools, WITHOUT_TOOLS),
             (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
-            (WITH_XCLIENT, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
             (
                 WITH_DATAGRAMS,
@@ -367,7 +365,7 @@ fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Ca
             let mut cases = modules.iter().copied().flatten();
             cases.any(|one| one.name == case.name)
         };
-        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS, WITH_XCLIENT]
+        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS]
             .into_iter()
             .any(is_of);
         let name = format!("{kernel}/{place}/{}", case.name);
