@@ -14,7 +14,7 @@ crate::cases!("options":
     a_path_takes_the_place_of_a_route,
     a_path_needs_its_flags,
     a_path_needs_a_resolved_address,
-    one_or_two_paths,
+    any_number_of_paths,
 );
 
 fn the_type_of_service_reaches_the_route(site: &Site) {
@@ -147,17 +147,18 @@ fn a_path_needs_a_resolved_address(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
-/// Of two the one with the flags is used.
-fn one_or_two_paths(site: &Site) {
-    let channel = site.channel();
-    let id = site.resolved(&channel, site.v4(7471));
+/// The one with the flags is used.
+fn any_number_of_paths(site: &Site) {
     let usable = path(site);
     let mut other = usable;
     other.flags = PathFlags::ALTERNATE;
-    for count in [0, 3] {
-        let refused = id.set_ib_path(&vec![usable; count]);
+    let channel = site.channel();
+    for others in [1, 40] {
+        let id = site.resolved(&channel, site.v4(7471));
+        let refused = id.set_ib_path(&[]);
         assert!(matches!(refused, Err(Error::InvalidInput { .. })));
+        let paths = [vec![other; others], vec![usable]].concat();
+        id.set_ib_path(&paths).unwrap();
+        expect(&channel, EventKind::RouteResolved);
     }
-    id.set_ib_path(&[other, usable]).unwrap();
-    expect(&channel, EventKind::RouteResolved);
 }

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{
-    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PathData, PortSpace, Transport,
+    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, IdHandle, PortSpace, Transport,
 };
 
 use crate::kind::Kind;
 use crate::lead::Lead;
-use crate::route::{Route, Via};
+use crate::route::{Route, Via, settable};
 use crate::unreachable::{Reason, Step, Unreachable};
 
 /// What the kernel says about one candidate: the address to start from and the
@@ -191,9 +191,8 @@ impl Inquiry<'_> {
 
     /// With the route that is known, if the kernel takes it.
     fn begin_route(&self, asked: &Asked<'_>) -> Result<(), Error> {
-        let mut route = asked.lead.route.iter();
-        let usable = route.find(|path| path.flags == PathData::USABLE);
-        if usable.is_some_and(|path| asked.id.set_ib_path(&[*path]).is_ok()) {
+        let route = settable(&asked.lead.route);
+        if !route.is_empty() && asked.id.set_ib_path(route).is_ok() {
             return Ok(());
         }
         asked.id.resolve_route(self.time_left())
@@ -206,31 +205,16 @@ impl Inquiry<'_> {
 
     fn try_look(&self, id: &CmId) -> Result<Found, Error> {
         let addresses = id.addresses()?;
-        let Some(device) = addresses.device else {
-            return Ok(Found {
-                source: addresses.source,
-                route: Route::default(),
-            });
-        };
-        let gids = id.gids()?;
-        let path_records = if self.with_routes && addresses.destination.is_some() {
+        let via = via(id)?;
+        let is_routed = self.with_routes && addresses.destination.is_some();
+        let path_records = if is_routed && via.is_some() {
             id.path_records()?.to_vec()
         } else {
             Vec::new()
         };
         Ok(Found {
             source: addresses.source,
-            route: Route {
-                via: Some(Via {
-                    device,
-                    device_name: None,
-                    transport: Transport::Unknown,
-                    port: addresses.port_number,
-                    source_gid: gids.source,
-                    destination_gid: gids.destination,
-                }),
-                path_records,
-            },
+            route: Route { via, path_records },
         })
     }
 
@@ -248,6 +232,23 @@ impl Inquiry<'_> {
                 .clamp(least, NO_TIMEOUT)
         })
     }
+}
+
+/// The device and port of an id, its name yet to be told; `None` without one.
+pub(crate) fn via(id: &IdHandle) -> Result<Option<Via>, Error> {
+    let addresses = id.addresses()?;
+    let Some(device) = addresses.device else {
+        return Ok(None);
+    };
+    let gids = id.gids()?;
+    Ok(Some(Via {
+        device,
+        device_name: None,
+        transport: Transport::Unknown,
+        port: addresses.port_number,
+        source_gid: gids.source,
+        destination_gid: gids.destination,
+    }))
 }
 
 /// Without an interface RoCE has no route, and InfiniBand's addresses name none.

@@ -7,13 +7,14 @@ use std::time::Instant;
 use rdmacm_core::{Deadline, Errand, Family, IbService, IdHandle, PortSpace, QpType};
 
 use crate::addr_info::AddrInfo;
+use crate::ask;
 use crate::candidate;
 use crate::directory::Directory;
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::route::Route;
+use crate::route::{Route, Via};
 use crate::services;
 
 /// Resolving names for an id, whose channel tells when it is done: for event
@@ -35,12 +36,14 @@ pub trait ResolveAddrInfo {
     /// With [`AddrInfoFlags::SA`] it is the kernel that asks the subnet
     /// administrator of the InfiniBand port the id is bound to, see
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for two seconds at
-    /// most; the directory has no part in it.
+    /// most; the directory has no part in it, and nobody asks whether RDMA reaches what
+    /// is found: its [`Route`] names the port and has no path records.
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, or
-    /// has resolved one and nobody has asked for it; those of
+    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until
+    /// the event of the end is read, or has resolved one and nobody has asked for it;
+    /// those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
     /// [`Error::TooManyLookups`] and [`Error::NoThread`];
     /// [`Error::NothingToResolve`], [`Error::Hints`] and their like for what cannot
@@ -58,8 +61,9 @@ pub trait ResolveAddrInfo {
     /// Source: `rdma_query_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`Error::NothingResolved`] where nothing is resolved yet, or was handed
-    /// over already; otherwise the failure of the resolution.
+    /// [`Error::NothingResolved`] before the event of the end is read, and where the
+    /// result was handed over already; otherwise the failure of the resolution,
+    /// [`Error::Administrator`] for a service.
     #[doc(alias = "rdma_query_addrinfo")]
     fn query_addrinfo(&self) -> Result<Vec<AddrInfo>>;
 }
@@ -143,24 +147,52 @@ impl ServiceAsked {
         Ok(begun?)
     }
 
-    /// The records as addresses, from where the id is bound; routes are the id's to
-    /// resolve.
+    /// The records as addresses, from where the id is bound; nobody has asked for
+    /// routes there.
     fn found(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
+        if let Some(failure) = id.errand_failure() {
+            return Err(Error::Administrator(failure));
+        }
         let records = id.ib_service_records()?;
         let source = id.addresses()?.source;
-        let info = |record| AddrInfo {
-            flags: self.flags,
-            family: Family::Ib,
-            qp_type: self.qp_type,
-            port_space: PortSpace::IB,
-            source,
-            destination: Some(services::destination(record)),
-            canonical_name: None,
-            route: Vec::new(),
-            connect_data: Vec::new(),
-            reach: Ok(Route::default()),
+        let via = Self::via(id)?;
+        let info = |record| {
+            let destination = services::destination(record);
+            let via = via.clone().map(|via| Via {
+                destination_gid: Some(destination.gid),
+                ..via
+            });
+            AddrInfo {
+                flags: self.flags,
+                family: Family::Ib,
+                qp_type: self.qp_type,
+                port_space: PortSpace::IB,
+                source,
+                destination: Some(destination.into()),
+                canonical_name: None,
+                route: Vec::new(),
+                connect_data: Vec::new(),
+                reach: Ok(Route {
+                    via,
+                    path_records: Vec::new(),
+                }),
+            }
         };
         Ok(records.iter().map(info).collect())
+    }
+
+    /// The port the id is bound to, whose administrator was asked.
+    fn via(id: &IdHandle) -> Result<Option<Via>> {
+        let device = id.rdma_device()?;
+        let named = |via: Via| match device {
+            Some(device) => Via {
+                device_name: Some(device.name),
+                transport: device.transport,
+                ..via
+            },
+            None => via,
+        };
+        Ok(ask::via(id)?.map(named))
     }
 }
 

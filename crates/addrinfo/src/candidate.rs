@@ -61,7 +61,9 @@ pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) ->
         return Err(Error::NulInText);
     }
     match (node, hints.stand_in()) {
-        (None, None) if service.is_none() => Err(Error::NothingToResolve),
+        (None, None) if service.is_none() && hints.ends_of_route().is_none() => {
+            Err(Error::NothingToResolve)
+        }
         (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
         // Names have no InfiniBand addresses.
         (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
@@ -96,6 +98,14 @@ pub(crate) fn candidates(
     if let Some(address) = hints.stand_in() {
         let port = service_port(service, kind, knowledge)?;
         return Ok(vec![at_port(address, port, kind).into()]);
+    }
+    if let (None, Some((to, from))) = (node, hints.ends_of_route()) {
+        let port = service_port(service, kind, knowledge)?;
+        let source = from.with_ip_service(kind.port_space, 0);
+        return Ok(vec![Candidate {
+            source: hints.source.or(Some(source.into())),
+            ..at_port(to.into(), port, kind).into()
+        }]);
     }
     let names = Names {
         node: node.map(str::to_owned),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use rdmacm_core::{InfinibandPort, PortSpace, QpType};
+use rdmacm_core::{EventFailure, InfinibandPort, PortSpace, QpType};
 
 use crate::unreachable::Unreachable;
 
@@ -52,6 +52,9 @@ pub enum Error {
     /// service.
     #[error("no InfiniBand port tells of the service{}", Listed(.0))]
     NoService(Vec<Unanswered>),
+    /// The subnet administrator was asked for an id, and did not tell of the service.
+    #[error("the subnet administrator does not tell of the service: {0}")]
+    Administrator(EventFailure),
     /// The name or the service contains a NUL.
     #[error("a node or service cannot contain a NUL")]
     NulInText,
@@ -184,6 +187,11 @@ impl From<Error> for io::Error {
             Error::Rdma(error) => Self::from(error.clone()).kind(),
             Error::LookupDeadline => io::ErrorKind::TimedOut,
             Error::NoThread(kind) => *kind,
+            Error::Administrator(failure) => match failure.raw_os_error() {
+                Some(libc::ENODATA) => io::ErrorKind::NotFound,
+                Some(errno) => Self::from_raw_os_error(errno).kind(),
+                None => io::ErrorKind::Other,
+            },
             Error::Interfaces(errno) | Error::Name(NameError::System(errno)) => {
                 Self::from_raw_os_error(*errno).kind()
             }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use rdmacm_core::{CmAddr, Deadline, Family, PathData, PortSpace, QpType};
+use rdmacm_core::{CmAddr, Deadline, Family, IbAddr, PathData, PortSpace, QpType};
 
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
+use crate::route::end_of;
 
 /// How long a resolution may take when the caller does not say: the name
 /// server and the kernel together.
@@ -144,7 +145,9 @@ impl Hints {
 
     /// The path that ibacm is to look for, see [`Acm`](crate::Acm): path data,
     /// or a bare path record, which becomes path data without flags. Of several
-    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect.
+    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect on the
+    /// way to a node or a [`destination`](Self::destination). Without either the first
+    /// one's end is what is to be reached: a native InfiniBand address.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
@@ -231,6 +234,17 @@ impl Hints {
     #[must_use]
     pub fn asks_administrator(&self) -> bool {
         self.flags.contains(AddrInfoFlags::SA)
+    }
+
+    /// Where the first path leads to and comes from, which is to be reached where
+    /// neither a node nor a destination is given.
+    pub(crate) fn ends_of_route(&self) -> Option<(IbAddr, IbAddr)> {
+        let is_another = self.family.is_some_and(|family| family != Family::Ib);
+        if self.is_passive() || is_another {
+            return None;
+        }
+        let path = &self.route.first()?.record;
+        Some((end_of(path, path.dgid), end_of(path, path.sgid)))
     }
 
     /// The address that takes a node's place.

@@ -2,12 +2,13 @@
 
 use std::net::IpAddr;
 
-use rdmacm_core::{CmAddr, EventChannel, Family, Gid, IbAddr, PathRecord, PortSpace};
+use rdmacm_core::{CmAddr, EventChannel, Family, Gid, IbAddr, PortSpace};
 use zerocopy::big_endian::U16;
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::addr_info::AddrInfo;
 use crate::lead::Lead;
+use crate::route::end_of;
 
 /// `struct ib_connect_hdr` of librdmacm, the kernel's `struct cma_hdr`: what an
 /// IP peer expects in front of private data. An IPv4 address is the last four
@@ -43,23 +44,28 @@ fn is_known(channel: &EventChannel) -> bool {
 
 fn native(lead: &Lead, port_space: PortSpace) -> Option<Lead> {
     let path = &lead.route.first()?.record;
-    let port = |address: CmAddr| address.port();
-    let source = end(path, path.sgid, port_space, lead.source.map_or(0, port));
+    let nowhere = CmAddr::any(Family::Ib);
+    let source = end_of(path, path.sgid);
     Some(Lead {
-        address: end(path, path.dgid, port_space, lead.address.port()),
-        source: Some(source),
+        address: served(end_of(path, path.dgid), lead.address, port_space),
+        source: Some(served(source, lead.source.unwrap_or(nowhere), port_space)),
         advised_source: None,
         ..lead.clone()
     })
 }
 
-/// One end of a path, with the service id of an IP port.
-fn end(path: &PathRecord, gid: Gid, port_space: PortSpace, port: u16) -> CmAddr {
-    let end = IbAddr {
-        flow_info: path.flow_label,
-        ..IbAddr::new(gid).with_pkey(path.pkey)
+/// The end of a path with the service of an address: that of its port, or the one that
+/// a native address has already.
+fn served(end: IbAddr, like: CmAddr, port_space: PortSpace) -> CmAddr {
+    let end = match like {
+        CmAddr::Ib(native) if native.service_mask != 0 => IbAddr {
+            service_id: native.service_id,
+            service_mask: native.service_mask,
+            ..end
+        },
+        address => end.with_ip_service(port_space, address.port()),
     };
-    end.with_ip_service(port_space, port).into()
+    end.into()
 }
 
 /// Gives each native address the connect data that introduces it to the IP peer
@@ -198,6 +204,22 @@ mod tests {
         let source = native.source.unwrap();
         assert_eq!(source.port(), 9);
         assert!(matches!(source, CmAddr::Ib(from) if from.service_id == 0x0111_0009));
+    }
+
+    /// librdmacm makes another service of its lower 16 bits.
+    #[test]
+    fn a_native_peer_keeps_its_service() {
+        let service = 0x1000_0000_0000_7147;
+        let address = IbAddr::new(Gid([9; 16])).with_service_id(service);
+        let lead = Lead {
+            address: address.into(),
+            ..lead(None)
+        };
+        let native = native(&lead, PortSpace::TCP).unwrap();
+        let CmAddr::Ib(to) = native.address else {
+            panic!("{native:?}")
+        };
+        assert_eq!((to.gid, to.service_id), (Gid([2; 16]), service));
     }
 
     #[test]

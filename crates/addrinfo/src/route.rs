@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rdmacm_core::{DeviceId, Gid, PathData, Transport};
+use rdmacm_core::{DeviceId, Gid, IbAddr, PathData, PathRecord, Transport};
 
 /// How RDMA gets to an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +24,21 @@ impl Route {
     #[must_use]
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
     pub fn settable(&self) -> &[PathData] {
-        let usable = |path: &PathData| path.flags == PathData::USABLE;
-        let count = self.path_records.len();
-        if (1..=2).contains(&count) && self.path_records.iter().any(usable) {
-            &self.path_records
-        } else {
-            &[]
-        }
+        settable(&self.path_records)
+    }
+}
+
+/// All of the paths if one of them is usable, or else none.
+pub(crate) fn settable(paths: &[PathData]) -> &[PathData] {
+    let usable = |path: &PathData| path.flags == PathData::USABLE;
+    if paths.iter().any(usable) { paths } else { &[] }
+}
+
+/// The port at one end of a path, in the path's partition.
+pub(crate) fn end_of(path: &PathRecord, gid: Gid) -> IbAddr {
+    IbAddr {
+        flow_info: path.flow_label,
+        ..IbAddr::new(gid).with_pkey(path.pkey)
     }
 }
 

@@ -141,7 +141,7 @@ impl Question {
             .with_ip_service(PortSpace::IB, 0);
         Candidate {
             source: Some(source.into()),
-            ..destination(record).into()
+            ..CmAddr::from(destination(record)).into()
         }
     }
 
@@ -157,11 +157,10 @@ impl Question {
 }
 
 /// Where a record's service is.
-pub(crate) fn destination(record: &ServiceRecord) -> CmAddr {
+pub(crate) fn destination(record: &ServiceRecord) -> IbAddr {
     IbAddr::new(record.gid)
         .with_pkey(record.pkey)
         .with_service_id(record.id)
-        .into()
 }
 
 #[cfg(test)]

@@ -1,17 +1,35 @@
 //! Options of an id, set at the only moment the kernel takes them.
 
-use rdmacm_core::{IdHandle, Result};
+use rdmacm_core::{CmId, EventChannel, IdHandle, PortSpace, QpType, Result};
 
-/// Options of an id that is about to be bound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Options of an id that is about to be made and bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdOptions {
+    pub(crate) port_space: PortSpace,
     pub(crate) tos: Option<u8>,
     pub(crate) ack_timeout: Option<u8>,
     pub(crate) reuse_addr: bool,
     pub(crate) v6_only: bool,
 }
 
+impl Default for IdOptions {
+    fn default() -> Self {
+        Self {
+            port_space: PortSpace::TCP,
+            tos: None,
+            ack_timeout: None,
+            reuse_addr: false,
+            v6_only: false,
+        }
+    }
+}
+
 impl IdOptions {
+    /// An id for reliable connections, without the other options yet.
+    pub(crate) fn create(self, channel: &EventChannel) -> Result<CmId> {
+        channel.create_id_of_type(self.port_space, QpType::RC)
+    }
+
     /// Before the id is bound or resolves: later the kernel refuses some of them
     /// and overlooks the others.
     pub(crate) fn apply(self, id: &IdHandle) -> Result<()> {

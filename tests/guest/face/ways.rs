@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rdmacm::addrinfo::{self, AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
-use rdmacm::core::{CommandNumber, Error, EventChannel, PathData};
+use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags};
 use rdmacm::{Cause, Connection, Connector, Listener, Node, Step};
 use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
 
@@ -14,7 +14,8 @@ use super::{AnyQueuePair, QueuePairs};
 
 crate::cases!("face::ways":
     a_route_that_was_found_is_not_resolved_again,
-    a_route_that_is_not_taken_is_resolved,
+    the_usable_one_of_many_paths_is_used,
+    a_route_that_nobody_can_use_is_resolved,
     connect_data_go_in_front_of_the_private_data,
     connect_data_and_private_data_share_the_room,
     a_node_resolves,
@@ -73,20 +74,42 @@ fn a_route_that_was_found_is_not_resolved_again(site: &Site) {
     assert_eq!(used, known);
 }
 
-/// An id has no room for as many records.
-fn a_route_that_is_not_taken_is_resolved(site: &Site) {
+/// One of ibacm's usual paths: nobody can use it for a connection.
+fn unusable(path: PathData) -> PathData {
+    let flags = path.flags.difference(PathFlags::BIDIRECTIONAL);
+    PathData { flags, ..path }
+}
+
+/// Connects by the route that `change` makes of the one that was found; how often one
+/// was set, and resolved. `None` where there is none.
+fn connect_by(site: &Site, change: fn(PathData) -> Vec<PathData>) -> Option<(usize, usize)> {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
     let route = info.reach.as_mut().unwrap();
     let Some(path) = route.path_records.first().copied() else {
-        return assert_eq!(site.soft, Soft::Siw);
+        assert_eq!(site.soft, Soft::Siw);
+        return None;
     };
-    route.path_records = vec![path; 3];
-    assert_eq!(route.settable(), <&[PathData]>::default());
+    route.path_records = change(path);
     let (node, device) = counted();
     let connector = Connector::to_any(&[info]).on(&node).deadline(PATIENCE);
     connect(site, &listener, connector);
-    assert_eq!(device.of(CommandNumber::RESOLVE_ROUTE), 1);
+    let of = |number| device.of(number);
+    Some((
+        of(CommandNumber::SET_OPTION),
+        of(CommandNumber::RESOLVE_ROUTE),
+    ))
+}
+
+fn the_usable_one_of_many_paths_is_used(site: &Site) {
+    let seven = |path| [vec![unusable(path); 6], vec![path]].concat();
+    let counts = connect_by(site, seven);
+    assert!(counts.is_none_or(|counts| counts == (1, 0)), "{counts:?}");
+}
+
+fn a_route_that_nobody_can_use_is_resolved(site: &Site) {
+    let counts = connect_by(site, |path| vec![unusable(path)]);
+    assert!(counts.is_none_or(|counts| counts == (0, 1)), "{counts:?}");
 }
 
 fn connect_data_go_in_front_of_the_private_data(site: &Site) {

@@ -1,12 +1,17 @@
 //! Resolving for an id, on a simulated fabric.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
-use rdmacm_addrinfo::{AddrInfoFlags, Directory, Error, Hints, ResolveAddrInfo};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rdmacm_addrinfo::{
+    AddrInfoFlags, Directory, Error, Hints, Host, HostQuestion, NameError, ResolveAddrInfo,
+    Resolver,
+};
 use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, IbAddr, PortSpace,
 };
-use rdmacm_sim::{Adapter, Fabric, Port, Release};
+use rdmacm_sim::{Adapter, Administrator, Fabric, Port, Release};
 
 use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
 
@@ -49,6 +54,9 @@ fn the_kernel_finds_a_service_for_the_id() {
     let to = IbAddr::new(gid(THERE)).with_service_id(SERVICE);
     assert_eq!(info.destination, Some(to.into()));
     assert!(matches!(info.source, Some(CmAddr::Ib(from)) if from.gid == gid(HERE)));
+    let via = info.via().unwrap();
+    assert_eq!((via.device_name.as_deref(), via.port), (Some("mlx5_0"), 1));
+    assert_eq!(via.destination_gid, Some(gid(THERE)));
     assert_eq!(
         (info.flags, info.port_space),
         (AddrInfoFlags::SA, PortSpace::IB)
@@ -69,6 +77,60 @@ fn a_service_nobody_offers_leaves_the_id_free() {
     begin("storage").unwrap();
     hear(&channel, &id, EventKind::AddrInfoResolved);
     assert_eq!(id.query_addrinfo().unwrap().len(), 1);
+}
+
+#[test]
+fn every_failure_of_a_service_is_told_as_it_was() {
+    let (fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    let directory = Directory::new();
+    for (administrator, name, errno) in [
+        (Administrator::Answers, "nobodys", libc::ENODATA),
+        (Administrator::Refuses, "storage", libc::EINVAL),
+        (Administrator::Silent, "storage", libc::ETIMEDOUT),
+    ] {
+        fabric.set_administrator(administrator);
+        let begun = id.resolve_addrinfo(&directory, None, name, &service());
+        begun.unwrap();
+        let status = hear(&channel, &id, EventKind::AddrInfoError);
+        assert_eq!(status, -errno);
+        let Err(Error::Administrator(failure)) = id.query_addrinfo() else {
+            panic!("{administrator:?}");
+        };
+        assert_eq!(failure.raw_os_error(), Some(errno));
+        assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    }
+}
+
+/// A failure that nobody has read would be taken for the next resolution's.
+#[test]
+fn a_failure_is_read_before_the_next_resolution() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = channel.create_id(PortSpace::IB).unwrap();
+    let directory = directory(&here).acm(None).resolver(Nobody);
+    let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
+    begin().unwrap();
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
+    assert_eq!(begin(), BUSY);
+    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    let event = channel.try_next_event().unwrap().unwrap();
+    assert_eq!(event.kind(), EventKind::AddrInfoError);
+    let why = Err(Error::Name(NameError::NoName));
+    assert_eq!(id.query_addrinfo(), why);
+    begin().unwrap();
+}
+
+/// Knows no names.
+#[derive(Debug)]
+struct Nobody;
+
+impl Resolver for Nobody {
+    fn host(&self, _: &HostQuestion<'_>) -> Result<Host, NameError> {
+        Err(NameError::NoName)
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use zerocopy::FromZeros;
 use super::{Owner, Shared};
 use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::id::{CmId, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
@@ -79,15 +79,12 @@ impl Shared {
                 if answers(answer.event) {
                     id.is_answered();
                 }
-                match answer.event {
-                    EventNumber::ADDRINFO_RESOLVED => id.service_is_resolved(),
-                    EventNumber::ADDRINFO_ERROR => {
-                        id.service_is_resolved();
-                        id.nothing_to_take();
-                    }
-                    _ => {}
+                let event = Event::new(&id, answer);
+                if let EventKind::AddrInfoResolved | EventKind::AddrInfoError = event.kind() {
+                    id.service_is_resolved();
+                    id.errand_is_over(event.failure());
                 }
-                Some(Event::new(&id, answer))
+                Some(event)
             }
             Some((id, Concern::Group)) => Some(Event::new(&id, answer).of_group(token)),
             None => {

@@ -10,6 +10,7 @@ use super::IdHandle;
 use super::state::{IdState, InFlight};
 use crate::channel::Posted;
 use crate::error::{Error, Result};
+use crate::event::EventFailure;
 
 /// Work that is done for an id away from the kernel, such as looking up a name,
 /// and whose end is an event of the id like the kernel's own: an
@@ -27,15 +28,17 @@ pub struct Errand {
 /// What an id knows of its errand.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
+    /// Nobody has read the event of its end yet.
     under_way: bool,
     /// It ended well and nobody has taken what it brought.
     unread: bool,
     brought: Option<Box<dyn Any + Send>>,
+    failure: Option<EventFailure>,
 }
 
 impl IdHandle {
-    /// Begins an errand. An id has one at a time, until what it brought is taken
-    /// or the errand has failed.
+    /// Begins an errand. An id has one at a time, until the event of its end is read
+    /// and, if it ended well, what it brought is taken.
     ///
     /// # Errors
     /// [`Error::Busy`] while there is one, or the kernel resolves a service for
@@ -56,12 +59,15 @@ impl IdHandle {
         })
     }
 
-    /// Takes what an errand brought, once; `None` where there is nothing of this
-    /// type.
+    /// Takes what an errand brought, once, after the event of its end; `None` where
+    /// there is nothing of this type.
     #[must_use]
     pub fn take_brought<T: Any>(&self) -> Option<T> {
         let id = self.enter().ok()?;
         let mut desk = id.state().desk();
+        if desk.under_way {
+            return None;
+        }
         let brought = desk.brought.take()?;
         match brought.downcast() {
             Ok(brought) => {
@@ -75,8 +81,15 @@ impl IdHandle {
         }
     }
 
+    /// What the event told that ended the id's last errand, or the kernel's search
+    /// for a service; `None` before, and where it ended well.
+    #[must_use]
+    pub fn errand_failure(&self) -> Option<EventFailure> {
+        self.enter().ok()?.state().desk().failure
+    }
+
     /// Whether an errand is under way for the id, or the kernel resolves a service
-    /// for it.
+    /// for it: until the event of the end is read.
     #[must_use]
     pub fn is_resolving(&self) -> bool {
         let resolving = |id: InFlight| id.resolves_service() || id.state().desk().under_way;
@@ -98,9 +111,9 @@ impl Errand {
         self.ended = true;
         if let Some(id) = self.id.upgrade() {
             *id.desk() = Desk {
-                under_way: false,
                 unread: true,
                 brought: Some(Box::new(brings)),
+                ..Desk::default()
             };
         }
     }
@@ -118,13 +131,7 @@ impl Errand {
         let Some(id) = self.id.upgrade().filter(|id| id.is_open()) else {
             return;
         };
-        // Locked until the event is queued: what it brings cannot be taken before.
-        let mut desk = id.desk();
-        *desk = Desk {
-            under_way: false,
-            unread: status == 0,
-            brought: brings,
-        };
+        id.desk().brought = brings;
         id.post(ending(status), status);
     }
 }
@@ -159,9 +166,12 @@ impl IdState {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an errand left here is of no more use.
-    pub(crate) fn nothing_to_take(&self) {
-        self.desk().unread = false;
+    /// The event of an errand's end is being read.
+    pub(crate) fn errand_is_over(&self, failure: Option<EventFailure>) {
+        let mut desk = self.desk();
+        desk.under_way = false;
+        desk.unread = failure.is_none() && desk.brought.is_some();
+        desk.failure = failure;
     }
 
     /// Queues an event of this id where the id is.

@@ -73,24 +73,19 @@ impl IdHandle {
     /// `ucma_set_ib_path`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for no or more than two records.
+    /// [`Error::InvalidInput`] for no records.
     /// [`Error::Command`]: `EINVAL` for an id whose address is not resolved or
     /// whose route is, and where no record has the flags.
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
     pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
         let operation = Operation::SetIbPath;
-        let mut value = [PathRecordData::from(&crate::path::NO_PATH); 2];
-        let count = paths.len();
-        let places = value.get_mut(..count).filter(|places| !places.is_empty());
-        let Some(places) = places else {
-            return Err(Error::invalid(operation, "an id has one or two paths"));
-        };
-        for (place, path) in places.iter_mut().zip(paths) {
-            *place = path.into();
+        if paths.is_empty() {
+            return Err(Error::invalid(operation, "there is no path to set"));
         }
+        let value: Vec<_> = paths.iter().map(PathRecordData::from).collect();
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
-        let value = Attachment::OptionValue(places.as_bytes());
+        let value = Attachment::OptionValue(value.as_bytes());
         id.moving_on(|| id.send(operation, &request, &mut NoResponse, value))
     }
 

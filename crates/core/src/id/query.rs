@@ -12,7 +12,7 @@ use super::IdHandle;
 use super::state::InFlight;
 use crate::address::{CmAddr, from_ip_slot, from_storage};
 use crate::device::Attachment;
-use crate::devices::DeviceId;
+use crate::devices::{DeviceId, RdmaDevice};
 use crate::dialect::Dialect;
 use crate::error::{Error, Result};
 use crate::gid::Gid;
@@ -70,6 +70,18 @@ impl IdHandle {
             || id.ask_addresses(),
             |kept, addresses| kept.addresses = Some(addresses),
         )
+    }
+
+    /// The device the id is attached to, as its channel's device tells of it, see
+    /// [`EventChannel::look_up`](crate::EventChannel::look_up); `None` for an id without
+    /// one.
+    ///
+    /// # Errors
+    /// Those of [`addresses`](Self::addresses).
+    pub fn rdma_device(&self) -> Result<Option<RdmaDevice>> {
+        let device = self.addresses()?.device;
+        let known = self.enter()?.state().channel();
+        Ok(device.and_then(|id| known.device.look_up(id)))
     }
 
     /// The local address; `None` before the id is bound or resolved.

@@ -61,7 +61,7 @@ impl IdHandle {
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Command`]: `ENODATA`
     /// where no service was resolved. [`Error::Answer`] where there are more.
-    #[doc(alias = "rdma_query_addrinfo")]
+    #[doc(alias = "rdma_query_addrinfo", alias = "query_ib_service")]
     pub fn ib_service_records(&self) -> Result<Vec<ServiceRecord>> {
         let rooms = [
             Self::ask_services::<FEW>,

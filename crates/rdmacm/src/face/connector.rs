@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rdmacm_addrinfo::AddrInfo;
-use rdmacm_core::{CmAddr, ConnParam, Deadline};
+use rdmacm_core::{CmAddr, ConnParam, Deadline, PortSpace};
 
 use super::{Connection, Resolved};
 use crate::error::Result;
@@ -61,9 +61,9 @@ impl<M: Mode> Connector<M> {
 
     /// Connects to the first that works of several results of
     /// [`addrinfo::resolve`](crate::addrinfo::resolve), raced in their order.
-    /// Those that RDMA does not reach are left out. What is known of the way is
-    /// used: source, route, and what the peer expects in front of the private
-    /// data.
+    /// Those that RDMA does not reach, or by other queue pairs than reliable connected
+    /// ones, are left out. What is known of the way is used: source, route, port
+    /// space, and what the peer expects in front of the private data.
     #[must_use]
     pub fn to_any(candidates: &[AddrInfo]) -> Self {
         let reachable = candidates.iter().filter(|info| info.is_reachable());
@@ -130,6 +130,15 @@ impl<M: Mode> Connector<M> {
     #[must_use]
     pub fn from_device(mut self, name: impl Into<String>) -> Self {
         self.plan.source = Source::Device(name.into());
+        self
+    }
+
+    /// The port space of the peer's service, [`PortSpace::TCP`] unless set; results of
+    /// [`addrinfo::resolve`](crate::addrinfo::resolve) have their own.
+    #[must_use]
+    #[doc(alias = "RDMA_PS_IB")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.plan.options.port_space = port_space;
         self
     }
 

@@ -202,7 +202,8 @@ impl<M: Mode> ListeningEndpoint<M> {
     pub fn on(info: &AddrInfo, options: &QpOptions) -> Result<Self> {
         check(info)?;
         let source = info.source.ok_or_else(|| refuse(Step::Listen, NO_SOURCE))?;
-        Ok(Self::of(Listener::bind(source)?, options))
+        let listener = Listener::options().port_space(info.port_space);
+        Ok(Self::of(listener.bind(source)?, options))
     }
 
     /// The same with a listener of the caller's.
@@ -293,7 +294,7 @@ fn try_make(id: &IdHandle, options: &QpOptions) -> io::Result<QueuePair> {
     let queue_pair = match options.context() {
         None => options.create(&Context::open_by_id(device)?)?,
         Some(context) => {
-            let same = device.look_up();
+            let same = id.rdma_device()?;
             if same.is_none_or(|device| device.name != context.device_name()) {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, ELSEWHERE));
             }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_core::{ConnParam, Error, Event, EventKind, PortSpace, QueuePair};
+use rdmacm_core::{ConnParam, Error, Event, EventKind, QueuePair};
 
 use super::{Attempt, Established, Way};
 use crate::error::{Cause, Result};
 use crate::hub::{Letter, Mailbox, Tracked, is_iwarp};
+use crate::id_options::IdOptions;
 use crate::plan::Plan;
 use crate::step::Step;
 
@@ -25,12 +26,16 @@ pub(crate) struct Routed {
 /// Resolves address and route by what is known of the way.
 pub(crate) async fn resolve(attempt: &Attempt, plan: &Plan, way: &Way) -> Result<Routed> {
     let hub = &attempt.hub;
-    let made = hub.channel.create_id(PortSpace::TCP);
+    let options = IdOptions {
+        port_space: way.port_space.unwrap_or(plan.options.port_space),
+        ..plan.options
+    };
+    let made = options.create(&hub.channel);
     let id = made.map_err(|error| attempt.fail(Step::Bind, error))?;
     let tracked = Tracked::new(hub, id, Mailbox::new());
     let id = tracked.id();
     let refused = |step| move |error| attempt.fail(step, Cause::from(error));
-    plan.options.apply(id).map_err(refused(Step::Bind))?;
+    options.apply(id).map_err(refused(Step::Bind))?;
     let source = plan.source.address(way.destination.family());
     let source = source.map_err(|cause| attempt.fail(Step::Bind, cause))?;
     let source = source.or(way.source);

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_core::{
-    CmAddr, CmId, ConnInfo, ConnParam, Event, EventKind, Family, PortSpace, QueuePair,
-};
+use rdmacm_core::{CmAddr, CmId, ConnInfo, ConnParam, Event, EventKind, Family, QueuePair};
 
 use super::active::{agreed, ends_attempt, ends_handshake, gone_or};
 use super::{Attempt, Established};
@@ -71,7 +69,7 @@ fn listen_on(
 ) -> Result<Tracked> {
     let step = Step::Listen;
     let refused = |error| attempt.fail(step, Cause::from(error));
-    let id = attempt.hub.channel.create_id(PortSpace::TCP);
+    let id = options.create(&attempt.hub.channel);
     let tracked = Tracked::new(&attempt.hub, id.map_err(refused)?, Arc::clone(mailbox));
     let id = tracked.id();
     options.apply(id).map_err(refused)?;

@@ -1,6 +1,6 @@
 //! How to listen.
 
-use rdmacm_core::CmAddr;
+use rdmacm_core::{CmAddr, PortSpace};
 
 use super::Listener;
 use crate::error::Result;
@@ -61,6 +61,15 @@ impl<M: Mode> ListenerOptions<M> {
     #[must_use]
     pub fn queue(mut self, requests: usize) -> Self {
         self.room = requests;
+        self
+    }
+
+    /// The port space to listen in, [`PortSpace::TCP`] unless set: peers of another one
+    /// find no listener on InfiniBand and RoCE, whose services it is part of.
+    #[must_use]
+    #[doc(alias = "RDMA_PS_IB")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.id.port_space = port_space;
         self
     }
 

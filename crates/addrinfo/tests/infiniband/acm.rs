@@ -1,0 +1,106 @@
+//! ibacm, beside a kernel that has InfiniBand.
+
+use rdmacm_addrinfo::{Acm, AddrInfo, Hints};
+use rdmacm_core::{CmAddr, Family, IbAddr, PathData, PortSpace};
+use tempfile::TempDir;
+
+use crate::daemon::{AcmDaemon, Act, acm_entry};
+use crate::fabric::{HERE, SERVICE, THERE, directory, fabric, gid};
+
+/// In the default partition, with the flags of a path that can be used.
+fn path_entry() -> Vec<u8> {
+    let mut record = vec![0; 8];
+    record.extend(gid(THERE).0);
+    record.extend(gid(HERE).0);
+    record.resize(50, 0);
+    record.extend([0xff, 0xff]);
+    acm_entry(PathData::USABLE.bits(), 0x10, &record)
+}
+
+fn reply() -> Vec<u8> {
+    let source = acm_entry(1, 2, &[10, 1, 0, 3]);
+    let entries = [path_entry(), source].concat();
+    let length = u16::try_from(16 + entries.len()).unwrap();
+    let mut reply = vec![1, 0x81, 0, 0, 0, 0];
+    reply.extend(length.to_ne_bytes());
+    reply.extend([0; 8]);
+    reply.extend(entries);
+    reply
+}
+
+/// A daemon that knows the path, and where it is found, which is to go last.
+fn daemon() -> (TempDir, AcmDaemon) {
+    let rundir = tempfile::tempdir().unwrap();
+    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(reply())]);
+    (rundir, daemon)
+}
+
+fn resolve(rundir: &TempDir, hints: &Hints) -> Vec<AddrInfo> {
+    let directory = directory(&fabric().1).acm(Acm::at(rundir.path()));
+    directory.resolve(None, None, hints).unwrap()
+}
+
+fn ib(address: Option<CmAddr>) -> IbAddr {
+    match address {
+        Some(CmAddr::Ib(address)) => address,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The kernel has InfiniBand and no IP over it.
+#[test]
+fn the_native_address_stands_in_front_and_is_reached() {
+    let (rundir, daemon) = daemon();
+    let peer = CmAddr::from(([10, 1, 0, 7], 7471));
+    let list = resolve(&rundir, &Hints::rc().destination(peer));
+    let [native, ip] = list.as_slice() else {
+        panic!("{list:?}");
+    };
+    assert_eq!((native.family, ip.family), (Family::Ib, Family::V4));
+    let there = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::TCP, 7471);
+    assert_eq!(native.destination, Some(there.into()));
+    assert_eq!(ib(native.source).gid, gid(HERE));
+    let reach = native.reach.as_ref().unwrap();
+    assert_eq!(reach.settable()[0].record.dgid, gid(THERE));
+    assert_eq!(native.route[0].record.sgid, gid(HERE));
+    let header = &native.connect_data;
+    assert_eq!((header.len(), header[1]), (36, 0x40));
+    assert_eq!(
+        (&header[16..20], &header[32..]),
+        (&[10, 1, 0, 3][..], &[10, 1, 0, 7][..])
+    );
+    assert!(!ip.is_reachable());
+    assert_eq!(daemon.requests(1).len(), 1);
+}
+
+/// In what is asked, behind the header: the source that is none, the GID twice.
+#[test]
+fn a_native_peer_is_asked_for_and_keeps_its_service() {
+    let (rundir, daemon) = daemon();
+    let peer = IbAddr::new(gid(THERE)).with_service_id(SERVICE);
+    let list = resolve(&rundir, &Hints::rc().destination(peer));
+    for info in &list {
+        assert_eq!(ib(info.destination).service_id, SERVICE, "{info:?}");
+        assert!(info.is_reachable(), "{info:?}");
+        assert!(info.connect_data.is_empty());
+    }
+    let [request] = daemon.requests(1).try_into().unwrap();
+    let (kind, record) = (&request[20..22], &request[24..]);
+    assert_eq!(kind, 0x10_u16.to_ne_bytes());
+    assert_eq!(record[8..24], gid(THERE).0);
+}
+
+#[test]
+fn a_path_alone_leads_to_its_end() {
+    let (rundir, _daemon) = daemon();
+    let peer = Hints::rc().destination(IbAddr::new(gid(THERE)));
+    let path = resolve(&rundir, &peer)[0].route[0];
+    let list = resolve(&rundir, &Hints::rc().route([path]));
+    let info = &list[0];
+    assert_eq!(ib(info.destination).gid, gid(THERE));
+    assert_eq!(ib(info.source).gid, gid(HERE));
+    assert!(info.is_reachable(), "{info:?}");
+    let passive = Hints::rc().route([path]).passive();
+    let nothing = directory(&fabric().1).resolve(None, None, &passive);
+    assert_eq!(nothing, Err(rdmacm_addrinfo::Error::NothingToResolve));
+}
