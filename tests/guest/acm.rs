@@ -21,7 +21,7 @@ use crate::command::built;
 
 mod judge;
 mod list;
-mod messages;
+pub(crate) mod messages;
 mod question;
 mod scripts;
 

@@ -1,5 +1,10 @@
 //! Devices that go away, each on links of the test's own.
 
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
+
 use rdmacm_core::{
     ConnParam, Error, EventKind, IbService, IdHandle, JoinFlags, Notification, PortSpace, QpState,
     QpType, RdmaDevice,
@@ -15,6 +20,8 @@ crate::cases!("removal":
     an_id_hears_of_its_devices_removal,
     a_device_that_is_gone_has_no_name,
     a_device_goes_when_its_contexts_are_closed,
+    a_device_goes_under_who_only_polls,
+    a_device_goes_under_who_looks_too_late,
     a_device_goes_under_live_connections,
     every_command_of_a_half_dead_id_says_so,
     a_listener_hears_of_its_devices_removal,
@@ -70,7 +77,7 @@ fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
     let device = devices.iter().find(|one| one.name == link.device).unwrap();
     let context = Context::open(device).unwrap();
     let queue_pair = QueuePair::options(QpType::RC).create(&context).unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let removal = scope.spawn(|| link.remove_device());
         drop((context, queue_pair));
         removal.join().unwrap();
@@ -80,6 +87,49 @@ fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
 }
 
 /// Whoever waits hears of it and lets the device go.
+/// Lets go by `heed`, while the device is removed.
+fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
+    thread::scope(|scope| {
+        let removing = scope.spawn(|| link.remove_device());
+        let until = Instant::now() + PATIENCE;
+        while !context.is_gone() && Instant::now() < until {
+            heed();
+            thread::yield_now();
+        }
+        let heeded = context.is_gone();
+        // So that the removal ends anyway.
+        context.close();
+        removing.join().unwrap();
+        assert!(heeded);
+    });
+}
+
+/// Nobody waits here, who would be told.
+fn a_device_goes_under_who_only_polls(site: &Site) {
+    let link = Link::new(site);
+    let context = link.site(site).verbs();
+    heeds(&link, &context, || context.heed_removal());
+}
+
+/// What the kernel announced before was heard by nobody.
+fn a_device_goes_under_who_looks_too_late(site: &Site) {
+    let link = Link::new(site);
+    let context = link.site(site).verbs();
+    let nodes = fs::read_dir("/sys/class/infiniband_verbs").unwrap();
+    let mut nodes = nodes.map(|node| node.unwrap().path());
+    let is_ours = |node: &PathBuf| {
+        let device = fs::read_to_string(node.join("ibdev"));
+        device.is_ok_and(|device| device.trim() == link.device)
+    };
+    let node = nodes.find(is_ours).unwrap();
+    heeds(&link, &context, || {
+        if !node.exists() {
+            context.heed_removal();
+            assert!(context.is_gone());
+        }
+    });
+}
+
 fn a_device_goes_under_live_connections(site: &Site) {
     let link = Link::new(site);
     let pair = roomy(&link.site(site));
@@ -90,7 +140,7 @@ fn a_device_goes_under_live_connections(site: &Site) {
         }
     }
     let events = client.context().async_events().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let waits = [client, server].map(|queue_pair| {
             scope.spawn(|| {
                 assert_eq!(given_up(queue_pair.receive_queue()), 3);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rdmacm::addrinfo::{DEFAULT_DEADLINE, Hints, allowed_qp_types, parse_numeric};
-use rdmacm::core::{Family, PortSpace, QpType};
+use rdmacm::core::{Family, IbAddr, PortSpace, QpType};
 
 mod peer;
 mod perf;
@@ -66,7 +66,7 @@ pub(crate) struct ResolveArgs {
     /// 0x…, or octal behind 0), which the subnet administrator knows.
     #[arg(long, value_name = "SERVICE", conflicts_with_all = ["local", "passive", "source"])]
     pub(crate) sa: Option<String>,
-    /// Instead of a node, every address of this machine that RDMA serves.
+    /// Instead of a node, every IP address of this machine that RDMA serves.
     #[arg(long, conflicts_with_all = ["source", "by_event"])]
     pub(crate) local: bool,
     /// Ask the ibacm whose socket or port file is in DIR for paths, and say if it
@@ -98,7 +98,7 @@ pub(crate) struct ResolveArgs {
     /// The port space.
     #[arg(long, value_enum)]
     ps: Option<PortSpaceArg>,
-    /// The address to start from.
+    /// The address to start from; with `--family ib` a GID.
     #[arg(long, value_name = "ADDR", value_parser = source, conflicts_with = "passive")]
     source: Option<SocketAddr>,
     /// How long everything together may take.
@@ -202,6 +202,10 @@ impl ResolveArgs {
             hints = hints.port_space(port_space.into());
         }
         match self.source {
+            Some(SocketAddr::V6(gid)) if self.family.map(Family::from) == Some(Family::Ib) => {
+                let port_space = self.ps.map_or(PortSpace::TCP, PortSpace::from);
+                hints.source(IbAddr::from_v6(gid, port_space))
+            }
             Some(source) => hints.source(source),
             None => hints,
         }

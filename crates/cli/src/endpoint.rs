@@ -122,6 +122,8 @@ impl Endpoint {
     /// never sleep.
     pub(crate) async fn give_way(&self) {
         if self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1 {
+            // Who never sleeps hears of nothing.
+            self.completions.context().heed_removal();
             tokio::task::yield_now().await;
         }
     }

@@ -147,6 +147,12 @@ impl ConnParam {
         self
     }
 
+    /// What [`retry_count`](Self::retry_count) said.
+    #[must_use]
+    pub fn retries(&self) -> u8 {
+        self.wire.retry_count
+    }
+
     /// How often the peer repeats what finds no receive posted here, at most 7,
     /// which means for ever.
     #[must_use]

@@ -37,6 +37,23 @@ pub(crate) struct Plan {
     pub(crate) messages: MessageOptions,
 }
 
+/// What rxe takes for ever.
+#[cfg(feature = "verbs")]
+const FOR_EVER: u8 = 7;
+
+impl Plan {
+    /// What the peer is told. Where signs of life are to find out that it is silent,
+    /// a packet that is lost is not repeated for ever.
+    pub(crate) fn conn_param(&self) -> ConnParam {
+        let param = self.param.clone();
+        #[cfg(feature = "verbs")]
+        if self.messages.has_signs_of_life() && param.retries() == FOR_EVER {
+            return param.retry_count(FOR_EVER - 1);
+        }
+        param
+    }
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {

@@ -54,6 +54,8 @@ struct State {
     taken: VecDeque<WorkCompletion>,
     /// To be reported.
     ready: VecDeque<Completion>,
+    /// The number of a request nobody posted, to be told next.
+    stray: Option<u64>,
     queues: HashMap<u32, Reporter>,
 }
 
@@ -115,6 +117,7 @@ impl CompletionQueue {
                 ring,
                 taken: VecDeque::new(),
                 ready: VecDeque::new(),
+                stray: None,
                 queues: HashMap::new(),
             }),
         }));
@@ -161,6 +164,9 @@ impl CompletionQueue {
         if self.context().is_gone() {
             return self.poll_gone(&mut state);
         }
+        if let Some(number) = state.stray.take() {
+            return Err(Error::Stray { number });
+        }
         while state.ready.is_empty() {
             let Some(told) = state.take() else {
                 return Ok(None);
@@ -205,13 +211,19 @@ impl CompletionQueue {
     /// Takes up to `most` completions, oldest first, without asking the kernel.
     ///
     /// # Errors
-    /// Those of [`poll`](Self::poll), where there is not one to take.
+    /// Those of [`poll`](Self::poll), where there is not one to take; after some they
+    /// are the next call's.
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll_into(&self, completions: &mut Vec<Completion>, most: usize) -> Result<usize> {
         for taken in 0..most {
             match self.poll() {
                 Ok(Some(completion)) => completions.push(completion),
                 Err(error) if taken == 0 => return Err(error),
+                Err(Error::Stray { number }) => {
+                    self.state().stray = Some(number);
+                    return Ok(taken);
+                }
+                // Who asks again is told again.
                 Ok(None) | Err(_) => return Ok(taken),
             }
         }

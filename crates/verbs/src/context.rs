@@ -240,8 +240,9 @@ impl Context {
         self.uverbs().ending()
     }
 
-    /// Lets go of the device where it has been removed, as [`close`](Self::close)
-    /// does. Whoever waits for a completion does so by itself.
+    /// Lets go of the device where it is being removed, as [`close`](Self::close)
+    /// does: the kernel waits for that. Whoever waits for a completion does so by
+    /// itself; who only polls calls this now and then.
     pub fn heed_removal(&self) {
         self.uverbs().heed_removal();
     }

@@ -37,7 +37,7 @@ impl Ending {
 
     /// Wakes all who wait, and those who will.
     pub(crate) fn set(&self) {
-        // It cannot be full: this is the only thing written, once.
+        // It cannot be full: nothing else is written, and this a few times at most.
         let _ = self.ended.write(1);
     }
 }

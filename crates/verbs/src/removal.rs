@@ -62,7 +62,7 @@ impl AsFd for Removals {
 
 /// Whether there is a device of this number. Where sysfs is not mounted there is
 /// no telling, and there may be.
-fn exists(node: u64) -> bool {
+pub(crate) fn exists(node: u64) -> bool {
     let devices = Path::new("/sys/dev/char");
     let (major, minor) = (libc::major(node), libc::minor(node));
     !devices.exists() || devices.join(format!("{major}:{minor}")).exists()

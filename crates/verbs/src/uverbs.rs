@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::mapping::Mapping;
 use crate::operation::Operation;
 use crate::provider::{NewQueuePair, Provider};
+use crate::removal;
 
 mod frame;
 mod kernel;
@@ -326,6 +327,10 @@ impl Uverbs {
         }
         let made = Ending::new()?;
         let ending = self.ending.get_or_init(|| made);
+        // What was announced before this listened: the node has gone before it is.
+        if !removal::exists(self.number) {
+            self.close();
+        }
         if self.is_gone() {
             ending.set();
         }
@@ -334,7 +339,8 @@ impl Uverbs {
 
     /// Closes if the kernel has announced that the device goes.
     pub(crate) fn heed_removal(&self) {
-        let removals = self.ending.get().and_then(Ending::removals);
+        let Ok(ending) = self.ending() else { return };
+        let removals = ending.removals();
         if removals.is_some_and(|removals| removals.tell_of(self.number)) {
             self.close();
         }

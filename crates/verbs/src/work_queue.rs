@@ -53,9 +53,10 @@ impl Health {
     }
 }
 
-/// What a device would say that gives a request up as it goes.
-fn gone() -> WorkCompletion {
+/// What a device would say that gives up a request of this queue pair as it goes.
+fn gone(queue_pair: u32) -> WorkCompletion {
     WorkCompletion {
+        qp_number: queue_pair,
         status: WcStatus::FATAL_ERR,
         opcode: WcOpcode::SEND,
         flags: WcFlags::empty(),

@@ -181,7 +181,10 @@ fn reached(list: &[AddrInfo], script: &Script, site: &Site) {
     let (native, ip): (Vec<_>, Vec<_>) = list.iter().partition(|info| info.family == Family::Ib);
     for info in native {
         let unreachable = info.reach.as_ref().unwrap_err();
-        let refused = matches!(unreachable.reason, Reason::Refused(_));
+        let refused = matches!(
+            unreachable.reason,
+            Reason::Refused(_) | Reason::OnlyInfiniband
+        );
         assert!(refused, "{unreachable}");
     }
     let question = &script.question;

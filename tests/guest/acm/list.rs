@@ -52,11 +52,7 @@ impl Line {
     }
 
     fn of(info: &AddrInfo) -> Self {
-        let family = match info.family {
-            Family::V4 => libc::AF_INET,
-            Family::V6 => libc::AF_INET6,
-            Family::Ib => 27,
-        };
+        let family = number(info.family);
         let (qp, ps) = (info.qp_type.number(), info.port_space.number());
         let route = info.route.iter().map(PathRecordData::from);
         let route: String = route.map(|path| hexadecimal(path.as_bytes())).collect();
@@ -69,6 +65,15 @@ impl Line {
                 hexadecimal(&info.connect_data)
             ),
         }
+    }
+}
+
+/// The family's number, which glibc does not name for InfiniBand (`AF_IB`).
+pub(super) fn number(family: Family) -> i32 {
+    match family {
+        Family::V4 => libc::AF_INET,
+        Family::V6 => libc::AF_INET6,
+        Family::Ib => 27,
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) const ALTERNATE: u32 = PathFlags::ALTERNATE.bits();
 pub(super) const PATH: u16 = 0x10;
 
 /// A path and the source that the kernel chooses too.
-pub(super) fn known(site: &Site) -> Vec<Act> {
+pub(crate) fn known(site: &Site) -> Vec<Act> {
     send(message(&[path(USABLE), source(site.v4)]))
 }
 

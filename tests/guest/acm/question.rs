@@ -2,7 +2,7 @@
 
 use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
 use rdmacm_addrinfo::{AddrInfoFlags, Hints};
-use rdmacm_core::{CmAddr, Gid, PathData, PortSpace, QpType};
+use rdmacm_core::{CmAddr, Family, Gid, PathData, PortSpace, QpType};
 use rdmacm_tests::Site;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -28,6 +28,7 @@ pub(super) struct Question {
     pub(super) node: Option<String>,
     pub(super) service: Option<&'static str>,
     pub(super) flags: AddrInfoFlags,
+    pub(super) family: Option<Family>,
     pub(super) qp_type: QpType,
     pub(super) port_space: PortSpace,
     pub(super) source: Option<CmAddr>,
@@ -42,6 +43,7 @@ impl Question {
             node: Some(site.v4.to_string()),
             service: Some("7471"),
             flags: AddrInfoFlags::empty(),
+            family: None,
             qp_type: QpType::RC,
             port_space: PortSpace::TCP,
             source: None,
@@ -58,12 +60,23 @@ impl Question {
         }
     }
 
+    /// For a GID.
+    pub(super) fn native(site: &Site) -> Self {
+        Self {
+            node: Some(FAR.to_string()),
+            flags: AddrInfoFlags::NUMERICHOST | AddrInfoFlags::FAMILY,
+            family: Some(Family::Ib),
+            ..Self::v4(site)
+        }
+    }
+
     /// For an address in the name's place.
     pub(super) fn destination(site: &Site) -> Self {
         Self {
             node: None,
             service: None,
             destination: Some(site.v4(7471)),
+            family: Some(Family::V4),
             ..Self::v4(site)
         }
     }
@@ -101,8 +114,9 @@ impl Question {
         arguments.extend(self.source.map(|source| format!("source={}", pair(source))));
         if let Some(destination) = self.destination {
             arguments.push(format!("destination={}", pair(destination)));
-            arguments.push(format!("family={}", libc::AF_INET));
         }
+        let family = self.family.map(super::list::number);
+        arguments.extend(family.map(|number| format!("family={number}")));
         let route = match self.route {
             Route::None => String::new(),
             Route::Record => hexadecimal(hinted().record.as_bytes()),
@@ -119,6 +133,9 @@ impl Question {
     pub(super) fn hints(&self) -> Hints {
         let mut hints = Hints::new().flags(self.flags);
         hints = hints.qp_type(self.qp_type).port_space(self.port_space);
+        if let Some(family) = self.family {
+            hints = hints.family(family);
+        }
         if let Some(source) = self.source {
             hints = hints.source(source);
         }

@@ -234,6 +234,8 @@ fn questions(site: &Site) -> Vec<Script> {
             v4().route(Route::Data).source(from(0)).flags(figures),
         )
         .asked(&[ip(1, site.v4), to(haste), hint]),
+        // The IP source of the other scripts is none to start from here.
+        Script::new("a_gid", site, send(message(&[path(USABLE)]))).about(Question::native(site)),
         script("datagrams", v4().kind(PortSpace::UDP, QpType::UD)),
         script("infiniband_ports", v4().kind(PortSpace::IB, QpType::RC)),
         script("an_address_for_a_name", Question::destination(site)).asked(&[to(0)]),

@@ -1,11 +1,14 @@
 //! `rdmacm resolve`.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
-use rdmacm_tests::{PLAIN, Site, Soft, UNROUTABLE};
+use rdmacm_tests::{AcmDaemon, PLAIN, Site, Soft, UNROUTABLE, free_port};
 use serde_json::{Value, json};
 
 use super::{Said, built, rdmacm};
+use crate::acm::messages::known;
 
 crate::cases!("command::resolve":
     a_name_as_a_table,
@@ -26,6 +29,7 @@ crate::cases!("command::resolve":
     an_interface_and_a_device_to_listen_on,
     a_gid_is_for_infiniband,
     a_service_needs_an_infiniband_port,
+    with_ibacm,
     without_ibacm,
 );
 
@@ -266,6 +270,27 @@ fn a_service_needs_an_infiniband_port(_: &Site) {
         assert_eq!(said.code, Some(1), "{}", said.output);
         assert!(said.complaint.contains("InfiniBand"), "{}", said.complaint);
     }
+}
+
+/// Its path is the same for every peer: on iWARP nobody uses it.
+fn with_ibacm(site: &Site) {
+    let rundir = PathBuf::from(format!("/tmp/rdmacm-ibacm-{}", free_port()));
+    fs::create_dir(&rundir).unwrap();
+    let acts = known(site);
+    let daemon = AcmDaemon::unix(&rundir, move |_| acts.clone());
+    let acm = format!("--acm={}", rundir.display());
+    let said = rdmacm(&["resolve", name(site), "7471", &acm, "--routes"]);
+    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    assert!(said.complaint.is_empty(), "{}", said.complaint);
+    assert!(said.output.contains(" by ibacm: "), "{}", said.output);
+    let said = rdmacm(&["resolve", name(site), "7471", &acm, "--json"]);
+    let one = &said.document()["candidates"][0];
+    let paths = one["route"].as_array().unwrap();
+    assert_eq!((paths.len(), &paths[0]["dgid"]), (1, &json!("fe80::2")));
+    assert_eq!(one["connect_data"], "");
+    assert_eq!(daemon.requests(2).len(), 2);
+    drop(daemon);
+    fs::remove_dir(&rundir).unwrap();
 }
 
 fn without_ibacm(site: &Site) {

@@ -19,6 +19,7 @@ use super::{ROOMY, brought, perform, piece, received, room};
 
 crate::cases!("data::strange":
     what_was_not_posted_is_an_error,
+    what_was_not_posted_ends_a_batch,
     what_is_of_no_queue_is_passed_over,
 );
 
@@ -26,6 +27,8 @@ crate::cases!("data::strange":
 #[derive(Debug, Default)]
 struct Script {
     lies: VecDeque<WorkCompletion>,
+    /// What it is to say right behind the next truth.
+    after: Option<WorkCompletion>,
     last: Option<WorkCompletion>,
 }
 
@@ -56,6 +59,9 @@ impl CompletionRing for StrangeRing {
         }
         let told = self.ring.pop()?;
         script.last = Some(told);
+        if let Some(after) = script.after.take() {
+            script.lies.push_back(after);
+        }
         Some(told)
     }
 
@@ -202,6 +208,30 @@ fn what_was_not_posted_is_an_error(site: &Site) {
     drop(perform(client, SendOperation::Send, piece(client, b"1234")));
     assert_eq!(brought(received(server), 4), b"1234");
     assert_works(&pair);
+}
+
+/// What was taken before is handed out, and then the error.
+fn what_was_not_posted_ends_a_batch(site: &Site) {
+    let (pair, script) = pair(site);
+    let server = &pair.server.queue_pair;
+    assert_works(&pair);
+    server.post_receive(room(server, 4)).unwrap();
+    server.post_receive(room(server, 4)).unwrap();
+    let client = &pair.client.queue_pair;
+    drop(perform(client, SendOperation::Send, piece(client, b"1234")));
+    assert_eq!(brought(received(server), 4), b"1234");
+    let truth = script.lock().unwrap().last.unwrap();
+    drop(perform(client, SendOperation::Send, piece(client, b"5678")));
+    script.lock().unwrap().after = Some(truth);
+    let queue = server.receive_queue();
+    let mut taken = Vec::new();
+    while taken.is_empty() {
+        assert!(queue.poll_into(&mut taken, 8).unwrap() <= 1);
+    }
+    assert_eq!(brought(taken.pop().unwrap(), 4), b"5678");
+    let stray = Error::Stray { number: truth.id };
+    assert_eq!(queue.poll_into(&mut taken, 8), Err(stray));
+    assert_eq!(queue.poll_into(&mut taken, 8), Ok(0));
 }
 
 /// So are completions of a queue pair that is gone.

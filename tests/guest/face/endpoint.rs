@@ -9,8 +9,8 @@ use rdmacm::face::ListeningEndpoint;
 use rdmacm::tokio::Tokio;
 use rdmacm::{Blocking, Cause, Connection, Endpoint, Step};
 use rdmacm_core::AccessFlags;
-use rdmacm_tests::{PATIENCE, Site, free_port};
-use rdmacm_verbs::{Buffer, QpOptions, QueuePair};
+use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
+use rdmacm_verbs::{Buffer, QpOptions, QueuePair, SrqOptions};
 
 use super::asynchronous::on_one_thread;
 
@@ -20,6 +20,7 @@ crate::cases!("face::endpoint":
     both_sides_exchange_messages,
     both_sides_exchange_messages_on_tokio,
     a_shared_domain_and_queues_are_used,
+    a_shared_receive_queue_is_posted_to,
     memory_is_read_and_written,
     parts_of_another_device_are_refused,
     a_request_is_refused,
@@ -70,9 +71,13 @@ fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
     })
 }
 
-/// Memory for as many messages of 16 bytes as there may be.
+/// Memory for as many messages of 16 bytes as there may be: none where the queue is
+/// shared.
 fn room(queue_pair: &QueuePair) -> Vec<Buffer> {
     let messages = queue_pair.caps().max_recv_wr as usize;
+    if queue_pair.shared_receive_queue().is_some() {
+        return Vec::new();
+    }
     let memory = queue_pair.protection_domain().allocate(16 * messages);
     memory.unwrap().into_chunks(16)
 }
@@ -158,6 +163,28 @@ fn a_shared_domain_and_queues_are_used(site: &Site) {
     }
     assert!(done.iter().all(|one| one.result.is_ok()), "{done:?}");
     drop((client, server));
+}
+
+/// The server's receives are the shared queue's, and the client is told.
+fn a_shared_receive_queue_is_posted_to(site: &Site) {
+    let context = site.verbs();
+    let domain = context.create_protection_domain().unwrap();
+    let shared = SrqOptions {
+        max_wr: 8,
+        max_sge: 1,
+    }
+    .create(&domain)
+    .unwrap();
+    let sharing = options().protection_domain(&domain);
+    let sharing = sharing.shared_receive_queue(&shared);
+    let (client, server) = pair(site, &sharing);
+    let told = client.peer().is_some_and(|peer| peer.srq);
+    assert_eq!(told, site.soft == Soft::Rxe);
+    let work = server.post_receive(domain.allocate(8).unwrap()).unwrap();
+    client.post_send(domain.allocate(6).unwrap()).unwrap();
+    let received = server.next_received(PATIENCE).unwrap();
+    assert_eq!(received.work, work);
+    assert_eq!(received.result.unwrap().bytes, 6);
 }
 
 fn memory_is_read_and_written(site: &Site) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rdmacm::addrinfo::{self, AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
-use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags};
+use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags, PortSpace, QpType};
 use rdmacm::{Cause, Connection, Connector, Listener, Node, Step};
 use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
 
@@ -16,6 +16,8 @@ crate::cases!("face::ways":
     a_route_that_was_found_is_not_resolved_again,
     the_usable_one_of_many_paths_is_used,
     a_route_that_nobody_can_use_is_resolved,
+    a_candidate_brings_its_port_space,
+    candidates_for_datagrams_are_left_out,
     connect_data_go_in_front_of_the_private_data,
     connect_data_and_private_data_share_the_room,
     a_node_resolves,
@@ -110,6 +112,33 @@ fn the_usable_one_of_many_paths_is_used(site: &Site) {
 fn a_route_that_nobody_can_use_is_resolved(site: &Site) {
     let counts = connect_by(site, |path| vec![unusable(path)]);
     assert!(counts.is_none_or(|counts| counts == (0, 1)), "{counts:?}");
+}
+
+fn a_candidate_brings_its_port_space(site: &Site) {
+    let listener = Listener::options().port_space(PortSpace::IB);
+    let listener: Listener = listener.bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let hints = Hints::new().port_space(PortSpace::IB).qp_type(QpType::RC);
+    let hints = hints.deadline(PATIENCE);
+    let list = addrinfo::resolve(&*site.v4.to_string(), &*port, &hints).unwrap();
+    assert_eq!(list[0].port_space, PortSpace::IB);
+    connect(site, &listener, Connector::to_any(&list).deadline(PATIENCE));
+    let named = Connector::to(listener.local_addr()).port_space(PortSpace::IB);
+    connect(site, &listener, named.deadline(PATIENCE));
+    // iWARP knows TCP's ports and no port spaces.
+    if site.soft == Soft::Rxe {
+        let other = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let error = other.connect_with(QueuePairs::new(site)).unwrap_err();
+        assert!(error.is_rejected(), "{error}");
+    }
+}
+
+fn candidates_for_datagrams_are_left_out(site: &Site) {
+    let mut info = found(site, free_port());
+    info.qp_type = QpType::UD;
+    let connector: Connector = Connector::to_any(&[info]);
+    let error = connector.resolve().unwrap_err();
+    assert!(matches!(error.cause(), Cause::NoAddress), "{error}");
 }
 
 fn connect_data_go_in_front_of_the_private_data(site: &Site) {

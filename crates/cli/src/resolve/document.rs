@@ -80,6 +80,7 @@ struct Address {
 struct Infiniband {
     pkey: u16,
     flow_label: u32,
+    traffic_class: u8,
     /// In hexadecimal figures behind 0x: JSON's readers know 53 bits.
     service_id: String,
     /// Which of its bits count, as the service id.
@@ -197,11 +198,15 @@ impl From<CmAddr> for Address {
     }
 }
 
+/// The flow label's bits of the flow information; the traffic class stands above.
+const FLOW_LABEL: u32 = 0xf_ffff;
+
 impl From<IbAddr> for Infiniband {
     fn from(address: IbAddr) -> Self {
         Self {
             pkey: address.pkey,
-            flow_label: address.flow_info,
+            flow_label: address.flow_info & FLOW_LABEL,
+            traffic_class: (address.flow_info >> FLOW_LABEL.count_ones()).to_le_bytes()[0],
             service_id: format!("{:#018x}", address.service_id),
             service_mask: format!("{:#018x}", address.service_mask),
         }

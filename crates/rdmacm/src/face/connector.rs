@@ -36,7 +36,9 @@ pub struct Connector<M> {
 }
 
 impl<M: Mode> Connector<M> {
-    /// Connects to a node by name or address, and a service by name or port.
+    /// Connects to a node by name or address, and a service by name or port. The
+    /// resolver alone is asked: who wants ibacm's paths as well resolves first, and
+    /// connects by [`to_any`](Self::to_any).
     #[must_use]
     pub fn new(node: impl Into<String>, service: impl Into<String>) -> Self {
         Self::of(Peer::Name {

@@ -70,13 +70,14 @@ impl<S> Endpoint<S> {
         &self.step
     }
 
-    /// Posts memory to receive a message into, before the peer can send one.
+    /// Posts memory to receive a message into, before the peer can send one: to the
+    /// queue pair, or to the shared queue it receives from.
     ///
     /// # Errors
     /// Those of [`QueuePair::post_receive`].
     #[doc(alias = "rdma_post_recv", alias = "rdma_post_recvv")]
     pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
-        self.queue_pair.post_receive(memory)
+        post_receive(&self.queue_pair, memory)
     }
 }
 
@@ -277,6 +278,17 @@ fn refuse(step: Step, reason: &'static str) -> Error {
     let error = io::Error::new(io::ErrorKind::InvalidInput, reason);
     let cause = Cause::QueuePair(error);
     Error::new(step, Target::default(), std::time::Duration::ZERO, cause)
+}
+
+/// Where the queue pair receives from, its own queue or a shared one.
+pub(super) fn post_receive(
+    queue_pair: &QueuePair,
+    memory: impl Into<Pieces>,
+) -> Result<WorkId, Refused<Pieces>> {
+    match queue_pair.shared_receive_queue() {
+        Some(shared) => shared.post_receive(memory),
+        None => queue_pair.post_receive(memory),
+    }
 }
 
 /// A queue pair on the id's device, ready for receives.

@@ -102,7 +102,8 @@ impl<M: Mode> Resolved<M> {
         let attempt = Attempt::new(&hub, until, target);
         let queue_pair = Arc::new(queue_pair);
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let connecting = steps::connect(attempt, self.routed, shared, self.plan.param);
+        let param = self.plan.conn_param();
+        let connecting = steps::connect(attempt, self.routed, shared, param);
         Ok(Connection::new(connecting.await?, queue_pair))
     }
 }

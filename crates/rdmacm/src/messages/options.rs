@@ -80,13 +80,18 @@ impl MessageOptions {
     ///
     /// How long that takes is the transport's: RoCE repeats as often as
     /// [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after a
-    /// multiple of [`ack_timeout`](crate::face::Connector::ack_timeout). The default
-    /// of 7 is for ever on rxe (`rxe_completer`): say fewer there. iWARP has TCP, which
-    /// by default gives up after some 15 minutes (`net.ipv4.tcp_retries2`).
+    /// multiple of [`ack_timeout`](crate::face::Connector::ack_timeout). Seven times is
+    /// for ever on rxe (`rxe_completer`), so with signs of life the one who connects
+    /// says six instead. iWARP has TCP, which by default gives up after some 15 minutes
+    /// (`net.ipv4.tcp_retries2`).
     #[must_use]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = Some(interval);
         self
+    }
+
+    pub(crate) fn has_signs_of_life(&self) -> bool {
+        self.keep_alive.is_some()
     }
 
     /// The longest message, in bytes.

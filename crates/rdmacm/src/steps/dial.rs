@@ -77,7 +77,7 @@ impl Dial<'_> {
             .map(Arc::new)
             .map_err(|error| attempt.fail_on(routed.tracked.id(), step, Cause::QueuePair(error)))?;
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let param = self.plan.param.clone();
+        let param = self.plan.conn_param();
         let established = connect(attempt, routed, shared, param).await?;
         Ok((established, queue_pair))
     }

@@ -313,6 +313,7 @@ impl QpOptions {
         let sends = SendParts {
             token: send_token.number(),
             handle: answer.handle,
+            number: answer.number,
             qp_type: self.qp_type,
             signal_all: self.signal_all,
             max_requests: answer.max_send_wr,
@@ -332,6 +333,7 @@ impl QpOptions {
                 max_pieces: answer.max_recv_sge,
                 domain: domain.clone(),
                 owner: Some(Owner {
+                    number: answer.number,
                     completions: receive_queue.clone(),
                     health: Arc::clone(&health),
                 }),

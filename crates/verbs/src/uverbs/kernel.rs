@@ -1,7 +1,7 @@
 //! Commands to the kernel.
 //!
 //! # Safety
-//! The only module of this crate with `unsafe`: it writes addresses of this
+//! One of the modules with `unsafe`: it writes addresses of this
 //! process into commands, and the kernel writes through them; and it takes
 //! over a descriptor that the kernel made.
 #![expect(

@@ -31,6 +31,8 @@ pub(crate) struct ReceiveQueue {
 /// aside when its queue pairs were made, and it outlives their failures.
 #[derive(Debug)]
 pub(crate) struct Owner {
+    /// The queue pair's number.
+    pub(crate) number: u32,
     /// Where each request has room set aside for its completion.
     pub(crate) completions: CompletionQueue,
     pub(crate) health: Arc<Health>,
@@ -193,8 +195,10 @@ impl WorkQueue for ReceiveQueue {
     }
 
     fn give_up(&self) -> Vec<Completion> {
+        // A shared queue's request was for whichever queue pair would have been next.
+        let told = gone(self.owner.as_ref().map_or(0, |owner| owner.number));
         let taken = self.take_all().into_iter();
-        let failed = taken.map(|(work, pieces)| self.completion(work.number, pieces, &gone()));
+        let failed = taken.map(|(work, pieces)| self.completion(work.number, pieces, &told));
         failed.collect()
     }
 }

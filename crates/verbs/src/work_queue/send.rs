@@ -37,6 +37,8 @@ pub(crate) struct SendParts {
     pub(crate) token: u32,
     /// The kernel's handle of the queue pair.
     pub(crate) handle: u32,
+    /// The queue pair's number.
+    pub(crate) number: u32,
     pub(crate) qp_type: QpType,
     pub(crate) signal_all: bool,
     pub(crate) max_requests: u32,
@@ -368,7 +370,7 @@ impl WorkQueue for SendQueue {
 
     fn give_up(&self) -> Vec<Completion> {
         self.parts.health.set_broken();
-        let told = gone();
+        let told = gone(self.parts.number);
         let failed = self
             .take_posted()
             .into_iter()

@@ -4,7 +4,6 @@ use std::thread;
 
 use rdmacm::core::CmAddr;
 use rdmacm::{Cause, Connector, Listener, MessageOptions};
-use rdmacm_core::ConnParam;
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_verbs::WcStatus;
 
@@ -108,12 +107,10 @@ fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let link = Link::new(site);
     let options = MessageOptions::new().keep_alive(SECOND / 5);
-    let listener = Listener::options().messages(options).ack_timeout(16);
+    let listener = Listener::options().messages(options).ack_timeout(15);
     let listener = listener.bind(link.address).unwrap();
-    // Seven would be for ever.
-    let param = ConnParam::new().retry_count(3);
-    let connector = Connector::to(listener.local_addr()).ack_timeout(16);
-    let connector = connector.param(param).deadline(PATIENCE).messages(options);
+    let connector = Connector::to(listener.local_addr()).ack_timeout(15);
+    let connector = connector.deadline(PATIENCE).messages(options);
     let pair = thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect().unwrap());
         let server = listener.accept(PATIENCE).unwrap().accept().unwrap();

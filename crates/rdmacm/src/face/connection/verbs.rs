@@ -6,6 +6,7 @@ use rdmacm_verbs::{
     SendRequest, WorkId,
 };
 
+use super::super::endpoint::post_receive;
 use super::Connection;
 #[cfg(doc)]
 use crate::error::Cause;
@@ -18,13 +19,14 @@ use crate::steps::by_hand;
 /// What librdmacm's helpers of `rdma_verbs.h` do: see
 /// [`queue_pair`](Connection::queue_pair) for all the rest.
 impl<M: Mode> Connection<QueuePair, M> {
-    /// Posts memory to receive a message into.
+    /// Posts memory to receive a message into: to the queue pair, or to the shared
+    /// queue it receives from.
     ///
     /// # Errors
     /// Those of [`QueuePair::post_receive`].
     #[doc(alias = "rdma_post_recv", alias = "rdma_post_recvv")]
     pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
-        self.queue_pair().post_receive(memory)
+        post_receive(self.queue_pair(), memory)
     }
 
     /// Posts a message.
