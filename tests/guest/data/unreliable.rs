@@ -3,42 +3,69 @@
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
 use rdmacm_tests::by_hand::QKEY;
-use rdmacm_verbs::{QueuePair, RouteHeader, SendOperation, SendRequest};
+use rdmacm_verbs::{Pieces, QueuePair, RouteHeader, SendOperation, SendRequest};
 
-use super::{ROOMY, contents, exposed, pattern, perform, piece, received, room, sent};
+use super::operations::SIZES;
+use super::{ROOMY, brought, contents, exposed, pattern, perform, piece, received, room, sent};
 
 crate::cases!("data::unreliable":
     unreliable_connections_carry_messages_and_writes,
     datagrams_arrive_behind_their_route,
+    a_datagram_is_one_packet,
     an_answer_finds_the_way_back,
     a_group_receives_until_it_is_left,
     what_they_cannot_do_is_refused,
 );
 
+/// As reliable ones do, if not as much at once: a packet that is lost is a test that
+/// fails. What was written without a word is there when what came behind it is.
 fn unreliable_connections_carry_messages_and_writes(site: &Site) {
     let [client, server] = site.led_pair(QpType::UC, ROOMY);
-    let bytes = pattern(5000, 3);
-    server.post_receive(room(&server, 5000)).unwrap();
-    drop(perform(
-        &client,
-        SendOperation::Send,
-        piece(&client, &bytes),
-    ));
-    assert_eq!(super::brought(received(&server), 5000), bytes);
-    let memory = exposed(&server, 5000);
-    let write = SendOperation::WriteWithImmediate(memory.remote(), 7);
-    server.post_receive(room(&server, 1)).unwrap();
-    drop(perform(&client, write, piece(&client, &bytes)));
-    assert_eq!(received(&server).result.unwrap().immediate, Some(7));
-    assert_eq!(contents(&memory), bytes);
+    for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
+        let bytes = pattern(size, seed);
+        let word = u32::from(seed);
+        for (operation, told) in [
+            (SendOperation::Send, None),
+            (SendOperation::SendWithImmediate(word), Some(word)),
+        ] {
+            server.post_receive(room(&server, size)).unwrap();
+            drop(perform(&client, operation, piece(&client, &bytes)));
+            let came = received(&server);
+            let done = came.result.as_ref().unwrap();
+            assert_eq!((done.immediate, done.bytes as usize), (told, size));
+            assert_eq!(brought(came, size), bytes);
+        }
+        let memories = [(); 2].map(|()| exposed(&server, size.max(1)));
+        let [silent, told] = memories
+            .each_ref()
+            .map(|memory| memory.remote().part(0..size as u64).unwrap());
+        server.post_receive(Pieces::NONE).unwrap();
+        for operation in [
+            SendOperation::Write(silent),
+            SendOperation::WriteWithImmediate(told, word),
+        ] {
+            drop(perform(&client, operation, piece(&client, &bytes)));
+        }
+        let done = received(&server).result.unwrap();
+        assert_eq!((done.immediate, done.bytes as usize), (Some(word), size));
+        for memory in memories {
+            assert_eq!(contents(&memory)[..size], bytes);
+        }
+    }
 }
 
 /// Bytes of a datagram that come before its own.
 const ROUTE: usize = 40;
+/// Bytes of the longest datagram: the guest's interfaces have room for so much.
+const PACKET: usize = 1024;
 
 fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
+    datagram_of(SendOperation::Send, way, from, to, bytes);
+}
+
+fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
     let way = from.protection_domain().create_address_handle(*way);
-    let request = SendRequest::new(SendOperation::Send, piece(from, bytes));
+    let request = SendRequest::new(op, piece(from, bytes));
     let request = request.to(&way.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
     assert!(sent(from).result.is_ok());
@@ -46,21 +73,37 @@ fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
 
 fn datagrams_arrive_behind_their_route(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let way = site.way();
     for (from, to) in [(&client, &server), (&server, &client)] {
-        for size in [0, 1, 1024] {
+        for size in [0, 1, 63, 64, 65, PACKET - 1, PACKET] {
             let bytes = pattern(size, 3);
-            to.post_receive(room(to, ROUTE + size)).unwrap();
-            datagram(&site.way(), from, to.number(), &bytes);
-            let came = received(to);
-            let done = came.result.unwrap();
-            assert_eq!(done.bytes as usize, ROUTE + size);
-            assert_eq!(done.source.queue_pair, from.number());
-            assert!(done.source.has_route);
-            let came = super::brought(came, ROUTE + size);
-            assert_eq!(came[ROUTE..], bytes);
-            assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
+            for (operation, word) in [
+                (SendOperation::Send, None),
+                (SendOperation::SendWithImmediate(9), Some(9)),
+            ] {
+                to.post_receive(room(to, ROUTE + size)).unwrap();
+                datagram_of(operation, &way, from, to.number(), &bytes);
+                let came = received(to);
+                let done = came.result.as_ref().unwrap();
+                assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
+                assert_eq!(done.source.queue_pair, from.number());
+                assert!(done.source.has_route);
+                let came = brought(came, ROUTE + size);
+                assert_eq!(came[ROUTE..], bytes);
+                assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
+            }
         }
     }
+}
+
+/// rxe would send nothing of one that is longer, and say that it did.
+fn a_datagram_is_one_packet(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let way = client.protection_domain().create_address_handle(site.way());
+    let request = SendRequest::new(SendOperation::Send, room(&client, PACKET + 1));
+    let refused = client.post_send(request.to(&way.unwrap(), server.number(), QKEY));
+    let words = refused.unwrap_err().to_string();
+    assert!(words.contains("no longer than the MTU"), "{words}");
 }
 
 /// By IPv4 and by IPv6, whose routes look different.
@@ -77,14 +120,14 @@ fn an_answer_finds_the_way_back(site: &Site) {
         datagram(&there, &client, server.number(), b"?");
         let came = received(&server);
         let source = came.result.as_ref().unwrap().source;
-        let bytes = super::brought(came, ROUTE + 1);
+        let bytes = brought(came, ROUTE + 1);
         let route = RouteHeader::parse(&bytes).unwrap();
         assert_eq!((route.source, route.destination), (gid, gid));
         let back = source.way_back(&bytes, 1, &gids).unwrap();
         assert_eq!(back, there);
         client.post_receive(room(&client, ROUTE + 1)).unwrap();
         datagram(&back, &server, source.queue_pair, b"!");
-        assert_eq!(super::brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
+        assert_eq!(brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
     }
 }
 
