@@ -1,5 +1,7 @@
 //! Services without acknowledgements.
 
+use std::net::{Ipv4Addr, UdpSocket};
+
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
 use rdmacm_tests::by_hand::QKEY;
@@ -14,6 +16,7 @@ crate::cases!("data::unreliable":
     a_datagram_is_one_packet,
     an_answer_finds_the_way_back,
     a_group_receives_until_it_is_left,
+    only_groups_are_joined_and_left,
     what_they_cannot_do_is_refused,
 );
 
@@ -58,6 +61,8 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
 const ROUTE: usize = 40;
 /// Bytes of the longest datagram: the guest's interfaces have room for so much.
 const PACKET: usize = 1024;
+/// To whom a datagram is that is to a group.
+const EVERYBODY: u32 = 0xff_ffff;
 
 fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
     datagram_of(SendOperation::Send, way, from, to, bytes);
@@ -131,23 +136,63 @@ fn an_answer_finds_the_way_back(site: &Site) {
     }
 }
 
+/// One that stays in the group hears everything, and so tells that a datagram was
+/// handed out. rxe hands them out one at a time: what the other heard while it was not
+/// in the group would come before what it hears last.
 fn a_group_receives_until_it_is_left(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
-    let group = std::net::Ipv4Addr::new(239, 71, 9, 1);
+    let group = Ipv4Addr::new(239, 71, 9, 4);
+    // The interface does not listen to a group because a queue pair does.
+    let interface = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    interface.join_multicast_v4(&group, &site.v4).unwrap();
     let gid = Gid(group.to_ipv6_mapped().octets());
+    let mut way = site.way();
+    way.grh.destination_gid = gid.0;
+
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let [witness, _] = site.led_pair(QpType::UD, ROOMY);
+    let heard = |by: &QueuePair, word: &[u8; 1]| {
+        let came = received(by);
+        assert_eq!(
+            came.result.as_ref().unwrap().source.queue_pair,
+            client.number()
+        );
+        let bytes = brought(came, ROUTE + 1);
+        assert_eq!(RouteHeader::parse(&bytes).unwrap().destination, gid);
+        assert_eq!(bytes[ROUTE..], *word);
+    };
+    let tell = |word: &[u8; 1]| {
+        witness.post_receive(room(&witness, ROUTE + 1)).unwrap();
+        datagram(&way, &client, EVERYBODY, word);
+        heard(&witness, word);
+    };
+    for _ in 0..2 {
+        server.post_receive(room(&server, ROUTE + 1)).unwrap();
+    }
+    witness.attach(gid, 0).unwrap();
+    tell(b"1");
+    server.attach(gid, 0).unwrap();
+    tell(b"2");
+    server.detach(gid, 0).unwrap();
+    tell(b"3");
+    server.attach(gid, 0).unwrap();
+    tell(b"4");
+    heard(&server, b"2");
+    heard(&server, b"4");
+    // Destroying it leaves the group to the other.
+    assert!(server.destroy().is_empty());
+    tell(b"5");
+}
+
+fn only_groups_are_joined_and_left(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let gid = Gid(Ipv4Addr::new(239, 71, 9, 1).to_ipv6_mapped().octets());
     server.attach(gid, 0).unwrap();
     let error = server.detach(Gid([9; 16]), 0).unwrap_err();
     assert!(error.to_string().contains("not attached"), "{error}");
     server.detach(gid, 0).unwrap();
     assert!(server.detach(gid, 0).is_err());
-    assert!(
-        client
-            .attach(Gid(site.v4.to_ipv6_mapped().octets()), 0)
-            .is_err()
-    );
-    // Destroying it leaves the group.
-    server.attach(gid, 0).unwrap();
-    assert!(server.destroy().is_empty());
+    let nobody = Gid(site.v4.to_ipv6_mapped().octets());
+    assert!(client.attach(nobody, 0).is_err());
 }
 
 fn what_they_cannot_do_is_refused(site: &Site) {
