@@ -87,8 +87,10 @@ impl Site {
             _ => [INIT, RTR, RTS],
         };
         let states = [QpState::INIT, QpState::RTR, QpState::RTS];
+        // Once: the way to the device is looked for among its many GIDs.
+        let mut attr = attributes(self, peer, QpState::INIT);
         for (state, mask) in states.into_iter().zip(steps) {
-            let attr = attributes(self, peer, state);
+            attr.qp_state = state;
             queue_pair.modify(&attr, mask).unwrap();
         }
     }

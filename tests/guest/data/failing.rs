@@ -3,28 +3,40 @@
 use rdmacm_core::{AccessFlags, QpType};
 use rdmacm_tests::{Side, Site, Soft};
 use rdmacm_verbs::{
-    Completion, CompletionError, Done, Piece, QueuePair, RemoteMemory, SendOperation, SendRequest,
-    WcStatus,
+    Completion, CompletionError, Done, Piece, Pieces, QueuePair, RemoteMemory, SendOperation,
+    SendRequest, WcStatus,
 };
 
 use super::{ALL, ROOMY, contents, exposed, piece, received, room, roomy, sent};
+use crate::newer;
 
 crate::cases!("data::failing":
     a_peer_guards_its_memory,
     a_key_expires_with_its_memory,
     a_message_is_too_long_for_its_room,
     a_local_key_is_wrong,
+    a_key_to_receive_with_is_wrong,
     what_is_outstanding_is_flushed,
 );
 
 crate::cases!("data::failing" as ON_ROCE:
+    atomics_take_a_right_of_their_own,
     nobody_receives,
     nobody_is_there,
 );
 
-/// Posts it, and gives what became of it, with its memory.
+/// Posts it with eight bytes, and gives what became of it.
 fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
-    let request = SendRequest::new(operation, piece(queue_pair, &[5; 8]));
+    outcome_with(queue_pair, operation, piece(queue_pair, &[5; 8]))
+}
+
+/// The same, with one piece of the caller's, which comes back.
+fn outcome_with(
+    queue_pair: &QueuePair,
+    operation: SendOperation,
+    memory: impl Into<Pieces>,
+) -> Result<Done, CompletionError> {
+    let request = SendRequest::new(operation, memory);
     let work = queue_pair.post_send(request).unwrap();
     let done = sent(queue_pair);
     assert_eq!((done.work, done.pieces.len()), (work, 1));
@@ -71,31 +83,52 @@ fn assert_guarded(site: &Site, of: impl Fn(&QueuePair) -> SendOperation) {
 /// What reaches for memory.
 type Reach = fn(RemoteMemory) -> SendOperation;
 
-fn a_peer_guards_its_memory(site: &Site) {
-    let whole = |server: &QueuePair, flags| {
+/// Both would change zeros.
+const ATOMICS: [Reach; 2] = [
+    |remote| SendOperation::FetchAdd { remote, add: 1 },
+    |remote| SendOperation::CompareSwap {
+        remote,
+        compare: 0,
+        swap: 1,
+    },
+];
+
+/// Eight bytes of sixteen that are exposed with these rights, so far from the first of
+/// them and by a key that differs so, are not reached.
+fn assert_untouched(site: &Site, operation: Reach, (rights, by, key): (AccessFlags, u64, u32)) {
+    let memory = std::cell::OnceCell::new();
+    assert_guarded(site, |server| {
         let domain = server.protection_domain();
-        domain.expose(16, flags).unwrap()
-    };
-    let told = |memory: &RemoteMemory, by, key| {
-        let address = memory.address() + by;
-        RemoteMemory::new(address, 8, memory.key() ^ key).unwrap()
-    };
+        let whole = memory.get_or_init(|| domain.expose(16, rights).unwrap());
+        let remote = whole.remote();
+        let (address, key) = (remote.address() + by, remote.key() ^ key);
+        operation(RemoteMemory::new(address, 8, key).unwrap())
+    });
+    let untouched = contents(memory.get().unwrap());
+    assert_eq!(untouched, [0; 16], "{rights:?}, {by}, {key:#x}");
+}
+
+fn a_peer_guards_its_memory(site: &Site) {
     for (operation, right) in [
         (SendOperation::Write as Reach, AccessFlags::REMOTE_WRITE),
         (SendOperation::Read as Reach, AccessFlags::REMOTE_READ),
     ] {
-        for (flags, by, key) in [(ALL, 0, 0x100), (ALL, 9, 0), (ALL - right, 0, 0)] {
-            if (site.soft, flags) == (Soft::Siw, ALL - AccessFlags::REMOTE_READ) {
+        for told in [(ALL, 0, 0x100), (ALL, 9, 0), (ALL - right, 0, 0)] {
+            if (site.soft, told.0) == (Soft::Siw, ALL - AccessFlags::REMOTE_READ) {
                 // siw looks at no right to read.
                 continue;
             }
-            let memory = std::cell::OnceCell::new();
-            assert_guarded(site, |server| {
-                let remote = memory.get_or_init(|| whole(server, flags)).remote();
-                operation(told(&remote, by, key))
-            });
-            let untouched = contents(memory.get().unwrap());
-            assert_eq!(untouched, [0; 16], "{flags:?}, {by}, {key:#x}");
+            assert_untouched(site, operation, told);
+        }
+    }
+}
+
+/// All the others do not do.
+fn atomics_take_a_right_of_their_own(site: &Site) {
+    let others = ALL - AccessFlags::REMOTE_ATOMIC;
+    for operation in ATOMICS {
+        for told in [(ALL, 0, 0x100), (ALL, 16, 0), (others, 0, 0)] {
+            assert_untouched(site, operation, told);
         }
     }
 }
@@ -128,20 +161,72 @@ fn a_message_is_too_long_for_its_room(site: &Site) {
     assert_flushed(&pair.client);
 }
 
-fn a_local_key_is_wrong(site: &Site) {
-    let pair = roomy(site);
-    let client = &pair.client.queue_pair;
-    client.post_receive(room(client, 8)).unwrap();
-    let buffer = [7_u8; 8];
+/// Eight bytes by a key that nothing has.
+fn misnamed(buffer: &[u8; 8]) -> Piece {
     let address = buffer.as_ptr().expose_provenance() as u64;
     #[expect(unsafe_code, reason = "a wrong key is what is tried")]
-    // SAFETY: nothing has this key, so the device reads nothing.
-    let piece = unsafe { Piece::raw(address, 8, 0x7777_7700) };
-    let request = SendRequest::new(SendOperation::Send, piece);
-    client.post_send(request).unwrap();
-    // rxe of later kernels says that it was flushed.
-    assert!(sent(client).result.is_err());
+    // SAFETY: nothing has this key, so the device neither reads nor writes anything.
+    unsafe {
+        Piece::raw(address, 8, 0x7777_7700)
+    }
+}
+
+/// What the drivers call it. What was to bring bytes here fails as they come, and both
+/// know why. What was to take them away fails before it is sent, and neither says why:
+/// siw has one word for all of it (`siw_qp_sq_process`), and so has rxe for whatever is
+/// not `EFAULT`, which its `copy_data` does not say of a key. rxe of later kernels says
+/// nothing at all: the queue pair is in error before the request is completed, so it is
+/// flushed with all others (`rxe_sender`).
+fn wrong_key(site: &Site, operation: SendOperation) -> WcStatus {
+    match site.soft {
+        _ if operation.fetches() => WcStatus::LOC_PROT_ERR,
+        Soft::Rxe if newer::is_new() => WcStatus::WR_FLUSH_ERR,
+        _ => WcStatus::LOC_QP_OP_ERR,
+    }
+}
+
+fn a_local_key_is_wrong(site: &Site) {
+    let send: Reach = |_| SendOperation::Send;
+    let mut operations = vec![send, SendOperation::Write, SendOperation::Read];
+    if site.soft == Soft::Rxe {
+        operations.extend(ATOMICS);
+    }
+    for operation in operations {
+        let pair = roomy(site);
+        let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+        client.post_receive(room(client, 8)).unwrap();
+        let memory = exposed(server, 8);
+        let operation = operation(memory.remote());
+        let outcome = outcome_with(client, operation, misnamed(&[7; 8]));
+        let status = outcome.unwrap_err().status;
+        assert_eq!(status, wrong_key(site, operation), "{operation:?}");
+        assert_flushed(&pair.client);
+    }
+}
+
+/// The sender of rxe hears that it is the receiver's fault; that of siw was done before.
+fn a_key_to_receive_with_is_wrong(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    client.post_receive(room(client, 4)).unwrap();
+    let work = server.post_receive(misnamed(&[7; 8])).unwrap();
+    server.post_receive(room(server, 8)).unwrap();
+    let outcome = outcome(client, SendOperation::Send);
+    let came = received(server);
+    assert_eq!((came.work, came.pieces.len()), (work, 1));
+    let status = came.result.unwrap_err().status;
+    match site.soft {
+        Soft::Rxe => {
+            assert_eq!(outcome.unwrap_err().status, WcStatus::REM_OP_ERR);
+            assert_eq!(status, WcStatus::LOC_QP_OP_ERR);
+        }
+        Soft::Siw => {
+            assert!(outcome.is_ok());
+            assert_eq!(status, WcStatus::GENERAL_ERR);
+        }
+    }
     assert_flushed(&pair.client);
+    assert_flushed(&pair.server);
 }
 
 fn what_is_outstanding_is_flushed(site: &Site) {

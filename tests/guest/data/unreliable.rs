@@ -1,44 +1,76 @@
 //! Services without acknowledgements.
 
+use std::net::{Ipv4Addr, UdpSocket};
+
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
 use rdmacm_tests::by_hand::QKEY;
-use rdmacm_verbs::{QueuePair, RouteHeader, SendOperation, SendRequest};
+use rdmacm_verbs::{Pieces, QueuePair, RouteHeader, SendOperation, SendRequest};
 
-use super::{ROOMY, contents, exposed, pattern, perform, piece, received, room, sent};
+use super::operations::SIZES;
+use super::{ROOMY, brought, contents, exposed, pattern, perform, piece, received, room, sent};
 
 crate::cases!("data::unreliable":
     unreliable_connections_carry_messages_and_writes,
     datagrams_arrive_behind_their_route,
+    a_datagram_is_one_packet,
     an_answer_finds_the_way_back,
     a_group_receives_until_it_is_left,
+    only_groups_are_joined_and_left,
     what_they_cannot_do_is_refused,
 );
 
+/// As reliable ones do, if not as much at once: a packet that is lost is a test that
+/// fails. What was written without a word is there when what came behind it is.
 fn unreliable_connections_carry_messages_and_writes(site: &Site) {
     let [client, server] = site.led_pair(QpType::UC, ROOMY);
-    let bytes = pattern(5000, 3);
-    server.post_receive(room(&server, 5000)).unwrap();
-    drop(perform(
-        &client,
-        SendOperation::Send,
-        piece(&client, &bytes),
-    ));
-    assert_eq!(super::brought(received(&server), 5000), bytes);
-    let memory = exposed(&server, 5000);
-    let write = SendOperation::WriteWithImmediate(memory.remote(), 7);
-    server.post_receive(room(&server, 1)).unwrap();
-    drop(perform(&client, write, piece(&client, &bytes)));
-    assert_eq!(received(&server).result.unwrap().immediate, Some(7));
-    assert_eq!(contents(&memory), bytes);
+    for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
+        let bytes = pattern(size, seed);
+        let word = u32::from(seed);
+        for (operation, told) in [
+            (SendOperation::Send, None),
+            (SendOperation::SendWithImmediate(word), Some(word)),
+        ] {
+            server.post_receive(room(&server, size)).unwrap();
+            drop(perform(&client, operation, piece(&client, &bytes)));
+            let came = received(&server);
+            let done = came.result.as_ref().unwrap();
+            assert_eq!((done.immediate, done.bytes as usize), (told, size));
+            assert_eq!(brought(came, size), bytes);
+        }
+        let memories = [(); 2].map(|()| exposed(&server, size.max(1)));
+        let [silent, told] = memories
+            .each_ref()
+            .map(|memory| memory.remote().part(0..size as u64).unwrap());
+        server.post_receive(Pieces::NONE).unwrap();
+        for operation in [
+            SendOperation::Write(silent),
+            SendOperation::WriteWithImmediate(told, word),
+        ] {
+            drop(perform(&client, operation, piece(&client, &bytes)));
+        }
+        let done = received(&server).result.unwrap();
+        assert_eq!((done.immediate, done.bytes as usize), (Some(word), size));
+        for memory in memories {
+            assert_eq!(contents(&memory)[..size], bytes);
+        }
+    }
 }
 
 /// Bytes of a datagram that come before its own.
 const ROUTE: usize = 40;
+/// Bytes of the longest datagram: the guest's interfaces have room for so much.
+const PACKET: usize = 1024;
+/// To whom a datagram is that is to a group.
+const EVERYBODY: u32 = 0xff_ffff;
 
 fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
+    datagram_of(SendOperation::Send, way, from, to, bytes);
+}
+
+fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
     let way = from.protection_domain().create_address_handle(*way);
-    let request = SendRequest::new(SendOperation::Send, piece(from, bytes));
+    let request = SendRequest::new(op, piece(from, bytes));
     let request = request.to(&way.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
     assert!(sent(from).result.is_ok());
@@ -46,21 +78,37 @@ fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
 
 fn datagrams_arrive_behind_their_route(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let way = site.way();
     for (from, to) in [(&client, &server), (&server, &client)] {
-        for size in [0, 1, 1024] {
+        for size in [0, 1, 63, 64, 65, PACKET - 1, PACKET] {
             let bytes = pattern(size, 3);
-            to.post_receive(room(to, ROUTE + size)).unwrap();
-            datagram(&site.way(), from, to.number(), &bytes);
-            let came = received(to);
-            let done = came.result.unwrap();
-            assert_eq!(done.bytes as usize, ROUTE + size);
-            assert_eq!(done.source.queue_pair, from.number());
-            assert!(done.source.has_route);
-            let came = super::brought(came, ROUTE + size);
-            assert_eq!(came[ROUTE..], bytes);
-            assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
+            for (operation, word) in [
+                (SendOperation::Send, None),
+                (SendOperation::SendWithImmediate(9), Some(9)),
+            ] {
+                to.post_receive(room(to, ROUTE + size)).unwrap();
+                datagram_of(operation, &way, from, to.number(), &bytes);
+                let came = received(to);
+                let done = came.result.as_ref().unwrap();
+                assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
+                assert_eq!(done.source.queue_pair, from.number());
+                assert!(done.source.has_route);
+                let came = brought(came, ROUTE + size);
+                assert_eq!(came[ROUTE..], bytes);
+                assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
+            }
         }
     }
+}
+
+/// rxe would send nothing of one that is longer, and say that it did.
+fn a_datagram_is_one_packet(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let way = client.protection_domain().create_address_handle(site.way());
+    let request = SendRequest::new(SendOperation::Send, room(&client, PACKET + 1));
+    let refused = client.post_send(request.to(&way.unwrap(), server.number(), QKEY));
+    let words = refused.unwrap_err().to_string();
+    assert!(words.contains("no longer than the MTU"), "{words}");
 }
 
 /// By IPv4 and by IPv6, whose routes look different.
@@ -77,34 +125,74 @@ fn an_answer_finds_the_way_back(site: &Site) {
         datagram(&there, &client, server.number(), b"?");
         let came = received(&server);
         let source = came.result.as_ref().unwrap().source;
-        let bytes = super::brought(came, ROUTE + 1);
+        let bytes = brought(came, ROUTE + 1);
         let route = RouteHeader::parse(&bytes).unwrap();
         assert_eq!((route.source, route.destination), (gid, gid));
         let back = source.way_back(&bytes, 1, &gids).unwrap();
         assert_eq!(back, there);
         client.post_receive(room(&client, ROUTE + 1)).unwrap();
         datagram(&back, &server, source.queue_pair, b"!");
-        assert_eq!(super::brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
+        assert_eq!(brought(received(&client), ROUTE + 1)[ROUTE..], *b"!");
     }
 }
 
+/// One that stays in the group hears everything, and so tells that a datagram was
+/// handed out. rxe hands them out one at a time: what the other heard while it was not
+/// in the group would come before what it hears last.
 fn a_group_receives_until_it_is_left(site: &Site) {
-    let [client, server] = site.led_pair(QpType::UD, ROOMY);
-    let group = std::net::Ipv4Addr::new(239, 71, 9, 1);
+    let group = Ipv4Addr::new(239, 71, 9, 4);
+    // The interface does not listen to a group because a queue pair does.
+    let interface = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    interface.join_multicast_v4(&group, &site.v4).unwrap();
     let gid = Gid(group.to_ipv6_mapped().octets());
+    let mut way = site.way();
+    way.grh.destination_gid = gid.0;
+
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let [witness, _] = site.led_pair(QpType::UD, ROOMY);
+    let heard = |by: &QueuePair, word: &[u8; 1]| {
+        let came = received(by);
+        assert_eq!(
+            came.result.as_ref().unwrap().source.queue_pair,
+            client.number()
+        );
+        let bytes = brought(came, ROUTE + 1);
+        assert_eq!(RouteHeader::parse(&bytes).unwrap().destination, gid);
+        assert_eq!(bytes[ROUTE..], *word);
+    };
+    let tell = |word: &[u8; 1]| {
+        witness.post_receive(room(&witness, ROUTE + 1)).unwrap();
+        datagram(&way, &client, EVERYBODY, word);
+        heard(&witness, word);
+    };
+    for _ in 0..2 {
+        server.post_receive(room(&server, ROUTE + 1)).unwrap();
+    }
+    witness.attach(gid, 0).unwrap();
+    tell(b"1");
+    server.attach(gid, 0).unwrap();
+    tell(b"2");
+    server.detach(gid, 0).unwrap();
+    tell(b"3");
+    server.attach(gid, 0).unwrap();
+    tell(b"4");
+    heard(&server, b"2");
+    heard(&server, b"4");
+    // Destroying it leaves the group to the other.
+    assert!(server.destroy().is_empty());
+    tell(b"5");
+}
+
+fn only_groups_are_joined_and_left(site: &Site) {
+    let [client, server] = site.led_pair(QpType::UD, ROOMY);
+    let gid = Gid(Ipv4Addr::new(239, 71, 9, 1).to_ipv6_mapped().octets());
     server.attach(gid, 0).unwrap();
     let error = server.detach(Gid([9; 16]), 0).unwrap_err();
     assert!(error.to_string().contains("not attached"), "{error}");
     server.detach(gid, 0).unwrap();
     assert!(server.detach(gid, 0).is_err());
-    assert!(
-        client
-            .attach(Gid(site.v4.to_ipv6_mapped().octets()), 0)
-            .is_err()
-    );
-    // Destroying it leaves the group.
-    server.attach(gid, 0).unwrap();
-    assert!(server.destroy().is_empty());
+    let nobody = Gid(site.v4.to_ipv6_mapped().octets());
+    assert!(client.attach(nobody, 0).is_err());
 }
 
 fn what_they_cannot_do_is_refused(site: &Site) {
