@@ -28,6 +28,16 @@ pub struct DeviceLimits {
     pub max_cqe: u32,
     /// Protection domains.
     pub max_pd: u32,
+    /// Registered regions of memory.
+    pub max_mr: u32,
+    /// Address handles.
+    pub max_ah: u32,
+    /// Shared receive queues; 0 where it has none.
+    pub max_srq: u32,
+    /// Requests a shared receive queue holds.
+    pub max_srq_wr: u32,
+    /// Pieces of memory a request of one names.
+    pub max_srq_sge: u32,
     /// Reads and atomics that one queue pair answers at a time.
     pub max_qp_rd_atom: u32,
     /// Reads and atomics that one queue pair asks at a time.
@@ -59,6 +69,11 @@ impl From<QueryDeviceResponse> for DeviceLimits {
             max_cq: answer.max_cq,
             max_cqe: answer.max_cqe,
             max_pd: answer.max_pd,
+            max_mr: answer.max_mr,
+            max_ah: answer.max_ah,
+            max_srq: answer.max_srq,
+            max_srq_wr: answer.max_srq_wr,
+            max_srq_sge: answer.max_srq_sge,
             max_qp_rd_atom: answer.max_qp_rd_atom,
             max_qp_init_rd_atom: answer.max_qp_init_rd_atom,
         }

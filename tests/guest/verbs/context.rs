@@ -73,11 +73,21 @@ fn limits_are_sane(site: &Site) {
     let limits = context.limits();
     assert_eq!(limits.node_guid, site.rdma_device().guid);
     assert_eq!(limits.port_count, 1);
-    for limit in [limits.max_qp, limits.max_cq, limits.max_pd, limits.max_cqe] {
+    for limit in [
+        limits.max_qp,
+        limits.max_cq,
+        limits.max_pd,
+        limits.max_cqe,
+        limits.max_mr,
+        limits.max_srq,
+        limits.max_srq_wr,
+    ] {
         assert!(limit >= 100, "{limits:?}");
     }
     assert!(limits.max_qp_wr >= 1000, "{limits:?}");
-    assert!((1..=1000).contains(&limits.max_sge), "{limits:?}");
+    for pieces in [limits.max_sge, limits.max_srq_sge] {
+        assert!((1..=1000).contains(&pieces), "{limits:?}");
+    }
     let depths = limits.depths();
     assert_eq!(u32::from(depths.responder_resources), limits.max_qp_rd_atom);
     assert!(depths.responder_resources >= 16 && depths.initiator_depth >= 16);
