@@ -61,9 +61,13 @@ pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) ->
         return Err(Error::NulInText);
     }
     match (node, hints.stand_in()) {
-        (None, None) if service.is_none() && hints.ends_of_route().is_none() => {
-            Err(Error::NothingToResolve)
-        }
+        (None, None) => match (hints.ends_of_route(), hints.source) {
+            (None, _) if service.is_none() => Err(Error::NothingToResolve),
+            (Some(_), Some(source)) if source.family() != Family::Ib => {
+                Err(Error::Hints("source and route differ in family"))
+            }
+            _ => Ok(()),
+        },
         (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
         // Names have no InfiniBand addresses.
         (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {

@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither a node nor a service nor an address was given.
+    /// Neither a node nor a service nor an address nor a route was given.
     #[error("nothing to resolve: give a node, a service or an address in the hints")]
     NothingToResolve,
     /// The hints contradict one another.

@@ -147,7 +147,8 @@ impl Hints {
     /// or a bare path record, which becomes path data without flags. Of several
     /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect on the
     /// way to a node or a [`destination`](Self::destination). Without either the first
-    /// one's end is what is to be reached: a native InfiniBand address.
+    /// one's end is what is to be reached, a native InfiniBand address, unless an IP
+    /// family is asked for or the resolution is passive.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {

@@ -203,7 +203,12 @@ impl ResolveArgs {
         }
         match self.source {
             Some(SocketAddr::V6(gid)) if self.family.map(Family::from) == Some(Family::Ib) => {
-                let port_space = self.ps.map_or(PortSpace::TCP, PortSpace::from);
+                let port_space = match (self.ps, self.qp.map(QpType::from)) {
+                    (Some(port_space), _) => port_space.into(),
+                    (None, None | Some(QpType::RC)) => PortSpace::TCP,
+                    (None, Some(QpType::UD)) => PortSpace::UDP,
+                    (None, Some(_)) => PortSpace::IB,
+                };
                 hints.source(IbAddr::from_v6(gid, port_space))
             }
             Some(source) => hints.source(source),

@@ -38,6 +38,8 @@ pub(crate) struct Endpoint {
 
 /// How often one may look before others have a turn.
 const LOOKS: u32 = 64;
+/// After how many a device that goes is asked for, which takes a call of the system.
+const MANY_LOOKS: u32 = 1 << 16;
 
 impl Endpoint {
     /// One on the id's device, with room for messages posted.
@@ -121,9 +123,12 @@ impl Endpoint {
     /// Gives others a turn now and then: whoever always finds a completion would
     /// never sleep.
     pub(crate) async fn give_way(&self) {
-        if self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1 {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.spin && looks % MANY_LOOKS == MANY_LOOKS - 1 {
             // Who never sleeps hears of nothing.
             self.completions.context().heed_removal();
+        }
+        if looks % LOOKS == LOOKS - 1 {
             tokio::task::yield_now().await;
         }
     }

@@ -160,9 +160,12 @@ impl CompletionQueue {
     /// told; [`Error::Stray`] for a completion of nothing that was posted.
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll(&self) -> Result<Option<Completion>> {
-        let mut state = self.state();
+        self.poll_in(&mut self.state())
+    }
+
+    fn poll_in(&self, state: &mut State) -> Result<Option<Completion>> {
         if self.context().is_gone() {
-            return self.poll_gone(&mut state);
+            return self.poll_gone(state);
         }
         if let Some(number) = state.stray.take() {
             return Err(Error::Stray { number });
@@ -173,7 +176,7 @@ impl CompletionQueue {
             };
             if self.context().is_gone() {
                 // What was just read may be the zeros put in its place.
-                return self.poll_gone(&mut state);
+                return self.poll_gone(state);
             }
             let work = WorkId::of(told.id);
             let Some(reporter) = state.queues.get(&work.queue) else {
@@ -215,12 +218,13 @@ impl CompletionQueue {
     /// are the next call's.
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll_into(&self, completions: &mut Vec<Completion>, most: usize) -> Result<usize> {
+        let mut state = self.state();
         for taken in 0..most {
-            match self.poll() {
+            match self.poll_in(&mut state) {
                 Ok(Some(completion)) => completions.push(completion),
                 Err(error) if taken == 0 => return Err(error),
                 Err(Error::Stray { number }) => {
-                    self.state().stray = Some(number);
+                    state.stray = Some(number);
                     return Ok(taken);
                 }
                 // Who asks again is told again.

@@ -242,7 +242,8 @@ impl Context {
 
     /// Lets go of the device where it is being removed, as [`close`](Self::close)
     /// does: the kernel waits for that. Whoever waits for a completion does so by
-    /// itself; who only polls calls this now and then.
+    /// itself; who only polls calls this now and then. The first call begins to listen
+    /// (an eventfd and a netlink socket); without descriptors for that nothing happens.
     pub fn heed_removal(&self) {
         self.uverbs().heed_removal();
     }

@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
     DriverId, GetContextResponse, RegMr, RegMrResponse, WorkCompletion,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
-use rdmacm_tests::{Pair, Site, Soft};
+use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
 use rdmacm_verbs::provider::{
     CompletionRing, NewQueuePair, Provider, ReceiveRing, Rxe, Siw, Uverbs,
 };
@@ -225,7 +226,8 @@ fn what_was_not_posted_ends_a_batch(site: &Site) {
     script.lock().unwrap().after = Some(truth);
     let queue = server.receive_queue();
     let mut taken = Vec::new();
-    while taken.is_empty() {
+    let until = Instant::now() + PATIENCE;
+    while taken.is_empty() && Instant::now() < until {
         assert!(queue.poll_into(&mut taken, 8).unwrap() <= 1);
     }
     assert_eq!(brought(taken.pop().unwrap(), 4), b"5678");

@@ -9,7 +9,8 @@ use rdmacm_addrinfo::{
     Resolver,
 };
 use rdmacm_core::{
-    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, IbAddr, PortSpace,
+    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, IbAddr, IbService,
+    PortSpace,
 };
 use rdmacm_sim::{Adapter, Administrator, Fabric, Port, Release};
 
@@ -121,6 +122,45 @@ fn a_failure_is_read_before_the_next_resolution() {
     let why = Err(Error::Name(NameError::NoName));
     assert_eq!(id.query_addrinfo(), why);
     begin().unwrap();
+}
+
+/// Nobody asked why the first failed; the second is not the first's to tell of.
+#[test]
+fn a_search_without_a_resolution_leaves_no_result() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    let directory = directory(&here).acm(None).resolver(Nobody);
+    let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
+    begin().unwrap();
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
+    assert!(channel.try_next_event().unwrap().is_some());
+    id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
+    assert_eq!(begin(), BUSY);
+    hear(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(id.ib_service_records().unwrap().len(), 1);
+    begin().unwrap();
+}
+
+/// A search that fails takes no result away that nobody has taken.
+#[test]
+fn a_search_without_a_resolution_loses_no_result() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    let directory = directory(&here).acm(None);
+    let hints = Hints::new().port_space(PortSpace::IB);
+    let hints = hints.destination(IbAddr::new(gid(THERE)));
+    id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
+    assert!(channel.try_next_event().unwrap().is_some());
+    id.resolve_ib_service(IbService::with_id(1)).unwrap();
+    hear(&channel, &id, EventKind::AddrInfoError);
+    let again = id.resolve_addrinfo(&directory, None, None, &hints);
+    assert_eq!(again, BUSY);
+    assert_eq!(id.query_addrinfo().unwrap().len(), 1);
 }
 
 /// Knows no names.

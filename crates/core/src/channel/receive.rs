@@ -81,7 +81,6 @@ impl Shared {
                 }
                 let event = Event::new(&id, answer);
                 if let EventKind::AddrInfoResolved | EventKind::AddrInfoError = event.kind() {
-                    id.service_is_resolved();
                     id.errand_is_over(event.failure());
                 }
                 Some(event)

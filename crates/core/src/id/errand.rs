@@ -25,11 +25,23 @@ pub struct Errand {
     ended: bool,
 }
 
+/// What an event is to end that nobody has read yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Awaited {
+    #[default]
+    Nothing,
+    /// The errand, which is under way.
+    Errand,
+    /// The kernel's search for a service.
+    Service,
+}
+
 /// What an id knows of its errand.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
-    /// Nobody has read the event of its end yet.
-    under_way: bool,
+    awaited: Awaited,
+    /// What was brought was left here for the event of a service to tell of.
+    left: bool,
     /// It ended well and nobody has taken what it brought.
     unread: bool,
     brought: Option<Box<dyn Any + Send>>,
@@ -46,11 +58,11 @@ impl IdHandle {
     pub fn begin_errand(&self) -> Result<Errand> {
         let id = self.enter()?;
         let mut desk = id.state().desk();
-        if desk.under_way || desk.unread || id.state().resolves_service() {
+        if desk.is_resolving() || desk.unread {
             return Err(Error::Busy);
         }
         *desk = Desk {
-            under_way: true,
+            awaited: Awaited::Errand,
             ..Desk::default()
         };
         Ok(Errand {
@@ -65,13 +77,13 @@ impl IdHandle {
     pub fn take_brought<T: Any>(&self) -> Option<T> {
         let id = self.enter().ok()?;
         let mut desk = id.state().desk();
-        if desk.under_way {
+        if desk.is_resolving() {
             return None;
         }
         let brought = desk.brought.take()?;
         match brought.downcast() {
             Ok(brought) => {
-                desk.unread = false;
+                (desk.unread, desk.left) = (false, false);
                 Some(*brought)
             }
             Err(other) => {
@@ -92,8 +104,14 @@ impl IdHandle {
     /// for it: until the event of the end is read.
     #[must_use]
     pub fn is_resolving(&self) -> bool {
-        let resolving = |id: InFlight| id.resolves_service() || id.state().desk().under_way;
+        let resolving = |id: InFlight| id.state().desk().is_resolving();
         self.enter().is_ok_and(resolving)
+    }
+}
+
+impl Desk {
+    fn is_resolving(&self) -> bool {
+        self.awaited != Awaited::Nothing
     }
 }
 
@@ -111,6 +129,7 @@ impl Errand {
         self.ended = true;
         if let Some(id) = self.id.upgrade() {
             *id.desk() = Desk {
+                left: true,
                 unread: true,
                 brought: Some(Box::new(brings)),
                 ..Desk::default()
@@ -166,11 +185,29 @@ impl IdState {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The event of an errand's end is being read.
+    /// The kernel is about to resolve a service.
+    pub(super) fn resolve_service(&self) -> Result<()> {
+        let mut desk = self.desk();
+        if desk.is_resolving() {
+            return Err(Error::Busy);
+        }
+        (desk.awaited, desk.failure) = (Awaited::Service, None);
+        Ok(())
+    }
+
+    /// The kernel has refused to.
+    pub(super) fn no_service(&self) {
+        self.desk().awaited = Awaited::Nothing;
+    }
+
+    /// The event of an errand's end is being read, or of the kernel's search for a
+    /// service, which is none of an errand's that was before it.
     pub(crate) fn errand_is_over(&self, failure: Option<EventFailure>) {
         let mut desk = self.desk();
-        desk.under_way = false;
-        desk.unread = failure.is_none() && desk.brought.is_some();
+        if desk.awaited == Awaited::Errand || desk.left {
+            desk.unread = failure.is_none() && desk.brought.is_some();
+        }
+        (desk.awaited, desk.left) = (Awaited::Nothing, false);
         desk.failure = failure;
     }
 

@@ -79,10 +79,12 @@ impl IdHandle {
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
     pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
         let operation = Operation::SetIbPath;
-        if paths.is_empty() {
+        // The first that can be used is all that the kernel reads.
+        let usable = |path: &&PathData| path.flags == PathData::USABLE;
+        let Some(path) = paths.iter().find(usable).or(paths.first()) else {
             return Err(Error::invalid(operation, "there is no path to set"));
-        }
-        let value: Vec<_> = paths.iter().map(PathRecordData::from).collect();
+        };
+        let value = PathRecordData::from(path);
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(value.as_bytes());

@@ -38,18 +38,15 @@ impl IdHandle {
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
-        if self.is_resolving() {
-            return Err(Error::Busy);
-        }
         // Before the kernel can report.
-        id.resolve_service();
+        id.state().resolve_service()?;
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
         let begun = id.if_known(CommandNumber::RESOLVE_IB_SERVICE, || {
             id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
         });
         if begun.is_err() {
-            id.service_is_resolved();
+            id.state().no_service();
         }
         begun
     }

@@ -52,9 +52,6 @@ pub(crate) struct IdState {
     pub(super) kept: Mutex<Kept>,
     groups: Mutex<Vec<Arc<Membership>>>,
     pub(super) desk: Mutex<Desk>,
-    /// The kernel asks the subnet administrator for it, and nobody has read the
-    /// answer yet.
-    service: AtomicBool,
 }
 
 impl IdState {
@@ -83,7 +80,6 @@ impl IdState {
             kept: Mutex::default(),
             groups: Mutex::default(),
             desk: Mutex::default(),
-            service: AtomicBool::new(false),
         });
         state.register(channel);
         state
@@ -134,21 +130,6 @@ impl IdState {
     /// The answer has been read.
     pub(crate) fn is_answered(&self) {
         self.waiting.store(0, Ordering::Release);
-    }
-
-    /// Whether the kernel resolves a service for it.
-    pub(super) fn resolves_service(&self) -> bool {
-        self.service.load(Ordering::Acquire)
-    }
-
-    /// The kernel is about to.
-    pub(super) fn resolve_service(&self) {
-        self.service.store(true, Ordering::Release);
-    }
-
-    /// It has, or it refused.
-    pub(crate) fn service_is_resolved(&self) {
-        self.service.store(false, Ordering::Release);
     }
 
     /// From now on requests may come.

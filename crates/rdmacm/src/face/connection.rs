@@ -32,8 +32,8 @@ mod verbs;
 /// open. Whoever waits on a connection hears of that and lets go of the device;
 /// one that is kept with nobody waiting on it holds the device until it is used or
 /// dropped, also after its end. With a queue pair of the caller's it is the waits for
-/// completions that hear of it: [`ended`](Self::ended) learns of the removal when the
-/// device's context is closed.
+/// completions that hear of it, or `Context::heed_removal` that is called now and then;
+/// [`ended`](Self::ended) alone does not.
 #[derive(Debug)]
 pub struct Connection<Q, M> {
     // Before the rest: the last to hold the queue pair must not be the caller's
