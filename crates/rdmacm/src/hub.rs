@@ -19,6 +19,7 @@ use crate::reactor::Reactor;
 
 mod arm;
 mod block;
+mod connecting;
 mod elsewhere;
 mod mailbox;
 mod next;
@@ -28,6 +29,7 @@ mod sources;
 mod tracked;
 
 pub(crate) use block::block_on;
+pub(crate) use connecting::Connecting;
 pub(crate) use elsewhere::elsewhere;
 pub(crate) use mailbox::{End, Letter, Mailbox};
 pub(crate) use next::{Place, next, sleep_until};

@@ -2,10 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
-use rdmacm::{Cause, Connector, Step};
+use rdmacm::{Cause, Connector, Job, Node, Offload, Step};
 use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
 
 use super::QueuePairs;
@@ -16,6 +18,7 @@ crate::cases!("face::deadlines":
     a_peer_that_does_not_answer_in_events,
     a_peer_that_does_not_answer_while_blocking,
     a_peer_that_does_not_answer_while_awaited,
+    an_end_that_is_faster_than_its_caller,
     an_accepted_peer_that_does_not_come,
     a_peer_that_does_not_part,
 );
@@ -173,6 +176,33 @@ fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
         assert!(matches!(error.cause(), Cause::Deadline), "{error}");
         nothing_is_left(site, ip);
     });
+}
+
+/// Whose first job, siw's CONNECT, takes its time; later ones are done at once.
+#[derive(Debug, Default)]
+struct Faster(AtomicBool);
+
+impl Offload for Faster {
+    fn run(&self, job: Job) {
+        let thread = std::thread::spawn(job);
+        if self.0.swap(true, Ordering::Relaxed) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// The caller is the last who knows the queue pair then.
+fn an_end_that_is_faster_than_its_caller(site: &Site) {
+    let _impatience = Impatience::new();
+    let ip = absent_peer(site);
+    let node = Node::options().offload(Arc::new(Faster::default())).open();
+    let node = node.unwrap();
+    let started = Instant::now();
+    let connector = Connector::to((ip, 7)).on(&node).deadline(DEADLINE);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    nothing_is_left(site, ip);
 }
 
 /// A peer that asks and never completes the handshake.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rdmacm_core::{CmId, IdHandle, QueuePair, Result, Transport};
 
-use super::{Hub, Letter, Mailbox, next};
+use super::{Connecting, Hub, Letter, Mailbox, next};
 
 /// An id, its mailbox and its queue pair, if it has one. Dropped, all of it
 /// ends: queue pair in error, id destroyed, letters thrown away.
@@ -16,6 +16,7 @@ pub(crate) struct Tracked {
     former: Vec<Weak<Hub>>,
     mailbox: Arc<Mailbox>,
     handle: IdHandle,
+    connecting: Arc<Connecting>,
     ends: Option<Ends>,
 }
 
@@ -36,6 +37,7 @@ impl Tracked {
             former: Vec::new(),
             mailbox,
             handle: id.handle(),
+            connecting: Arc::default(),
             ends: Some(Ends {
                 id,
                 queue_pair: None,
@@ -72,6 +74,11 @@ impl Tracked {
             let iwarp = |queue_pair: &Arc<dyn QueuePair>| is_iwarp(queue_pair.as_ref());
             ends.shaking_hands = now && ends.queue_pair.as_ref().is_some_and(iwarp);
         }
+    }
+
+    /// What its CONNECT runs in, where that runs elsewhere.
+    pub(crate) fn connecting(&self) -> &Arc<Connecting> {
+        &self.connecting
     }
 
     /// From now on the peer's parting is answered by whoever reads it: a RoCE
@@ -142,21 +149,23 @@ impl Drop for Tracked {
             return;
         };
         if ends.shaking_hands {
-            self.hub.offload.run(Box::new(move || ends.end()));
+            let connecting = Arc::clone(&self.connecting);
+            let end = move || ends.end(|id, queue_pair| connecting.give_up(id, queue_pair));
+            self.hub.offload.run(Box::new(end));
         } else {
-            ends.end();
+            ends.end(|id, _| drop(id));
         }
     }
 }
 
 impl Ends {
-    fn end(self) {
+    fn end(self, end_id: impl FnOnce(CmId, Option<&Arc<dyn QueuePair>>)) {
         let Self { id, queue_pair, .. } = self;
         if let Some(queue_pair) = &queue_pair {
             // What is posted comes back; the id's end follows in any case.
             let _ = id.with(queue_pair.as_ref()).fail();
         }
-        drop(id);
+        end_id(id, queue_pair.as_ref());
         drop(queue_pair);
     }
 }

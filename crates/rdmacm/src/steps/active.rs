@@ -184,10 +184,12 @@ pub(crate) async fn connect(
 
 /// Without a share in the queue pair, which goes when its owners let go of it, however
 /// late this thread is: the id, without which the number is of no use, goes first.
+/// Only where they let go while CONNECT runs does the queue pair go with that.
 fn connect_elsewhere(attempt: &Attempt, tracked: &Tracked, param: ConnParam) {
     let (id, mailbox) = (tracked.id().clone(), Arc::clone(tracked.mailbox()));
+    let connecting = Arc::clone(tracked.connecting());
     attempt.hub.offload.run(Box::new(move || {
-        mailbox.deliver(Letter::Returned(id.connect(param)));
+        connecting.run(|| mailbox.deliver(Letter::Returned(id.connect(param))));
     }));
 }
 
