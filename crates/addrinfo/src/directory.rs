@@ -150,8 +150,8 @@ impl Directory {
 
     /// Every IP address of this machine that RDMA serves, to listen on, with the
     /// port of a service; the GIDs of InfiniBand's ports are
-    /// [`EventChannel::infiniband_ports`]. Flags, port space and the like of the hints count, a
-    /// node is not asked for. Empty where there is no RDMA device.
+    /// [`EventChannel::infiniband_ports`]. Flags, port space and the like of the hints
+    /// count, a node is not asked for. Empty where there is no RDMA device.
     ///
     /// # Errors
     /// Those of [`resolve`](crate::resolve).

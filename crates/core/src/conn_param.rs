@@ -149,6 +149,7 @@ impl ConnParam {
 
     /// What [`retry_count`](Self::retry_count) said.
     #[must_use]
+    #[doc(alias = "retry_count")]
     pub fn retries(&self) -> u8 {
         self.wire.retry_count
     }

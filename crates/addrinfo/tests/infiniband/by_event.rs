@@ -9,8 +9,8 @@ use rdmacm_addrinfo::{
     Resolver,
 };
 use rdmacm_core::{
-    CmAddr, CmId, CommandNumber, Error as CoreError, EventChannel, EventKind, IbAddr, IbService,
-    PortSpace,
+    CmAddr, CmId, CommandNumber, Error as CoreError, Event, EventChannel, EventKind, IbAddr,
+    IbService, PortSpace,
 };
 use rdmacm_sim::{Adapter, Administrator, Fabric, Port, Release};
 
@@ -32,6 +32,18 @@ fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> i32 {
     assert!(*event.id() == *id, "{event:?}");
     assert_eq!(event.kind(), kind, "{event:?}");
     event.status()
+}
+
+/// Another thread has told of an end. This one's clock must not run away meanwhile, as
+/// it does where the simulated kernel is waited for.
+fn is_told(channel: &EventChannel) {
+    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
+}
+
+fn told(channel: &EventChannel) -> Event {
+    is_told(channel);
+    channel.try_next_event().unwrap().unwrap()
 }
 
 const BUSY: Result<(), Error> = Err(Error::Rdma(CoreError::Busy));
@@ -113,8 +125,7 @@ fn a_failure_is_read_before_the_next_resolution() {
     let directory = directory(&here).acm(None).resolver(Nobody);
     let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
     begin().unwrap();
-    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
+    is_told(&channel);
     assert_eq!(begin(), BUSY);
     assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
     let event = channel.try_next_event().unwrap().unwrap();
@@ -133,9 +144,7 @@ fn a_search_without_a_resolution_leaves_no_result() {
     let directory = directory(&here).acm(None).resolver(Nobody);
     let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
     begin().unwrap();
-    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
-    assert!(channel.try_next_event().unwrap().is_some());
+    told(&channel);
     id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
     assert_eq!(begin(), BUSY);
     hear(&channel, &id, EventKind::AddrInfoResolved);
@@ -153,9 +162,7 @@ fn a_search_without_a_resolution_loses_no_result() {
     let hints = Hints::new().port_space(PortSpace::IB);
     let hints = hints.destination(IbAddr::new(gid(THERE)));
     id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
-    let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-    assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
-    assert!(channel.try_next_event().unwrap().is_some());
+    told(&channel);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
     hear(&channel, &id, EventKind::AddrInfoError);
     let again = id.resolve_addrinfo(&directory, None, None, &hints);
@@ -215,13 +222,7 @@ fn an_address_is_told_by_an_event_whatever_the_kernel_knows() {
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::new().port_space(PortSpace::IB).destination(to);
     id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
-    // Another thread tells; this one's clock must not run away meanwhile.
-    let event = loop {
-        if let Some(event) = channel.try_next_event().unwrap() {
-            break event;
-        }
-        std::thread::yield_now();
-    };
+    let event = told(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
     let list = id.query_addrinfo().unwrap();
     assert_eq!(list[0].destination, Some(to));

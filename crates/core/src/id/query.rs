@@ -78,6 +78,7 @@ impl IdHandle {
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
+    #[doc(alias = "verbs")]
     pub fn rdma_device(&self) -> Result<Option<RdmaDevice>> {
         let device = self.addresses()?.device;
         let known = self.enter()?.state().channel();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rdmacm_core::{CmAddr, DeviceId, IdHandle};
+use rdmacm_core::{CmAddr, IdHandle};
 
 /// With whom something failed, as far as it was known.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +24,11 @@ impl Target {
     /// what it does not know is left out.
     pub(crate) fn of_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
         let addresses = id.addresses().ok();
-        let device = addresses.and_then(|addresses| addresses.device);
+        let device = id.rdma_device().ok().flatten();
         Self {
             name: None,
             address: address.or(addresses.and_then(|addresses| addresses.destination)),
-            device: device.and_then(DeviceId::look_up).map(|device| device.name),
+            device: device.map(|device| device.name),
         }
     }
 
