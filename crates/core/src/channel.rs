@@ -155,7 +155,8 @@ impl EventChannel {
 
     /// The next event if there is one; does not wait for one. (A connect
     /// request whose listener is gone is destroyed on the way, which on iWARP
-    /// takes as long as the kernel takes for it.)
+    /// takes as long as the kernel takes for it. After some dozens of such events
+    /// the answer is `None`, and the descriptor stays readable.)
     ///
     /// # Errors
     /// [`Error::Woken`] when a [`Waker`] asked for attention, which goes before

@@ -7,12 +7,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
-use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
+use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle};
 
 use crate::offload::Offload;
 use crate::reactor::Reactor;
@@ -21,6 +22,7 @@ mod arm;
 mod block;
 mod connecting;
 mod elsewhere;
+mod failure;
 mod mailbox;
 mod next;
 #[cfg(feature = "verbs")]
@@ -36,7 +38,11 @@ pub(crate) use next::{Place, next, sleep_until};
 pub(crate) use sources::Sources;
 pub(crate) use tracked::{Tracked, is_iwarp};
 
-use arm::Armed;
+use arm::{Armed, Turn};
+
+/// How many events are read in one turn. Whoever floods a listener keeps timers,
+/// completions and other tasks waiting for no longer than so many take.
+const SHARE: usize = 32;
 
 /// A channel and all who wait for its ids.
 pub(crate) struct Hub {
@@ -47,9 +53,11 @@ pub(crate) struct Hub {
     /// A thread that led has stepped down, or a thread has been woken.
     changed: Condvar,
     /// The runtime's part; `None` where only threads wait.
-    armed: Option<Mutex<Armed>>,
+    armed: Option<Armed>,
     /// Set by the runtime: there may be something to read, or a timer is due.
     due: AtomicBool,
+    /// How often reading or waiting has failed.
+    failures: AtomicU64,
 }
 
 #[derive(Default)]
@@ -59,8 +67,10 @@ struct State {
     /// Everyone who waits: one of them gets the turn.
     waiters: BTreeMap<u64, Waker>,
     leader: Leader,
-    /// Reading the channel failed for good.
-    broken: Option<Error>,
+    /// Of the task that reads.
+    turn: Turn,
+    /// Why reading or waiting failed the last time.
+    failure: Option<Error>,
     next_key: u64,
 }
 
@@ -91,8 +101,9 @@ impl Hub {
             offload,
             state: Mutex::default(),
             changed: Condvar::new(),
-            armed: reactor.map(|reactor| Mutex::new(Armed::new(reactor, hub.clone()))),
+            armed: reactor.map(|reactor| Armed::new(reactor, hub.clone())),
             due,
+            failures: AtomicU64::new(0),
         })
     }
 
@@ -124,18 +135,31 @@ impl Hub {
         drop(mailbox);
     }
 
-    /// Reads what there is and hands it out, in order: one at a time does, the
-    /// thread that leads or the task that holds what the runtime watches.
-    fn drain(&self) {
-        loop {
+    /// Reads what there is, up to a turn's share, and hands it out, in order: one at a
+    /// time does, the thread that leads or the task that has the turn. Breaks where
+    /// there may be more.
+    fn drain(&self) -> ControlFlow<()> {
+        let events = self.drain_events();
+        let sources = self.sources.drain();
+        match events {
+            ControlFlow::Continue(()) => sources,
+            ControlFlow::Break(()) => events,
+        }
+    }
+
+    fn drain_events(&self) -> ControlFlow<()> {
+        for _ in 0..SHARE {
             match self.channel.try_next_event() {
                 Ok(Some(event)) => self.hand_out(event),
-                Ok(None) => break,
+                Ok(None) => return ControlFlow::Continue(()),
                 Err(Error::Woken) => {}
-                Err(error) => return self.break_down(error),
+                Err(error) => {
+                    self.fail(error);
+                    break;
+                }
             }
         }
-        self.sources.drain();
+        ControlFlow::Break(())
     }
 
     fn hand_out(&self, event: Event) {
@@ -150,19 +174,6 @@ impl Hub {
             mailbox.answer();
         }
         mailbox.deliver(Letter::Event(Box::new(event)));
-    }
-
-    /// Everyone who waits is told; there is nothing more to come.
-    fn break_down(&self, error: Error) {
-        let mut state = self.state();
-        state.broken.get_or_insert(error);
-        let waiters: Vec<_> = state.waiters.values().cloned().collect();
-        drop(state);
-        waiters.into_iter().for_each(Waker::wake);
-    }
-
-    fn broken(&self) -> Result<()> {
-        self.state().broken.clone().map_or(Ok(()), Err)
     }
 
     /// Wakes those whose time has come.

@@ -24,7 +24,7 @@ pub use loan::Loan;
 pub use message::Message;
 pub use options::MessageOptions;
 
-pub(crate) use device::OpenDevice;
+pub(crate) use device::{Drained, OpenDevice};
 pub(crate) use loan::returned;
 pub(crate) use places::{Arrivals, Line, Load, Outcome, Quiet, Room, Trouble};
 pub(crate) use traffic::Traffic;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,6 +18,7 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// that can watch a descriptor and tell the time takes about twenty lines:
 ///
 /// ```
+/// use std::ops::ControlFlow;
 /// use std::os::fd::OwnedFd;
 /// use std::task::{Context, Poll};
 /// use std::time::Instant;
@@ -39,17 +41,20 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///     fn poll_read(
 ///         &self,
 ///         context: &mut Context<'_>,
-///         read: &mut dyn FnMut(),
+///         read: &mut dyn FnMut() -> ControlFlow<()>,
 ///     ) -> Poll<std::io::Result<()>> {
 ///         loop {
 ///             // async-io wakes for what becomes readable after this was asked.
-///             match self.0.poll_readable(context) {
-///                 Poll::Pending => {
-///                     read();
-///                     return Poll::Pending;
-///                 }
-///                 Poll::Ready(Ok(())) => read(),
-///                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+///             let readiness = self.0.poll_readable(context);
+///             if let Poll::Ready(Err(error)) = readiness {
+///                 return Poll::Ready(Err(error));
+///             }
+///             if read().is_break() {
+///                 context.waker().wake_by_ref();
+///                 return Poll::Pending;
+///             }
+///             if readiness.is_pending() {
+///                 return Poll::Pending;
 ///             }
 ///         }
 ///     }
@@ -76,9 +81,19 @@ pub trait Reactor: fmt::Debug + Send + Sync {
     /// readable; then wakes the context's waker as soon as it is, and answers
     /// [`Poll::Pending`]. `read` may be called once too often.
     ///
+    /// Where `read` breaks, it has read its share of what a peer may never cease to
+    /// send: it is not called again, the answer is [`Poll::Pending`], and the context's
+    /// waker is woken once others have had their turn. Waking it at once does where
+    /// the runtime's queue is a fair one.
+    ///
     /// # Errors
-    /// The error number of the runtime.
-    fn poll_read(&self, context: &mut Context<'_>, read: &mut dyn FnMut()) -> Poll<io::Result<()>>;
+    /// The error number of the runtime. Whoever waits is told it; the next to wait
+    /// asks again.
+    fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        read: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Poll<io::Result<()>>;
 
     /// Ends when the moment has come.
     fn sleep_until(&self, at: Instant) -> Sleep;

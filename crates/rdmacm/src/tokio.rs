@@ -16,15 +16,18 @@
 //! # }
 //! ```
 
+use std::future::Future;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use ::tokio::io::Interest;
 use ::tokio::io::unix::AsyncFd;
 use ::tokio::runtime::Handle;
-use ::tokio::time;
+use ::tokio::{task, time};
 
 use crate::asynchronous::{self, Reactor, Runtime, Sleep};
 
@@ -75,14 +78,22 @@ struct Watched {
 }
 
 impl Reactor for Watched {
-    fn poll_read(&self, context: &mut Context<'_>, read: &mut dyn FnMut()) -> Poll<io::Result<()>> {
+    fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        read: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Poll<io::Result<()>> {
         loop {
             // What becomes readable after this is not cleared below.
             let mut ready = match ready!(self.watched.poll_read_ready(context)) {
                 Ok(ready) => ready,
                 Err(error) => return Poll::Ready(Err(error)),
             };
-            read();
+            if read().is_break() {
+                // It stays ready. A task that wakes itself is polled dozens of times
+                // before the runtime looks at its timers; one that yields is not.
+                return pin!(task::yield_now()).poll(context).map(Ok);
+            }
             ready.clear_ready();
         }
     }

@@ -14,6 +14,10 @@ use crate::id::{CmId, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
 
+/// How many events that concern nobody are read in one look: peers may ask for a
+/// listener that is gone as fast as they are read.
+const SHARE: usize = 32;
+
 impl Shared {
     /// The next event that concerns a living id, if there is one.
     pub(super) fn receive(self: &Arc<Self>) -> Result<Option<Event>> {
@@ -27,7 +31,7 @@ impl Shared {
     }
 
     fn look(self: &Arc<Self>) -> Result<Option<Event>> {
-        loop {
+        for _ in 0..SHARE {
             let answer = match self.post.take() {
                 Some(posted) => posted.into(),
                 None => match self.get_event()? {
@@ -39,6 +43,9 @@ impl Shared {
                 return Ok(Some(event));
             }
         }
+        // Whoever waits looks again, but for its deadline and its waker.
+        self.device.look_again();
+        Ok(None)
     }
 
     /// `GET_EVENT`; the device's file is non-blocking.

@@ -1,7 +1,7 @@
 //! A runtime's part in the waiting.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
@@ -12,24 +12,33 @@ use crate::reactor::{Reactor, Sleep};
 /// not matter which task polled last.
 pub(super) struct Armed {
     reactor: Box<dyn Reactor>,
-    alarm: Option<(Instant, Sleep)>,
     waker: Waker,
+    /// Not locked while events are read.
+    alarm: Mutex<Option<Alarm>>,
 }
+
+type Alarm = (Instant, Sleep);
 
 impl Armed {
     pub(super) fn new(reactor: Box<dyn Reactor>, hub: Weak<Hub>) -> Self {
         Self {
             reactor,
-            alarm: None,
-            waker: Arc::new(Turn(hub)).into(),
+            waker: Arc::new(Notice(hub)).into(),
+            alarm: Mutex::default(),
         }
+    }
+
+    /// Set or not set between any two statements, so a panic elsewhere while it was
+    /// locked leaves nothing broken.
+    fn alarm(&self) -> MutexGuard<'_, Option<Alarm>> {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Wakes one who waits when the runtime has something for the hub.
-struct Turn(Weak<Hub>);
+struct Notice(Weak<Hub>);
 
-impl Wake for Turn {
+impl Wake for Notice {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -42,23 +51,54 @@ impl Wake for Turn {
     }
 }
 
-/// Passes the turn on where a caller's queue pair panics.
+/// Whether a task reads. Nobody waits for it to end: whoever comes meanwhile asks for
+/// another turn and goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    #[default]
+    Free,
+    Taken,
+    /// Taken, and there is to be another.
+    Wanted,
+}
+
+/// The turn of one task. What was asked for meanwhile is due at its end, and
+/// everything where a caller's queue pair panics.
 struct Watching<'a> {
     hub: &'a Hub,
+    is_done: bool,
+}
+
+impl<'a> Watching<'a> {
+    fn begin(hub: &'a Hub) -> Option<Self> {
+        let mut state = hub.state();
+        if state.turn != Turn::Free {
+            state.turn = Turn::Wanted;
+            return None;
+        }
+        state.turn = Turn::Taken;
+        Some(Self {
+            hub,
+            is_done: false,
+        })
+    }
 }
 
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
-        self.hub.due.store(true, Ordering::Release);
-        self.hub.pass_on();
+        let turn = std::mem::take(&mut self.hub.state().turn);
+        if turn == Turn::Wanted || !self.is_done {
+            self.hub.due.store(true, Ordering::Release);
+            self.hub.pass_on();
+        }
     }
 }
 
 impl Hub {
     /// Takes the turn if it is anyone's: reads, hands out, rings.
     pub(super) fn take_turn(&self) {
-        if self.armed.is_some() && self.due.swap(false, Ordering::AcqRel) {
-            self.watch();
+        if let Some(armed) = self.armed.as_ref().filter(|_| self.is_due()) {
+            self.watch(armed);
         }
     }
 
@@ -68,34 +108,38 @@ impl Hub {
             return;
         };
         let first = self.first_timer();
-        let late = {
-            let armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
-            let alarm = armed.alarm.as_ref().map(|(at, _)| *at);
-            first.is_some_and(|first| alarm.is_none_or(|alarm| first < alarm))
-        };
-        if late || self.due.swap(false, Ordering::AcqRel) {
-            self.watch();
+        let late = first.is_some_and(|first| {
+            let alarm = armed.alarm();
+            alarm.as_ref().is_none_or(|(at, _)| first < *at)
+        });
+        if late || self.is_due() {
+            self.watch(armed);
         }
     }
 
-    /// Reads until the runtime knows that there is nothing more, and sets the
-    /// alarm for the first timer.
-    fn watch(&self) {
-        let Some(armed) = &self.armed else {
+    fn is_due(&self) -> bool {
+        self.due.swap(false, Ordering::AcqRel)
+    }
+
+    /// Reads until the runtime knows that there is nothing more or the turn's share is
+    /// used up, and sets the alarm for the first timer.
+    fn watch(&self, armed: &Armed) {
+        let Some(mut watching) = Watching::begin(self) else {
             return;
         };
-        let mut armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
-        let watching = Watching { hub: self };
-        let Armed {
-            reactor,
-            alarm,
-            waker,
-        } = &mut *armed;
+        let Armed { reactor, waker, .. } = armed;
         let mut context = Context::from_waker(waker);
         if let Poll::Ready(Err(error)) = reactor.poll_read(&mut context, &mut || self.drain()) {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            self.break_down(rdmacm_core::Error::Wait { errno });
+            self.fail(rdmacm_core::Error::Wait { errno });
         }
+        self.set_alarm(armed, &mut context);
+        watching.is_done = true;
+    }
+
+    /// Rings, and sees to it that the runtime wakes someone for the next timer.
+    fn set_alarm(&self, armed: &Armed, context: &mut Context<'_>) {
+        let mut alarm = armed.alarm();
         loop {
             self.ring();
             let Some(first) = self.first_timer() else {
@@ -103,21 +147,20 @@ impl Hub {
                 break;
             };
             if alarm.as_ref().is_none_or(|(at, _)| *at != first) {
-                *alarm = Some((first, reactor.sleep_until(first)));
+                *alarm = Some((first, armed.reactor.sleep_until(first)));
             }
-            let Some((_, sleep)) = alarm else {
+            let Some((_, sleep)) = &mut *alarm else {
                 break;
             };
-            if sleep.as_mut().poll(&mut context).is_pending() {
+            if sleep.as_mut().poll(context).is_pending() {
                 break;
             }
             *alarm = None;
             if self.now() < first {
                 // The runtime's clock is ahead of the channel's: others first.
-                waker.wake_by_ref();
+                armed.waker.wake_by_ref();
                 break;
             }
         }
-        std::mem::forget(watching);
     }
 }

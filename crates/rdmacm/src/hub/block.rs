@@ -87,9 +87,12 @@ impl Hub {
         self.state().leader = Leader::Awake;
         match woken {
             // What came in time is seen in time.
-            Ok(()) | Err(Error::DeadlinePassed) => self.drain(),
+            Ok(()) | Err(Error::DeadlinePassed) => {
+                // What is left is the next leader's, who does not sleep then.
+                let _ = self.drain();
+            }
             Err(Error::Woken) => {}
-            Err(error) => self.break_down(error),
+            Err(error) => self.fail(error),
         }
         self.ring();
     }

@@ -56,6 +56,7 @@ pub(crate) fn next<P: Place + Unpin>(
         place,
         until,
         key: None,
+        failures: hub.failures(),
     }
 }
 
@@ -88,6 +89,8 @@ pub(crate) struct Next<'a, P: Place> {
     place: P,
     until: Option<Instant>,
     key: Option<u64>,
+    /// How many there had been when this began.
+    failures: u64,
 }
 
 impl<P: Place> Next<'_, P> {
@@ -96,7 +99,7 @@ impl<P: Place> Next<'_, P> {
         if let Some(item) = self.place.take() {
             return Some(Ok(item));
         }
-        if let Err(error) = self.hub.broken() {
+        if let Err(error) = self.hub.failed_since(self.failures) {
             return Some(Err(error));
         }
         let passed = self.until.is_some_and(|until| until <= self.hub.now());

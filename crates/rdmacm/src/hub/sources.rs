@@ -2,6 +2,7 @@
 //! through, and completion queues; without the feature `verbs` none.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use rdmacm_core::{Deadline, EventChannel, Result};
@@ -35,7 +36,9 @@ impl Sources {
         channel.wait(until)
     }
 
-    pub(crate) fn drain(&self) {}
+    pub(crate) fn drain(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 #[cfg(feature = "verbs")]
@@ -52,8 +55,8 @@ mod devices {
 
     use super::super::queues::Queues;
     use super::super::{Hub, Leader};
-    use super::{BorrowedFd, Deadline, EventChannel, Result, io};
-    use crate::messages::OpenDevice;
+    use super::{BorrowedFd, ControlFlow, Deadline, EventChannel, Result, io};
+    use crate::messages::{Drained, OpenDevice};
 
     /// The event channel, the devices that are open, and the completion queues that
     /// are waited for, under one descriptor.
@@ -105,15 +108,20 @@ mod devices {
             }
         }
 
-        /// Hands out what the devices and queues tell.
-        pub(crate) fn drain(&self) {
+        /// Hands out what the devices and queues tell, of each up to a turn's share.
+        /// Breaks where there may be more.
+        pub(crate) fn drain(&self) -> ControlFlow<()> {
             let devices: Vec<_> = self.devices().iter().filter_map(Weak::upgrade).collect();
+            let mut rest = ControlFlow::Continue(());
             for device in devices {
-                if !device.drain() {
-                    self.forget(&device);
+                match device.drain() {
+                    Drained::InPart => rest = ControlFlow::Break(()),
+                    Drained::Wholly => {}
+                    Drained::ForGood => self.forget(&device),
                 }
             }
             self.queues.drain(&self.epoll);
+            rest
         }
 
         /// Watches a device from now on, if it does not yet. Whether this is the

@@ -9,6 +9,20 @@ use rdmacm_verbs::{CompletionChannel, Context, Result, Token};
 
 use super::traffic::Traffic;
 
+/// How many queues that tell are looked at in one turn.
+const SHARE: usize = 32;
+
+/// What a look at a device's channel came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// There may be more.
+    InPart,
+    /// There is nothing for now.
+    Wholly,
+    /// The device has gone.
+    ForGood,
+}
+
 /// A device and the one channel on which all that is open on it tells of
 /// completions. It is closed with the last connection that uses it.
 #[derive(Debug)]
@@ -65,23 +79,31 @@ impl OpenDevice {
         self.traffics().remove(&token);
     }
 
-    /// Hands out what there is; whether there may be more some time. The device's
-    /// removal is heard of here.
-    pub(crate) fn drain(&self) -> bool {
-        while let Ok(Some(token)) = self.channel.take() {
+    /// Hands out what there is, up to a turn's share: peers that never cease to send
+    /// make queues tell as fast as they are looked at. The device's removal is heard
+    /// of here.
+    pub(crate) fn drain(&self) -> Drained {
+        for _ in 0..SHARE {
+            let Ok(Some(token)) = self.channel.take() else {
+                return self.drained();
+            };
             let traffic = self.traffics().get(&token).and_then(Weak::upgrade);
             if let Some(traffic) = traffic {
                 traffic.notified();
             }
         }
+        Drained::InPart
+    }
+
+    fn drained(&self) -> Drained {
         if !self.is_gone() {
-            return true;
+            return Drained::Wholly;
         }
         let traffics: Vec<_> = self.traffics().values().filter_map(Weak::upgrade).collect();
         for traffic in traffics {
             traffic.pump();
         }
-        false
+        Drained::ForGood
     }
 
     fn traffics(&self) -> MutexGuard<'_, HashMap<Token, Weak<Traffic>>> {
