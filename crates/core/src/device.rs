@@ -21,6 +21,8 @@ use crate::error::Result;
 mod frame;
 mod kernel;
 mod readiness;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use kernel::KernelDevice;
 

@@ -46,7 +46,7 @@ impl IdHandle {
         let membership = Membership::new(address);
         // Registered before the kernel can report about it, which may be before
         // the command returns.
-        id.state().add_group(&membership);
+        id.state().add_group(&membership)?;
         match id.join(operation, &membership, flags) {
             Ok(number) => {
                 membership.joined(number);
