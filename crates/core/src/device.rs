@@ -20,6 +20,7 @@ use crate::error::Result;
 
 mod frame;
 mod kernel;
+mod node;
 mod readiness;
 #[cfg(test)]
 pub(crate) mod testing;
