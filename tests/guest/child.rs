@@ -77,6 +77,7 @@ const TASKS: &[(&str, fn())] = &[
     ("privileged_port", privileged_port),
     ("missing_node", missing_node),
     ("missing_module", missing_module),
+    ("late_node", late_node),
     ("missing_permission", missing_permission),
     (
         "messages_beyond_the_limit",
@@ -150,6 +151,22 @@ fn missing_node() {
     assert_eq!(errno, libc::ENOENT);
     assert!(words.contains(NODE), "{words}");
     assert!(words.contains("the module is loaded"), "{words}");
+}
+
+/// As udev makes it, after the kernel has the device.
+fn late_node() {
+    let device = stat(Path::new(NODE)).unwrap().st_rdev;
+    let verbs = stat(Path::new("/dev/infiniband/uverbs0")).unwrap().st_rdev;
+    hide("/dev/infiniband");
+    let open = std::thread::spawn(EventChannel::open);
+    let make = |name: &str, device| {
+        let (kind, mode) = (SFlag::S_IFCHR, Mode::from_bits_retain(0o666));
+        mknod(&Path::new("/dev/infiniband").join(name), kind, mode, device).unwrap();
+    };
+    make("uverbs0", verbs);
+    make("rdma_cm", device);
+    let channel = open.join().unwrap().unwrap();
+    channel.create_id(PortSpace::TCP).unwrap();
 }
 
 fn missing_module() {

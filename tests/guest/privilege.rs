@@ -11,6 +11,7 @@ crate::cases!("privilege":
     a_privileged_port_is_there_for_the_privileged,
     a_missing_node_is_explained,
     a_missing_module_is_explained,
+    a_node_that_comes_late_is_opened,
     a_missing_permission_is_explained,
 );
 
@@ -35,6 +36,10 @@ fn a_missing_node_is_explained(_site: &Site) {
 
 fn a_missing_module_is_explained(_site: &Site) {
     child::run("missing_module");
+}
+
+fn a_node_that_comes_late_is_opened(_site: &Site) {
+    child::run("late_node");
 }
 
 fn a_missing_permission_is_explained(_site: &Site) {

@@ -128,6 +128,21 @@ impl Kernel {
         Ok(files.into_iter().map(|file| folder.join(file)).collect())
     }
 
+    /// The folder whose `lib/modules` holds its modules, as `modprobe --dirname` has it,
+    /// if the connection manager is one of them.
+    pub(crate) fn modules_root(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(folder) = &self.modules else {
+            return Ok(None);
+        };
+        let is_module = modules::has(folder, "rdma_ucm")?;
+        let root = folder.ancestors().nth(3).filter(|root| {
+            folder
+                .strip_prefix(root)
+                .is_ok_and(|rest| rest == Path::new("lib/modules").join(&self.release))
+        });
+        Ok(root.filter(|_| is_module).map(Path::to_owned))
+    }
+
     /// Whether it is the user's own.
     pub(crate) fn is_custom(&self) -> bool {
         self.version.is_none()

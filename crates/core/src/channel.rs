@@ -85,7 +85,9 @@ pub(crate) enum Owner {
 }
 
 impl EventChannel {
-    /// Opens the kernel's device and makes a channel on it.
+    /// Opens the kernel's device and makes a channel on it. A missing device node makes
+    /// the kernel load the module, see
+    /// [`KernelDevice::open`](crate::device::KernelDevice::open).
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the device node or the

@@ -24,7 +24,8 @@ const MAX_RETRIES: u8 = 7;
 /// queue pair's device can have under way, and accepting agrees to what the
 /// peer asks for as far as the device goes. Only the queue pair knows its
 /// device ([`of`](Self::of)); without one, connecting asks for none and
-/// accepting agrees to everything.
+/// accepting agrees to everything. To say [`DEVICE_MAX`](Self::DEVICE_MAX) is to
+/// say nothing.
 /// Source: `rdma_connect(3)`, `rdma_accept(3)`.
 ///
 /// ```
@@ -48,6 +49,12 @@ pub struct ConnParam {
 }
 
 impl ConnParam {
+    /// Stands for as many reads and atomics as the queue pair's device can have under
+    /// way, when accepting also for no more than the peer asks for.
+    #[doc(alias = "RDMA_MAX_RESP_RES")]
+    #[doc(alias = "RDMA_MAX_INIT_DEPTH")]
+    pub const DEVICE_MAX: u8 = 0xFF;
+
     /// Says nothing that need not be said.
     #[must_use]
     pub fn new() -> Self {
@@ -118,17 +125,19 @@ impl ConnParam {
         self.private_data(&whole)
     }
 
-    /// How many of the peer's reads and atomics this side answers at a time.
+    /// How many of the peer's reads and atomics this side answers at a time, or
+    /// [`DEVICE_MAX`](Self::DEVICE_MAX).
     #[must_use]
     pub fn responder_resources(mut self, count: u8) -> Self {
-        self.responder_resources = Some(count);
+        self.responder_resources = said(count);
         self
     }
 
-    /// How many reads and atomics this side has under way at a time.
+    /// How many reads and atomics this side has under way at a time, or
+    /// [`DEVICE_MAX`](Self::DEVICE_MAX).
     #[must_use]
     pub fn initiator_depth(mut self, count: u8) -> Self {
-        self.initiator_depth = Some(count);
+        self.initiator_depth = said(count);
         self
     }
 
@@ -230,6 +239,10 @@ impl ConnParam {
     }
 }
 
+fn said(depth: u8) -> Option<u8> {
+    Some(depth).filter(|depth| *depth != ConnParam::DEVICE_MAX)
+}
+
 const NONE: DepthLimits = DepthLimits {
     responder_resources: 0,
     initiator_depth: 0,
@@ -281,6 +294,22 @@ mod tests {
         assert_eq!(depths(&param.for_connect(CONNECT).unwrap()), (2, 0));
         let wire = ConnParam::new().for_connect(CONNECT).unwrap();
         assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+    }
+
+    #[test]
+    fn all_bits_mean_the_devices_most() {
+        let most = |param: ConnParam| param.responder_resources(0xFF).initiator_depth(0xFF);
+        let wire = most(limited()).for_connect(CONNECT).unwrap();
+        assert_eq!(depths(&wire), (16, 8));
+        let asked = Some(DepthLimits {
+            responder_resources: 4,
+            initiator_depth: 20,
+        });
+        let accept = |limits| most(limits).for_accept(Operation::Accept, asked);
+        assert_eq!(depths(&accept(limited()).unwrap()), (4, 8));
+        let wire = most(ConnParam::new()).for_connect(CONNECT).unwrap();
+        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+        assert_eq!(depths(&accept(ConnParam::new()).unwrap()), (4, 20));
     }
 
     #[test]

@@ -20,7 +20,10 @@ use crate::error::Result;
 
 mod frame;
 mod kernel;
+mod node;
 mod readiness;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use kernel::KernelDevice;
 

@@ -7,6 +7,7 @@ use rdmacm_tests::{Asked, Counting, Listening, Pair, Site, Soft};
 
 crate::cases!("connection::depth":
     the_devices_most_is_asked_for_and_agreed_to,
+    all_bits_mean_the_devices_most,
     a_side_asks_for_less,
     accepting_agrees_to_no_more_than_was_asked_for,
     whoever_accepts_may_insist,
@@ -54,6 +55,22 @@ fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
     if site.soft == Soft::Rxe {
         assert_eq!(moved(&pair), [most, most]);
     }
+}
+
+/// Which is what is said where nothing is said.
+fn all_bits_mean_the_devices_most(site: &Site) {
+    let most = ConnParam::DEVICE_MAX;
+    let all = ConnParam::new()
+        .responder_resources(most)
+        .initiator_depth(most);
+    let request = site.asked_with(&all);
+    let limits = request.client.queue_pair.depth_limits();
+    let most = (limits.responder_resources, limits.initiator_depth);
+    assert_eq!(asked(&request), most);
+    let pair = request.taken(site);
+    pair.accept(&all);
+    let answer = pair.establish(site);
+    assert_eq!(answered(site, &answer), most);
 }
 
 /// What one side has under way the other answers.

@@ -44,12 +44,21 @@ struct Index {
 /// The files to load, in order, relative to the folder. What the kernel has
 /// built in, or not at all, is left out: the guest says what it misses.
 pub(crate) fn to_load(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let path = folder.join("modules.dep");
-    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    Ok(order(&Index::parse(&text), WANTED))
+    Ok(order(&Index::read(folder)?, WANTED))
+}
+
+/// Whether this is a module of the folder.
+pub(crate) fn has(folder: &Path, module: &str) -> anyhow::Result<bool> {
+    Ok(Index::read(folder)?.paths.contains_key(module))
 }
 
 impl Index {
+    fn read(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join("modules.dep");
+        let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        Ok(Self::parse(&text))
+    }
+
     /// Reads `modules.dep`: `path: dependency dependency ...`.
     fn parse(text: &str) -> Self {
         let mut index = Self {

@@ -5,14 +5,14 @@
 //! process into commands, and the kernel writes through them.
 #![expect(unsafe_code, reason = "a command holds addresses the kernel writes to")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
 use super::frame::Frame;
+use super::node;
 use super::readiness::Readiness;
 use super::{Call, Device};
 use crate::error::{Error, Result};
@@ -33,7 +33,9 @@ pub struct KernelDevice {
 }
 
 impl KernelDevice {
-    /// Opens the kernel's device.
+    /// Opens the kernel's device. Where its node is missing the kernel is asked for the
+    /// device by RDMA netlink, since Linux 5.3, and loads the module `rdma_ucm`; udev
+    /// then has five seconds to make the node.
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the node or the
@@ -44,13 +46,7 @@ impl KernelDevice {
     }
 
     fn open_at(node: &Path) -> Result<Self> {
-        // std opens every file O_CLOEXEC.
-        let ucma = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(node)
-            .map_err(|error| Error::open(node, &error))?;
+        let ucma = node::open(node).map_err(|error| Error::open(node, &error))?;
         let readiness = Readiness::new(ucma.as_fd()).map_err(|error| Error::wait(&error))?;
         Ok(Self { ucma, readiness })
     }

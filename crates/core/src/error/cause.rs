@@ -31,7 +31,8 @@ fn missing_cause() -> &'static str {
         "the module is loaded but its device node is missing here: start udev, or pass the \
          node into the container"
     } else {
-        "the module rdma_ucm is not loaded: modprobe rdma_ucm"
+        "the module rdma_ucm is not loaded, and asking for the device did not make the kernel load \
+         it: modprobe rdma_ucm"
     }
 }
 
@@ -56,7 +57,7 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         Operation::Notify(_) => notify_cause(errno),
         Operation::InitQpAttr(_) => attributes_cause(errno),
         Operation::Migrate => migrate_cause(errno),
-        Operation::JoinMulticast(_) => join_cause(errno),
+        Operation::JoinMulticast(group) => join_cause(group, errno),
         Operation::ResolveIbService | Operation::QueryIbService => service_cause(errno),
         Operation::SetReuseAddr(_)
         | Operation::SetAfOnly(_)
@@ -257,8 +258,12 @@ fn migrate_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL).then_some("the id is not on the channel it is to leave")
 }
 
-fn join_cause(errno: i32) -> Option<&'static str> {
+fn join_cause(group: &CmAddr, errno: i32) -> Option<&'static str> {
     match errno {
+        libc::EINVAL if group.is_unspecified() => Some(
+            "a wildcard asks the subnet administrator for a group, and only InfiniBand has one; \
+             or the id is not for datagrams, attached to no device, or has a route",
+        ),
         libc::EINVAL => Some(
             "the id must be for datagrams, attached to a device, and not further than a resolved \
              address",

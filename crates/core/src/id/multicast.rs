@@ -21,15 +21,17 @@ impl IdHandle {
     /// makes two memberships.
     ///
     /// Only a full member receives; [`JoinFlags::SEND_ONLY_FULL_MEMBER`] sends.
-    /// On RoCE v2 the kernel joins IPv4 groups alone.
+    /// On RoCE v2 the kernel joins IPv4 groups alone. A wildcard address (`0.0.0.0`,
+    /// `::`, a zero MGID) asks InfiniBand's subnet administrator for a group of its
+    /// choice, which the event's [`UdInfo`](crate::UdInfo) names.
     /// Source: `rdma_join_multicast(3)`, `rdma_join_multicast_ex(3)`, the
     /// kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a wildcard address, [`Error::Unsupported`]
-    /// for a send-only membership in [`Dialect::IpOnly`]. [`Error::Command`]:
-    /// `EINVAL` for an id of another kind or in another state, `ENOSYS` on
-    /// iWARP, `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
+    /// [`Error::Unsupported`] for a send-only membership in [`Dialect::IpOnly`].
+    /// [`Error::Command`]: `EINVAL` for an id of another kind or in another state,
+    /// and for a wildcard address on RoCE, `ENOSYS` on iWARP, `ENOTSUPP` (524) for
+    /// IPv6 groups on RoCE v2.
     #[doc(alias = "rdma_join_multicast")]
     #[doc(alias = "rdma_join_multicast_ex")]
     pub fn join_multicast(
@@ -39,14 +41,11 @@ impl IdHandle {
     ) -> Result<MulticastGroup> {
         let address = group.into();
         let operation = Operation::JoinMulticast(address);
-        if address.is_unspecified() {
-            return Err(Error::invalid(operation, "a wildcard address is no group"));
-        }
         let id = self.enter()?;
         let membership = Membership::new(address);
         // Registered before the kernel can report about it, which may be before
         // the command returns.
-        id.state().add_group(&membership);
+        id.state().add_group(&membership)?;
         match id.join(operation, &membership, flags) {
             Ok(number) => {
                 membership.joined(number);

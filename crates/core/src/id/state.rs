@@ -211,11 +211,20 @@ impl IdState {
     }
 
     /// Events of a group find it from now on, wherever the id goes.
-    pub(super) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) {
+    ///
+    /// # Errors
+    /// [`Error::IdGone`] where the owner has let go: it has taken back what was
+    /// registered by then, and nobody would take back more.
+    pub(super) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) -> Result<()> {
         let place = self.place();
         let mut owners = place.channel.owners();
+        // Looked at under the lock, which `close` takes after it has closed the gate.
+        if !self.is_open() {
+            return Err(Error::IdGone);
+        }
         owners.insert(group.token(), Owner::Group(Arc::downgrade(self)));
         self.groups().push(Arc::clone(group));
+        Ok(())
     }
 
     /// Events of a group find nobody from now on.
@@ -262,9 +271,10 @@ impl IdState {
     /// The owner lets go: no event is delivered and no command begun from now
     /// on, and the id is destroyed at once or by the last command out.
     pub(crate) fn close(&self) {
+        let is_idle = self.gate.close();
         self.withdraw();
         self.channel().discard(self.token);
-        if self.gate.close() {
+        if is_idle {
             self.destroy();
         }
     }
@@ -352,6 +362,46 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         if self.0.gate.leave() {
             self.0.destroy();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::EventChannel;
+    use crate::device::testing::Yes;
+
+    fn channel() -> EventChannel {
+        let options = EventChannel::options().device(Arc::new(Yes::new()));
+        options.open().unwrap()
+    }
+
+    fn group() -> Arc<Membership> {
+        Membership::new(([239, 0, 0, 1], 0).into())
+    }
+
+    #[test]
+    fn a_group_that_comes_after_its_owner_has_gone_leaves_nothing() {
+        let channel = channel();
+        let id = channel.create_id(PortSpace::UDP).unwrap();
+        let in_flight = id.enter().unwrap();
+        drop(id);
+        assert_eq!(in_flight.state().add_group(&group()), Err(Error::IdGone));
+        assert!(channel.shared().owners().is_empty());
+    }
+
+    #[test]
+    fn whoever_is_faster_no_group_outlives_its_id() {
+        let channel = channel();
+        for _ in 0..200 {
+            let id = channel.create_id(PortSpace::UDP).unwrap();
+            let in_flight = id.enter().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(move || in_flight.state().add_group(&group()));
+                scope.spawn(move || drop(id));
+            });
+            assert!(channel.shared().owners().is_empty());
         }
     }
 }

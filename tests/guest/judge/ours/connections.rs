@@ -19,17 +19,20 @@ impl Stage {
 
     fn param(&self, id: &CmId, words: &Words<'_>) -> Result<ConnParam> {
         let queue_pair = words.value("qp").map(|name| &self.queue_pairs[name]);
-        let qp_number = match queue_pair {
-            Some(queue_pair) => queue_pair.number(),
-            None => words.number("qpn").unwrap_or_default(),
+        let param = match queue_pair {
+            Some(queue_pair) => ConnParam::new().of(queue_pair),
+            None => ConnParam::new().qp_number(words.number("qpn").unwrap_or_default()),
         };
         let data = words.data();
         if id.qp_type() == QpType::UD {
+            let qp_number = match queue_pair {
+                Some(queue_pair) => queue_pair.number(),
+                None => words.number("qpn").unwrap_or_default(),
+            };
             let param = UdParam::new().qp_number(qp_number);
             return Ok(param.private_data(&data)?.into());
         }
-        ConnParam::new()
-            .qp_number(qp_number)
+        param
             .srq(words.flag("srq"))
             .responder_resources(words.byte("rr", 0))
             .initiator_depth(words.byte("depth", 0))

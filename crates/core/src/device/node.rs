@@ -1,0 +1,250 @@
+//! The connection manager's device node, which may have to come to be first.
+//!
+//! The module `rdma_ucm` may not be loaded, and the node not be made yet. Asked for the
+//! character device by RDMA netlink, the kernel loads the module; devtmpfs has the node
+//! when the answer is there, udev alone makes it a moment later.
+//! Source: rdma-core's `util/open_cdev.c` and the kernel's `nldev_get_chardev`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::stat::{major, minor};
+
+use crate::netlink::{CHARDEV_GET, RdmaNetlink, Value, attribute};
+
+/// How long udev has to make the node: as long as rdma-core gives it.
+const UDEV_TIME: Duration = Duration::from_secs(5);
+
+/// Opens the node. Where there is none the kernel is asked for its number, which makes
+/// it load the module; then the node is waited for.
+pub(super) fn open(node: &Path) -> io::Result<File> {
+    open_or_wait(node, by_netlink, Instant::now() + UDEV_TIME)
+}
+
+fn open_or_wait(
+    node: &Path,
+    number: impl FnOnce() -> io::Result<Option<u64>>,
+    until: Instant,
+) -> io::Result<File> {
+    let error = match open_now(node) {
+        Err(error) if is_missing(&error) => error,
+        answer => return answer,
+    };
+    match number() {
+        Ok(Some(number)) => AwaitedNode::new(node, number).wait(until),
+        // No such device will come.
+        Ok(None) | Err(_) => Err(error),
+    }
+}
+
+fn open_now(node: &Path) -> io::Result<File> {
+    // std opens every file O_CLOEXEC.
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(node)
+}
+
+/// No node, or one that was left behind by a module that is gone.
+fn is_missing(error: &io::Error) -> bool {
+    let missing = [libc::ENOENT, libc::ENOTDIR, libc::ENODEV, libc::ENXIO];
+    error
+        .raw_os_error()
+        .is_some_and(|errno| missing.contains(&errno))
+}
+
+/// The device's number, as `st_rdev` of `stat(2)` has it.
+fn by_netlink() -> io::Result<Option<u64>> {
+    let key = [(attribute::CHARDEV_TYPE, Value::Text("rdma_cm"))];
+    RdmaNetlink::open()?.get(CHARDEV_GET, &key, |attributes| {
+        attributes.u64(attribute::CHARDEV)
+    })
+}
+
+/// A node that is about to be made, where it belongs or where udev links every device.
+struct AwaitedNode {
+    paths: [PathBuf; 2],
+    number: u64,
+}
+
+impl AwaitedNode {
+    fn new(node: &Path, number: u64) -> Self {
+        let link = format!("/dev/char/{}:{}", major(number), minor(number));
+        Self {
+            paths: [node.to_owned(), link.into()],
+            number,
+        }
+    }
+
+    /// Looks after each change in the folders. They are watched before the look, so
+    /// that nothing happens between the two.
+    fn wait(&self, until: Instant) -> io::Result<File> {
+        let changes = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        loop {
+            for path in &self.paths {
+                watch(&changes, path)?;
+            }
+            let [missing, _] = match self.look() {
+                Ok(file) => return Ok(file),
+                Err(errors) => errors,
+            };
+            if !wait_for(&changes, until)? {
+                return Err(missing);
+            }
+        }
+    }
+
+    fn look(&self) -> Result<File, [io::Error; 2]> {
+        let [node, link] = &self.paths;
+        self.open(node)
+            .or_else(|error| self.open(link).map_err(|other| [error, other]))
+    }
+
+    /// Only the device that is meant.
+    fn open(&self, path: &Path) -> io::Result<File> {
+        let file = open_now(path)?;
+        let found = file.metadata()?;
+        if found.file_type().is_char_device() && found.rdev() == self.number {
+            Ok(file)
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ENODEV))
+        }
+    }
+}
+
+/// Watches the folder of `path`, or the nearest above it that is there.
+fn watch(changes: &Inotify, path: &Path) -> io::Result<()> {
+    let made = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_ATTRIB;
+    for folder in path.ancestors().skip(1) {
+        match changes.add_watch(folder, made) {
+            Err(Errno::ENOENT) => {}
+            answer => return answer.map(drop).map_err(io::Error::from),
+        }
+    }
+    Ok(())
+}
+
+/// `false` when nothing changed until then.
+fn wait_for(changes: &Inotify, until: Instant) -> io::Result<bool> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Ok(false);
+    }
+    let milliseconds = i32::try_from(left.as_millis().saturating_add(1)).unwrap_or(i32::MAX);
+    let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
+    match poll(
+        &mut [PollFd::new(changes.as_fd(), PollFlags::POLLIN)],
+        timeout,
+    ) {
+        Ok(0) | Err(Errno::EINTR) => Ok(true),
+        Ok(_) => match changes.read_events() {
+            Ok(_) | Err(Errno::EAGAIN) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        },
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::thread;
+    use tempfile::TempDir;
+
+    /// Any character device does, for which a link stands.
+    const NULL: &str = "/dev/null";
+
+    fn null_number() -> u64 {
+        fs::metadata(NULL).unwrap().rdev()
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(60)
+    }
+
+    #[test]
+    fn a_node_that_is_there_costs_no_question() {
+        let unasked = || unreachable!("it is there");
+        open_or_wait(Path::new(NULL), unasked, soon()).unwrap();
+    }
+
+    #[test]
+    fn the_kernel_is_asked_for_a_missing_node_which_may_be_there_then() {
+        let folder = TempDir::new().unwrap();
+        let node = folder.path().join("infiniband/rdma_cm");
+        let make = || {
+            fs::create_dir(node.parent().unwrap())?;
+            symlink(NULL, &node)?;
+            Ok(Some(null_number()))
+        };
+        open_or_wait(&node, make, soon()).unwrap();
+    }
+
+    #[test]
+    fn a_node_that_is_made_later_is_waited_for_and_its_folder_too() {
+        let folder = TempDir::new().unwrap();
+        for round in 0..50 {
+            let node = folder.path().join(format!("{round}/rdma_cm"));
+            thread::scope(|scope| {
+                let opened =
+                    scope.spawn(|| open_or_wait(&node, || Ok(Some(null_number())), soon()));
+                fs::create_dir(node.parent().unwrap()).unwrap();
+                symlink(NULL, &node).unwrap();
+                opened.join().unwrap().unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn another_device_is_passed_over() {
+        let folder = TempDir::new().unwrap();
+        let node = folder.path().join("rdma_cm");
+        let make = || {
+            symlink("/dev/zero", &node)?;
+            Ok(Some(null_number()))
+        };
+        thread::scope(|scope| {
+            let opened = scope.spawn(|| open_or_wait(&node, make, soon()));
+            while !node.exists() {
+                thread::yield_now();
+            }
+            let right = folder.path().join("right");
+            symlink(NULL, &right).unwrap();
+            fs::rename(right, &node).unwrap();
+            let opened = opened.join().unwrap().unwrap();
+            assert_eq!(opened.metadata().unwrap().rdev(), null_number());
+        });
+    }
+
+    #[test]
+    fn a_kernel_that_has_none_is_not_waited_for() {
+        let folder = TempDir::new().unwrap();
+        let node = folder.path().join("rdma_cm");
+        let unsupported = || Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        let error = open_or_wait(&node, unsupported, soon()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        let error = open_or_wait(&node, || Ok(None), soon()).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_node_that_never_comes_is_missing_in_the_end() {
+        let folder = TempDir::new().unwrap();
+        let node = folder.path().join("rdma_cm");
+        // A number that no device has.
+        let number = || Ok(Some(nix::sys::stat::makedev(4095, 77)));
+        let at_once = Instant::now();
+        let error = open_or_wait(&node, number, at_once).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
+}
