@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::{face, judge, oracle, verbs};
+use crate::{command, face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -85,6 +85,10 @@ const TASKS: &[(&str, fn())] = &[
     ),
     ("actor", judge::ours::act),
     ("oracle", oracle::ask),
+    (
+        "command_without_verbs_nodes",
+        command::ping::without_verbs_nodes,
+    ),
 ];
 
 fn changed_credentials() {
@@ -177,7 +181,8 @@ fn missing_module() {
     assert!(words.contains("modprobe rdma_ucm"), "{words}");
 }
 
-fn missing_permission() {
+/// Leaves nothing of `/dev/infiniband` but the connection manager's node.
+pub(crate) fn hide_verbs_nodes() {
     let device = stat(Path::new(NODE)).unwrap().st_rdev;
     hide("/dev/infiniband");
     mknod(
@@ -187,6 +192,10 @@ fn missing_permission() {
         device,
     )
     .unwrap();
+}
+
+fn missing_permission() {
+    hide_verbs_nodes();
     setuid(NOBODY).unwrap();
     let (errno, words) = refused_to_open();
     assert_eq!(errno, libc::EACCES);

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::c_tools::tool::{Ended, Tool};
 
+pub(crate) mod clients;
 pub(crate) mod devices;
+pub(crate) mod killed;
 pub(crate) mod perf;
 pub(crate) mod ping;
 pub(crate) mod resolve;

@@ -12,10 +12,12 @@ use rdmacm::core::{Family, IbAddr, PortSpace, QpType};
 mod peer;
 mod perf;
 mod ping;
+mod server;
 
 pub(crate) use peer::Role;
 pub(crate) use perf::{Goal, PerfArgs};
 pub(crate) use ping::PingArgs;
+pub(crate) use server::ServerArgs;
 
 /// What RDMA can do with a name, which RDMA devices there are, and how data get
 /// from one to another.

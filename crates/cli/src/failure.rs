@@ -11,6 +11,9 @@ pub(crate) enum Failure {
     /// The device or the kernel refused something.
     #[error(transparent)]
     Verbs(Error),
+    /// A request was not taken.
+    #[error(transparent)]
+    Post(Error),
     /// A request failed.
     #[error(transparent)]
     Request(CompletionError),
@@ -28,7 +31,7 @@ impl From<Error> for Failure {
 
 impl<T> From<Refused<T>> for Failure {
     fn from(refused: Refused<T>) -> Self {
-        Self::Verbs(refused.error)
+        Self::Post(refused.error)
     }
 }
 

@@ -140,6 +140,17 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_is_the_first_value_that_enough_do_not_exceed() {
+        let mut latencies = Latencies::new();
+        for value in 1..=10 {
+            latencies.add(Duration::from_nanos(value));
+        }
+        let summary = latencies.summary().expect("there are samples");
+        assert_eq!((summary.p50, summary.p90), (5, 9));
+        assert_eq!((summary.p99, summary.p999), (10, 10));
+    }
+
+    #[test]
     fn one_sample_is_every_percentile() {
         let mut latencies = Latencies::new();
         latencies.add(Duration::from_nanos(123_456_789));

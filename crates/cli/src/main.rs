@@ -18,6 +18,7 @@ mod message;
 mod outcome;
 mod perf;
 mod ping;
+mod refusal;
 mod resolve;
 mod runtime;
 mod serve;

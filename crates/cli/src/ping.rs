@@ -1,6 +1,6 @@
 //! `rdmacm ping`.
 
-use crate::args::{PingArgs, Role};
+use crate::args::{PingArgs, Role, usage_error};
 use crate::endpoint::Shape;
 use crate::message::Message;
 use crate::outcome::Outcome;
@@ -27,6 +27,9 @@ const SHAPE: Shape = Shape {
 };
 
 pub(crate) fn run(args: &PingArgs) -> Outcome {
+    if let Some(contradiction) = args.contradiction() {
+        usage_error(&contradiction);
+    }
     let outcome = runtime::run(async |interrupt| match args.role() {
         Role::Client(node) => client::run(args, node, &interrupt).await,
         Role::Server(address) => server::run(args, address, &interrupt).await,

@@ -3,34 +3,46 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
-use rdmacm::core::Deadline;
+use rdmacm::core::{Deadline, RdmaDevice};
 use rdmacm::tokio::{Incoming, Listener};
+use rdmacm_verbs::Context;
 use tokio::task::JoinSet;
 
+use crate::args::ServerArgs;
 use crate::interrupt::Interrupt;
+use crate::served::{Served, Verdict};
 use crate::terminal;
 
-/// Serves one peer, or any number at once until it is interrupted, and says of each
-/// what became of it. Each hears the interrupt itself.
-pub(crate) async fn serve<T, F>(
+/// Serves one peer, or several at once until it is interrupted, and says of each what
+/// became of it. Each hears the interrupt itself.
+pub(crate) async fn serve<F>(
     address: SocketAddr,
-    persistent: bool,
+    args: ServerArgs,
     interrupt: &Interrupt,
     peer: impl Fn(Incoming) -> F,
-    mut over: impl FnMut(T),
-) -> Result<(), rdmacm::Error>
+    mut over: impl FnMut(Served),
+) -> Result<(), String>
 where
-    T: Send + 'static,
-    F: Future<Output = T> + Send + 'static,
+    F: Future<Output = Served> + Send + 'static,
 {
-    let listener = Listener::bind(address)?;
+    let listener = Listener::bind(address).map_err(|error| error.to_string())?;
+    check_devices(&listener)?;
     terminal::remark(&format!("listening on {}", listener.local_addr()));
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
             incoming = listener.accept(Deadline::Never) => {
-                peers.spawn(peer(incoming?));
-                if !persistent {
+                let incoming = incoming.map_err(|error| error.to_string())?;
+                while let Some(ended) = peers.try_join_next() {
+                    ended.into_iter().for_each(&mut over);
+                }
+                if peers.len() >= args.max_clients() {
+                    let limit = args.max_clients();
+                    over(reject(incoming, format!("the server is full: it serves {limit} at once")));
+                    continue;
+                }
+                peers.spawn(peer(incoming));
+                if !args.persistent {
                     break;
                 }
             }
@@ -44,6 +56,46 @@ where
         ended.into_iter().for_each(&mut over);
     }
     Ok(())
+}
+
+/// Whether the devices can be opened that peers may come through: listening needs the
+/// connection manager's node alone, serving the device's verbs node too.
+fn check_devices(listener: &Listener) -> Result<(), String> {
+    let mut ids = listener.ids();
+    let bound = ids.find_map(|id| id.addresses().ok()?.device);
+    if let Some(device) = bound {
+        let opened = Context::open_by_id(device);
+        return opened.map(drop).map_err(|error| error.to_string());
+    }
+    let devices = RdmaDevice::list().map_err(|error| error.to_string())?;
+    if devices.is_empty() {
+        terminal::remark("there is no RDMA device yet: is a driver loaded?");
+        return Ok(());
+    }
+    // One that can be opened is enough for an address that belongs to all of them.
+    let mut first = None;
+    for device in &devices {
+        match Context::open(device) {
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                first.get_or_insert(error);
+            }
+        }
+    }
+    first.map_or(Ok(()), |error| Err(error.to_string()))
+}
+
+/// Rejects a peer, which reads the reason.
+pub(crate) fn reject(incoming: Incoming, reason: String) -> Served {
+    let peer = peer_of(&incoming);
+    // A peer that has gone needs no words.
+    let _ = incoming.reject(reason.as_bytes());
+    Served {
+        peer,
+        done: String::new(),
+        pings: None,
+        verdict: Verdict::Rejected(reason),
+    }
 }
 
 /// Who wants to connect.

@@ -15,6 +15,10 @@ fn main() -> ExitCode {
         trial("what_to_do_is_told", what_to_do_is_told),
         trial("the_error_is_one_document", the_error_is_one_document),
         trial("passive_needs_it_too", passive_needs_it_too),
+        trial(
+            "opening_it_has_no_peer_and_takes_no_time",
+            opening_it_has_no_peer_and_takes_no_time,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -75,4 +79,17 @@ fn the_error_is_one_document() {
 fn passive_needs_it_too() {
     let complaint = complaint(&["resolve", "0.0.0.0", "7471", "--passive"]);
     assert!(complaint.contains(NODE), "{complaint}");
+}
+
+fn opening_it_has_no_peer_and_takes_no_time() {
+    for arguments in [
+        ["ping", "10.1.0.7"],
+        ["perf", "10.1.0.7"],
+        ["ping", "--listen"],
+    ] {
+        let complaint = complaint(&arguments);
+        let start = format!("rdmacm: open the connection manager: open {NODE}: ENOENT");
+        assert!(complaint.starts_with(&start), "{complaint}");
+        assert!(!complaint.contains("after"), "{complaint}");
+    }
 }

@@ -158,6 +158,7 @@ fn ping_lists_its_options_and_exit_codes() {
         "--interval",
         "--timeout",
         "--persistent",
+        "--max-clients",
         "--json",
         "Exits with 0",
     ];
@@ -184,6 +185,30 @@ fn what_a_client_says_is_not_a_servers_to_say() {
 fn a_ping_has_23_bytes_to_16_mib() {
     for size in ["22", "16777217", "-1", "many"] {
         is_bad_usage(&["ping", "host", &format!("--size={size}")], "--size");
+    }
+}
+
+#[test]
+fn a_client_names_its_servers_port() {
+    for task in ["ping", "perf"] {
+        is_bad_usage(&[task, "host", "--port", "0"], "--port 0 is for --listen");
+    }
+}
+
+#[test]
+fn a_depth_is_of_bandwidth() {
+    for test in ["send-lat", "write-lat", "read-lat"] {
+        let arguments = ["perf", "host", "--test", test, "--depth", "1"];
+        is_bad_usage(&arguments, "--depth is for bandwidth");
+    }
+}
+
+#[test]
+fn only_a_persistent_server_has_a_limit_of_clients() {
+    for task in ["ping", "perf"] {
+        is_bad_usage(&[task, "--listen", "--max-clients", "4"], "--persistent");
+        let arguments = ["--listen", "--persistent", "--max-clients", "0"];
+        is_bad_usage(&[&[task], &arguments[..]].concat(), "--max-clients");
     }
 }
 
@@ -218,6 +243,7 @@ fn perf_lists_its_options_tests_and_exit_codes() {
         "--poll",
         "--timeout",
         "--persistent",
+        "--max-clients",
         "--json",
         "send-bw",
         "send-lat",

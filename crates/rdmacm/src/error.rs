@@ -246,6 +246,10 @@ impl fmt::Display for Error {
             attempts,
             ..
         } = &*self.0;
+        if *step == Step::Open {
+            // Of this machine alone, and at once.
+            return write!(f, "{step}: {cause}");
+        }
         write!(f, "{step} {target}: {cause}, after {elapsed:.1?}")?;
         if *attempts > 1 {
             write!(f, " and {attempts} attempts")?;

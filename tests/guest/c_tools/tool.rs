@@ -25,15 +25,24 @@ pub(crate) fn path(name: &str) -> PathBuf {
 /// A running tool, killed when dropped.
 pub(crate) struct Tool {
     child: Child,
-    lines: Receiver<String>,
+    lines: Receiver<Line>,
     /// What it has printed, so far as it was read.
     said: Vec<String>,
+    /// Of that, what went to standard output.
+    output: Vec<String>,
+}
+
+/// A line that a tool printed.
+enum Line {
+    Output(String),
+    Error(String),
 }
 
 /// How a tool ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     said: Vec<String>,
+    output: Vec<String>,
 }
 
 impl Tool {
@@ -57,12 +66,13 @@ impl Tool {
             .spawn()
             .unwrap();
         let (sender, lines) = channel();
-        read(child.stdout.take().unwrap(), sender.clone());
-        read(child.stderr.take().unwrap(), sender);
+        read(child.stdout.take().unwrap(), sender.clone(), Line::Output);
+        read(child.stderr.take().unwrap(), sender, Line::Error);
         Self {
             child,
             lines,
             said: Vec::new(),
+            output: Vec::new(),
         }
     }
 
@@ -73,9 +83,7 @@ impl Tool {
             let left = until.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left);
             let line = line.unwrap_or_else(|end| panic!("{end}: no {beginning:?}"));
-            let found = line.starts_with(beginning);
-            self.said.push(line);
-            if found {
+            if self.keep(line).starts_with(beginning) {
                 return;
             }
         }
@@ -111,10 +119,24 @@ impl Tool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) => self.said.push(line),
+                Ok(line) => {
+                    self.keep(line);
+                }
                 Err(end) => break assert!(Instant::now() < until, "{end}"),
             }
         }
+    }
+
+    fn keep(&mut self, line: Line) -> &str {
+        let text = match line {
+            Line::Output(text) => {
+                self.output.push(text.clone());
+                text
+            }
+            Line::Error(text) => text,
+        };
+        self.said.push(text);
+        self.said.last().unwrap()
     }
 
     /// Its output is closed: it is as good as gone.
@@ -122,6 +144,7 @@ impl Tool {
         Ended {
             status: self.child.wait().unwrap(),
             said: std::mem::take(&mut self.said),
+            output: std::mem::take(&mut self.output),
         }
     }
 }
@@ -129,7 +152,9 @@ impl Tool {
 impl Drop for Tool {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.said.extend(self.lines.try_iter());
+            while let Ok(line) = self.lines.try_recv() {
+                self.keep(line);
+            }
             let said = self.said.join("\n");
             let _ = writeln!(std::io::stderr(), "the tool said:\n{said}");
         }
@@ -140,10 +165,10 @@ impl Drop for Tool {
 }
 
 /// Sends on what the tool prints, until it closes its output.
-fn read(pipe: impl Read + Send + 'static, lines: Sender<String>) {
+fn read(pipe: impl Read + Send + 'static, lines: Sender<Line>, kind: fn(String) -> Line) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-            if lines.send(line).is_err() {
+            if lines.send(kind(line)).is_err() {
                 break;
             }
         }
@@ -175,11 +200,9 @@ impl Ended {
         );
     }
 
-    /// The JSON document it printed, behind its remarks.
+    /// The JSON document that was all its output.
     pub(crate) fn document(&self) -> Value {
-        let lines = self.said.iter().skip_while(|line| *line != "{");
-        let text: Vec<_> = lines.map(String::as_str).collect();
-        serde_json::from_str(&text.join("\n")).unwrap()
+        serde_json::from_str(&self.output.join("\n")).unwrap()
     }
 
     /// What it printed.

@@ -19,11 +19,11 @@ crate::cases!("command::perf":
     a_client_that_is_interrupted_parts,
 );
 
-fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
+pub(super) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
     super::server("perf", site, arguments)
 }
 
-fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
+pub(super) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     let address = site.v4.to_string();
     let common = ["perf", &address, "--port", port];
     Tool::rdmacm(&[&common, &PATIENT[..], arguments].concat())
@@ -151,8 +151,8 @@ fn terms_of_others_are_refused_in_words(site: &Site) {
             &b"hello, version 1"[..],
             "the other side is not rdmacm perf",
         ),
-        (b"rdmp\x02", "by version 2"),
-        (b"rdmp\x01\0\0\0\xff\0\0\0\0\0\0\x01", "more than is served"),
+        (b"rdmp\x01", "by version 1"),
+        (b"rdmp\x02\0\0\0\xff\0\0\0\0\0\0\x01", "more than is served"),
     ] {
         let (server, port) = server(site, &[]);
         let param = ConnParam::new().private_data(data).unwrap();
@@ -179,7 +179,7 @@ fn a_client_that_is_interrupted_parts(site: &Site) {
     let client = client(site, &port, &["--json"]);
     let incoming = listener.accept(PATIENCE).unwrap();
     // As its server agrees to terms, and says no more.
-    let agreed = ConnParam::new().private_data(b"rdmp\x01").unwrap();
+    let agreed = ConnParam::new().private_data(b"rdmp\x02").unwrap();
     let queue_pair = site.queue_pair();
     incoming.id().with(&queue_pair).init().unwrap();
     let room = queue_pair.protection_domain().allocate(16).unwrap();

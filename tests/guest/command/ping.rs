@@ -1,6 +1,6 @@
 //! `rdmacm ping`, with itself on the other side.
 
-use rdmacm::{CLOSE_DEADLINE, Connection, Connector};
+use rdmacm::{CLOSE_DEADLINE, Connection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{PATIENT, check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
+use crate::child;
 use crate::held_back::hold_back_first_messages;
 
 crate::cases!("command::ping":
@@ -23,6 +24,8 @@ crate::cases!("command::ping":
     a_message_of_another_length_is_refused_in_words,
     nobody_to_ping,
     nothing_to_listen_on,
+    a_device_that_cannot_be_opened_is_not_listened_on,
+    a_client_that_is_interrupted_while_it_connects,
 );
 
 /// A server that listens, and its port.
@@ -80,6 +83,7 @@ fn a_document_of_each_side(site: &Site) {
         "peers": 1,
         "pings": 10,
         "failed": 0,
+        "rejected": 0,
         "interrupted": false,
         "error": null,
     });
@@ -142,19 +146,59 @@ fn a_peer_that_parts_too_early_has_failed(site: &Site) {
     let ended = client(site, &port, &["--count", "2"]).finish();
     ended.check_success();
     let ended = server.finish();
-    check_failure(&ended, "the peer parted before 5 pings were made");
+    check_failure(&ended, "the peer disconnected before 5 pings were made");
     ended.check_says(": 2 pings, then ");
 }
 
 fn a_server_with_too_few_pings_parts(site: &Site) {
     let (server, port) = server(site, &["--count", "2"]);
     let ended = client(site, &port, &[]).finish();
-    check_failure(&ended, "the peer parted after 2 pings");
+    check_failure(&ended, "the peer disconnected after 2 pings");
     server.finish().check_success();
 }
 
+/// Only the connection manager's node is there, not the devices'.
+fn a_device_that_cannot_be_opened_is_not_listened_on(site: &Site) {
+    child::run_at("command_without_verbs_nodes", site);
+}
+
+/// In a child.
+pub(crate) fn without_verbs_nodes() {
+    let site = child::site();
+    child::hide_verbs_nodes();
+    let address = site.v4.to_string();
+    let wildcard = ["ping", "--listen", "--port", "0"];
+    let bound = ["perf", "--listen", &address, "--port", "0"];
+    for arguments in [&wildcard[..], &bound] {
+        let ended = Tool::rdmacm(arguments).finish();
+        check_failure(&ended, "rdmacm: open /dev/infiniband/uverbs");
+        ended.check_says("ENOENT");
+        let listens = |line: &String| line.contains("listening on");
+        assert!(!ended.said().iter().any(listens), "{:?}", ended.said());
+    }
+}
+
+fn a_client_that_is_interrupted_while_it_connects(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port().to_string();
+    let address = site.v4.to_string();
+    for task in ["ping", "perf"] {
+        let arguments = [task, &address, "--port", &port, "--json"];
+        let client = Tool::rdmacm(&[&arguments[..], &PATIENT].concat());
+        // It has asked, and is not answered.
+        let _incoming = listener.accept(PATIENCE).unwrap();
+        client.interrupt();
+        let ended = client.finish();
+        assert_eq!(ended.status.code(), Some(1));
+        let document = ended.document();
+        assert_eq!(document["interrupted"], true, "{document}");
+        let error = "interrupted before there was a connection";
+        assert_eq!(document["error"], error);
+    }
+}
+
 /// A connection whose data are the test's affair.
-fn connect(site: &Site, port: &str) -> Connection<QueuePair> {
+pub(super) fn connect(site: &Site, port: &str) -> Connection<QueuePair> {
     hold_back_first_messages(site, port);
     let connector = Connector::to(site.v4(port.parse().unwrap())).deadline(PATIENCE);
     let make = |_: &IdHandle| Ok(site.queue_pair());

@@ -107,6 +107,11 @@ fn a_path_record_in_a_document(site: &Site) {
             assert_eq!(paths[0]["dgid"], one["destination_gid"]);
             assert_eq!(paths[0]["pkey"], 0xffff);
             assert_eq!(paths[0]["mtu"], 3);
+            // In their place the kernel has bytes of the MAC address.
+            assert_eq!(
+                (&paths[0]["slid"], &paths[0]["dlid"]),
+                (&Value::Null, &Value::Null)
+            );
         }
     }
 }
@@ -224,9 +229,19 @@ fn paths_in_words(site: &Site) {
             for words in ["partition 0xffff", "1024 bytes a packet", "both ways"] {
                 assert!(line.contains(words), "{line}");
             }
+            for document in [line, &document_words(site)] {
+                assert!(!document.contains("LID"), "{document}");
+            }
         }
         _ => panic!("{}", said.output),
     }
+}
+
+/// The words of the first path in the document.
+fn document_words(site: &Site) -> String {
+    let document = rdmacm(&["resolve", name(site), "7471", "--json"]).document();
+    let words = &document["candidates"][0]["path_records"][0]["words"];
+    words.as_str().unwrap().to_owned()
 }
 
 fn every_local_address(site: &Site) {

@@ -37,6 +37,15 @@ impl PeerArgs {
     }
 }
 
+impl Role<'_> {
+    /// What is wrong with this port: bad usage. Only a server can leave the choice to
+    /// the kernel.
+    pub(crate) fn contradiction(self, port: u16) -> Option<String> {
+        (matches!(self, Self::Client(_)) && port == 0)
+            .then(|| "--port 0 is for --listen: a client needs the port of its server".to_owned())
+    }
+}
+
 /// An address in figures, without a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     parse_numeric(text).ok_or_else(|| "not an IP address of a known scope".to_owned())

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::ServerArgs;
 use super::peer::{PeerArgs, Role};
 use super::{Milliseconds, milliseconds};
 use crate::perf::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
@@ -20,16 +21,17 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "BYTES", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: Option<u32>,
-    /// Requests under way at once; latency is measured of one at a time.
-    #[arg(long, default_value_t = 16, conflicts_with = "listen")]
+    /// Requests under way at once, for bandwidth; 16 unless given. Latency is measured
+    /// of one at a time.
+    #[arg(long, value_name = "N", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
-    depth: u32,
+    depth: Option<u32>,
     /// How long to measure, after a tenth of it to warm up.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     #[arg(default_value = "2000", conflicts_with = "listen")]
     duration: Milliseconds,
     /// Measure so many messages instead, after a tenth of them to warm up.
-    #[arg(long, conflicts_with_all = ["listen", "duration"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["listen", "duration"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Look for completions all the time instead of sleeping, on both sides.
@@ -39,9 +41,8 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "MS", value_parser = milliseconds, conflicts_with = "listen")]
     #[arg(default_value = "10000")]
     pub(crate) timeout: Milliseconds,
-    /// Serve any number of peers, at once, until interrupted.
-    #[arg(long, conflicts_with = "node")]
-    pub(crate) persistent: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Print one JSON document, at the end.
     #[arg(long)]
     pub(crate) json: bool,
@@ -66,7 +67,7 @@ impl PerfArgs {
         Terms {
             test: self.test,
             size: self.size.unwrap_or(if is_latency { 64 } else { 65536 }),
-            depth: if is_latency { 1 } else { self.depth },
+            depth: self.depth.unwrap_or(if is_latency { 1 } else { 16 }),
             poll: self.poll,
         }
     }
@@ -80,8 +81,16 @@ impl PerfArgs {
 
     /// What is wrong with the arguments as a whole: bad usage.
     pub(crate) fn contradiction(&self) -> Option<String> {
+        if self.test.is_latency() && self.depth.is_some() {
+            let test = self.test.name();
+            return Some(format!("--depth is for bandwidth, and {test} is latency"));
+        }
         let Terms { size, depth, .. } = self.terms();
-        (u64::from(size) * u64::from(depth) > MAX_AT_ONCE)
-            .then(|| format!("--size times --depth is more than {MAX_AT_ONCE} bytes"))
+        if u64::from(size) * u64::from(depth) > MAX_AT_ONCE {
+            return Some(format!(
+                "--size times --depth is more than {MAX_AT_ONCE} bytes"
+            ));
+        }
+        self.role().contradiction(self.port)
     }
 }

@@ -1,5 +1,6 @@
 //! The arguments of `rdmacm ping`.
 
+use super::ServerArgs;
 use super::peer::{PeerArgs, Role};
 use super::{Milliseconds, any_milliseconds, milliseconds};
 use crate::ping::{MAX_SIZE, MIN_SIZE};
@@ -35,9 +36,8 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "MS", value_parser = milliseconds, conflicts_with = "listen")]
     #[arg(default_value = "10000")]
     pub(crate) timeout: Milliseconds,
-    /// Serve any number of peers, at once, until interrupted.
-    #[arg(long, conflicts_with = "node")]
-    pub(crate) persistent: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Print one JSON document, at the end.
     #[arg(long)]
     pub(crate) json: bool,
@@ -47,5 +47,10 @@ impl PingArgs {
     /// What this side does.
     pub(crate) fn role(&self) -> Role<'_> {
         self.peer.role(self.port)
+    }
+
+    /// What is wrong with the arguments as a whole: bad usage.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        self.role().contradiction(self.port)
     }
 }

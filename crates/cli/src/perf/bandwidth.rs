@@ -65,14 +65,16 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Receives what is sent, and says so each time that there is as much room again as
+/// Receives what is sent until the client has finished, and says so each time that there is as much room again as
 /// may be under way. iWARP ends a connection where there is none.
 pub(super) async fn receive(load: &Load<'_>) -> Result<(), Failure> {
     let talk = Talk::new(load.endpoint);
     let mut received = 0_u32;
     loop {
-        if let Arrived::Message = load.next().await? {
-            received += 1;
+        match load.next().await? {
+            Arrived::Message => received += 1,
+            Arrived::Request => {}
+            Arrived::Finish => return Ok(()),
         }
         if received == load.terms.depth {
             talk.say(Message::GO_AHEAD)?;

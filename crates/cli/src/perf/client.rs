@@ -1,8 +1,10 @@
 //! The side that measures.
 
+use std::time::Duration;
+
+use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{ConnParam, IdHandle};
 use rdmacm::tokio::{Connection, Connector};
-use rdmacm::{CLOSE_DEADLINE, Error};
 
 use super::bandwidth::Stream;
 use super::latency::Rounds;
@@ -17,6 +19,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::latencies::time;
 use crate::outcome::Outcome;
+use crate::refusal::unconnected;
 use crate::terminal::Progress;
 
 pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> Outcome {
@@ -25,12 +28,12 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
         Ok(connection) => {
             report.connected(&connection);
             let work = measure(args, connection.queue_pair(), &mut report);
-            let done = attend(&connection, interrupt, work).await;
+            let done = attend(&connection, interrupt, Duration::ZERO, work).await;
             report.over(done);
             // The result is known, whether the peer answers or not.
             let _ = connection.close(CLOSE_DEADLINE).await;
         }
-        Err(error) => report.unconnected(error),
+        Err(stop) => report.unconnected(&stop),
     }
     report.outcome(args)
 }
@@ -39,30 +42,19 @@ async fn connect(
     args: &PerfArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<Connection<Endpoint>, String> {
+) -> Result<Connection<Endpoint>, Stop> {
     let terms = args.terms();
     let param = ConnParam::new().private_data(&terms.to_bytes());
-    let param = param.map_err(|error| error.to_string())?;
+    let param = param.map_err(|error| Stop::Unconnected(error.to_string()))?;
     let connector = Connector::new(node, args.port.to_string());
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, shape(&terms, false));
     let connection = tokio::select! {
-        connected = connector.connect_with(make) => connected.map_err(|error| why(&error))?,
-        () = interrupt.wait() => return Err(Stop::Interrupted.to_string()),
+        connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error))?,
+        () = interrupt.wait() => return Err(Stop::Interrupted),
     };
-    check_version(connection.private_data())?;
+    check_version(connection.private_data()).map_err(Stop::Unconnected)?;
     Ok(connection)
-}
-
-/// Why there is no connection, in the server's words where it has any.
-fn why(error: &Error) -> String {
-    let words = String::from_utf8_lossy(error.private_data());
-    match words.trim_end_matches('\0') {
-        words if error.is_rejected() && !words.is_empty() => {
-            format!("{error}: {}", words.escape_debug())
-        }
-        _ => error.to_string(),
-    }
 }
 
 async fn measure(
@@ -94,5 +86,5 @@ async fn measure(
         stream.run(Until::reached(goal), done).await?;
     }
     report.end();
-    Ok(())
+    load.finish().await
 }

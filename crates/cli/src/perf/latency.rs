@@ -60,42 +60,63 @@ impl<'a> Rounds<'a> {
     /// which is not part of the time.
     async fn write(&mut self, back: u8, began: Instant) -> Result<Duration, Failure> {
         self.load.post()?;
-        let is_done = see(self.load, back).await?;
+        let seen = see(self.load, back).await?;
         let taken = began.elapsed();
-        if !is_done {
+        if let Seen::Mark = seen {
             self.load.next().await?;
         }
         Ok(taken)
     }
 }
 
-/// Sends back what comes.
+/// Sends back what comes, until the client has finished.
 pub(super) async fn send_back(load: &Load<'_>) -> Result<(), Failure> {
     loop {
-        if let Arrived::Message = load.next().await? {
-            load.post()?;
+        match load.next().await? {
+            Arrived::Message => load.post()?,
+            Arrived::Request => {}
+            Arrived::Finish => return Ok(()),
         }
     }
 }
 
-/// Writes back what is written.
+/// Writes back what is written, until the client has finished.
 pub(super) async fn write_back(load: &Load<'_>) -> Result<(), Failure> {
     let mut there = 2_u8;
     loop {
-        see(load, there).await?;
+        if let Seen::Finish = see(load, there).await? {
+            return Ok(());
+        }
         load.set_last_byte(there.wrapping_add(1));
         load.post()?;
-        load.next().await?;
+        // The client may have seen it, and finished, before this side hears that.
+        if let Arrived::Finish = load.next().await? {
+            return Ok(());
+        }
         there = there.wrapping_add(2);
     }
 }
 
-/// Looks until the other side's mark is there; whether a request was done meanwhile.
-async fn see(load: &Load<'_>, mark: u8) -> Result<bool, Failure> {
-    let mut is_done = false;
+/// What was seen first.
+enum Seen {
+    /// The other side's mark, while this side's request is under way.
+    Mark,
+    /// The other side's mark, and this side's request is done.
+    MarkAndRequest,
+    /// The client has finished.
+    Finish,
+}
+
+/// Looks until the other side's mark is there.
+async fn see(load: &Load<'_>, mark: u8) -> Result<Seen, Failure> {
+    let mut seen = Seen::Mark;
     while load.last_byte() != mark {
-        is_done |= load.poll()?;
+        match load.poll()? {
+            Some(Arrived::Request) => seen = Seen::MarkAndRequest,
+            Some(Arrived::Finish) => return Ok(Seen::Finish),
+            Some(Arrived::Message) | None => {}
+        }
         load.endpoint.give_way().await;
     }
-    Ok(is_done)
+    Ok(seen)
 }

@@ -2,7 +2,7 @@
 
 use rdmacm::core::AccessFlags;
 use rdmacm_verbs::{
-    Completion, ExposedMemory, Piece, RemoteMemory, SendOperation, SendRequest, WcOpcode,
+    Completion, ExposedMemory, Piece, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode,
 };
 
 use super::{Terms, Test};
@@ -30,6 +30,8 @@ pub(super) enum Arrived {
     Request,
     /// The peer has sent a message, and there is room for another.
     Message,
+    /// The client has measured all it wanted to, which an empty message says.
+    Finish,
 }
 
 /// What a side's end is to be like. The server has room for twice as many messages
@@ -107,23 +109,40 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
+    /// Tells the server that all was measured: without that, a client that disconnects
+    /// has failed.
+    pub(super) async fn finish(&self) -> Result<(), Failure> {
+        let request = SendRequest::new(SendOperation::Send, Pieces::NONE);
+        let finish = self.endpoint.queue_pair().post_send(request)?;
+        loop {
+            let completion = self.endpoint.next().await?;
+            let work = completion.work;
+            self.arrived(completion)?;
+            if work == finish {
+                return Ok(());
+            }
+        }
+    }
+
     /// Waits for what comes next.
     pub(super) async fn next(&self) -> Result<Arrived, Failure> {
         let completion = self.endpoint.next().await?;
         self.arrived(completion)
     }
 
-    /// Whether a request is done by now.
-    pub(super) fn poll(&self) -> Result<bool, Failure> {
-        let Some(completion) = self.endpoint.poll()? else {
-            return Ok(false);
-        };
-        Ok(matches!(self.arrived(completion)?, Arrived::Request))
+    /// What has come by now.
+    pub(super) fn poll(&self) -> Result<Option<Arrived>, Failure> {
+        let completion = self.endpoint.poll()?;
+        completion.map(|one| self.arrived(one)).transpose()
     }
 
     fn arrived(&self, completion: Completion) -> Result<Arrived, Failure> {
-        if completion.result?.opcode != WcOpcode::RECV {
+        let done = completion.result?;
+        if done.opcode != WcOpcode::RECV {
             return Ok(Arrived::Request);
+        }
+        if done.bytes == 0 {
+            return Ok(Arrived::Finish);
         }
         self.endpoint.queue_pair().post_receive(completion.pieces)?;
         Ok(Arrived::Message)

@@ -73,8 +73,12 @@ impl ClientReport {
         }
     }
 
-    pub(super) fn unconnected(&mut self, error: String) {
-        self.document.error = Some(error);
+    pub(super) fn unconnected(&mut self, stop: &Stop) {
+        self.document.interrupted = matches!(stop, Stop::Interrupted);
+        self.document.error = Some(match stop {
+            Stop::Interrupted => "interrupted before there was a connection".to_owned(),
+            stop => stop.to_string(),
+        });
     }
 
     pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {

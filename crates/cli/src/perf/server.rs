@@ -6,7 +6,7 @@ use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{ConnParam, IdHandle};
 use rdmacm::tokio::{Connection, Incoming};
 
-use super::load::{Load, shape};
+use super::load::{Arrived, Load, shape};
 use super::terms::agreed;
 use super::{Terms, Test, bandwidth, latency};
 use crate::args::PerfArgs;
@@ -15,40 +15,34 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::outcome::Outcome;
-use crate::serve::{peer_of, serve};
-use crate::served::{Served, ServerReport};
+use crate::serve::{peer_of, reject, serve};
+use crate::served::{Served, ServerReport, Verdict};
+use crate::terminal;
 
 pub(super) async fn run(args: &PerfArgs, address: SocketAddr, interrupt: &Interrupt) -> Outcome {
     let mut report = ServerReport::new(args.json);
     let peer = |incoming| take_part(incoming, interrupt.clone());
     let over = |served| report.add(served);
-    let listened = serve(address, args.persistent, interrupt, peer, over).await;
-    report.outcome(listened, interrupt.has_come(), args.persistent)
+    let listened = serve(address, args.server, interrupt, peer, over).await;
+    report.outcome(listened, interrupt.has_come(), args.server.persistent)
 }
 
 /// One peer, from its request to its end.
 async fn take_part(incoming: Incoming, interrupt: Interrupt) -> Served {
-    let peer = peer_of(&incoming);
-    let (done, failure) = match Terms::from_private_data(incoming.private_data()) {
-        Ok(terms) => {
-            let done = terms.to_string();
-            (done, accept(incoming, terms, &interrupt).await.err())
-        }
-        Err(refusal) => {
-            // A peer that has gone needs no words.
-            let _ = incoming.reject(refusal.as_bytes());
-            ("refused".to_owned(), Some(refusal))
-        }
+    let terms = match Terms::from_private_data(incoming.private_data()) {
+        Ok(terms) => terms,
+        Err(refusal) => return reject(incoming, refusal),
     };
     Served {
-        peer,
-        done,
+        peer: peer_of(&incoming),
+        done: terms.to_string(),
         pings: None,
-        failure,
+        verdict: Verdict::from(accept(incoming, terms, &interrupt).await),
     }
 }
 
 async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Result<(), String> {
+    let peer = peer_of(&incoming);
     let param = ConnParam::new().private_data(&agreed());
     let incoming = incoming.param(param.map_err(|error| error.to_string())?);
     let make = |id: &IdHandle| Endpoint::new(id, shape(&terms, true));
@@ -56,25 +50,29 @@ async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Resu
         accepted = incoming.accept_with(make) => accepted.map_err(|error| error.to_string())?,
         () = interrupt.wait() => return Ok(()),
     };
-    let stop = serve_measuring(&connection, terms, interrupt).await;
+    let stop = serve_measuring(&connection, &peer, terms, interrupt).await;
+    if stop.is_ok() {
+        // The client's last word may have to be acknowledged, and it disconnects next.
+        let _ = connection.ended(CLOSE_DEADLINE).await;
+    }
     // The result is known, whether the peer answers or not.
     let _ = connection.close(CLOSE_DEADLINE).await;
     match stop {
-        // The client says when it is enough.
         Ok(()) | Err(Stop::Interrupted) => Ok(()),
-        Err(Stop::Ended(ending)) if ending.failure().is_none() => Ok(()),
-        Err(stop) => Err(stop.to_string()),
+        Err(stop) => Err(format!("{stop} before it had finished")),
     }
 }
 
-/// Does what the test takes of a server, until the peer parts.
+/// Does what the test takes of a server, until the client has finished.
 async fn serve_measuring(
     connection: &Connection<Endpoint>,
+    peer: &str,
     terms: Terms,
     interrupt: &Interrupt,
 ) -> Result<(), Stop> {
     let work = async {
         let load = Load::exchange(connection.queue_pair(), terms, true).await?;
+        terminal::remark(&format!("{peer}: measures {terms}"));
         match terms.test {
             Test::SendBw => bandwidth::receive(&load).await,
             Test::SendLat => latency::send_back(&load).await,
@@ -83,11 +81,11 @@ async fn serve_measuring(
             Test::WriteBw | Test::ReadBw | Test::ReadLat => nothing(&load).await,
         }
     };
-    attend(connection, interrupt, work).await
+    // That it has finished may be heard of behind its disconnecting.
+    attend(connection, interrupt, CLOSE_DEADLINE, work).await
 }
 
 async fn nothing(load: &Load<'_>) -> Result<(), Failure> {
-    loop {
-        load.next().await?;
-    }
+    while !matches!(load.next().await?, Arrived::Finish) {}
+    Ok(())
 }

@@ -14,7 +14,7 @@ pub(crate) const MAX_AT_ONCE: u64 = 32 << 20;
 /// How both sides' private data begin.
 const MAGIC: [u8; 4] = *b"rdmp";
 /// Of the terms and of what they mean.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const POLL: u8 = 1;
 
 /// What is measured.
@@ -182,7 +182,7 @@ mod tests {
             depth: 1,
             poll: true,
         };
-        let bytes = *b"rdmp\x01\x03\x01\0\0\0\x01\x02\0\0\0\x01";
+        let bytes = *b"rdmp\x02\x03\x01\0\0\0\x01\x02\0\0\0\x01";
         assert_eq!(terms.to_bytes(), bytes);
     }
 
@@ -191,9 +191,9 @@ mod tests {
         let refusal = |data: &[u8]| Terms::from_private_data(data).err().unwrap_or_default();
         assert!(refusal(b"").contains("not rdmacm perf"));
         assert!(refusal(b"hello, version 1").contains("not rdmacm perf"));
-        assert!(refusal(b"rdmp\x02").contains("version 2"));
-        assert!(refusal(b"rdmp\x01\0\0\0").contains("too short"));
-        assert!(refusal(b"rdmp\x01\x09\0\0\0\0\0\x01\0\0\0\x01").contains("test 9"));
+        assert!(refusal(b"rdmp\x01").contains("version 1"));
+        assert!(refusal(b"rdmp\x02\0\0\0").contains("too short"));
+        assert!(refusal(b"rdmp\x02\x09\0\0\0\0\0\x01\0\0\0\x01").contains("test 9"));
         assert_eq!(check_version(&agreed()), Ok(()));
     }
 
@@ -207,6 +207,11 @@ mod tests {
         };
         for (size, depth, fits) in [
             (1, 1, true),
+            // The limits as they are documented.
+            (16 << 20, 2, true),
+            (1, 1024, true),
+            (32 << 10, 1024, true),
+            ((32 << 10) + 1, 1024, false),
             (MAX_SIZE, 2, true),
             (MAX_SIZE, 3, false),
             (MAX_SIZE + 1, 1, false),

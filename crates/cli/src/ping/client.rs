@@ -18,6 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::latencies::time;
 use crate::message::Message;
 use crate::outcome::Outcome;
+use crate::refusal::unconnected;
 use crate::talk::Talk;
 use crate::terminal::Progress;
 
@@ -27,12 +28,12 @@ pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> O
         Ok(connection) => {
             report.connected(&connection);
             let work = ping(args, connection.queue_pair(), &mut report);
-            let done = attend(&connection, interrupt, work).await;
+            let done = attend(&connection, interrupt, Duration::ZERO, work).await;
             report.over(done);
             // The result is known, whether the peer answers or not.
             let _ = connection.close(CLOSE_DEADLINE).await;
         }
-        Err(error) => report.unconnected(error),
+        Err(stop) => report.unconnected(&stop),
     }
     report.outcome(args)
 }
@@ -41,14 +42,14 @@ async fn connect(
     args: &PingArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<Connection<Endpoint>, String> {
+) -> Result<Connection<Endpoint>, Stop> {
     let param = ConnParam::new().responder_resources(1).initiator_depth(1);
     let connector = Connector::new(node, args.port.to_string());
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     tokio::select! {
-        connected = connector.connect_with(make) => connected.map_err(|error| error.to_string()),
-        () = interrupt.wait() => Err(Stop::Interrupted.to_string()),
+        connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error)),
+        () = interrupt.wait() => Err(Stop::Interrupted),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The side that is pinged.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::IdHandle;
@@ -17,7 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::serve::{peer_of, serve};
-use crate::served::{Served, ServerReport};
+use crate::served::{Served, ServerReport, Verdict};
 use crate::talk::Talk;
 
 pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interrupt) -> Outcome {
@@ -25,8 +26,8 @@ pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interr
     let count = args.count;
     let peer = |incoming| be_pinged(incoming, count, interrupt.clone());
     let over = |served| report.add(served);
-    let listened = serve(address, args.persistent, interrupt, peer, over).await;
-    report.outcome(listened, interrupt.has_come(), args.persistent)
+    let listened = serve(address, args.server, interrupt, peer, over).await;
+    report.outcome(listened, interrupt.has_come(), args.server.persistent)
 }
 
 /// One peer, from its request to its end.
@@ -45,7 +46,7 @@ async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt)
         peer,
         done: format!("{pings} pings"),
         pings: Some(pings),
-        failure,
+        verdict: failure.map_or(Verdict::Completed, Verdict::Failed),
     }
 }
 
@@ -57,7 +58,7 @@ async fn serve_pings(
     pings: &mut u64,
 ) -> Option<String> {
     let mut pinged = Pinged::new(connection.queue_pair());
-    let stop = attend(&connection, interrupt, pinged.serve(count)).await;
+    let stop = attend(&connection, interrupt, Duration::ZERO, pinged.serve(count)).await;
     let midway = pinged.midway;
     *pings = pinged.pings;
     if stop.is_ok() {

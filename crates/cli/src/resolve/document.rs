@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use rdmacm::addrinfo::{AddrInfo, Error, Via};
-use rdmacm::core::{CmAddr, IbAddr, PathData};
+use rdmacm::core::{CmAddr, IbAddr, PathData, Transport};
 use serde::Serialize;
 
-use super::route::words;
+use super::route::{lids, lids_of_acm, words};
 use crate::args::ResolveArgs;
 
 /// What `rdmacm resolve --json` says.
@@ -110,8 +110,10 @@ struct Path {
     flags: u32,
     sgid: String,
     dgid: String,
-    slid: u16,
-    dlid: u16,
+    /// Null on RoCE, which has no LIDs.
+    slid: Option<u16>,
+    /// Null on RoCE, which has no LIDs.
+    dlid: Option<u16>,
     pkey: u16,
     sl: u8,
     /// IBTA encoding: 1 is 256 bytes, 5 is 4096.
@@ -148,6 +150,7 @@ impl From<&AddrInfo> for Candidate {
     fn from(info: &AddrInfo) -> Self {
         let via = info.via();
         let route = info.reach.as_ref().ok();
+        let transport = via.map_or(Transport::Unknown, |via| via.transport);
         Self {
             destination: info.destination.map(Address::from),
             source: info.source.map(Address::from),
@@ -163,9 +166,15 @@ impl From<&AddrInfo> for Candidate {
                 .and_then(|via| via.destination_gid)
                 .map(|gid| gid.to_string()),
             path_records: route
-                .map(|route| route.path_records.iter().map(Path::from).collect())
+                .map(|route| route.path_records.iter())
+                .map(|paths| paths.map(|path| Path::new(path, lids(path, transport))))
+                .map(Iterator::collect)
                 .unwrap_or_default(),
-            route: info.route.iter().map(Path::from).collect(),
+            route: info
+                .route
+                .iter()
+                .map(|path| Path::new(path, lids_of_acm(path)))
+                .collect(),
             connect_data: hexadecimal(&info.connect_data),
         }
     }
@@ -225,15 +234,15 @@ impl From<&Via> for Device {
     }
 }
 
-impl From<&PathData> for Path {
-    fn from(path: &PathData) -> Self {
+impl Path {
+    fn new(path: &PathData, lids: Option<(u16, u16)>) -> Self {
         let record = &path.record;
         Self {
             flags: path.flags.bits(),
             sgid: record.sgid.to_string(),
             dgid: record.dgid.to_string(),
-            slid: record.slid,
-            dlid: record.dlid,
+            slid: lids.map(|(from, _)| from),
+            dlid: lids.map(|(_, to)| to),
             pkey: record.pkey,
             sl: record.sl,
             mtu: record.mtu.number(),
@@ -242,7 +251,7 @@ impl From<&PathData> for Path {
             flow_label: record.flow_label,
             hop_limit: record.hop_limit,
             traffic_class: record.traffic_class,
-            words: words(path),
+            words: words(path, lids),
         }
     }
 }

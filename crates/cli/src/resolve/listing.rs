@@ -1,9 +1,9 @@
 //! Candidates as a table.
 
 use rdmacm::addrinfo::{AddrInfo, Route};
-use rdmacm::core::{CmAddr, PathMtu, PathRecord};
+use rdmacm::core::{CmAddr, PathMtu, PathRecord, Transport};
 
-use super::route::words;
+use super::route::{lids, lids_of_acm, words};
 use crate::args::ResolveArgs;
 use crate::table::Table;
 
@@ -37,16 +37,24 @@ pub(super) fn render(args: &ResolveArgs, candidates: &[AddrInfo]) -> String {
 /// The paths to a candidate: what the kernel has, which was ibacm's before where
 /// that knew one, and what ibacm knows of one that is not reached.
 fn routes(candidate: &AddrInfo) -> Vec<String> {
-    let kernels = candidate.reach.as_ref().map(|route| &route.path_records);
     let by = if candidate.route.is_empty() {
         ""
     } else {
         " by ibacm"
     };
-    let paths = kernels.unwrap_or(&candidate.route).iter();
     let to = address(candidate.destination);
+    let line = |words| format!("path to {to}{by}: {words}\n");
+    let Ok(route) = &candidate.reach else {
+        let paths = candidate.route.iter();
+        return paths
+            .map(|path| line(words(path, lids_of_acm(path))))
+            .collect();
+    };
+    let transport = route.via.as_ref().map(|via| via.transport);
+    let transport = transport.unwrap_or(Transport::Unknown);
+    let paths = route.path_records.iter();
     paths
-        .map(|path| format!("path to {to}{by}: {}\n", words(path)))
+        .map(|path| line(words(path, lids(path, transport))))
         .collect()
 }
 

@@ -3,16 +3,30 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use rdmacm::core::{PathData, PathFlags, PathRecord};
+use rdmacm::core::{PathData, PathFlags, PathRecord, Transport};
 
 use super::listing::mtu;
 
+/// The LIDs of a path, from and to, that the kernel has for a device of this transport;
+/// `None` but on InfiniBand. RoCE has none: in their place the kernel's record has bytes
+/// of the MAC address (`struct sa_path_rec_roce`).
+pub(super) fn lids(path: &PathData, transport: Transport) -> Option<(u16, u16)> {
+    let has_lids = matches!(transport, Transport::InfiniBand | Transport::OmniPath);
+    has_lids.then_some((path.record.slid, path.record.dlid))
+}
+
+/// The LIDs of a path that ibacm gave, which knows InfiniBand alone.
+pub(super) fn lids_of_acm(path: &PathData) -> Option<(u16, u16)> {
+    let lids = (path.record.slid, path.record.dlid);
+    (lids != (0, 0)).then_some(lids)
+}
+
 /// A path as a sentence or two, for a person.
-pub(super) fn words(path: &PathData) -> String {
+pub(super) fn words(path: &PathData, lids: Option<(u16, u16)>) -> String {
     let record = &path.record;
     let mut text = format!("from {} to {}", record.sgid, record.dgid);
-    if (record.slid, record.dlid) != (0, 0) {
-        let _ = write!(text, ", LID {:#06x} to {:#06x}", record.slid, record.dlid);
+    if let Some((from, to)) = lids {
+        let _ = write!(text, ", LID {from:#06x} to {to:#06x}");
     }
     let _ = write!(
         text,
@@ -136,7 +150,7 @@ mod tests {
             record: record(),
         };
         assert_eq!(
-            words(&path),
+            words(&path, lids(&path, Transport::InfiniBand)),
             "from fe80::1 to fe80::2, LID 0x0003 to 0x0004, partition 0xffff, service level 2, \
              4096 bytes a packet, 100 Gb/s, packets live 1.074s, at most 0 hops; primary, both \
              ways, for management datagrams too"
@@ -144,10 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_usual_is_said() {
+    fn lids_are_infinibands() {
+        let path = PathData::from(record());
+        assert_eq!(lids(&path, Transport::InfiniBand), Some((3, 4)));
+        assert_eq!(lids(&path, Transport::RoCE), None);
+        assert_eq!(lids_of_acm(&path), Some((3, 4)));
         let record = PathRecord {
             slid: 0,
             dlid: 0,
+            ..record()
+        };
+        assert_eq!(lids_of_acm(&record.into()), None);
+    }
+
+    #[test]
+    fn what_is_not_usual_is_said() {
+        let record = PathRecord {
             rate: 0,
             packet_life_time: 63,
             traffic_class: 8,
@@ -155,7 +181,8 @@ mod tests {
             reversible: false,
             ..record()
         };
-        let text = words(&record.into());
+        let path = record.into();
+        let text = words(&path, lids(&path, Transport::RoCE));
         assert_eq!(
             text,
             "from fe80::1 to fe80::2, partition 0xffff, service level 2, 4096 bytes a packet, \

@@ -1,0 +1,23 @@
+//! Whom a server serves.
+
+use clap::value_parser;
+
+/// Whom a server serves: one client, or any number until it is interrupted.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// Serve any number of clients until interrupted, several at once.
+    #[arg(long, conflicts_with = "node")]
+    pub(crate) persistent: bool,
+    /// Serve at most so many clients at once and reject the others; each takes
+    /// registered memory.
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "persistent")]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
+    max_clients: u32,
+}
+
+impl ServerArgs {
+    /// How many clients are served at once.
+    pub(crate) fn max_clients(self) -> usize {
+        usize::try_from(self.max_clients).unwrap_or(usize::MAX)
+    }
+}

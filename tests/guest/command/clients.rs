@@ -1,0 +1,84 @@
+//! Whom a persistent server serves: so many clients at once, and no strangers.
+
+use rdmacm::{CLOSE_DEADLINE, Connection, Connector};
+use rdmacm_core::{ConnParam, IdHandle};
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_verbs::QueuePair;
+
+use super::{check_failure, perf, ping};
+use crate::c_tools::tool::Tool;
+
+crate::cases!("command::clients":
+    a_ping_server_that_is_full_rejects_in_words,
+    a_perf_server_that_is_full_rejects_in_words,
+    strangers_do_not_fail_a_persistent_server,
+);
+
+const ONE_AT_ONCE: [&str; 3] = ["--persistent", "--max-clients", "1"];
+const FULL: &str = "the server is full: it serves 1 at once";
+
+/// Waits until the server has said what became of the peer behind a connection, which
+/// is over then.
+fn part(connection: Connection<QueuePair>, server: &mut Tool) {
+    let address = connection.local_addr().unwrap().unwrap();
+    connection.close(CLOSE_DEADLINE).unwrap();
+    server.wait_for(&format!("{address}: "));
+}
+
+fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
+    let (mut server, port) = ping::server(site, &ONE_AT_ONCE);
+    let first = ping::connect(site, &port);
+    check_failure(&ping::client(site, &port, &[]).finish(), FULL);
+    part(first, &mut server);
+    let ended = ping::client(site, &port, &["--count", "3"]).finish();
+    ended.check_success();
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says(": rejected: the server is full");
+}
+
+fn a_perf_server_that_is_full_rejects_in_words(site: &Site) {
+    let (mut server, port) = perf::server(site, &ONE_AT_ONCE);
+    let first = agreed_with(site, &port);
+    check_failure(&perf::client(site, &port, &[]).finish(), FULL);
+    part(first, &mut server);
+    let ended = perf::client(site, &port, &["--count", "3"]).finish();
+    ended.check_success();
+    server.interrupt();
+    // The first client left without measuring.
+    check_failure(&server.finish(), "disconnected before it had finished");
+}
+
+/// A client of perf that has agreed to terms, and does nothing.
+fn agreed_with(site: &Site, port: &str) -> Connection<QueuePair> {
+    // Reads of one byte, one at once.
+    let terms = b"rdmp\x02\x05\0\0\0\0\0\x01\0\0\0\x01";
+    let param = ConnParam::new().private_data(terms).unwrap();
+    let connector = Connector::to(site.v4(port.parse().unwrap())).param(param);
+    let make = |_: &IdHandle| Ok(site.queue_pair());
+    connector.deadline(PATIENCE).connect_with(make).unwrap()
+}
+
+/// Each server has a client of the other.
+fn strangers_do_not_fail_a_persistent_server(site: &Site) {
+    let (server, port) = ping::server(site, &["--persistent", "--json"]);
+    let ended = perf::client(site, &port, &[]).finish();
+    check_failure(&ended, "the other side is not rdmacm perf");
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    assert_eq!(ended.document()["failed"], 0);
+
+    let (server, port) = perf::server(site, &["--persistent", "--json"]);
+    let ended = ping::client(site, &port, &[]).finish();
+    check_failure(&ended, "the other side is not rdmacm perf");
+    server.interrupt();
+    let ended = server.finish();
+    ended.check_success();
+    let document = ended.document();
+    assert_eq!(document["peers"], 0);
+    assert_eq!(document["failed"], 0);
+    assert_eq!(document["rejected"], 1);
+    assert_eq!(document["error"], serde_json::Value::Null);
+}

@@ -1,0 +1,75 @@
+//! `rdmacm perf` where one side is killed: no side takes that for an end in order, or for
+//! an error of its own.
+
+use rdmacm_tests::Site;
+
+use super::check_failure;
+use super::perf::{client, server};
+use crate::c_tools::tool::{Ended, Tool};
+
+crate::cases!("command::killed":
+    a_client_says_that_its_server_has_gone,
+    a_server_counts_a_killed_client_as_failed,
+    a_persistent_server_counts_a_killed_client_as_failed,
+);
+
+/// What each side does most differs between them.
+const TESTS: [&str; 4] = ["send-bw", "write-bw", "read-bw", "send-lat"];
+
+/// A client that measures for longer than anybody waits.
+fn tireless(site: &Site, port: &str, test: &str, more: &[&str]) -> Tool {
+    let arguments = ["--test", test, "--duration", "3600000"];
+    client(site, port, &[&arguments, more].concat())
+}
+
+/// Waits until the server takes part in measuring; its remark says of whom.
+fn wait_for_measuring(server: &mut Tool, site: &Site) {
+    server.wait_for(&format!("rdmacm: {}:", site.v4));
+}
+
+/// Requests that fail because the other side has gone fail as if they were wrong; it is
+/// not said of them.
+fn check_departure(ended: &Ended, words: &str) {
+    check_failure(ended, words);
+    let blamed = ended.said().iter().find(|line| line.contains("_ERR"));
+    assert_eq!(blamed, None);
+}
+
+fn a_client_says_that_its_server_has_gone(site: &Site) {
+    for test in TESTS {
+        let (mut server, port) = server(site, &[]);
+        let client = tireless(site, &port, test, &[]);
+        wait_for_measuring(&mut server, site);
+        server.stop();
+        check_departure(&client.finish(), " messages");
+    }
+}
+
+fn a_server_counts_a_killed_client_as_failed(site: &Site) {
+    for test in TESTS {
+        let (mut server, port) = server(site, &[]);
+        let client = tireless(site, &port, test, &[]);
+        wait_for_measuring(&mut server, site);
+        client.stop();
+        check_departure(&server.finish(), " before it had finished");
+    }
+}
+
+fn a_persistent_server_counts_a_killed_client_as_failed(site: &Site) {
+    let (mut server, port) = server(site, &["--persistent", "--json"]);
+    let client = tireless(site, &port, "send-bw", &[]);
+    wait_for_measuring(&mut server, site);
+    client.stop();
+    let arguments = ["--test", "read-lat", "--count", "3"];
+    self::client(site, &port, &arguments)
+        .finish()
+        .check_success();
+    server.interrupt();
+    let ended = server.finish();
+    assert_eq!(ended.status.code(), Some(1));
+    let document = ended.document();
+    assert_eq!(document["peers"], 2);
+    assert_eq!(document["failed"], 1);
+    let error = document["error"].as_str().unwrap();
+    assert!(error.contains(" before it had finished"), "{error}");
+}
