@@ -23,8 +23,8 @@ pub(crate) use self::run::{Sinks, run};
 pub(crate) use self::wire::Wire;
 use crate::host_packages::{self, Need};
 use crate::kernel::{Cache, Kernel};
-use crate::process;
 use crate::workspace::Workspace;
+use crate::{process, rdma_core};
 
 /// What the guest hides under file systems in memory.
 const HIDDEN: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev"];
@@ -87,8 +87,10 @@ impl Guest {
         terminal: Option<WindowSize>,
     ) -> anyhow::Result<Plan> {
         let directory = std::env::current_dir()?;
+        let mut shown = vec![directory.clone()];
+        shown.extend(rdma_core::folder()?);
         let job = Job {
-            shares: share(&self.workspace, &machine.shares, &directory),
+            shares: share(&self.workspace, &machine.shares, &shown),
             argv: argv.to_vec(),
             environment: self.environment(terminal.is_some()),
             directory,
@@ -142,15 +144,15 @@ impl Guest {
     }
 }
 
-/// The folders to export: the checkout and its target always, the working
-/// directory where the guest would hide it, and what the user adds.
-fn share(workspace: &Workspace, more: &[PathBuf], directory: &Path) -> Vec<Share> {
+/// The folders to export: the checkout and its target always, what the user adds, and
+/// what is to be `shown` where the guest would hide it.
+fn share(workspace: &Workspace, more: &[PathBuf], shown: &[PathBuf]) -> Vec<Share> {
     let mut paths: Vec<&Path> = vec![&workspace.root, &workspace.target];
     paths.extend(more.iter().map(PathBuf::as_path));
-    let hidden = HIDDEN.iter().any(|folder| directory.starts_with(folder));
-    if hidden && !HIDDEN.contains(&directory.to_string_lossy().as_ref()) {
-        paths.push(directory);
-    }
+    paths.extend(shown.iter().map(PathBuf::as_path).filter(|path| {
+        let hidden = HIDDEN.iter().any(|folder| path.starts_with(folder));
+        hidden && !HIDDEN.contains(&path.to_string_lossy().as_ref())
+    }));
     let mut shares: Vec<Share> = Vec::new();
     for path in paths {
         if !shares.iter().any(|share| path.starts_with(&share.path)) {
@@ -170,13 +172,13 @@ fn share(workspace: &Workspace, more: &[PathBuf], directory: &Path) -> Vec<Share
 mod tests {
     use super::*;
 
-    fn paths(root: &str, target: &str, more: &[&str], directory: &str) -> Vec<String> {
+    fn paths(root: &str, target: &str, more: &[&str], shown: &str) -> Vec<String> {
         let workspace = Workspace {
             root: root.into(),
             target: target.into(),
         };
         let more: Vec<PathBuf> = more.iter().map(PathBuf::from).collect();
-        share(&workspace, &more, Path::new(directory))
+        share(&workspace, &more, &[shown.into()])
             .into_iter()
             .map(|share| share.path.display().to_string())
             .collect()

@@ -60,6 +60,16 @@ impl Need {
         need(Header("gelf.h"), "libelf-dev"),
         need(Header("openssl/opensslv.h"), "libssl-dev"),
     ];
+    /// To build rdma-core.
+    pub(crate) const RDMA_CORE_BUILD: [Self; 7] = [
+        need(Program("gcc"), "gcc"),
+        need(Program("make"), "make"),
+        need(Program("cmake"), "cmake"),
+        need(Program("pkg-config"), "pkgconf"),
+        need(Header("stdio.h"), "libc6-dev"),
+        need(Header("libnl3/netlink/netlink.h"), "libnl-3-dev"),
+        need(Library("libnl-route-3.so"), "libnl-route-3-dev"),
+    ];
     /// To run a guest.
     pub(crate) const GUEST: [Self; 5] = [
         need(Program("qemu-system-x86_64"), "qemu-system-x86"),
@@ -95,6 +105,7 @@ impl Need {
         [
             &Self::MODULE_BUILD[..],
             &Self::KERNEL_BUILD,
+            &Self::RDMA_CORE_BUILD,
             &Self::GUEST,
             &Self::C_HEADERS,
             &Self::GUEST_SUITE,

@@ -1,6 +1,6 @@
 //! The kernels that guests run.
 
-mod apt;
+pub(crate) mod apt;
 mod cache;
 mod image;
 mod modules;
@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 
-pub(crate) use self::cache::Cache;
-use self::cache::Record;
+pub(crate) use self::cache::{Cache, DEBS, Record};
 pub(crate) use self::role::{Choice, Role};
 use crate::host_packages;
 

@@ -12,6 +12,7 @@ mod guest;
 mod host_packages;
 mod kernel;
 mod process;
+mod rdma_core;
 mod terminal;
 mod test;
 mod vm;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::kernel::{Kernel, Role};
+use crate::rdma_core::RdmaCore;
 
 /// The exit code for a guest or a task that failed as such.
 const FAILED: u8 = 125;
@@ -36,9 +38,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Prepares the kernels that guests run, in the user's cache
+    /// Prepares the kernels that guests run and the newest rdma-core, in the user's
+    /// cache
     Kernel {
-        /// Only this one
+        /// Only this kernel
         #[arg(long, value_parser = parse_role)]
         kernel: Option<Role>,
         /// Asks the mirror for newer ones than the cache has
@@ -77,6 +80,9 @@ fn prepare(role: Option<Role>, update: bool) -> anyhow::Result<ExitCode> {
         .filter(|one| role.is_none_or(|role| role == *one))
     {
         println!("{}", Kernel::prepare(role, update)?);
+    }
+    if role.is_none() {
+        println!("{}", RdmaCore::prepare(update)?);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! Every check and every test, and what they come to.
 
+mod c_programs;
 mod harness;
 mod host;
 mod lines;

@@ -44,6 +44,15 @@ impl Apt {
 
     /// Another suite, from the host's own mirror and under Debian's keys.
     pub(crate) fn of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
+        Self::of_kind(cache, suite, "deb")
+    }
+
+    /// The source packages of another suite.
+    pub(crate) fn sources_of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
+        Self::of_kind(cache, suite, "deb-src")
+    }
+
+    fn of_kind(cache: &Cache, suite: &str, kind: &str) -> anyhow::Result<Self> {
         let mirror = Self::of_host(cache)?.mirror()?;
         let keyring = KEYRINGS
             .into_iter()
@@ -52,7 +61,7 @@ impl Apt {
         let folder = lists(cache, suite)?;
         let sources = folder.join("suite.sources");
         let entry = format!(
-            "Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-By: {keyring}\n"
+            "Types: {kind}\nURIs: {mirror}\nSuites: {suite}\nComponents: main\nSigned-By: {keyring}\n"
         );
         fs::write(&sources, entry).context("write a source entry")?;
         let options = [
@@ -121,17 +130,24 @@ impl Apt {
     /// Every version of a package, newest first.
     pub(crate) fn versions(&self, name: &str) -> anyhow::Result<Vec<Package>> {
         let shown = process::output(self.command("apt-cache").args(["show", "--", name]));
-        let mut packages: Vec<_> = shown
-            .with_context(|| format!("look for the package {name}"))?
-            .split("\n\n")
-            .filter_map(parse)
-            .collect();
-        packages.sort_by(|a, b| compare(&b.version, &a.version));
-        packages.dedup();
+        let packages =
+            newest_first(&shown.with_context(|| format!("look for the package {name}"))?);
         if packages.is_empty() {
             bail!("the mirror has no package {name}");
         }
         Ok(packages)
+    }
+
+    /// The newest version of a source package.
+    pub(crate) fn newest_source(&self, name: &str) -> anyhow::Result<String> {
+        let mut command = self.command("apt-cache");
+        command.args(["showsrc", "--only-source", "--", name]);
+        let shown = process::output(&mut command);
+        let packages = newest_first(&shown.with_context(|| format!("look for the source {name}"))?);
+        let newest = packages.into_iter().next();
+        Ok(newest
+            .with_context(|| format!("the mirror has no source {name}"))?
+            .version)
     }
 
     /// The versions that a release itself has, its updates included, newest
@@ -161,13 +177,35 @@ impl Apt {
         version: &str,
         into: &Path,
     ) -> anyhow::Result<PathBuf> {
+        self.fetch(&["download"], name, version, into)
+    }
+
+    /// Fetches the tar file of upstream's that a source package is made from.
+    pub(crate) fn download_source(
+        &self,
+        name: &str,
+        version: &str,
+        into: &Path,
+    ) -> anyhow::Result<PathBuf> {
+        let subcommand = ["source", "--download-only", "--tar-only"];
+        self.fetch(&subcommand, name, version, into)
+    }
+
+    fn fetch(
+        &self,
+        subcommand: &[&str],
+        name: &str,
+        version: &str,
+        into: &Path,
+    ) -> anyhow::Result<PathBuf> {
         eprintln!("  download {name} {version}");
         // By version: what an interrupted run fetched is used by the next.
         let folder = into.join(name).join(version);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
         let mut command = self.command("apt-get");
         command
-            .args(["-q", "download"])
+            .arg("-q")
+            .args(subcommand)
             .arg(format!("{name}={version}"))
             .current_dir(&folder)
             .stdout(std::io::stderr());
@@ -179,6 +217,14 @@ impl Apt {
             .with_context(|| format!("apt fetched no {name}"))??
             .path())
     }
+}
+
+/// The paragraphs of `apt-cache show` and `showsrc`, newest first.
+fn newest_first(shown: &str) -> Vec<Package> {
+    let mut packages: Vec<_> = shown.split("\n\n").filter_map(parse).collect();
+    packages.sort_by(|a, b| compare(&b.version, &a.version));
+    packages.dedup();
+    packages
 }
 
 /// Unpacks a package without installing it.
@@ -244,6 +290,14 @@ mod tests {
             package.depends,
             ["linux-headers-6.1.0-9-common", "linux-kbuild-6.1", "a"]
         );
+    }
+
+    #[test]
+    fn the_newest_version_comes_first() {
+        let shown = "Package: a\nVersion: 9.0-1\n\nPackage: a\nVersion: 65.0-1\n\n\
+                     Package: a\nVersion: 9.0-1\n";
+        let versions = newest_first(shown).into_iter().map(|one| one.version);
+        assert_eq!(versions.collect::<Vec<_>>(), ["65.0-1", "9.0-1"]);
     }
 
     #[test]

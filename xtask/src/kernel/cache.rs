@@ -1,4 +1,4 @@
-//! The kernels of this user, kept outside every checkout.
+//! The kernels of this user, and the newest rdma-core, kept outside every checkout.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ pub(crate) const DEBS: &str = "debs";
 #[derive(Clone, Debug)]
 pub(crate) struct Cache(PathBuf);
 
-/// What a cached kernel is, beside its files.
+/// What a cached kernel or library is, beside its files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The package version it was made from.
     pub(crate) version: String,
-    /// What `uname -r` says in it.
+    /// What `uname -r` says in it; a library's release.
     pub(crate) release: String,
     /// What it must be equal in to be used again: the host's Debian release,
     /// or the configuration it was built with.
@@ -68,14 +68,14 @@ impl Cache {
         Ok(path)
     }
 
-    /// Waits until no other process makes kernels.
+    /// Waits until no other process makes anything here.
     pub(crate) fn hold(&self) -> anyhow::Result<Hold> {
         let path = self.path("lock");
         let file = File::create(&path).with_context(|| format!("make {}", path.display()))?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => file,
             Err((file, _)) => {
-                eprintln!("waiting for another process that prepares kernels ...");
+                eprintln!("waiting for another process that fills the cache ...");
                 Flock::lock(file, FlockArg::LockExclusive)
                     .map_err(|(_, error)| error)
                     .with_context(|| format!("lock {}", path.display()))?

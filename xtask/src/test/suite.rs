@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use rdmacm_init::Ending;
 use serde::Deserialize;
 
@@ -12,6 +11,7 @@ use crate::guest::{self, Guest, Machine, Sinks};
 use crate::host_packages::{self, Need};
 use crate::kernel::Choice;
 use crate::process;
+use crate::test::c_programs;
 use crate::test::harness::{Harness, NotZero};
 use crate::test::totals::Totals;
 use crate::test::trouble;
@@ -28,11 +28,7 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
         host_packages::install(&Need::GUEST_SUITE)?;
     }
     workspace.build_programs()?;
-    if let Err(error) = build_c_programs(workspace) {
-        // Elsewhere its tests are skipped, by name.
-        ensure!(!host_packages::is_debian(), "{error:#}");
-        eprintln!("{error:#}");
-    }
+    c_programs::build(workspace)?;
     let mut suite = workspace.cargo();
     suite.args([
         "test",
@@ -46,29 +42,6 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     suite.arg("--message-format=json-render-diagnostics");
     suite.stderr(std::process::Stdio::inherit());
     find_executable(&process::output(&mut suite)?).context("cargo built no guest suite")
-}
-
-/// The C library's side of the comparisons, beside our own programs.
-fn build_c_programs(workspace: &Workspace) -> anyhow::Result<()> {
-    let sources = workspace.root.join("tests/c");
-    compile(workspace, "rdmacm-c-peer", &[sources.join("peer.c")])?;
-    compile(workspace, "rdmacm-c-acm", &[sources.join("acm.c")])?;
-    compile(workspace, "rdmacm-c-oracle", &[sources.join("oracle.c")])?;
-    let mut actor = Vec::new();
-    for entry in std::fs::read_dir(sources.join("actor"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "c") {
-            actor.push(path);
-        }
-    }
-    compile(workspace, "rdmacm-c-actor", &actor)
-}
-
-fn compile(workspace: &Workspace, program: &str, sources: &[PathBuf]) -> anyhow::Result<()> {
-    let mut compiler = Command::new("gcc");
-    compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"]);
-    compiler.arg(workspace.programs().join(program));
-    process::run(compiler.args(sources).args(["-lrdmacm", "-libverbs"]))
 }
 
 /// One of cargo's messages; most have no executable.

@@ -1,0 +1,98 @@
+//! The C library's side of the comparisons: programs built with the system's
+//! rdma-core, beside our own, and with its newest release, in a folder beside those.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+
+use crate::host_packages;
+use crate::process;
+use crate::rdma_core::RdmaCore;
+use crate::workspace::Workspace;
+
+/// The folder of those with the newest release, and of its own tools.
+const NEWEST: &str = "newest-rdma-core";
+/// The tools of the newest release that are peers.
+const TOOLS: &[&str] = &["cmtime"];
+
+/// A program, by the file or the folder in `tests/c` that it is made of.
+struct Program {
+    name: &'static str,
+    source: &'static str,
+}
+
+const fn program(name: &'static str, source: &'static str) -> Program {
+    Program { name, source }
+}
+
+const PROGRAMS: &[Program] = &[
+    program("rdmacm-c-peer", "peer.c"),
+    program("rdmacm-c-acm", "acm.c"),
+    program("rdmacm-c-oracle", "oracle.c"),
+    program("rdmacm-c-actor", "actor"),
+];
+
+/// Builds all of them. What cannot be built elsewhere than on Debian is said, and its
+/// tests are skipped, by name.
+pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<()> {
+    for built in [with_system(workspace), with_newest(workspace)] {
+        if let Err(error) = built {
+            ensure!(!host_packages::is_debian(), "{error:#}");
+            eprintln!("{error:#}");
+        }
+    }
+    Ok(())
+}
+
+fn with_system(workspace: &Workspace) -> anyhow::Result<()> {
+    compile(workspace, &workspace.programs(), &[])
+}
+
+fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
+    let folder = workspace.programs().join(NEWEST);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("empty {}", folder.display()))?;
+    }
+    let newest = RdmaCore::prepare(false)?;
+    fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
+    for tool in TOOLS {
+        let from = newest.bin().join(tool);
+        fs::copy(&from, folder.join(tool)).with_context(|| format!("copy {}", from.display()))?;
+    }
+    let lib = newest.lib().display().to_string();
+    let flags = [
+        format!("-I{}", newest.include().display()),
+        format!("-L{lib}"),
+        format!("-Wl,-rpath,{lib}"),
+    ];
+    compile(workspace, &folder, &flags)
+}
+
+fn compile(workspace: &Workspace, into: &Path, flags: &[String]) -> anyhow::Result<()> {
+    let sources = workspace.root.join("tests/c");
+    for Program { name, source } in PROGRAMS {
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1"]);
+        compiler.args(flags).arg("-o").arg(into.join(name));
+        compiler.args(files(&sources.join(source))?);
+        process::run(compiler.args(["-lrdmacm", "-libverbs"]))?;
+    }
+    Ok(())
+}
+
+/// The C files of a program.
+fn files(source: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if source.is_file() {
+        return Ok(vec![source.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(source).with_context(|| format!("read {}", source.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
