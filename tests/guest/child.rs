@@ -85,6 +85,7 @@ const TASKS: &[(&str, fn())] = &[
     ),
     ("actor", judge::ours::act),
     ("oracle", oracle::ask),
+    ("dead_name_server", oracle::wait_out_a_dead_server),
 ];
 
 fn changed_credentials() {
