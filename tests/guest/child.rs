@@ -89,6 +89,7 @@ const TASKS: &[(&str, fn())] = &[
         "command_without_verbs_nodes",
         command::ping::without_verbs_nodes,
     ),
+    ("dead_name_server", oracle::wait_out_a_dead_server),
 ];
 
 fn changed_credentials() {

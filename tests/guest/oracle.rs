@@ -8,8 +8,9 @@
 //! meant to say otherwise, `differences.txt` says so, and why.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rdmacm_addrinfo::Directory;
+use rdmacm_addrinfo::{AddrInfo, Directory, Hints};
 use rdmacm_core::Dialect;
 use rdmacm_tests::Site;
 
@@ -28,7 +29,10 @@ use differences::Differences;
 use question::Question;
 use world::NAME_SERVER;
 
-crate::once!("oracle": we_answer_as_the_c_library_does);
+crate::once!("oracle":
+    we_answer_as_the_c_library_does,
+    a_dead_first_name_server_is_waited_out,
+);
 
 /// Fewer are no judgement.
 const LEAST: usize = 400;
@@ -45,6 +49,29 @@ pub(crate) fn can_ask() -> bool {
 /// The C library reads much of `/etc` once in a process.
 fn we_answer_as_the_c_library_does() {
     child::run("oracle");
+}
+
+fn a_dead_first_name_server_is_waited_out() {
+    child::run("dead_name_server");
+}
+
+/// In a child: the system turns to the second server after five seconds, which the
+/// default deadline leaves it.
+pub(crate) fn wait_out_a_dead_server() {
+    const PATIENCE_OF_THE_SYSTEM: Duration = Duration::from_secs(5);
+    world::run_behind_a_dead_server(|| {
+        let question = Question {
+            node: Some("four.test".to_owned()),
+            service: Some("7471".to_owned()),
+            ..Question::default()
+        };
+        let c = answer::of_c(&CLibrary::start().ask(&question));
+        assert!(answer::is_success(&c), "{c:?}");
+        let started = Instant::now();
+        let found = rdmacm_addrinfo::resolve("four.test", "7471", &Hints::rc()).unwrap();
+        assert!(started.elapsed() >= PATIENCE_OF_THE_SYSTEM);
+        assert!(found.iter().all(AddrInfo::is_reachable), "{found:?}");
+    });
 }
 
 /// In a child: puts all questions and compares the answers.

@@ -1,4 +1,4 @@
-//! Asking the kernel about all candidates at once.
+//! Asking the kernel about all candidates, as many at once as one caller should.
 
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,10 @@ pub(crate) struct Found {
 /// The kernel's longest timeout stands for "as long as it takes".
 const NO_TIMEOUT: Duration = Duration::from_millis(0x7fff_ffff);
 
+/// How many candidates are asked about at a time: each takes an id of the kernel, and
+/// its neighbour a packet or two, and how many there are is a name server's to say.
+const AT_A_TIME: usize = 64;
+
 /// Questions to the kernel that share a channel, a kind and a deadline, which
 /// is counted by the channel's clock.
 pub(crate) struct Inquiry<'channel> {
@@ -36,6 +40,7 @@ pub(crate) struct Inquiry<'channel> {
 
 /// Where the question about one candidate stands.
 enum Question<'lead> {
+    Waiting(&'lead Lead),
     Asked(Asked<'lead>),
     Answered(Box<Answer>),
 }
@@ -45,6 +50,8 @@ struct Asked<'lead> {
     id: CmId,
     step: Step,
     lead: &'lead Lead,
+    /// When the next in line has its turn.
+    until: Option<Instant>,
     /// Whether it starts from where the lead advises.
     advised: bool,
 }
@@ -56,14 +63,16 @@ impl Question<'_> {
 }
 
 impl Inquiry<'_> {
-    /// Asks about every destination side by side. The answers come in the order
-    /// of the leads; those still missing at the deadline say so.
+    /// Asks about every destination, [`AT_A_TIME`] of them side by side. The answers
+    /// come in the order of the leads; those still missing at the deadline say so.
     pub(crate) fn destinations(&self, leads: &[Lead]) -> Result<Vec<Answer>, Error> {
-        let mut questions = leads
-            .iter()
-            .map(|lead| self.begin(lead))
-            .collect::<Result<Vec<_>, Error>>()?;
-        while questions.iter().any(is_open) {
+        let share = self.share(leads.len());
+        let mut questions: Vec<_> = leads.iter().map(Question::Waiting).collect();
+        loop {
+            self.begin_more(&mut questions, share)?;
+            if !questions.iter().any(is_open) {
+                break;
+            }
             match self.channel.next_event(self.deadline()) {
                 Ok(event) => self.hear(&mut questions, &event)?,
                 Err(Error::DeadlinePassed) => break,
@@ -85,28 +94,62 @@ impl Inquiry<'_> {
         Ok(bound.and_then(|()| self.look(&id)))
     }
 
+    /// The time that each of so many has where not all are asked at once, so that who
+    /// is silent does not take the time of those behind.
+    fn share(&self, leads: usize) -> Option<Duration> {
+        let rounds = u32::try_from(leads.div_ceil(AT_A_TIME)).unwrap_or(u32::MAX);
+        let left = self.until?.saturating_duration_since(self.channel.now());
+        (rounds > 1).then(|| left / rounds)
+    }
+
+    /// Begins with those that wait, in their order, while there is room.
+    fn begin_more(
+        &self,
+        questions: &mut [Question<'_>],
+        share: Option<Duration>,
+    ) -> Result<(), Error> {
+        let mut room =
+            AT_A_TIME.saturating_sub(questions.iter().filter(|one| is_open(one)).count());
+        for question in questions {
+            if room == 0 {
+                break;
+            }
+            if let Question::Waiting(lead) = *question {
+                let turn = share.and_then(|share| self.channel.now().checked_add(share));
+                *question = self.begin(lead, turn.or(self.until))?;
+                room -= usize::from(is_open(question));
+            }
+        }
+        Ok(())
+    }
+
     /// Advice that the kernel does not follow counts as none.
-    fn begin<'lead>(&self, lead: &'lead Lead) -> Result<Question<'lead>, Error> {
+    fn begin<'lead>(
+        &self,
+        lead: &'lead Lead,
+        until: Option<Instant>,
+    ) -> Result<Question<'lead>, Error> {
         if lead.advised_source.is_some() {
-            let question = self.begin_from(lead.advised_source, lead)?;
+            let question = self.begin_from(lead.advised_source, lead, until)?;
             if is_open(&question) {
                 return Ok(question);
             }
         }
-        self.begin_from(lead.source, lead)
+        self.begin_from(lead.source, lead, until)
     }
 
     fn begin_from<'lead>(
         &self,
         source: Option<CmAddr>,
         lead: &'lead Lead,
+        until: Option<Instant>,
     ) -> Result<Question<'lead>, Error> {
         // The port is added to the result afterwards: one that is in use now
         // would look like an error.
         let source = source.map(|source| source.with_port(0));
         let id = self.create()?;
         let asked = scoped(Step::Address, lead.address, source).and_then(|()| {
-            id.resolve_addr(source, lead.address, self.time_left())
+            id.resolve_addr(source, lead.address, self.time_left(until))
                 .map_err(|error| self.refused(Step::Address, error))
         });
         Ok(match asked {
@@ -114,6 +157,7 @@ impl Inquiry<'_> {
                 id,
                 step: Step::Address,
                 lead,
+                until,
                 advised: source.is_some() && source == lead.advised_source,
             }),
             Err(reason) => Question::answered(Err(reason)),
@@ -167,7 +211,8 @@ impl Inquiry<'_> {
     ) -> Result<Option<Question<'lead>>, Error> {
         let answer = match (event.failure(), event.kind()) {
             (Some(_), _) if asked.advised && asked.step == Step::Address => {
-                return self.begin_from(asked.lead.source, asked.lead).map(Some);
+                let question = self.begin_from(asked.lead.source, asked.lead, asked.until);
+                return question.map(Some);
             }
             (Some(failure), _) => Err(self.explained(
                 failure.raw_os_error(),
@@ -195,7 +240,7 @@ impl Inquiry<'_> {
         if !route.is_empty() && asked.id.set_ib_path(route).is_ok() {
             return Ok(());
         }
-        asked.id.resolve_route(self.time_left())
+        asked.id.resolve_route(self.time_left(asked.until))
     }
 
     /// What the kernel has found out about an id.
@@ -224,9 +269,9 @@ impl Inquiry<'_> {
 
     /// What is left for the kernel, which counts in milliseconds and takes none
     /// at all for a mistake.
-    fn time_left(&self) -> Duration {
+    fn time_left(&self, until: Option<Instant>) -> Duration {
         let least = Duration::from_millis(1);
-        self.until.map_or(NO_TIMEOUT, |until| {
+        until.map_or(NO_TIMEOUT, |until| {
             until
                 .saturating_duration_since(self.channel.now())
                 .clamp(least, NO_TIMEOUT)
@@ -292,11 +337,16 @@ fn is_open(question: &Question<'_>) -> bool {
 fn end(question: Question<'_>) -> Answer {
     match question {
         Question::Answered(answer) => *answer,
-        Question::Asked(Asked { step, .. }) => Err(Unreachable {
-            step,
-            reason: Reason::Deadline,
-        }),
+        Question::Asked(Asked { step, .. }) => late(step),
+        Question::Waiting(_) => late(Step::Address),
     }
+}
+
+fn late(step: Step) -> Answer {
+    Err(Unreachable {
+        step,
+        reason: Reason::Deadline,
+    })
 }
 
 #[cfg(test)]

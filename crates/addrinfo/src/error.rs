@@ -181,6 +181,22 @@ impl NameError {
     }
 }
 
+impl Error {
+    /// The error number, positive, where the kernel or the C library gave one: of
+    /// [`Rdma`](Self::Rdma), [`Administrator`](Self::Administrator),
+    /// [`Interfaces`](Self::Interfaces) and [`NameError::System`].
+    #[must_use]
+    #[doc(alias = "errno")]
+    pub fn raw_os_error(&self) -> Option<i32> {
+        match self {
+            Self::Rdma(error) => error.raw_os_error(),
+            Self::Administrator(failure) => failure.raw_os_error(),
+            Self::Interfaces(errno) | Self::Name(NameError::System(errno)) => Some(*errno),
+            _ => None,
+        }
+    }
+}
+
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
@@ -216,6 +232,25 @@ impl From<Error> for io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_gave_an_error_number_it_is_told() {
+        for (error, errno) in [
+            (Error::Interfaces(libc::ENOBUFS), Some(libc::ENOBUFS)),
+            (NameError::System(libc::EMFILE).into(), Some(libc::EMFILE)),
+            (
+                rdmacm_core::Error::Wait {
+                    errno: libc::ENOMEM,
+                }
+                .into(),
+                Some(libc::ENOMEM),
+            ),
+            (NameError::NoName.into(), None),
+            (Error::LookupDeadline, None),
+        ] {
+            assert_eq!(error.raw_os_error(), errno, "{error:?}");
+        }
+    }
 
     #[test]
     fn every_code_is_an_error_of_its_own() {

@@ -10,7 +10,11 @@ use crate::route::end_of;
 
 /// How long a resolution may take when the caller does not say: the name
 /// server and the kernel together.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(5);
+///
+/// The system gives the first name server five seconds before it asks the second
+/// (`timeout` of `resolv.conf(5)`), and again for each domain it searches: a dead
+/// first server costs two names ten seconds, and leaves the kernel five.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(15);
 
 /// What the caller knows and wants, for [`resolve`](crate::resolve).
 ///

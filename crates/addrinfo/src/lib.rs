@@ -74,6 +74,9 @@ pub use unreachable::{Reason, Step, Unreachable};
 /// records of the first that tells any are the addresses, each from the port that
 /// was told. Needs a kernel newer than 6.1.
 ///
+/// The kernel is asked about 64 addresses at a time. Of a name with more, each has its
+/// part of the time that is left.
+///
 /// Each call is a [`Directory`] of its own. A program that resolves often keeps
 /// one, which bounds the lookups that deadlines leave behind.
 ///

@@ -11,8 +11,10 @@ use crate::retry::RetryPolicy;
 use crate::steps::Source;
 
 /// How long connecting may take where the caller does not say: name, address,
-/// route and the peer's answer together.
-pub const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+/// route and the peer's answer together. As long as resolving alone
+/// ([`DEFAULT_DEADLINE`](rdmacm_addrinfo::DEFAULT_DEADLINE)): a dead first name server
+/// costs up to ten seconds of it.
+pub const CONNECT_DEADLINE: Duration = Duration::from_secs(15);
 
 /// How long an accepted peer may take to be there where the caller does not say.
 pub const ACCEPT_DEADLINE: Duration = Duration::from_secs(10);

@@ -11,6 +11,10 @@ use crate::addrinfo::private_etc::PrivateEtc;
 pub(super) const NAME_SERVER: &str = "/usr/sbin/dnsmasq";
 /// Where it listens, away from the other tests' servers.
 const ADDRESS: &str = "127.0.0.53";
+/// Where it listens behind one that is dead.
+const SECOND_ADDRESS: &str = "127.0.0.56";
+/// Where nobody answers.
+const DEAD_ADDRESS: &str = "127.0.0.55";
 /// Whom it asks about what it does not know.
 const UPSTREAM: &str = "127.0.0.54:53";
 
@@ -97,26 +101,40 @@ const CROWD: u8 = 60;
 /// Runs `questions` where all this holds: on a thread of its own, and in
 /// processes it starts.
 pub(super) fn run(questions: impl FnOnce() + Send) {
-    let crowd = (1..=CROWD).map(|host| format!("198.51.100.{host} crowd.test\n"));
-    let zone_hosts = ZONE_HOSTS.to_owned() + &crowd.collect::<String>();
+    let upstream = UdpSocket::bind(UPSTREAM).unwrap();
+    thread::spawn(move || serve(&upstream));
     let resolver =
         format!("nameserver {ADDRESS}\noptions timeout:5 attempts:1\nsearch corp.test\n");
-    let etc = PrivateEtc::new()
+    etc(&resolver).run(|| {
+        let _server = NameServer::start(ADDRESS);
+        questions();
+    });
+}
+
+/// The same where the first of two name servers never answers, and the system is left
+/// to its own patience.
+pub(super) fn run_behind_a_dead_server(questions: impl FnOnce() + Send) {
+    let _dead = UdpSocket::bind((DEAD_ADDRESS, 53)).unwrap();
+    let resolver = format!("nameserver {DEAD_ADDRESS}\nnameserver {SECOND_ADDRESS}\n");
+    etc(&resolver).run(|| {
+        let _server = NameServer::start(SECOND_ADDRESS);
+        questions();
+    });
+}
+
+fn etc(resolver: &str) -> PrivateEtc {
+    let crowd = (1..=CROWD).map(|host| format!("198.51.100.{host} crowd.test\n"));
+    let zone_hosts = ZONE_HOSTS.to_owned() + &crowd.collect::<String>();
+    PrivateEtc::new()
         .keeping("libibverbs.d")
         .file("nsswitch.conf", "hosts: files dns\nservices: files\n")
-        .file("resolv.conf", &resolver)
+        .file("resolv.conf", resolver)
         .file("hosts", HOSTS)
         .file("services", SERVICES)
         .file("passwd", "root:x:0:0:root:/root:/bin/sh\n")
         .file("group", "root:x:0:\n")
         .file("zone", ZONE)
-        .file("zone-hosts", &zone_hosts);
-    let upstream = UdpSocket::bind(UPSTREAM).unwrap();
-    thread::spawn(move || serve(&upstream));
-    etc.run(|| {
-        let _server = NameServer::start();
-        questions();
-    });
+        .file("zone-hosts", &zone_hosts)
 }
 
 /// The name server, which is killed when dropped.
@@ -128,10 +146,10 @@ struct NameServer {
 
 impl NameServer {
     /// Listens when this returns.
-    fn start() -> Self {
+    fn start(address: &str) -> Self {
         let mut process = Command::new(NAME_SERVER)
             .args(["--keep-in-foreground", "--log-facility=-"])
-            .args(["--conf-file=/etc/zone", "--listen-address", ADDRESS])
+            .args(["--conf-file=/etc/zone", "--listen-address", address])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

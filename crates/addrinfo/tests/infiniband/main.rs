@@ -4,6 +4,7 @@
 mod acm;
 mod addresses;
 mod by_event;
+mod crowd;
 /// The one the guest suite has.
 #[path = "../../../../tests/src/acm_daemon.rs"]
 #[expect(

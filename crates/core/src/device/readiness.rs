@@ -127,6 +127,7 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
 mod tests {
     use super::*;
     use nix::unistd::pipe;
+    use std::sync::mpsc;
 
     #[test]
     fn waits_are_rounded_up_and_bounded() {
@@ -153,6 +154,21 @@ mod tests {
         readiness.wake();
         assert!(readiness.take_wake(), "wake-ups are taken together");
         assert!(!readiness.take_wake());
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_deadline_and_not_before() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let (ended, end) = mpsc::channel();
+        // Left behind where the wait never ends.
+        std::thread::spawn(move || {
+            let readiness = Readiness::new(quiet.as_fd()).unwrap();
+            let until = Instant::now() + Duration::from_millis(30);
+            let woken = readiness.wait(quiet.as_fd(), Some(until)).unwrap();
+            ended.send((woken, Instant::now() >= until)).unwrap();
+        });
+        let ended = end.recv_timeout(Duration::from_secs(60));
+        assert_eq!(ended, Ok((false, true)));
     }
 
     #[test]

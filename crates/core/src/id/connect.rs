@@ -249,3 +249,30 @@ impl InFlight {
         asked
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::EventChannel;
+    use crate::device::testing::Yes;
+    use rdmacm_abi::PortSpace;
+    use std::sync::Arc;
+
+    /// Each message has a room of its own, see [`Moment`].
+    #[test]
+    fn every_command_checks_its_own_room() {
+        let options = EventChannel::options().device(Arc::new(Yes::new()));
+        let channel = options.open().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let data = [7; 251];
+        let param = |length| ConnParam::new().private_data(&data[..length]).unwrap();
+        let too_long = |limit: usize| Err(Error::private_data(limit + 1, limit));
+        assert_eq!(id.reject(&data[..149]), too_long(148));
+        assert_eq!(id.reject_ece(&data[..149]), too_long(148));
+        assert_eq!(id.accept(param(197)), too_long(196));
+        assert_eq!(id.connect(param(57)), too_long(56));
+        assert_eq!(id.reject(&data[..148]), Ok(()));
+        assert_eq!(id.accept(param(196)), Ok(()));
+        assert_eq!(id.connect(param(56)), Ok(()));
+    }
+}

@@ -164,6 +164,41 @@ mod tests {
         }
     }
 
+    /// No two fields are alike, so none stands for another.
+    #[test]
+    fn the_unpacked_form_is_read_field_by_field() {
+        let mut bytes: [u8; 64] = std::array::from_fn(|at| u8::try_from(at).unwrap());
+        bytes[40..44].copy_from_slice(&0x000b_cdef_u32.to_be_bytes());
+        bytes[44..48].copy_from_slice(&1_u32.to_ne_bytes());
+        bytes[48..52].copy_from_slice(&4_u32.to_ne_bytes());
+        let wire = UserPathRecord::read_from_bytes(&bytes).unwrap();
+        let data = PathData::from(&wire);
+        assert_eq!(data.flags, PathFlags::empty());
+        let expected = PathRecord {
+            service_id: 0,
+            dgid: Gid(std::array::from_fn(|at| bytes[at])),
+            sgid: Gid(std::array::from_fn(|at| bytes[16 + at])),
+            dlid: 0x2021,
+            slid: 0x2223,
+            flow_label: 0xb_cdef,
+            hop_limit: 54,
+            traffic_class: 55,
+            reversible: true,
+            numb_path: 56,
+            pkey: 0x3435,
+            qos_class: 0,
+            sl: 57,
+            mtu_selector: 58,
+            mtu: PathMtu::new(4),
+            rate_selector: 59,
+            rate: 60,
+            packet_life_time_selector: 61,
+            packet_life_time: 62,
+            preference: 63,
+        };
+        assert_eq!(data.record, expected);
+    }
+
     #[test]
     fn a_count_beyond_the_answer_or_the_room_is_refused() {
         let four = [NO_PATH; 4];

@@ -68,6 +68,11 @@ fn one_address_and_port_is_one_ids() {
     let address = IbAddr::new(gid(GID)).with_ip_service(PortSpace::TCP, 7471);
     let first = bind(address).unwrap();
     errno(bind(address), libc::EADDRINUSE);
+    let refused = channel.create_id(PortSpace::TCP).unwrap();
+    errno(refused.bind(address), libc::EADDRINUSE);
+    // It is attached to no device for all that.
+    let addresses = refused.addresses().unwrap();
+    assert_eq!((addresses.device, addresses.port_number), (None, 0));
     let wildcard = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     errno(bind(wildcard), libc::EADDRNOTAVAIL);
     drop(first);

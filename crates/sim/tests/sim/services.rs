@@ -142,6 +142,9 @@ fn who_refuses_and_who_is_silent_are_told_apart() {
         .set_administrator_delay(Duration::from_millis(1500));
     let late = (None, Duration::from_millis(1500));
     assert_eq!(ask(Administrator::Answers), late);
+    hosts.fabric.set_administrator_delay(Duration::from_secs(2));
+    let just_in_time = (None, Duration::from_secs(2));
+    assert_eq!(ask(Administrator::Answers), just_in_time);
     hosts.fabric.set_administrator_delay(Duration::from_secs(3));
     assert_eq!(ask(Administrator::Answers), silent);
 }

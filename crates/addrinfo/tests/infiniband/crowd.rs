@@ -1,0 +1,158 @@
+//! A name with more addresses than are asked for at a time.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rdmacm_addrinfo::{Directory, Hints, Reason};
+use rdmacm_core::device::{Call, Device};
+use rdmacm_core::{
+    CommandNumber, DeviceId, EventChannel, InfinibandPort, PortSpace, RdmaDevice, Result,
+    ServiceRecord,
+};
+use rdmacm_sim::{Fabric, Host};
+
+use crate::fabric::{SERVICE, THERE, fabric, gid};
+
+/// As many records of a service.
+const CROWD: usize = 200;
+/// The most that are asked for at a time, and the id that knew the service.
+const MOST: usize = 64 + 1;
+
+/// A kernel, with a count of its ids.
+#[derive(Debug)]
+struct Counting {
+    kernel: Arc<dyn Device>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    made: AtomicUsize,
+    living: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Device for Counting {
+    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.kernel.execute(call)?;
+        let counts = &self.counts;
+        match call.number() {
+            CommandNumber::CREATE_ID => {
+                counts.made.fetch_add(1, Ordering::Relaxed);
+                let living = counts.living.fetch_add(1, Ordering::Relaxed) + 1;
+                counts.most.fetch_max(living, Ordering::Relaxed);
+            }
+            CommandNumber::DESTROY_ID => {
+                counts.living.fetch_sub(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+        self.kernel.wait(until)
+    }
+
+    fn wake(&self) {
+        self.kernel.wake();
+    }
+
+    fn take_wake(&self) -> bool {
+        self.kernel.take_wake()
+    }
+
+    fn look_again(&self) {
+        self.kernel.look_again();
+    }
+
+    fn take_look(&self) -> bool {
+        self.kernel.take_look()
+    }
+
+    fn now(&self) -> Instant {
+        self.kernel.now()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.kernel.readiness()
+    }
+
+    fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.kernel.ucma_fd()
+    }
+
+    fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
+        self.kernel.look_up(id)
+    }
+
+    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
+        self.kernel.infiniband_ports()
+    }
+}
+
+fn crowd() -> (Fabric, Host) {
+    let (fabric, here) = fabric();
+    for number in 1..u64::try_from(CROWD).unwrap() {
+        let mut record = ServiceRecord::new(SERVICE, gid(THERE));
+        record.data.longs[0] = number;
+        fabric.offer(record);
+    }
+    (fabric, here)
+}
+
+fn counted(host: &Host) -> (Directory, Arc<Counts>) {
+    let counts = Arc::new(Counts::default());
+    let (host, shared) = (host.clone(), Arc::clone(&counts));
+    let open = move || {
+        let device = Counting {
+            kernel: host.open().unwrap(),
+            counts: Arc::clone(&shared),
+        };
+        EventChannel::options().device(Arc::new(device)).open()
+    };
+    (Directory::new().channels(open), counts)
+}
+
+fn service() -> String {
+    format!("{SERVICE:#x}")
+}
+
+#[test]
+fn a_crowd_is_asked_for_in_turn() {
+    let (_fabric, here) = crowd();
+    let (directory, counts) = counted(&here);
+    let hints = Hints::new().subnet_administrator();
+    let found = directory.resolve(None, service().as_str(), &hints).unwrap();
+    assert_eq!(found.len(), CROWD);
+    for info in &found {
+        assert!(info.is_reachable(), "{info}");
+        assert_eq!(info.port_space, PortSpace::IB);
+    }
+    let most = counts.most.load(Ordering::Relaxed);
+    assert!(most <= MOST, "{most}");
+}
+
+/// Each of them has its part of the time: those that do not answer do not keep the
+/// others from being asked.
+#[test]
+fn everybody_in_a_crowd_has_a_turn() {
+    let (fabric, here) = crowd();
+    let (directory, counts) = counted(&here);
+    fabric.set_administrator_delay(Duration::from_secs(1));
+    let hints = Hints::new()
+        .subnet_administrator()
+        .deadline(Duration::from_secs(4));
+    let begun = fabric.now();
+    let found = directory.resolve(None, service().as_str(), &hints).unwrap();
+    assert_eq!(found.len(), CROWD);
+    for info in &found {
+        let why = info.reach.as_ref().unwrap_err();
+        assert!(matches!(why.reason, Reason::Failed(_)), "{why}");
+    }
+    assert!(counts.made.load(Ordering::Relaxed) >= CROWD);
+    assert!(fabric.now() - begun <= Duration::from_secs(4));
+}
