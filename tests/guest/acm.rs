@@ -18,6 +18,7 @@ use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
 use crate::command::built;
+use crate::schedule::{self, When};
 
 mod judge;
 mod list;
@@ -42,8 +43,7 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
     let trial = |script: Script| {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
-            Trial::test(name, move || {
-                let _turn = crate::Turn::take(false);
+            schedule::trial(name, When::Shared, move || {
                 with_own_run(|| judge::judge(&script, &site));
                 Ok(())
             })

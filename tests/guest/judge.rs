@@ -12,6 +12,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 use rdmacm_tests::Site;
 
 use crate::command::built;
+use crate::schedule::{self, When};
 
 mod actor;
 mod difference;
@@ -47,7 +48,8 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
         let name = format!("{kernel}/{}/judge::{}", site.driver(), scenario.name);
         if there {
             let company = Arc::clone(&company);
-            Trial::test(name, move || judge(&scenario, &site, &company))
+            let run = move || judge(&scenario, &site, &company);
+            schedule::trial(name, When::Shared, run)
         } else {
             Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
         }
@@ -81,7 +83,6 @@ fn play(
     company: &Company,
     cast: [Kind; 2],
 ) -> Result<Transcript, Failed> {
-    let _turn = crate::Turn::take(false);
     let mut names = Names::new(site);
     let mut actors = cast.map(|kind| company.hire(kind));
     let mut played = Transcript::of(cast);

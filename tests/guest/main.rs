@@ -9,14 +9,14 @@
     reason = "a test that cannot go on panics"
 )]
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
+use schedule::When;
 
 mod acm;
 mod addrinfo;
@@ -51,6 +51,7 @@ mod query;
 mod removal;
 mod request;
 mod resolve;
+mod schedule;
 mod sidr;
 mod system_calls;
 mod verbs;
@@ -194,6 +195,10 @@ const ALONE: &[&[Case]] = &[
 const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
+/// Tests that mostly wait, for a timeout of the kernel as a rule: they begin first, and
+/// the others run meanwhile.
+const WAITING: &[&str] = &[];
+
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
@@ -285,15 +290,28 @@ fn main() -> ExitCode {
         println!("the guest's own traffic cannot be led through a queue: {error}");
         return ExitCode::FAILURE;
     }
-    libtest_mimic::run(&Arguments::from_args(), tests(&kernel).trials).exit_code()
+    let mut arguments = Arguments::from_args();
+    // Who waits takes no processor from the others.
+    arguments.test_threads = arguments
+        .test_threads
+        .or(Some(schedule::processors() + WAITING.len()));
+    let Suite { mut trials, runs } = tests(&kernel);
+    trials.sort_by_key(|trial| runs.get(trial.name()).map_or(When::Shared, |when| *when));
+    if trials.iter().all(|trial| arguments.is_filtered_out(trial)) {
+        println!("no test has such a name");
+        return ExitCode::FAILURE;
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    schedule::print_times();
+    conclusion.exit_code()
 }
 
 /// The tests of a kernel.
 #[derive(Default)]
 struct Suite {
     trials: Vec<Trial>,
-    /// The names of those that are not skipped.
-    runs: HashSet<String>,
+    /// Those that are not skipped.
+    runs: HashMap<String, When>,
 }
 
 fn tests(kernel: &str) -> Suite {
@@ -363,43 +381,29 @@ fn tests(kernel: &str) -> Suite {
 fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
-        let is_of = |modules: &[&[Case]]| {
-            let mut cases = modules.iter().copied().flatten();
-            cases.any(|one| one.name == case.name)
-        };
-        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS]
-            .into_iter()
-            .any(is_of);
+        let when = case.when();
         let name = format!("{kernel}/{place}/{}", case.name);
-        tests.runs.insert(name.clone());
-        tests.trials.push(Trial::test(name, move || {
-            let _turn = Turn::take(alone);
+        tests.runs.insert(name.clone(), when);
+        tests.trials.push(schedule::trial(name, when, move || {
             run(&site);
             Ok(())
         }));
     }
 }
 
-/// A test's turn in the guest.
-enum Turn {
-    Shared {
-        _guard: RwLockReadGuard<'static, ()>,
-    },
-    Alone {
-        _guard: RwLockWriteGuard<'static, ()>,
-    },
-}
-
-impl Turn {
-    /// A test that failed in its turn leaves nothing to be careful about.
-    fn take(alone: bool) -> Self {
-        static GUEST: RwLock<()> = RwLock::new(());
-        if alone {
-            let guard = GUEST.write().unwrap_or_else(PoisonError::into_inner);
-            Self::Alone { _guard: guard }
+impl Case {
+    fn when(&self) -> When {
+        let is_of = |modules: &[&[Self]]| {
+            let mut cases = modules.iter().copied().flatten();
+            cases.any(|one| one.name == self.name)
+        };
+        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS];
+        if alone.into_iter().any(is_of) {
+            When::Alone
+        } else if WAITING.contains(&self.name) {
+            When::Waiting
         } else {
-            let guard = GUEST.read().unwrap_or_else(PoisonError::into_inner);
-            Self::Shared { _guard: guard }
+            When::Shared
         }
     }
 }

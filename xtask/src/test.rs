@@ -6,6 +6,7 @@ mod host;
 mod lines;
 mod pure;
 mod suite;
+mod times;
 mod totals;
 mod trouble;
 mod wire;
@@ -114,7 +115,9 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");
             let command = ["env", &setting, &suite, tests].map(str::to_owned);
-            suite::run(&guest, &choice, &command, &machine, &mut totals);
+            totals.phase(&format!("{choice}/{tests}"), |totals| {
+                suite::run(&guest, &choice, &command, &machine, totals);
+            });
         }
     }
     Ok(conclude(&totals))
@@ -127,9 +130,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         host_packages::install(&Need::all())?;
     }
     let mut totals = Totals::default();
-    host::run(&workspace, &mut totals);
-    pure::run(&workspace, &mut totals);
-    compare_abi(args, &mut totals);
+    totals.phase("host", |totals| host::run(&workspace, totals));
+    totals.phase("pure", |totals| pure::run(&workspace, totals));
+    totals.phase("abi-check", |totals| compare_abi(args, totals));
     if args.quick {
         let reason = "`--quick` leaves the guests out".to_owned();
         totals.add("guest", &Outcome::Skipped(Some(reason)));
@@ -139,11 +142,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(conclude(&totals))
 }
 
-/// All failures once more, and the sum.
+/// Where the time went, all failures once more, and the sum.
 fn conclude(totals: &Totals) -> ExitCode {
+    println!("\n{}", totals.times());
     totals.print_failures();
     println!("{totals}");
-    if totals.failed() == 0 {
+    // A filter that fits no test shows nothing.
+    if totals.failed() == 0 && totals.passed() > 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -151,10 +156,9 @@ fn conclude(totals: &Totals) -> ExitCode {
 }
 
 fn compare_abi(args: &Args, totals: &mut Totals) {
-    totals.step(
-        "abi-check/installed",
-        abi::installed().and_then(abi::compare),
-    );
+    totals.measure("abi-check/installed", || {
+        abi::installed().and_then(abi::compare)
+    });
     let name = "abi-check/new";
     let everything = !args.quick && args.kernel.is_none();
     let kernel = match Kernel::kept(Role::New) {
@@ -162,7 +166,9 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
         kept => kept,
     };
     match kernel {
-        Ok(Some(kernel)) => totals.step(name, abi::of(&kernel).and_then(abi::compare)),
+        Ok(Some(kernel)) => {
+            totals.measure(name, || abi::of(&kernel).and_then(abi::compare));
+        }
         Ok(None) => {
             let reason = "the new kernel is not here: `cargo xtask kernel` makes it".to_owned();
             totals.add(name, &Outcome::Skipped(Some(reason)));
@@ -172,7 +178,7 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
 }
 
 fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
-    let suite = match suite::build(workspace) {
+    let suite = match totals.phase("guest/build", |_| suite::build(workspace)) {
         Ok(suite) => suite,
         Err(error) => return totals.fail("guest/build", &format!("{error:#}")),
     };
@@ -180,7 +186,7 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         timeout: Duration::from_secs(args.timeout.into()),
         ..Machine::default()
     };
-    let program = pure::build_static(workspace);
+    let program = totals.phase("pure/static", |_| pure::build_static(workspace));
     if let Err(error) = &program {
         totals.fail("pure/static", &format!("{error:#}"));
     }
@@ -190,16 +196,22 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
             Ok(guest) => {
                 let command = [suite.to_string_lossy().into_owned()];
-                suite::run(&guest, &choice, &command, &machine, totals);
+                let step = format!("guest/{choice}");
+                totals.phase(&format!("{step}/trouble"), |totals| {
+                    trouble::run(&guest, &step, totals);
+                });
+                totals.phase(&step, |totals| {
+                    suite::run(&guest, &choice, &command, &machine, totals);
+                });
                 if let Ok(program) = &program {
-                    pure::run_static(&guest, program, &format!("guest/{choice}"), totals);
+                    pure::run_static(&guest, program, &step, totals);
                 }
                 guests.push(guest);
             }
             Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),
         }
     }
-    wire::run(workspace, &guests, "", totals);
+    totals.phase("wire", |totals| wire::run(workspace, &guests, "", totals));
 }
 
 /// The kernel that is asked for, or both.
@@ -207,5 +219,22 @@ fn choices(asked: Option<&Choice>) -> Vec<Choice> {
     match asked {
         Some(choice) => vec![choice.clone()],
         None => Role::ALL.map(Choice::Role).to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_a_test_is_a_failure() {
+        let mut totals = Totals::default();
+        assert_eq!(conclude(&totals), ExitCode::FAILURE);
+        totals.add("a", &Outcome::Skipped(None));
+        assert_eq!(conclude(&totals), ExitCode::FAILURE);
+        totals.add("b", &Outcome::Passed);
+        assert_eq!(conclude(&totals), ExitCode::SUCCESS);
+        totals.add("c", &Outcome::Failed);
+        assert_eq!(conclude(&totals), ExitCode::FAILURE);
     }
 }

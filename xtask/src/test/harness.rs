@@ -1,7 +1,19 @@
 //! Listening to test programs: a result for each line, and none lost.
 
-use crate::test::lines::Line;
+use std::collections::HashSet;
+use std::time::Instant;
+
+use crate::test::lines::{Line, Outcome};
 use crate::test::totals::Totals;
+
+/// A test program that cargo started.
+#[derive(Debug)]
+struct Program {
+    name: String,
+    began: Instant,
+    /// How many tests it announced.
+    announced: usize,
+}
 
 /// Follows the output of one or more test programs, as it comes.
 #[derive(Debug)]
@@ -11,9 +23,12 @@ pub(crate) struct Harness<'totals> {
     step: &'totals str,
     /// What goes before each test's name.
     prefix: &'totals str,
-    program: Option<String>,
-    /// Results that were announced and have not come yet.
-    awaited: usize,
+    program: Option<Program>,
+    /// Results that were announced and have not come yet; none before the first
+    /// announcement of a program.
+    awaited: Option<usize>,
+    /// The results of this announcement.
+    names: HashSet<String>,
     counted: usize,
     failed_before: usize,
     rest: Vec<u8>,
@@ -34,7 +49,8 @@ impl<'totals> Harness<'totals> {
             step,
             prefix,
             program: None,
-            awaited: 0,
+            awaited: None,
+            names: HashSet::new(),
             counted: 0,
             failed_before,
             rest: Vec::new(),
@@ -55,39 +71,75 @@ impl<'totals> Harness<'totals> {
         match Line::of(text) {
             Line::Program(name) => {
                 self.close_program();
-                self.program = Some(name.to_owned());
+                self.program = Some(Program {
+                    name: name.to_owned(),
+                    began: Instant::now(),
+                    announced: 0,
+                });
                 self.said += text;
             }
             Line::Running(tests) => {
-                self.close_program();
-                self.awaited = tests;
+                self.close_results();
+                self.awaited = Some(tests);
+                if let Some(program) = &mut self.program {
+                    program.announced += tests;
+                }
             }
-            Line::Test { name, outcome } => {
+            Line::Test { name, outcome } => self.result(name, &outcome),
+            Line::Took { name, time } => {
                 let name = self.named(self.prefix, name);
-                self.totals.add(&name, &outcome);
-                self.counted += 1;
-                self.awaited = self.awaited.saturating_sub(1);
+                self.totals.took(&name, time);
             }
             Line::Other => self.said += text,
         }
     }
 
+    /// A result that nobody announced, or one for the second time, is a failure
+    /// whatever it says.
+    fn result(&mut self, name: &str, outcome: &Outcome) {
+        let name = self.named(self.prefix, name);
+        self.counted += 1;
+        match self.awaited {
+            None | Some(0) => return self.totals.fail(&name, "this test was not announced"),
+            Some(awaited) => self.awaited = Some(awaited - 1),
+        }
+        if self.names.insert(name.clone()) {
+            self.totals.add(&name, outcome);
+        } else {
+            self.totals.fail(&name, "this test has a result already");
+        }
+    }
+
     fn named(&self, first: &str, last: &str) -> String {
-        let parts = [first, self.program.as_deref().unwrap_or_default(), last];
-        parts
+        let program = self.program.as_ref().map(|program| program.name.as_str());
+        [first, program.unwrap_or_default(), last]
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
             .join("/")
     }
 
-    /// A program that ends before all its results came is a failure.
+    /// A program that ends without a test, or before all its results came, is a
+    /// failure.
     fn close_program(&mut self) {
-        if self.awaited > 0 {
-            let reason = format!("{} tests were announced and gave no result", self.awaited);
+        self.close_results();
+        self.awaited = None;
+        let Some(program) = &self.program else { return };
+        let (time, empty) = (program.began.elapsed(), program.announced == 0);
+        if empty {
+            let name = self.named(self.step, "results");
+            self.totals.fail(&name, "there is no test in it");
+        }
+        let name = self.named(self.prefix, "");
+        self.totals.took(&name, time);
+    }
+
+    fn close_results(&mut self) {
+        self.names.clear();
+        if let Some(missing @ 1..) = self.awaited.take() {
+            let reason = format!("{missing} tests were announced and gave no result");
             let name = self.named(self.step, "results");
             self.totals.fail(&name, &reason);
-            self.awaited = 0;
         }
     }
 
@@ -171,6 +223,54 @@ mod tests {
         let output = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n";
         let lost = Err(anyhow::anyhow!("kernel panic"));
         assert_eq!(totals(output, lost), "1 passed, 2 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_result_that_nobody_announced_is_a_failure() {
+        let output = "running 1 test\ntest a ... ok\ntest b ... ok\n";
+        assert_eq!(totals(output, Ok(())), "1 passed, 1 failed, 0 skipped");
+        assert_eq!(
+            totals("test a ... ok\n", Ok(())),
+            "0 passed, 1 failed, 0 skipped"
+        );
+    }
+
+    #[test]
+    fn a_second_result_of_a_test_is_a_failure() {
+        let output = "running 2 tests\ntest a ... ok\ntest a ... ok\n";
+        assert_eq!(totals(output, Ok(())), "1 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_program_without_a_test_is_a_failure() {
+        let one = "     Running unittests src/lib.rs (target/debug/deps/one-01)\n\
+                   running 1 test\ntest a ... ok\n";
+        let none = "     Running unittests src/lib.rs (target/debug/deps/none-01)\n";
+        assert_eq!(totals(one, Ok(())), "1 passed, 0 failed, 0 skipped");
+        for empty in [none.to_owned(), format!("{none}running 0 tests\n")] {
+            for output in [format!("{one}{empty}"), format!("{empty}{one}")] {
+                assert_eq!(totals(&output, Ok(())), "1 passed, 1 failed, 0 skipped");
+            }
+        }
+    }
+
+    #[test]
+    fn doc_tests_may_be_announced_in_parts() {
+        let output = "   Doc-tests one\nrunning 0 tests\nrunning 1 test\ntest a ... ok\n\
+                      running 1 test\ntest a ... ok\n";
+        assert_eq!(totals(output, Ok(())), "2 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn times_are_kept() {
+        let mut totals = Totals::default();
+        let mut harness = Harness::new(&mut totals, "guest/new", "");
+        harness.take(b"running 1 test\ntest a ... ok\ntook 1.500 s a\n");
+        assert!(!harness.close(Ok(())));
+        assert_eq!(
+            totals.times().to_string(),
+            "  seconds  slowest tests\n      1.5  a\n"
+        );
     }
 
     #[test]

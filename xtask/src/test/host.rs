@@ -23,10 +23,10 @@ const FUZZ_SECONDS: &str = "30";
 /// Format, lints, documentation, dependencies, unit and doc tests.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     let step = |arguments: &[&str]| quiet(workspace.cargo().args(arguments));
-    totals.step("fmt", step(&["fmt", "--all", "--check"]));
+    totals.measure("fmt", || step(&["fmt", "--all", "--check"]));
     let deny = ["--", "-D", "warnings"];
     let everything = ["clippy", "--workspace", "--all-targets"];
-    totals.step("clippy", step(&[&everything[..], &deny].concat()));
+    totals.measure("clippy", || step(&[&everything[..], &deny].concat()));
     // No part of "all targets": a plain `cargo test` must not run it.
     let suite = [
         "clippy",
@@ -35,18 +35,18 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
         "--test",
         suite::TARGET,
     ];
-    totals.step("clippy/guest", step(&[&suite[..], &deny].concat()));
+    totals.measure("clippy/guest", || step(&[&suite[..], &deny].concat()));
     // The workspace's tests turn features on for everything.
     let bare = ["clippy", "--package", "rdmacm", "--lib"];
-    totals.step("clippy/default", step(&[&bare[..], &deny].concat()));
+    totals.measure("clippy/default", || step(&[&bare[..], &deny].concat()));
     let bare = [&bare[..], &["--no-default-features"]].concat();
-    totals.step("clippy/bare", step(&[&bare[..], &deny].concat()));
-    totals.step("features/bare", without_verbs(workspace));
+    totals.measure("clippy/bare", || step(&[&bare[..], &deny].concat()));
+    totals.measure("features/bare", || without_verbs(workspace));
     let mut rustdoc = workspace.cargo();
     rustdoc
         .args(["doc", "--workspace", "--no-deps"])
         .env("RUSTDOCFLAGS", "-D warnings");
-    totals.step("rustdoc", quiet(&mut rustdoc));
+    totals.measure("rustdoc", || quiet(&mut rustdoc));
     if host_packages::program("cargo-deny").is_some() {
         let offline = [
             "deny",
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
             "licenses",
             "sources",
         ];
-        totals.step("cargo-deny", step(&offline));
+        totals.measure("cargo-deny", || step(&offline));
         advisories(workspace, totals);
     } else {
         let reason = "cargo-deny is not installed".to_owned();

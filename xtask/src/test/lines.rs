@@ -1,5 +1,7 @@
 //! What a test program prints, as Rust's own harness does and libtest-mimic
-//! after it.
+//! after it, and the times that the guest suite adds.
+
+use std::time::Duration;
 
 /// A line that says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +10,8 @@ pub(crate) enum Line<'text> {
     Running(usize),
     /// `test NAME ... RESULT`
     Test { name: &'text str, outcome: Outcome },
+    /// `took 1.234 s NAME`: how long a test ran.
+    Took { name: &'text str, time: Duration },
     /// cargo starts a test program; its name.
     Program(&'text str),
     /// Anything else.
@@ -32,6 +36,7 @@ impl<'text> Line<'text> {
         running(text)
             .or_else(|| test(text))
             .or_else(|| program(text))
+            .or_else(|| took(text))
             .unwrap_or(Self::Other)
     }
 }
@@ -65,6 +70,12 @@ fn outcome(text: &str) -> Option<Outcome> {
             .or_else(|| text.strip_prefix("ignored (")?.strip_suffix(')'))
             .map(|reason| Outcome::Skipped(Some(reason.to_owned()))),
     }
+}
+
+fn took(text: &str) -> Option<Line<'_>> {
+    let (seconds, name) = text.strip_prefix("took ")?.split_once(" s ")?;
+    let time = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
+    Some(Line::Took { name, time })
 }
 
 /// `Running unittests src/lib.rs (target/debug/deps/NAME-0123456789abcdef)` or
@@ -142,6 +153,18 @@ mod tests {
         assert_eq!(Line::of("running 1 test"), Line::Running(1));
         assert_eq!(Line::of("running 0 tests"), Line::Running(0));
         assert_eq!(Line::of("running late"), Line::Other);
+    }
+
+    #[test]
+    fn times_are_read() {
+        let took = Line::Took {
+            name: "new/rxe/a::b",
+            time: Duration::from_millis(12_340),
+        };
+        assert_eq!(Line::of("took 12.340 s new/rxe/a::b\n"), took);
+        for text in ["took long", "took -1 s a", "took NaN s a", "took 1 m a"] {
+            assert_eq!(Line::of(text), Line::Other, "{text}");
+        }
     }
 
     #[test]

@@ -28,8 +28,8 @@ const LONG: Duration = Duration::from_secs(180);
 
 /// The checks that need no guest.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
-    totals.step("pure/crates", check_crates(workspace));
-    totals.step("pure/libraries", check_libraries(workspace));
+    totals.measure("pure/crates", || check_crates(workspace));
+    totals.measure("pure/libraries", || check_libraries(workspace));
 }
 
 /// What `cargo metadata` says, as far as it matters.
@@ -133,7 +133,7 @@ pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 /// the connection manager is a module it is not loaded before: the first ping has the
 /// kernel load it.
 pub(crate) fn run_static(guest: &Guest, program: &Path, step: &str, totals: &mut Totals) {
-    totals.step(&format!("{step}/static"), plays(guest, program));
+    totals.measure(&format!("{step}/static"), || plays(guest, program));
 }
 
 /// Loads modules from the kernel's own folder, `$1`, which the guest's root lacks. The

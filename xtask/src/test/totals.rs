@@ -1,8 +1,10 @@
 //! Every result of every step, and what they come to.
 
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use crate::test::lines::Outcome;
+use crate::test::times::Times;
 
 /// The tally of a whole run.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +12,7 @@ pub(crate) struct Totals {
     passed: usize,
     skipped: usize,
     failures: Vec<Failure>,
+    times: Times,
 }
 
 /// A test that failed, and what is known of why.
@@ -56,6 +59,37 @@ impl Totals {
         }
     }
 
+    /// Runs a step that is one test, counts it and measures it.
+    pub(crate) fn measure(&mut self, name: &str, step: impl FnOnce() -> anyhow::Result<()>) {
+        let began = Instant::now();
+        let result = step();
+        self.took(name, began.elapsed());
+        self.step(name, result);
+    }
+
+    /// Runs a part of the run, which may count any number of tests, and measures it.
+    pub(crate) fn phase<T>(&mut self, name: &str, phase: impl FnOnce(&mut Self) -> T) -> T {
+        let began = Instant::now();
+        let result = phase(self);
+        self.times.add_phase(name, began.elapsed());
+        result
+    }
+
+    /// How long a test took.
+    pub(crate) fn took(&mut self, name: &str, time: Duration) {
+        self.times.add_test(name, time);
+    }
+
+    /// Where the run's time went.
+    pub(crate) const fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// How many passed.
+    pub(crate) const fn passed(&self) -> usize {
+        self.passed
+    }
+
     /// How many failed.
     pub(crate) fn failed(&self) -> usize {
         self.failures.len()
@@ -79,6 +113,7 @@ impl fmt::Display for Totals {
             passed,
             skipped,
             failures,
+            ..
         } = self;
         write!(
             formatter,

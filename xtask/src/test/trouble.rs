@@ -35,15 +35,16 @@ const TROUBLE: [(&str, &str, &str, Duration); 3] = [
 
 /// Makes each kind of trouble, and looks at exit codes and signals.
 pub(crate) fn run(guest: &Guest, step: &str, totals: &mut Totals) {
-    totals.step(
-        &format!("{step}/exit-code"),
-        ends(guest, "exit 3", Ending::Exit(3)),
-    );
-    let killed = ends(guest, "kill -9 $$", Ending::Signal(9));
-    totals.step(&format!("{step}/signal"), killed);
+    totals.measure(&format!("{step}/exit-code"), || {
+        ends(guest, "exit 3", Ending::Exit(3))
+    });
+    totals.measure(&format!("{step}/signal"), || {
+        ends(guest, "kill -9 $$", Ending::Signal(9))
+    });
     for (name, command, says, limit) in TROUBLE {
-        let told = fails(guest, command, says, limit);
-        totals.step(&format!("{step}/{name}"), told);
+        totals.measure(&format!("{step}/{name}"), || {
+            fails(guest, command, says, limit)
+        });
     }
 }
 

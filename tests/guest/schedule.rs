@@ -1,0 +1,127 @@
+//! When each test runs, and how long it takes.
+
+use std::num::NonZero;
+use std::sync::{
+    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Failed, Trial};
+
+/// What a test needs of the guest. The order is that in which they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum When {
+    /// Hardly any of its processors: it waits, mostly for a timeout of the kernel.
+    Waiting,
+    /// One of its processors.
+    Shared,
+    /// All of it.
+    Alone,
+}
+
+/// A test that takes its turn and is measured.
+pub(crate) fn trial<F>(name: String, when: When, run: F) -> Trial
+where
+    F: FnOnce() -> Result<(), Failed> + Send + 'static,
+{
+    let measured = name.clone();
+    Trial::test(name, move || {
+        let _turn = Turn::take(when);
+        let _clock = Clock::start(measured);
+        run()
+    })
+}
+
+/// As many as work at the same time.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// A test's turn in the guest. A test that failed in its turn leaves nothing to be
+/// careful about.
+enum Turn {
+    Waiting {
+        _guest: RwLockReadGuard<'static, ()>,
+    },
+    Shared {
+        _guest: RwLockReadGuard<'static, ()>,
+        _processor: Processor,
+    },
+    Alone {
+        _guest: RwLockWriteGuard<'static, ()>,
+    },
+}
+
+static GUEST: RwLock<()> = RwLock::new(());
+
+impl Turn {
+    fn take(when: When) -> Self {
+        let shared = || GUEST.read().unwrap_or_else(PoisonError::into_inner);
+        match when {
+            When::Waiting => Self::Waiting { _guest: shared() },
+            When::Shared => Self::Shared {
+                _processor: Processor::take(),
+                _guest: shared(),
+            },
+            When::Alone => Self::Alone {
+                _guest: GUEST.write().unwrap_or_else(PoisonError::into_inner),
+            },
+        }
+    }
+}
+
+/// One of the guest's processors, given back when dropped.
+struct Processor;
+
+/// How many are taken.
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+impl Processor {
+    fn take() -> Self {
+        let all = processors();
+        let taken = GIVEN_BACK.wait_while(lock(&TAKEN), |taken| *taken >= all);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        *lock(&TAKEN) -= 1;
+        GIVEN_BACK.notify_one();
+    }
+}
+
+/// Measures one test, however it ends.
+struct Clock {
+    name: String,
+    began: Instant,
+}
+
+static TIMES: Mutex<Vec<(String, Duration)>> = Mutex::new(Vec::new());
+
+impl Clock {
+    fn start(name: String) -> Self {
+        let began = Instant::now();
+        Self { name, began }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        let name = std::mem::take(&mut self.name);
+        lock(&TIMES).push((name, self.began.elapsed()));
+    }
+}
+
+/// Prints how long each test took: a line for each, when no others are printed.
+pub(crate) fn print_times() {
+    for (name, time) in lock(&TIMES).iter() {
+        println!("took {:.3} s {name}", time.as_secs_f64());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

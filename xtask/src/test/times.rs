@@ -1,0 +1,84 @@
+//! Where the time of a run goes.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How many tests the table has.
+const SLOWEST: usize = 20;
+
+/// The times of phases and of single tests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    /// In the order in which they ended.
+    phases: Vec<(String, Duration)>,
+    tests: Vec<(String, Duration)>,
+}
+
+impl Times {
+    pub(super) fn add_phase(&mut self, name: &str, time: Duration) {
+        self.phases.push((name.to_owned(), time));
+    }
+
+    pub(super) fn add_test(&mut self, name: &str, time: Duration) {
+        self.tests.push((name.to_owned(), time));
+    }
+
+    /// The tests that took longest, in falling order.
+    fn slowest(&self) -> Vec<&(String, Duration)> {
+        let mut tests: Vec<_> = self.tests.iter().collect();
+        tests.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        tests.truncate(SLOWEST);
+        tests
+    }
+}
+
+impl fmt::Display for Times {
+    /// One table of the phases, one of the slowest tests; what has no rows is
+    /// left out.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phases: Vec<_> = self.phases.iter().collect();
+        for (title, rows) in [("phase", phases), ("slowest tests", self.slowest())] {
+            if rows.is_empty() {
+                continue;
+            }
+            writeln!(formatter, "{:>9}  {title}", "seconds")?;
+            for (name, time) in rows {
+                writeln!(formatter, "{:>9.1}  {name}", time.as_secs_f64())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_keep_their_order_and_tests_are_sorted() {
+        let mut times = Times::default();
+        times.add_phase("host", Duration::from_secs(1));
+        times.add_phase("guest/new", Duration::from_millis(2_340));
+        times.add_test("quick", Duration::from_millis(100));
+        times.add_test("slow", Duration::from_secs(61));
+        let expected = "  seconds  phase
+      1.0  host
+      2.3  guest/new
+  seconds  slowest tests
+     61.0  slow
+      0.1  quick
+";
+        assert_eq!(times.to_string(), expected);
+    }
+
+    #[test]
+    fn the_slowest_are_twenty_at_most() {
+        let mut times = Times::default();
+        for seconds in 0..30 {
+            times.add_test("test", Duration::from_secs(seconds));
+        }
+        assert_eq!(times.slowest().len(), SLOWEST);
+        assert_eq!(times.slowest()[0].1, Duration::from_secs(29));
+        assert_eq!(Times::default().to_string(), "");
+    }
+}
