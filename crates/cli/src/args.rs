@@ -19,8 +19,7 @@ pub(crate) use perf::{Goal, PerfArgs};
 pub(crate) use ping::PingArgs;
 pub(crate) use server::ServerArgs;
 
-/// What RDMA can do with a name, which RDMA devices there are, and how data get
-/// from one to another.
+/// Resolves names for RDMA, lists RDMA devices, and tries and measures connections.
 #[derive(Debug, Parser)]
 #[command(name = "rdmacm", version)]
 pub(crate) struct Args {
@@ -36,6 +35,9 @@ pub(crate) enum Task {
     /// reasons if it reaches none, with 2 for bad usage.
     Resolve(ResolveArgs),
     /// Lists the RDMA devices, their ports, links and addresses.
+    ///
+    /// Exits with 0, also where there is no device, with 1 and the reason if there is no
+    /// list, with 2 for bad usage.
     Devices(DevicesArgs),
     /// Sends data to a server and back, as rping does, and says how long that took.
     ///
@@ -43,12 +45,12 @@ pub(crate) enum Task {
     /// back to another place there. Either side may be rping.
     ///
     /// Exits with 0 if every ping came back, with 1 and the reason otherwise, with 2
-    /// for bad usage.
+    /// for bad usage. A server exits with 1 if a client that it accepted has failed.
     Ping(PingArgs),
     /// Measures bandwidth or latency to a server of the same command.
     ///
     /// Exits with 0 if all was measured, with 1 and the reason otherwise, with 2 for
-    /// bad usage.
+    /// bad usage. A server exits with 1 if a client that it accepted has failed.
     Perf(PerfArgs),
 }
 
@@ -76,10 +78,10 @@ pub(crate) struct ResolveArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/run")]
     #[arg(require_equals = true)]
     pub(crate) acm: Option<PathBuf>,
-    /// Resolve for an id, whose event channel tells of the end.
+    /// Resolve asynchronously, and wait for the event that tells of the end.
     #[arg(long = "async")]
     pub(crate) by_event: bool,
-    /// Say the paths in words.
+    /// Print a line for each path behind the table.
     #[arg(long, conflicts_with = "json")]
     pub(crate) routes: bool,
     /// Resolve for listening: a source and no destination.
@@ -103,7 +105,7 @@ pub(crate) struct ResolveArgs {
     /// The address to start from; with `--family ib` a GID.
     #[arg(long, value_name = "ADDR", value_parser = source, conflicts_with = "passive")]
     source: Option<SocketAddr>,
-    /// How long everything together may take.
+    /// How long everything together may take, the name server included.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     #[arg(default_value_t = Milliseconds(DEFAULT_DEADLINE))]
     timeout: Milliseconds,

@@ -12,6 +12,10 @@ mod addresses;
 
 use addresses::Addresses;
 
+/// What to do where there is none.
+pub(crate) const NO_DEVICE: &str = "there is no RDMA device: load its driver, or make a soft one: \
+     rdma link add rxe0 type rxe netdev INTERFACE";
+
 /// The whole answer.
 #[derive(Debug, Serialize)]
 struct Document {
@@ -51,8 +55,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
             success,
         };
     }
-    let none = (success && devices.is_empty())
-        .then(|| "there is no RDMA device: is a driver loaded?".to_owned());
+    let none = (success && devices.is_empty()).then(|| NO_DEVICE.to_owned());
     Outcome {
         output: if devices.is_empty() {
             String::new()

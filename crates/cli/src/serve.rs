@@ -9,6 +9,7 @@ use rdmacm_verbs::Context;
 use tokio::task::JoinSet;
 
 use crate::args::ServerArgs;
+use crate::devices::NO_DEVICE;
 use crate::interrupt::Interrupt;
 use crate::served::{Served, Verdict};
 use crate::terminal;
@@ -69,7 +70,7 @@ fn check_devices(listener: &Listener) -> Result<(), String> {
     }
     let devices = RdmaDevice::list().map_err(|error| error.to_string())?;
     if devices.is_empty() {
-        terminal::remark("there is no RDMA device yet: is a driver loaded?");
+        terminal::remark(NO_DEVICE);
         return Ok(());
     }
     // One that can be opened is enough for an address that belongs to all of them.

@@ -10,7 +10,7 @@ use rdmacm::addrinfo::parse_numeric;
 pub(crate) struct PeerArgs {
     /// A host's name or IP address: connect to the server there.
     node: Option<String>,
-    /// Be the server, on this address, or on all addresses of both families.
+    /// Be the server, and listen on this address, or on all addresses of both families.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "::")]
     #[arg(value_parser = address)]
     listen: Option<SocketAddr>,

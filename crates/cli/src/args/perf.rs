@@ -11,8 +11,8 @@ use crate::perf::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
 pub(crate) struct PerfArgs {
     #[command(flatten)]
     peer: PeerArgs,
-    /// The port.
-    #[arg(long, default_value_t = 7175)]
+    /// The server's port. With --listen 0 takes a free one.
+    #[arg(long, value_name = "N", default_value_t = 7175)]
     pub(crate) port: u16,
     /// What to measure: bandwidth, or latency.
     #[arg(long, value_enum, default_value = "send-bw", conflicts_with = "listen")]

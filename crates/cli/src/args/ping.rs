@@ -9,12 +9,12 @@ use crate::ping::{MAX_SIZE, MIN_SIZE};
 pub(crate) struct PingArgs {
     #[command(flatten)]
     peer: PeerArgs,
-    /// The port.
-    #[arg(long, default_value_t = 7174)]
+    /// The server's port. With --listen 0 takes a free one.
+    #[arg(long, value_name = "N", default_value_t = 7174)]
     pub(crate) port: u16,
-    /// End after so many pings, otherwise when interrupted. As the server: a peer
-    /// that parts before has failed.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    /// End after so many pings, otherwise when interrupted. As the server: a client
+    /// that disconnects before has failed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: Option<u32>,
     /// Bytes of a ping.
     #[arg(
