@@ -14,6 +14,7 @@ pub(crate) mod blocking;
 pub(crate) mod burst;
 pub(crate) mod deadlines;
 pub(crate) mod endpoint;
+pub(crate) mod handshakes;
 pub(crate) mod messages;
 pub(crate) mod migration;
 pub(crate) mod offloaded;

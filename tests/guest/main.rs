@@ -181,6 +181,7 @@ const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
     face::endpoint::waiting::ALONE,
+    face::handshakes::CASES,
     face::messages::broken::CASES,
     face::messages::cycles::CASES,
     face::storm::CASES,
