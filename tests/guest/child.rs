@@ -12,6 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
+use crate::face::{deaf, handshakes};
 use crate::{command, face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -66,7 +67,9 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let tasks = TASKS
         .iter()
         .chain(verbs::alone::TASKS)
-        .chain(crashed::TASKS);
+        .chain(crashed::TASKS)
+        .chain(deaf::TASKS)
+        .chain(handshakes::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
     Some(ExitCode::SUCCESS)

@@ -53,6 +53,15 @@ pub(crate) fn hold_back_ends(site: &Site, port: &str) {
     }
 }
 
+/// Holds back TCP's requests to this port of the site's IPv4 address.
+pub(crate) fn hold_back_requests(site: &Site, port: u16) {
+    if site.soft == Soft::Siw {
+        hold_back(&format!(
+            "match ip dport {port} 0xffff match u8 0x02 0x12 at 33"
+        ));
+    }
+}
+
 /// Holds back siw's answers to requests for this port, and not the end of a connection
 /// that follows them.
 pub(crate) fn hold_back_answers(port: u16) {

@@ -184,6 +184,7 @@ const ALONE: &[&[Case]] = &[
     face::burst::CASES,
     face::deadlines::CASES,
     face::endpoint::waiting::ALONE,
+    face::handshakes::CASES,
     face::messages::broken::CASES,
     face::messages::cycles::CASES,
     face::storm::CASES,
@@ -219,6 +220,7 @@ const CONNECTED: &str = "siw has reliable connections alone";
 /// Where a handshake is TCP's to begin.
 const ON_SIW: &[&[Case]] = &[
     connection::reject::ON_IWARP,
+    face::deaf::CASES,
     face::offloaded::CASES,
     kept::ON_IWARP,
 ];

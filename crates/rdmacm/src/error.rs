@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rdmacm_addrinfo as addrinfo;
@@ -52,6 +53,11 @@ pub enum Cause {
     /// The deadline passed first; nothing of the attempt is left.
     #[error("the deadline passed")]
     Deadline,
+    /// The deadline passed while so many of TCP's handshakes were under way, as many as
+    ///  [`NodeOptions::handshakes`](crate::NodeOptions::handshakes) lets be.
+    /// Those of peers that are not there end with TCP's patience.
+    #[error("{0} TCP handshakes of this node were under way until the deadline")]
+    Handshakes(usize),
     /// The name has no answer.
     #[error(transparent)]
     Name(addrinfo::Error),
@@ -67,6 +73,10 @@ pub enum Cause {
     /// The listener was stopped.
     #[error("the listener was stopped")]
     Stopped,
+    /// Nothing listens on this address any more: siw has taken the parting of a TCP peer
+    /// for the end of the listener and closed its socket, without a word.
+    #[error("nothing listens on {0} any more: siw has closed the listener's socket")]
+    Deaf(SocketAddr),
     /// The connection has ended: how.
     #[error("the connection ended: {0}")]
     Ended(Ending),
@@ -172,7 +182,8 @@ impl Error {
     /// Whether the deadline passed, this side's or the kernel's.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        matches!(self.0.cause, Cause::Deadline) || self.raw_os_error() == Some(libc::ETIMEDOUT)
+        matches!(self.0.cause, Cause::Deadline | Cause::Handshakes(_))
+            || self.raw_os_error() == Some(libc::ETIMEDOUT)
     }
 
     /// Whether the same again, a little later, may succeed: the peer has not
@@ -268,7 +279,7 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (error.raw_os_error(), error.cause()) {
             (Some(errno), _) => Self::from_raw_os_error(errno).kind(),
-            (None, Cause::Deadline) => io::ErrorKind::TimedOut,
+            (None, Cause::Deadline | Cause::Handshakes(_)) => io::ErrorKind::TimedOut,
             (None, _) if error.is_rejected() => io::ErrorKind::ConnectionRefused,
             (None, Cause::NotAnAddress | Cause::Source(_) | Cause::NoAddress) => {
                 io::ErrorKind::InvalidInput

@@ -23,6 +23,7 @@ mod block;
 mod connecting;
 mod elsewhere;
 mod failure;
+mod handshakes;
 mod mailbox;
 mod next;
 #[cfg(feature = "verbs")]
@@ -33,6 +34,7 @@ mod tracked;
 pub(crate) use block::block_on;
 pub(crate) use connecting::Connecting;
 pub(crate) use elsewhere::elsewhere;
+pub(crate) use handshakes::{Handshakes, Permit};
 pub(crate) use mailbox::{End, Letter, Mailbox};
 pub(crate) use next::{Place, next, sleep_until};
 pub(crate) use sources::Sources;
@@ -49,6 +51,7 @@ pub(crate) struct Hub {
     pub(crate) channel: EventChannel,
     sources: Sources,
     pub(crate) offload: Arc<dyn Offload>,
+    pub(crate) handshakes: Arc<Handshakes>,
     state: Mutex<State>,
     /// A thread that led has stepped down, or a thread has been woken.
     changed: Condvar,
@@ -92,6 +95,7 @@ impl Hub {
         channel: EventChannel,
         sources: Sources,
         offload: Arc<dyn Offload>,
+        handshakes: usize,
         reactor: Option<Box<dyn Reactor>>,
     ) -> Arc<Self> {
         let due = AtomicBool::new(reactor.is_some());
@@ -99,6 +103,7 @@ impl Hub {
             channel,
             sources,
             offload,
+            handshakes: Handshakes::new(handshakes),
             state: Mutex::default(),
             changed: Condvar::new(),
             armed: reactor.map(|reactor| Armed::new(reactor, hub.clone())),

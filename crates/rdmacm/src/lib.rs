@@ -98,7 +98,7 @@ pub use face::Stopper;
 pub use messages::{Failed, Loan, Message, MessageOptions, Messages};
 pub use mode::{Async, Blocking, Mode};
 pub use node::NodeOptions;
-pub use offload::{Job, Offload, Threads};
+pub use offload::{Job, MAX_HANDSHAKES, Offload, Threads};
 pub use plan::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, STAGGER};
 pub use queue_pairs::QueuePairs;
 pub use retry::RetryPolicy;

@@ -12,7 +12,7 @@ use rdmacm_core::{ChannelOptions, EventChannel};
 use crate::error::{Error, Result, Target};
 use crate::hub::{Hub, Sources, elsewhere};
 use crate::mode::{Async, Blocking, Mode};
-use crate::offload::{Offload, Threads};
+use crate::offload::{MAX_HANDSHAKES, Offload, Threads};
 use crate::reactor::Runtime;
 use crate::step::Step;
 
@@ -43,6 +43,7 @@ impl<M: Mode> Node<M> {
         NodeOptions {
             channel: EventChannel::options(),
             offload: Arc::new(Threads),
+            handshakes: MAX_HANDSHAKES,
             directory: Directory::new(),
             mode: PhantomData,
         }
@@ -95,6 +96,7 @@ impl<R: Runtime> Node<Async<R>> {
 pub struct NodeOptions<M> {
     channel: ChannelOptions,
     offload: Arc<dyn Offload>,
+    handshakes: usize,
     directory: Directory,
     mode: PhantomData<fn() -> M>,
 }
@@ -111,6 +113,18 @@ impl<M: Mode> NodeOptions<M> {
     #[must_use]
     pub fn offload(mut self, offload: Arc<dyn Offload>) -> Self {
         self.offload = offload;
+        self
+    }
+
+    /// How many of TCP's handshakes may be under way at a time for iWARP connections made
+    /// from here: [`MAX_HANDSHAKES`] unless set, at least one. Towards a peer that is not
+    /// there each occupies a job of the [`Offload`], an id and a queue pair with its
+    /// memory for some two minutes, however soon its caller gives up. One more waits,
+    /// until its deadline, and fails with
+    /// [`Cause::Handshakes`](crate::Cause::Handshakes) then.
+    #[must_use]
+    pub fn handshakes(mut self, limit: usize) -> Self {
+        self.handshakes = limit;
         self
     }
 
@@ -131,7 +145,7 @@ impl<M: Mode> NodeOptions<M> {
         let sources = Sources::new(&channel).map_err(watched)?;
         let reactor = M::reactor(sources.readiness(&channel)).map_err(watched)?;
         Ok(Node {
-            hub: Hub::new(channel, sources, self.offload, reactor),
+            hub: Hub::new(channel, sources, self.offload, self.handshakes, reactor),
             directory: self.directory,
             mode: PhantomData,
         })
@@ -170,6 +184,7 @@ impl<M> fmt::Debug for NodeOptions<M> {
         f.debug_struct("NodeOptions")
             .field("channel", &self.channel)
             .field("offload", &self.offload)
+            .field("handshakes", &self.handshakes)
             .finish_non_exhaustive()
     }
 }

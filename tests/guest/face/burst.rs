@@ -1,17 +1,23 @@
 //! More peers at once than the kernel keeps.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rdmacm::Listener;
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm::core::{CommandNumber, EventChannel};
+use rdmacm_tests::{Counting, PATIENCE, Site};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::QueuePairs;
 use super::asynchronous::{connector, on_one_thread};
 
-crate::cases!("face::burst": three_times_the_backlog_waits_for_nobody);
+crate::cases!("face::burst":
+    three_times_the_backlog_waits_for_nobody,
+    what_waits_to_be_read_lets_others_have_their_turn,
+);
 
 const BACKLOG: usize = 64;
 const BURST: usize = 3 * BACKLOG;
@@ -62,5 +68,72 @@ fn three_times_the_backlog_waits_for_nobody(site: &Site) {
         let longest = steps.max().unwrap();
         assert!(longest < REPEATED, "{longest:?} without a connection");
         drop((accepting.join().unwrap(), clients));
+    });
+}
+
+/// How many events may be read between two turns of another task: what one poll of who
+/// reads takes, and of who waits beside it.
+const BETWEEN: usize = 128;
+
+/// Asks for so many connections at once, and says when the kernel has been told of all.
+fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().device(device.clone());
+    let queue_pairs = QueuePairs::new(site);
+    on_one_thread().block_on(async {
+        let node = rdmacm::tokio::Node::options().channel(channel).open();
+        let node = node.unwrap();
+        let mut tasks = JoinSet::new();
+        for _ in 0..BURST {
+            let connector = connector(site, port).on(&node);
+            tasks.spawn(connector.connect_with(queue_pairs.clone()));
+        }
+        while device.of(CommandNumber::CONNECT) < BURST {
+            tokio::task::yield_now().await;
+        }
+        asked.send(()).unwrap();
+        for refused in tasks.join_all().await {
+            assert!(refused.unwrap_err().is_rejected());
+        }
+    });
+}
+
+/// One that is always ready; the answer is how many events were read between two turns
+/// of it at most.
+async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
+    let reads = || device.of(CommandNumber::GET_EVENT);
+    let mut most = 0;
+    while !over.load(Ordering::Acquire) {
+        let before = reads();
+        tokio::task::yield_now().await;
+        most = most.max(reads() - before);
+    }
+    most
+}
+
+fn what_waits_to_be_read_lets_others_have_their_turn(site: &Site) {
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().device(device.clone());
+    let runtime = on_one_thread();
+    let _inside = runtime.enter();
+    let node = rdmacm::tokio::Node::options().channel(channel).open();
+    let listener = rdmacm::tokio::Listener::options().on(&node.unwrap());
+    let listener = listener.queue(BURST).bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    std::thread::scope(|scope| {
+        let (asked, all) = mpsc::channel();
+        scope.spawn(move || ask(site, port, &asked));
+        all.recv().unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let turns = runtime.spawn(turns(device.clone(), over.clone()));
+        let most = runtime.block_on(async {
+            for _ in 0..BURST {
+                // Dropped, which refuses it.
+                drop(listener.accept(PATIENCE).await.unwrap());
+            }
+            over.store(true, Ordering::Release);
+            turns.await.unwrap()
+        });
+        assert!(most <= BETWEEN, "{most} events between two turns");
     });
 }

@@ -40,7 +40,7 @@ fn run(command: &str) {
 
 /// A neighbour that is known, and is not there: packets leave and nothing comes
 /// back.
-fn absent_peer(site: &Site) -> Ipv4Addr {
+pub(super) fn absent_peer(site: &Site) -> Ipv4Addr {
     let [.., low] = free_port().to_be_bytes();
     let [first, second, third, _] = site.v4.octets();
     // Beyond the addresses that others use.
@@ -69,10 +69,10 @@ const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
 
 /// Makes the bound of siw's leftovers one that a test can wait for, until
 /// dropped. Nobody else is there to notice.
-struct Impatience(String);
+pub(super) struct Impatience(String);
 
 impl Impatience {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let before = std::fs::read_to_string(SYN_RETRIES).unwrap();
         std::fs::write(SYN_RETRIES, "2").unwrap();
         Self(before)

@@ -48,8 +48,9 @@ impl IdHandle {
     /// range or beyond the queue pair's device; after both the id may try again.
     /// [`Error::Command`]: `EINVAL` for an id whose route is not resolved or
     /// that has tried already, and on iWARP for a queue pair it does not have;
-    /// there also `ECONNREFUSED`, `ETIMEDOUT` and what else TCP says, after
-    /// which the id may try again.
+    /// there also `ECONNREFUSED`, `ETIMEDOUT` and what else TCP says, and `EINTR` where
+    /// a signal's handler has interrupted TCP's handshake, after which the id may
+    /// try again.
     ///
     /// [`ConnectResponse`]: crate::EventKind::ConnectResponse
     /// [`Established`]: crate::EventKind::Established

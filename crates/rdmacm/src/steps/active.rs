@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm_core::{ConnParam, Error, Event, EventKind, QueuePair};
+use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
 
 use super::{Attempt, Established, Way};
 use crate::error::{Cause, Result};
-use crate::hub::{Letter, Mailbox, Tracked, is_iwarp};
+use crate::hub::{Letter, Mailbox, Permit, Tracked, is_iwarp, next};
 use crate::id_options::IdOptions;
 use crate::plan::Plan;
 use crate::step::Step;
@@ -149,8 +149,10 @@ pub(crate) async fn connect(
         attempt.learn(&id);
         let param = id.with(queue_pair.as_ref()).connect_param(param);
         let param = param.map_err(|error| attempt.fail_on(&id, step, error))?;
+        let permit = handshake(&attempt).await;
+        let permit = permit.map_err(|cause| attempt.fail_on(&id, step, cause))?;
         tracked.shakes_hands(true);
-        connect_elsewhere(&attempt, &tracked, param);
+        connect_elsewhere(&attempt, &tracked, param, permit);
     } else {
         let asked = id.with(queue_pair.as_ref()).connect(param);
         asked.map_err(|error| attempt.fail_on(&id, step, error))?;
@@ -182,15 +184,38 @@ pub(crate) async fn connect(
     }
 }
 
+/// The node's permission for one more handshake of TCP's, by the attempt's end.
+async fn handshake(attempt: &Attempt) -> Result<Permit, Cause> {
+    let handshakes = &attempt.hub.handshakes;
+    let permit = next(&attempt.hub, handshakes, attempt.until).await;
+    permit.map_err(|error| match error {
+        Error::DeadlinePassed => Cause::Handshakes(handshakes.limit()),
+        error => error.into(),
+    })
+}
+
 /// Without a share in the queue pair, which goes when its owners let go of it, however
 /// late this thread is: the id, without which the number is of no use, goes first.
 /// Only where they let go while CONNECT runs does the queue pair go with that.
-fn connect_elsewhere(attempt: &Attempt, tracked: &Tracked, param: ConnParam) {
+fn connect_elsewhere(attempt: &Attempt, tracked: &Tracked, param: ConnParam, permit: Permit) {
     let (id, mailbox) = (tracked.id().clone(), Arc::clone(tracked.mailbox()));
     let connecting = Arc::clone(tracked.connecting());
     attempt.hub.offload.run(Box::new(move || {
-        connecting.run(|| mailbox.deliver(Letter::Returned(id.connect(param))));
+        connecting.run(|| mailbox.deliver(Letter::Returned(uninterrupted(&id, &param))));
+        drop(permit);
     }));
+}
+
+/// CONNECT, again where a signal's handler has interrupted it: siw waits for TCP so that
+/// signals end it, and undoes what it has begun. One of an id that has ended meanwhile
+/// is not begun again.
+fn uninterrupted(id: &IdHandle, param: &ConnParam) -> rdmacm_core::Result<()> {
+    loop {
+        match id.connect(param.clone()) {
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 /// After the peer's message this side does what comes next in the protocol, so

@@ -1,0 +1,134 @@
+//! Handshakes of iWARP's, which take as long as the peer likes.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::unistd::Pid;
+use rdmacm::core::{CommandNumber, EventChannel};
+use rdmacm::{Cause, Connector, Job, Listener, Node, Offload, Step};
+use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
+
+use super::QueuePairs;
+use super::deadlines::{Impatience, absent_peer};
+use crate::child;
+use crate::held_back::hold_back_requests;
+
+crate::cases!("face::handshakes":
+    one_more_than_a_node_has_waits,
+    one_that_a_signal_interrupts_goes_on,
+);
+
+pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_among_signals)];
+
+/// Counts the jobs.
+#[derive(Debug, Default)]
+struct Counted(AtomicUsize);
+
+impl Offload for Counted {
+    fn run(&self, job: Job) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        thread::spawn(job);
+    }
+}
+
+/// The first is left behind, and the kernel is still at it.
+fn one_more_than_a_node_has_waits(site: &Site) {
+    let _impatience = Impatience::new();
+    let nobody: Ipv4Addr = absent_peer(site);
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let offload = Arc::new(Counted::default());
+    let node = Node::options().offload(offload.clone()).handshakes(1);
+    let node = node.open().unwrap();
+    let queue_pairs = QueuePairs::new(site);
+    let asking = Connector::to((nobody, 7)).on(&node).deadline(SECOND);
+    let error = asking.connect_with(queue_pairs.clone()).unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    let connector = || Connector::to(listener.local_addr()).on(&node);
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            incoming.accept_with(queue_pairs.clone()).unwrap()
+        });
+        if site.soft == Soft::Siw {
+            let before = offload.0.load(Ordering::Acquire);
+            let hasty = connector().deadline(SECOND);
+            let error = hasty.connect_with(queue_pairs.clone()).unwrap_err();
+            assert!(matches!(error.cause(), Cause::Handshakes(1)), "{error}");
+            assert_eq!(error.step(), Step::Connect);
+            assert!(error.is_timeout());
+            assert_eq!(offload.0.load(Ordering::Acquire), before, "a thread for it");
+        }
+        let patient = connector().deadline(PATIENCE);
+        let connected = patient.connect_with(queue_pairs.clone()).unwrap();
+        drop((accepting.join().unwrap(), connected));
+    });
+}
+
+fn one_that_a_signal_interrupts_goes_on(site: &Site) {
+    child::run_at("connects_among_signals", site);
+}
+
+/// Runs jobs on threads that take signals, as those of a pool do.
+#[derive(Debug)]
+struct Interruptible;
+
+impl Offload for Interruptible {
+    fn run(&self, job: Job) {
+        thread::spawn(move || {
+            SigSet::from(Signal::SIGUSR1).thread_unblock().unwrap();
+            job();
+        });
+    }
+}
+
+extern "C" fn nothing(_: i32) {}
+
+/// In a child. The answer to TCP's request is a second late, which is how long CONNECT
+/// waits for it.
+fn connects_among_signals() {
+    let site = child::site();
+    let interrupted = SigAction::new(
+        SigHandler::Handler(nothing),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
+    #[expect(unsafe_code, reason = "a handler is what is tried")]
+    // SAFETY: the handler does nothing.
+    unsafe {
+        sigaction(Signal::SIGUSR1, &interrupted).unwrap();
+    }
+    // Only threads that connect take it.
+    SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let to = listener.local_addr();
+    hold_back_requests(&site, to.port());
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().device(device.clone());
+    let node = Node::options().channel(channel);
+    let node = node.offload(Arc::new(Interruptible)).open().unwrap();
+    let queue_pairs = QueuePairs::new(&site);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            incoming.accept_with(queue_pairs.clone()).unwrap()
+        });
+        // Until a CONNECT has returned: by a signal, for no other does so soon.
+        scope.spawn(|| {
+            while !over.load(Ordering::Acquire) && device.of(CommandNumber::CONNECT) == 0 {
+                kill(Pid::this(), Signal::SIGUSR1).unwrap();
+                thread::yield_now();
+            }
+        });
+        let connector = Connector::to(to).on(&node).deadline(PATIENCE);
+        let connected = connector.connect_with(queue_pairs.clone());
+        over.store(true, Ordering::Release);
+        drop((connected.unwrap(), accepting.join().unwrap()));
+    });
+    let commands = device.of(CommandNumber::CONNECT);
+    let expected = if site.soft == Soft::Siw { 2 } else { 1 };
+    assert!(commands >= expected, "{commands}");
+}
