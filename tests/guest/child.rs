@@ -66,6 +66,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let tasks = TASKS
         .iter()
         .chain(verbs::alone::TASKS)
+        .chain(verbs::inherited::TASKS)
         .chain(crashed::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
