@@ -67,6 +67,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let tasks = TASKS
         .iter()
         .chain(verbs::alone::TASKS)
+        .chain(verbs::inherited::TASKS)
         .chain(crashed::TASKS)
         .chain(deaf::TASKS)
         .chain(handshakes::TASKS);

@@ -172,6 +172,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     request::CASES,
     verbs::context::CASES,
     verbs::gids::CASES,
+    verbs::inherited::CASES,
     verbs::lifetime::CASES,
     verbs::objects::CASES,
     writes::CASES,
@@ -190,6 +191,7 @@ const ALONE: &[&[Case]] = &[
     face::storm::CASES,
     kept::device::CASES,
     removal::CASES,
+    verbs::inherited::ALONE,
 ];
 
 /// The same, on rxe.

@@ -3,6 +3,7 @@
 pub(crate) mod alone;
 pub(crate) mod context;
 pub(crate) mod gids;
+pub(crate) mod inherited;
 pub(crate) mod iwarp;
 pub(crate) mod lifetime;
 pub(crate) mod objects;

@@ -12,7 +12,6 @@ use crate::completion::{Completion, WorkId};
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::Pieces;
 use crate::operation::Operation;
 use crate::provider::CompletionRing;
 use crate::token::Token;
@@ -203,10 +202,10 @@ impl CompletionQueue {
         completion.map(Some).ok_or_else(|| self.context().gone())
     }
 
-    /// Without its memory, if the device may still use that: dropped, it is kept.
+    /// Without its memory, if the device may still use that: it is kept.
     fn safe(&self, mut completion: Completion) -> Completion {
         if !self.context().is_quiet() {
-            completion.pieces = Pieces::NONE;
+            std::mem::take(&mut completion.pieces).keep();
         }
         completion
     }
@@ -248,6 +247,9 @@ impl CompletionQueue {
             return Err(Error::invalid(Operation::Arm, reason));
         }
         let uverbs = self.context().uverbs();
+        if uverbs.is_elsewhere() {
+            return Err(uverbs.gone());
+        }
         self.state().ring.arm(uverbs, self.0.handle, solicited_only)
     }
 
@@ -303,8 +305,8 @@ impl CompletionQueue {
     /// Makes room for `entries` completions or more.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for fewer than may still come; [`Error::Command`]
-    /// when the kernel refuses, with `EOPNOTSUPP` on siw.
+    /// [`Error::InvalidInput`] for fewer than may still come, and on siw, whose queues
+    /// keep their size; [`Error::Command`] when the kernel refuses.
     #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
@@ -383,9 +385,7 @@ impl CompletionQueue {
         let ready = std::mem::take(&mut state.ready).into_iter();
         let (others, mut ready) = ready.partition(of_others);
         state.ready = others;
-        while let Some(told) = state.ring.pop() {
-            state.taken.push_back(told);
-        }
+        self.take_out(&mut state);
         state.taken.retain(|told| {
             let work = WorkId::of(told.id);
             if work.queue != token {
@@ -401,13 +401,21 @@ impl CompletionQueue {
         ready
     }
 
+    /// Takes what there is out of the ring.
+    fn take_out(&self, state: &mut State) {
+        if self.context().is_elsewhere() {
+            return;
+        }
+        while let Some(told) = state.ring.pop() {
+            state.taken.push_back(told);
+        }
+    }
+
     /// Throws away what a work queue has reported, because its requests are
     /// forgotten.
     pub(crate) fn purge(&self, token: u32) {
         let mut state = self.state();
-        while let Some(told) = state.ring.pop() {
-            state.taken.push_back(told);
-        }
+        self.take_out(&mut state);
         state
             .taken
             .retain(|told| WorkId::of(told.id).queue != token);

@@ -111,6 +111,19 @@ impl Context {
         Self::open(&device)
     }
 
+    /// One on this file.
+    #[cfg(test)]
+    pub(crate) fn of_uverbs(uverbs: Uverbs) -> Self {
+        use zerocopy::FromZeros;
+        Self(Arc::new(Open {
+            device: "test0".to_owned(),
+            limits: DeviceLimits::from(rdmacm_abi::uverbs::QueryDeviceResponse::new_zeroed()),
+            tokens: AtomicU32::new(1),
+            uverbs,
+            kept: Mutex::default(),
+        }))
+    }
+
     /// The device's name.
     #[must_use]
     pub fn device_name(&self) -> &str {
@@ -222,10 +235,15 @@ impl Context {
         self.uverbs().close();
     }
 
-    /// Whether it was closed, or the device has gone.
+    /// Whether it was closed, or the device has gone. In a child that this process
+    /// forks it counts as closed.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.uverbs().is_gone()
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.uverbs().is_elsewhere()
     }
 
     pub(crate) fn is_quiet(&self) -> bool {

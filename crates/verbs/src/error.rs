@@ -47,7 +47,8 @@ pub enum Error {
         /// The drivers that are known, and the versions of their words.
         known: Vec<(DriverId, u32)>,
     },
-    /// The device is gone, or its context was closed.
+    /// The device is gone, or its context was closed, as it is in a child of the
+    /// process that opened it.
     #[error("{device}: the device is gone, or its context was closed")]
     Gone {
         /// The device's name.

@@ -6,52 +6,108 @@
 //! mapping's length, so nothing outside can make one go astray.
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A driver's memory, mapped for reading and writing until dropped.
+use crate::process_mark::ProcessMark;
+
+/// A driver's memory, or a part of it, mapped for reading and writing. Nothing else of
+/// this process's refers to the same bytes: it is cut in two rather than shared.
 ///
 /// When its context is closed it becomes memory of this process alone, zeroed, at
 /// the same address. Whoever reads or writes meanwhile goes on doing so.
 #[derive(Debug)]
 pub struct Mapping {
+    memory: Arc<Mapped>,
+    start: usize,
+    length: usize,
+}
+
+impl Mapping {
+    pub(crate) fn of(memory: &Arc<Mapped>) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            start: 0,
+            length: memory.length,
+        }
+    }
+
+    /// Bytes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Cuts it in two behind its first `at` bytes; `None` if it has not so many.
+    #[must_use]
+    pub fn split_at(self, at: usize) -> Option<(Self, Self)> {
+        let length = self.length.checked_sub(at)?;
+        let rest = Self {
+            memory: Arc::clone(&self.memory),
+            start: self.start + at,
+            length,
+        };
+        let first = Self { length: at, ..self };
+        Some((first, rest))
+    }
+
+    /// Where `size` bytes at `offset` are; `None` beyond the end.
+    fn at(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(size)?;
+        if end > self.length {
+            return None;
+        }
+        // SAFETY: the offset is within this part of the mapping, which is one
+        // allocation.
+        Some(unsafe { self.memory.base.add(self.start + offset) })
+    }
+}
+
+/// The whole of what was mapped, until dropped.
+#[derive(Debug)]
+pub(crate) struct Mapped {
     base: NonNull<u8>,
     length: usize,
     /// Whose it is: in a child it is not there, and what is in its place is not
     /// this one's to unmap.
-    process: u32,
+    mark: Arc<ProcessMark>,
 }
 
-// SAFETY: the memory is reached through raw pointers and atomics only, by any
-// thread, and stays mapped until the value is dropped.
-unsafe impl Send for Mapping {}
+// SAFETY: the memory is reached through the parts of it, of which each says who may,
+// and stays mapped until the value is dropped.
+unsafe impl Send for Mapped {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for Mapped {}
 
-impl Mapping {
-    pub(crate) fn new(file: &File, offset: u64, length: usize) -> io::Result<Self> {
+impl Mapped {
+    pub(crate) fn new(
+        file: &File,
+        offset: u64,
+        length: usize,
+        mark: &Arc<ProcessMark>,
+    ) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let base = map(
-            ptr::null_mut(),
+        let mapped = Self {
+            base: map(length, libc::MAP_SHARED, file.as_raw_fd(), offset)?,
             length,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            offset,
-        )?;
-        let process = std::process::id();
-        let mapping = Self {
-            base,
-            length,
-            process,
+            mark: Arc::clone(mark),
         };
-        mapping.stay_here()?;
-        Ok(mapping)
+        mapped.stay_here()?;
+        Ok(mapped)
     }
 
     /// Children of this process have nothing to do with it, and would keep the
@@ -68,69 +124,91 @@ impl Mapping {
 
     /// Puts memory of this process alone in the place of the driver's, which the
     /// driver is rid of then.
+    ///
+    /// # Errors
+    /// The kernel's, and the driver's memory is where it was.
     pub(crate) fn detach(&self) -> io::Result<()> {
-        if self.process != std::process::id() {
+        if !self.mark.is_here() {
             return Ok(());
         }
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-        map(self.base.as_ptr().cast(), self.length, flags, -1, 0).map(drop)
-    }
-
-    /// Bytes it holds.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "none is empty")]
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Where `size` bytes at `offset` are; `None` beyond the end.
-    fn at(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
-        let end = offset.checked_add(size)?;
-        if end > self.length {
-            return None;
+        // All that can be refused is asked for here: `mmap(2)` onto the old memory
+        // counts the new against the limits when the old has gone.
+        let new = map(self.length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?;
+        let (from, to) = (new.as_ptr().cast(), self.base.as_ptr());
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY:
+        // - Both ranges are of mappings owned here, as long as each other.
+        // - The old pages give way to the new at once, so accesses of other threads
+        //   find either. Moving pages that nobody has touched takes nothing that
+        //   may be refused once the old ones have gone: they are counted already,
+        //   and the limit of mappings is looked at before (`mremap_to`).
+        let moved = unsafe { libc::mremap(from, self.length, self.length, flags, to) };
+        if moved != libc::MAP_FAILED {
+            return Ok(());
         }
-        // SAFETY: the offset is within the mapping, which is one allocation.
-        Some(unsafe { self.base.add(offset) })
+        let error = io::Error::last_os_error();
+        // SAFETY: it is where it was, and nobody else's.
+        let _ = unsafe { libc::munmap(from, self.length) };
+        Err(error)
     }
 }
 
-impl Drop for Mapping {
+impl Drop for Mapped {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.mark.is_here() {
             return;
         }
         // SAFETY:
         // - Base and length are those of a mapping this value owns.
-        // - Nothing borrows from it: `Word` and `Slots` share ownership.
+        // - Nothing borrows from it: its parts share ownership.
         // It cannot fail for a whole mapping, and there would be nobody to tell.
         let _ = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
+/// Memory where the kernel chooses.
 fn map(
-    place: *mut libc::c_void,
     length: usize,
     flags: libc::c_int,
     fd: RawFd,
     offset: libc::off_t,
 ) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: with a null place the kernel chooses memory that nothing else
-    // uses. With `MAP_FIXED` the place is that of a `Mapping` and exactly as
-    // long; its pages are replaced at once, so accesses of other threads find
-    // either the old or the new ones.
-    let base = unsafe { libc::mmap(place, length, protection, flags, fd, offset) };
+    // SAFETY: with a null place the kernel chooses memory that nothing else uses.
+    let base = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, fd, offset) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Memory that is words of 32 bits, which both sides read and write.
+#[derive(Debug)]
+pub struct Words(Mapping);
+
+impl Words {
+    /// The words of a mapping.
+    #[must_use]
+    pub fn new(mapping: Mapping) -> Self {
+        Self(mapping)
+    }
+
+    /// The word at `offset`; `None` if it is not aligned or beyond the end.
+    #[must_use]
+    pub fn word(&self, offset: usize) -> Option<Word> {
+        let word: NonNull<AtomicU32> = self.0.at(offset, size_of::<AtomicU32>())?.cast();
+        word.is_aligned().then(|| Word {
+            _memory: Arc::clone(&self.0.memory),
+            word,
+        })
+    }
+}
+
 /// A word of 32 bits that both sides read and write.
 #[derive(Debug)]
 pub struct Word {
     /// Kept for as long as this refers to it.
-    _mapping: Arc<Mapping>,
+    _memory: Arc<Mapped>,
     word: NonNull<AtomicU32>,
 }
 
@@ -141,51 +219,50 @@ unsafe impl Send for Word {}
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// The word at `offset`; `None` if it is not aligned or not in the mapping.
-    #[must_use]
-    pub fn new(mapping: &Arc<Mapping>, offset: usize) -> Option<Self> {
-        let word = mapping.at(offset, size_of::<AtomicU32>())?.cast();
-        word.is_aligned().then(|| Self {
-            _mapping: Arc::clone(mapping),
-            word,
-        })
-    }
-
     /// The word. Its counterpart in the kernel is a load-acquire or a
     /// store-release of the other side.
     #[must_use]
     pub fn get(&self) -> &AtomicU32 {
         // SAFETY: aligned and within the mapping, which lives as long as `self`;
         // whoever else writes there, in this process or the kernel, does so
-        // atomically.
+        // atomically: in this process nothing but words refers to those bytes.
         unsafe { self.word.as_ref() }
     }
 }
 
-/// An array of slots, a power of two of them, in a mapping. An index of a slot
-/// counts on for ever; it is taken modulo the number of slots.
+/// An array of slots, a power of two of them. An index of a slot counts on for ever;
+/// it is taken modulo the number of slots.
+///
+/// Slots are one thread's at a time, so that no two accesses of this process's meet:
+/// they can be sent to another, but not shared.
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<rdmacm_verbs::provider::Slots>();
+/// ```
 #[derive(Debug)]
 pub struct Slots {
-    mapping: Arc<Mapping>,
-    start: usize,
+    mapping: Mapping,
     stride: usize,
     mask: u32,
+    /// Not to be shared.
+    one_thread: PhantomData<Cell<()>>,
 }
 
 impl Slots {
-    /// The array of `count` slots of `stride` bytes at `start`; `None` if `count`
-    /// is no power of two, slots are not aligned to 8 bytes, or the mapping ends
-    /// before they do.
+    /// The `count` slots of `stride` bytes with which a mapping begins; `None` if
+    /// `count` is no power of two, slots are not aligned to 8 bytes, or the mapping
+    /// ends before they do.
     #[must_use]
-    pub fn new(mapping: &Arc<Mapping>, start: usize, stride: usize, count: u32) -> Option<Self> {
+    pub fn new(mapping: Mapping, stride: usize, count: u32) -> Option<Self> {
         let bytes = stride.checked_mul(count.try_into().ok()?)?;
-        mapping.at(start, bytes)?;
-        let aligned = start % 8 == 0 && stride % 8 == 0 && stride > 0;
+        let start = mapping.at(0, bytes)?;
+        let aligned = start.cast::<u64>().is_aligned() && stride % 8 == 0 && stride > 0;
         (aligned && count.is_power_of_two()).then(|| Self {
-            mapping: Arc::clone(mapping),
-            start,
+            mapping,
             stride,
             mask: count - 1,
+            one_thread: PhantomData,
         })
     }
 
@@ -211,9 +288,10 @@ impl Slots {
             .is_some_and(|end| end <= self.stride);
         assert!(within, "{size} bytes at {offset} of {}", self.stride);
         let slot = self.stride * (index & self.mask) as usize;
+        let mapping = &self.mapping;
         // SAFETY: `new` found all slots within the mapping, which is one
         // allocation; the place is within a slot.
-        unsafe { self.mapping.base.add(self.start + slot + offset) }
+        unsafe { mapping.memory.base.add(mapping.start + slot + offset) }
     }
 
     /// Copies bytes into a slot that is this side's to write. Says nothing to the
@@ -223,9 +301,9 @@ impl Slots {
     /// If they are not within the slot.
     pub fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
         let place = self.place(index, offset, bytes.len());
-        // SAFETY: the source is a slice; the destination is within the mapping, no
-        // Rust reference leads there, and the two do not overlap, because nothing
-        // of this process's lies in a mapping of its own.
+        // SAFETY: the source is a slice; the destination is within the mapping, where
+        // of this process only this thread is, and no Rust reference leads; the two do
+        // not overlap, because nothing of this process's lies in a mapping of its own.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len()) };
     }
 
@@ -240,34 +318,61 @@ impl Slots {
         let mut value = T::new_zeroed();
         let bytes = value.as_mut_bytes();
         // SAFETY: the destination is an exclusive slice; the source is within the
-        // mapping, initialised as all mapped memory is, and the two do not overlap.
+        // mapping, initialised as all mapped memory is, and of this process only this
+        // thread is there; the two do not overlap.
         unsafe { ptr::copy_nonoverlapping(place.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
         value
     }
 
-    /// A byte of a slot that both sides read and write.
+    /// Reads a byte of a slot that both sides read and write, before what the other
+    /// side wrote ahead of it.
     ///
     /// # Panics
     /// If it is not within the slot.
     #[must_use]
-    pub fn byte(&self, index: u32, offset: usize) -> &AtomicU8 {
+    pub fn load_byte(&self, index: u32, offset: usize) -> u8 {
+        self.byte(index, offset).load(Ordering::Acquire)
+    }
+
+    /// Writes such a byte, behind all that this side wrote or read before.
+    ///
+    /// # Panics
+    /// If it is not within the slot.
+    pub fn store_byte(&self, index: u32, offset: usize, value: u8) {
+        self.byte(index, offset).store(value, Ordering::Release);
+    }
+
+    /// Reads two bytes, as [`load_byte`](Self::load_byte) one.
+    ///
+    /// # Panics
+    /// If they are not within the slot, or at an odd offset.
+    #[must_use]
+    pub fn load_half_word(&self, index: u32, offset: usize) -> u16 {
+        self.half_word(index, offset).load(Ordering::Acquire)
+    }
+
+    /// Writes two bytes, as [`store_byte`](Self::store_byte) one.
+    ///
+    /// # Panics
+    /// If they are not within the slot, or at an odd offset.
+    pub fn store_half_word(&self, index: u32, offset: usize, value: u16) {
+        self.half_word(index, offset)
+            .store(value, Ordering::Release);
+    }
+
+    fn byte(&self, index: u32, offset: usize) -> &AtomicU8 {
         let place = self.place(index, offset, 1).cast();
         // SAFETY: within the mapping, which lives as long as `self`; a byte is
-        // always aligned; whoever else writes there does so atomically.
+        // always aligned; of this process only this thread is there, and the other
+        // side writes there atomically.
         unsafe { place.as_ref() }
     }
 
-    /// Two bytes of a slot, at an even offset, that both sides read and write.
-    ///
-    /// # Panics
-    /// If they are not within the slot, or not aligned.
-    #[must_use]
-    pub fn half_word(&self, index: u32, offset: usize) -> &AtomicU16 {
+    fn half_word(&self, index: u32, offset: usize) -> &AtomicU16 {
         assert!(offset % 2 == 0, "aligned");
         let place = self.place(index, offset, 2).cast();
-        // SAFETY: within the mapping, which lives as long as `self` and starts on
-        // a page; slots are aligned to 8 bytes and the offset to 2; whoever else
-        // writes there does so atomically.
+        // SAFETY: within the mapping, which lives as long as `self`; slots are
+        // aligned to 8 bytes and the offset to 2; who else is there is said above.
         unsafe { place.as_ref() }
     }
 }

@@ -24,15 +24,17 @@ use crate::request::SendOperation;
 mod by_hand;
 mod rxe;
 mod siw;
+#[cfg(test)]
+pub(crate) mod stub;
 
-pub use crate::mapping::{Mapping, Slots, Word};
+pub use crate::mapping::{Mapping, Slots, Word, Words};
 pub use crate::uverbs::Uverbs;
 pub use rxe::Rxe;
 pub use siw::Siw;
 
 /// The drivers this crate knows.
 pub(crate) fn known() -> [Arc<dyn Provider>; 2] {
-    [Arc::new(Rxe), Arc::new(Siw::default())]
+    [Arc::new(Rxe), Arc::new(Siw)]
 }
 
 /// The one of these that knows a driver and the version of its words.
@@ -64,6 +66,11 @@ pub(crate) fn choose(
 /// [complete apart](Self::completes_apart). An implementer vouches that the
 /// device leaves that memory alone from then on, and that it uses no memory but
 /// that of requests it was given, within the pieces they name.
+///
+/// It vouches too that the device and its rings do not meet in a slot: that it maps each
+/// of the driver's queues once, and that its rings [read](Slots::read) and
+/// [write](Slots::write) a slot only while that is this side's, as the driver's protocol
+/// has it.
 #[expect(unsafe_code, reason = "declares what implementers vouch for")]
 pub unsafe trait Provider: fmt::Debug + Send + Sync {
     /// The driver it is for.
@@ -93,6 +100,14 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
     /// completes says nothing then of those before it. To such a device all requests
     /// are signalled.
     fn completes_apart(&self) -> bool {
+        false
+    }
+
+    /// Whether a queue pair that is moved to RESET forgets its requests, so that they
+    /// complete no more but for what the device is doing at that moment. That frees no
+    /// memory: it stays with the queue pair until it is destroyed. To any other driver
+    /// the move changes nothing.
+    fn resets(&self) -> bool {
         false
     }
 
@@ -372,10 +387,10 @@ mod tests {
         };
         assert!(Rxe.can(QpType::RC, &atomic));
         assert!(!Rxe.can(QpType::UC, &atomic));
-        assert!(!Siw::default().can(QpType::RC, &atomic));
+        assert!(!Siw.can(QpType::RC, &atomic));
         let immediate = SendOperation::SendWithImmediate(7);
         assert!(Rxe.can(QpType::UD, &immediate));
-        assert!(!Siw::default().can(QpType::RC, &immediate));
-        assert!(!Siw::default().can(QpType::UD, &SendOperation::Send));
+        assert!(!Siw.can(QpType::RC, &immediate));
+        assert!(!Siw.can(QpType::UD, &SendOperation::Send));
     }
 }

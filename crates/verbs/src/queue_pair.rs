@@ -22,6 +22,8 @@ mod connect;
 mod multicast;
 mod options;
 mod post;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use attributes::from_query;
 
@@ -116,8 +118,11 @@ impl QueuePair {
     /// count; [`QpAttr::mask`] does not. Which may change in which state says
     /// `ibv_modify_qp(3)`. siw looks at the state and the access flags only.
     ///
-    /// In ERR it takes no more requests and gives back what it has. RESET, which siw
-    /// does not know, drops what it has, completions that were not taken included.
+    /// In ERR it takes no more requests and gives back what it has. In RESET it
+    /// forgets its requests, which do not complete any more, and completions that were
+    /// not taken; their memory stays with the queue pair until it is destroyed, because
+    /// rxe of Linux 6.1 may still be filling it. siw takes RESET for a success and
+    /// changes nothing: its requests complete as ever, and an error stays one.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a state, MTU or path migration that is none;
@@ -145,13 +150,11 @@ impl QueuePair {
         let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
         if state == QpState::ERR || drained {
             self.health.set_broken();
-        } else if state == QpState::RESET {
-            // The device forgets its queues, and the kernel moved it before this
-            // line: nothing uses their memory.
-            drop(self.sends.reset());
-            drop(self.receives.as_ref().map(|queue| queue.take_all()));
+        } else if state == QpState::RESET && self.context().uverbs().provider().resets() {
+            self.sends.reset();
             self.send_queue.purge(self.sends.token());
             if let Some(receives) = &self.receives {
+                receives.reset();
                 self.receive_queue.purge(receives.token());
             }
             self.health.set_whole();
@@ -227,9 +230,9 @@ impl QueuePair {
         let receives = self.receives.as_ref();
         outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
         if !destroyed {
-            // It may use this yet. Regions that cannot be deregistered either are
-            // kept when they are dropped.
-            outstanding.clear();
+            // It may use this yet, whoever may deregister it.
+            let kept = outstanding.drain(..);
+            kept.for_each(|(_, pieces)| pieces.keep());
         }
         outstanding
     }

@@ -71,6 +71,10 @@ impl Readable {
 
     /// Reads one record, if there is one.
     pub(crate) fn read<T: FromBytes + IntoBytes>(&self) -> Result<Option<T>> {
+        if self.context.is_elsewhere() {
+            // What is there is the other process's to read.
+            return Err(self.context.gone());
+        }
         let mut record = T::new_zeroed();
         let bytes = record.as_mut_bytes();
         let size = bytes.len();

@@ -157,6 +157,10 @@ impl SharedReceiveQueue {
 impl Drop for Created {
     fn drop(&mut self) {
         let uverbs = self.domain.context().uverbs();
-        uverbs.destroy(&DestroySrq::new(self.handle));
+        if !uverbs.destroy(&DestroySrq::new(self.handle)) {
+            // A queue pair that was not destroyed may use this yet.
+            let posted = self.queue.take_all().into_iter();
+            posted.for_each(|(_, pieces)| pieces.keep());
+        }
     }
 }

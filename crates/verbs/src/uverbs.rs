@@ -15,8 +15,9 @@ use zerocopy::FromZeros;
 use crate::closable::Closable;
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapped, Mapping};
 use crate::operation::Operation;
+use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
 use crate::removal;
 
@@ -31,7 +32,7 @@ mod kernel;
 pub struct Uverbs {
     device: String,
     number: u64,
-    process: u32,
+    mark: Arc<ProcessMark>,
     provider: Arc<dyn Provider>,
     file: Closable,
     /// Where the kernel reports about the context's objects. It makes this
@@ -46,7 +47,7 @@ pub struct Uverbs {
 #[derive(Debug, Default)]
 struct Given {
     channels: Vec<Weak<Closable>>,
-    mappings: Vec<Weak<Mapping>>,
+    mappings: Vec<Weak<Mapped>>,
     /// By their handles, with the multicast groups they are to leave: the kernel
     /// destroys none that is attached.
     queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
@@ -74,7 +75,7 @@ impl Uverbs {
         let uverbs = Self {
             device: device.to_owned(),
             number,
-            process: std::process::id(),
+            mark: mark()?,
             provider,
             file: Closable::new(open_node(device, path, number)?),
             async_events: OnceLock::new(),
@@ -98,7 +99,7 @@ impl Uverbs {
         Self {
             device: "test0".to_owned(),
             number: 0,
-            process: std::process::id(),
+            mark: mark().expect("a page"),
             provider,
             file: Closable::new(file),
             async_events: OnceLock::new(),
@@ -142,14 +143,14 @@ impl Uverbs {
     /// # Errors
     /// [`Error::Map`] when the kernel refuses, [`Error::Gone`] when the device has
     /// gone.
-    pub fn map(&self, offset: u64, length: usize) -> Result<Arc<Mapping>> {
+    pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
-            let mapping = Mapping::new(file, offset, length);
-            let mapping = Arc::new(mapping.map_err(|error| Error::map(&error))?);
+            let mapped = Mapped::new(file, offset, length, &self.mark);
+            let mapped = Arc::new(mapped.map_err(|error| Error::map(&error))?);
             let mut given = self.given();
             given.mappings.retain(|one| one.strong_count() > 0);
-            given.mappings.push(Arc::downgrade(&mapping));
-            Ok(mapping)
+            given.mappings.push(Arc::downgrade(&mapped));
+            Ok(Mapping::of(&mapped))
         })
     }
 
@@ -269,7 +270,7 @@ impl Uverbs {
     /// are back: the driver is rid of its descriptors and its memory. From
     /// then on the device touches nothing of this process.
     pub fn close(&self) {
-        if self.process != std::process::id() {
+        if !self.mark.is_here() {
             // What goes in a child of this process is its copies alone.
             self.file.close(|_| ());
             let _ = self.ended.set(Ended::Unquiet);
@@ -305,8 +306,15 @@ impl Uverbs {
         }
     }
 
+    /// In a child of the process that opened it, it counts as closed.
     pub(crate) fn is_gone(&self) -> bool {
-        self.ended.get().is_some()
+        self.ended.get().is_some() || self.is_elsewhere()
+    }
+
+    /// Whether this is a child of the process that opened it, where none of the
+    /// driver's memory is.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        !self.mark.is_here()
     }
 
     /// Whether it is closed, and no queue pair is left that may use memory.
@@ -349,6 +357,11 @@ impl Uverbs {
     fn given(&self) -> MutexGuard<'_, Given> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn mark() -> Result<Arc<ProcessMark>> {
+    let mark = ProcessMark::new().map_err(|error| Error::map(&error))?;
+    Ok(Arc::new(mark))
 }
 
 fn ask<C: Command>(file: &File, operation: Operation, request: &C) -> Result<C::Response> {

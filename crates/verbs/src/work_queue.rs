@@ -53,6 +53,12 @@ impl Health {
     }
 }
 
+/// Takes a request that was forgotten, and of which the device tells all the same.
+fn take_forgotten<T>(forgotten: &mut Vec<(u32, T)>, number: u32) -> Option<T> {
+    let place = forgotten.iter().position(|(one, _)| *one == number)?;
+    Some(forgotten.remove(place).1)
+}
+
 /// What a device would say that gives up a request of this queue pair as it goes.
 fn gone(queue_pair: u32) -> WorkCompletion {
     WorkCompletion {

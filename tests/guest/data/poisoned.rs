@@ -3,12 +3,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use rdmacm_core::QpType;
-use rdmacm_tests::{Pair, Site};
+use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
+use rdmacm_tests::{Pair, Site, Soft};
 use rdmacm_verbs::{
     CompletionQueue, Context, ExposedMemory, ProtectionDomain, QueuePair, SendOperation,
     SendRequest,
 };
+use zerocopy::FromZeros;
 
 use super::{ROOMY, brought, exposed, filled, pattern, piece, received, roomy, sent};
 use crate::graves::Graves;
@@ -20,6 +21,7 @@ crate::cases!("data::poisoned":
     nothing_is_written_to_what_went_with_its_context,
     what_was_posted_outlives_a_panic,
     nothing_is_written_to_what_went_with_a_panic,
+    a_move_to_reset_frees_nothing,
 );
 
 /// Longer than a packet, so that some of them are half written.
@@ -248,4 +250,41 @@ fn nothing_is_written_to_what_went_with_a_panic(site: &Site) {
         drop(client);
         assert_eq!(graves.count(), 3 * EACH);
     }
+}
+
+/// As whoever holds a connection's queue pair may move it, under reads and messages.
+fn reset(queue_pair: &QueuePair) {
+    let queue_pair: &dyn rdmacm_core::QueuePair = queue_pair;
+    let mut attr = QpAttr::new_zeroed();
+    attr.qp_state = QpState::RESET;
+    queue_pair.modify(&attr, QpAttrMask::STATE).unwrap();
+}
+
+/// siw goes on as if nothing had been said; rxe forgets its requests, and may be
+/// filling their memory yet.
+fn a_move_to_reset_frees_nothing(site: &Site) {
+    let graves = Graves::about(LENGTH);
+    let pair = load(site, &graves, site.queue_pair_with(ROOMY));
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    reset(server);
+    assert_eq!(graves.count(), 0);
+    if site.soft == Soft::Siw {
+        // All comes as it would have.
+        for seed in 0..8 {
+            assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
+            assert!(sent(server).result.is_ok());
+            assert!(sent(server).result.is_ok());
+            assert!(received(client).result.is_ok());
+        }
+        assert_eq!(graves.count(), 3 * EACH);
+    } else {
+        assert!(server.send_queue().poll().unwrap().is_none());
+        assert!(server.receive_queue().poll().unwrap().is_none());
+        // As many again have room.
+        post_receives(server, graves.size());
+        assert_eq!(graves.count(), 0);
+    }
+    drop(pair);
+    let all = if site.soft == Soft::Siw { 3 } else { 4 };
+    assert_eq!(graves.count(), all * EACH);
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use rdmacm_core::QpType;
 use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
 use rdmacm_verbs::{
-    AsyncEvent, AsyncEventKind, CompletionQueue, Error, Pieces, QueuePair, SendOperation,
-    SendRequest, SharedReceiveQueue, SrqOptions, Subject,
+    AsyncEvent, AsyncEventKind, CompletionQueue, Error, Operation, Pieces, QueuePair,
+    SendOperation, SendRequest, SharedReceiveQueue, SrqOptions, Subject,
 };
 
 use super::{ROOMY, brought, next, piece, received, room, roomy, sent};
@@ -292,7 +292,16 @@ fn a_channel_tells_of_several_queues(site: &Site) {
     let error = CompletionQueue::options(1).channel(&channel).create(&other);
     assert!(matches!(error, Err(Error::InvalidInput { .. })));
     let silent = context.create_completion_queue(1).unwrap();
-    assert!(silent.arm(false).is_err() && silent.next(PATIENCE).is_err());
+    for error in [
+        silent.arm(false).unwrap_err(),
+        silent.next(PATIENCE).unwrap_err(),
+    ] {
+        let words = error.to_string();
+        assert!(
+            words.contains("made without a completion channel"),
+            "{words}"
+        );
+    }
 }
 
 fn a_completion_queue_is_resized(site: &Site) {
@@ -301,7 +310,16 @@ fn a_completion_queue_is_resized(site: &Site) {
     let queue = server.receive_queue();
     let before = queue.entries();
     if site.soft == Soft::Siw {
-        assert!(queue.resize(100).is_err());
+        let error = queue.resize(100).unwrap_err();
+        let kept = Operation::ResizeCompletionQueue { entries: 100 };
+        let reason = "siw's queues keep their size";
+        assert_eq!(
+            error,
+            Error::InvalidInput {
+                operation: Box::new(kept),
+                reason
+            }
+        );
         assert_eq!(queue.entries(), before);
         return;
     }
@@ -322,5 +340,6 @@ fn a_completion_queue_is_resized(site: &Site) {
             server.post_receive(room(server, 4)).unwrap();
         }
     }
-    assert!(queue.resize(u32::MAX).is_err());
+    let error = queue.resize(u32::MAX).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }

@@ -165,7 +165,7 @@ fn pair(site: &Site) -> (Pair, Shared) {
     let script = Shared::default();
     let driver: Box<dyn Provider> = match site.soft {
         Soft::Rxe => Box::new(Rxe),
-        Soft::Siw => Box::new(Siw::default()),
+        Soft::Siw => Box::new(Siw),
     };
     let strange = Strange {
         driver,

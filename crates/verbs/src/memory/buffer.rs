@@ -28,8 +28,8 @@ use crate::protection_domain::ProtectionDomain;
 /// In hand it is a slice. Posted, it belongs to the queue, and comes back with
 /// the completion: so neither this process nor the allocator touches it while
 /// the device may. No peer can reach it; for that there is
-/// [`ExposedMemory`](super::ExposedMemory). (A peer on siw that guesses the key can
-/// read it: siw asks nobody for the right to read.)
+/// [`ExposedMemory`](super::ExposedMemory). (A peer on siw that guesses the key, 32
+/// random bits, can read it: siw asks nobody for the right to read.)
 ///
 /// Registering costs a system call and pins the pages: register much, then
 /// [`split_off`](Self::split_off) or [`pieces`](Self::into_chunks). The
@@ -118,6 +118,17 @@ impl Buffer {
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
         self.region().domain()
+    }
+
+    pub(super) fn keep(&self) {
+        self.region.keep();
+    }
+
+    /// Tells whether its memory has been freed.
+    #[cfg(test)]
+    pub(crate) fn grave(&self) -> impl Fn() -> bool + use<> {
+        let memory = self.region.watch();
+        move || memory.strong_count() == 0
     }
 
     pub(super) fn region(&self) -> &Registration {

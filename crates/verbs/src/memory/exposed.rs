@@ -118,6 +118,10 @@ impl ExposedMemory {
         self.region().change_access(access)
     }
 
+    pub(super) fn keep(&self) {
+        self.0.keep();
+    }
+
     pub(super) fn region(&self) -> &Registration {
         self.0.registration()
     }

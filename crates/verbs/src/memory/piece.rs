@@ -95,6 +95,16 @@ impl Piece {
         }
     }
 
+    /// Gives it up where a device may still use its memory, which is kept then
+    /// whoever has other parts of it.
+    fn keep(self) {
+        match &self.memory {
+            Memory::Buffer(buffer) => buffer.keep(),
+            Memory::Exposed(memory) => memory.keep(),
+            Memory::Raw(_) => {}
+        }
+    }
+
     /// Whether it is registered in this domain, as far as is known here.
     pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
         self.region()
@@ -161,6 +171,12 @@ impl Pieces {
                 Few::Many(pieces)
             }
         };
+    }
+
+    /// Gives them up where a device may still use their memory: it is kept until the
+    /// context ends.
+    pub(crate) fn keep(self) {
+        self.into_iter().for_each(Piece::keep);
     }
 
     /// The first buffer among them: of a request with one, that one.

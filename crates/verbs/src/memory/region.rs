@@ -134,6 +134,17 @@ impl<M: Memory> Region<M> {
     pub(super) fn registration(&self) -> &Registration {
         &self.registration
     }
+
+    #[cfg(test)]
+    pub(super) fn watch(&self) -> std::sync::Weak<M> {
+        Arc::downgrade(&self.memory)
+    }
+
+    /// Keeps the memory until the context ends, however long this lives.
+    pub(super) fn keep(&self) {
+        let context = self.registration.domain.context();
+        context.keep(Arc::clone(&self.memory));
+    }
 }
 
 impl<M: Memory> Drop for Region<M> {
@@ -141,8 +152,7 @@ impl<M: Memory> Drop for Region<M> {
     /// because the kernel no longer listens to this process, that is kept.
     fn drop(&mut self) {
         if !self.registration.deregister() {
-            let context = self.registration.domain.context();
-            context.keep(Arc::clone(&self.memory));
+            self.keep();
         }
     }
 }

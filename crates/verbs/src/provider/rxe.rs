@@ -56,6 +56,12 @@ unsafe impl Provider for Rxe {
         }
     }
 
+    fn resets(&self) -> bool {
+        // Linux 6.1 does not wait for a packet that is being worked on outside the
+        // queue pair's tasklets (`rxe_disable_task`, `rxe_run_task`).
+        true
+    }
+
     fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {
         uverbs.ask(Operation::OpenContext, &OfRxe(GetContext::default()))
     }
@@ -135,7 +141,7 @@ unsafe impl Provider for Rxe {
 /// The queue that an answer of the driver's describes.
 fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Queue> {
     let mapping = uverbs.map(info.offset, info.size as usize)?;
-    Queue::of(&mapping).ok_or_else(|| super::nonsense(operation))
+    Queue::of(mapping).ok_or_else(|| super::nonsense(operation))
 }
 
 /// Whether the queue's slots have room for its elements.

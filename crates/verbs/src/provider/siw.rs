@@ -1,18 +1,17 @@
 //! siw: iWARP in software.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use rdmacm_abi::uverbs::siw::{self, MrKey};
 use rdmacm_abi::uverbs::{
-    CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
-    DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, ModifySrq, RegMr,
-    RegMrResponse, Siw as OfSiw,
+    CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq,
+    CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse,
+    ModifySrq, RegMr, RegMrResponse, Siw as OfSiw,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
+use crate::random;
 use crate::request::SendOperation;
 
 mod completions;
@@ -28,13 +27,12 @@ use sends::Sends;
 
 /// The driver `siw`, version 1: iWARP in software. Reliable connections only, no
 /// atomics and no immediate data.
-#[derive(Debug, Default)]
-pub struct Siw {
-    /// The eight bits of the next memory region's key that are this side's to
-    /// choose. They differ from one to the next, so that a key from before does
-    /// not fit what has come to its place.
-    next_key: AtomicU8,
-}
+///
+/// Whoever has the key of memory can read it, with or without the right to: the key is
+/// the guard. Its 32 bits are random: the driver draws 24 of them, this crate eight, each
+/// from the kernel's generator, for each registration anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Siw;
 
 // SAFETY: siw completes a request that is signalled when it has done with its memory
 // (`siw_sqe_complete`, `siw_rqe_complete`), and looks at the elements that `Sends` and
@@ -99,7 +97,8 @@ unsafe impl Provider for Siw {
         operation: Operation,
         request: RegMr,
     ) -> Result<RegMrResponse> {
-        let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+        let key = random::byte();
+        let key = key.map_err(|error| Error::command(operation, CommandNumber::REG_MR, &error))?;
         let request = siw::RegMr {
             common: request,
             key: MrKey::new(key),

@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn what_siw_leaves_to_chance_is_zero() {
         let mut answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
-        let attr = from_query(Siw::default().tells(), answer);
+        let attr = from_query(Siw.tells(), answer);
         let expected = QpAttr {
-            mask: Siw::default().tells() - QpAttrMask::STATE,
+            mask: Siw.tells() - QpAttrMask::STATE,
             path_mtu: PathMtu::new(0xa5),
             access_flags: AccessFlags::from_bits_retain(0xa5a5_a5a5),
             max_send_wr: 0xa5a5_a5a5,
@@ -224,13 +224,13 @@ mod tests {
         assert_eq!(attr, expected);
         answer.qp_state = 3;
         let expected = QpAttr {
-            mask: Siw::default().tells(),
+            mask: Siw.tells(),
             qp_state: QpState::RTS,
             ..expected
         };
-        assert_eq!(from_query(Siw::default().tells(), answer), expected);
+        assert_eq!(from_query(Siw.tells(), answer), expected);
         answer.qp_state = 0;
-        let attr = from_query(Siw::default().tells(), answer);
+        let attr = from_query(Siw.tells(), answer);
         assert!(!attr.mask.contains(QpAttrMask::STATE));
     }
 }

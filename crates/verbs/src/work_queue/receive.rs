@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
 
 use super::send::LONGEST;
-use super::{Health, WorkQueue, gone};
+use super::{Health, WorkQueue, gone, take_forgotten};
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, Refused};
@@ -42,6 +42,8 @@ pub(crate) struct Owner {
 struct State {
     ring: Box<dyn ReceiveRing>,
     posted: Ledger<Pieces>,
+    /// What the device had when it forgot its requests, and may yet be filling.
+    forgotten: Vec<(u32, Pieces)>,
 }
 
 pub(crate) struct ReceiveParts {
@@ -64,6 +66,7 @@ impl ReceiveQueue {
             state: Mutex::new(State {
                 ring: parts.ring,
                 posted: Ledger::default(),
+                forgotten: Vec::new(),
             }),
         }
     }
@@ -107,6 +110,10 @@ impl ReceiveQueue {
     }
 
     fn push(&self, pieces: Pieces) -> Result<WorkId, Refused<Pieces>> {
+        let uverbs = self.domain.context().uverbs();
+        if uverbs.is_elsewhere() {
+            return Err(Refused::new(uverbs.gone(), pieces));
+        }
         let mut state = self.state();
         if state.posted.len() >= self.capacity || !state.ring.has_room() {
             return Err(refused("the receive queue is full", pieces));
@@ -146,15 +153,29 @@ impl ReceiveQueue {
         }
     }
 
-    /// What the device has, when the queue is gone in the kernel.
-    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
-        let taken = self.state().posted.take_all();
+    /// Forgets what the device has forgotten. The memory stays.
+    pub(crate) fn reset(&self) {
+        let mut state = self.state();
+        let taken = state.posted.take_all();
         self.return_room(taken.len());
-        let named = taken.into_iter().map(|(number, pieces)| {
+        state.forgotten.extend(taken);
+    }
+
+    /// What the device had, when the queue is gone in the kernel.
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
+        let mut all = std::mem::take(&mut self.state().forgotten);
+        all.extend(self.take_posted());
+        let named = all.into_iter().map(|(number, pieces)| {
             let queue = self.token;
             (WorkId { queue, number }, pieces)
         });
         named.collect()
+    }
+
+    fn take_posted(&self) -> Vec<(u32, Pieces)> {
+        let taken = self.state().posted.take_all();
+        self.return_room(taken.len());
+        taken
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -186,9 +207,11 @@ impl WorkQueue for ReceiveQueue {
         told: &WorkCompletion,
         ready: &mut VecDeque<Completion>,
     ) -> bool {
-        let Some(pieces) = self.state().posted.take(number) else {
-            return false;
+        let mut state = self.state();
+        let Some(pieces) = state.posted.take(number) else {
+            return take_forgotten(&mut state.forgotten, number).is_some();
         };
+        drop(state);
         self.return_room(1);
         ready.push_back(self.completion(number, pieces, told));
         true
@@ -197,8 +220,8 @@ impl WorkQueue for ReceiveQueue {
     fn give_up(&self) -> Vec<Completion> {
         // A shared queue's request was for whichever queue pair would have been next.
         let told = gone(self.owner.as_ref().map_or(0, |owner| owner.number));
-        let taken = self.take_all().into_iter();
-        let failed = taken.map(|(work, pieces)| self.completion(work.number, pieces, &told));
+        let taken = self.take_posted().into_iter();
+        let failed = taken.map(|(number, pieces)| self.completion(number, pieces, &told));
         failed.collect()
     }
 }

@@ -7,7 +7,7 @@ use rdmacm_abi::uverbs::{QueryQp, Sge, WcStatus, WorkCompletion, WrOpcode};
 use rdmacm_core::QpType;
 
 use super::receive::NO_ROOM;
-use super::{Health, WorkQueue, gone};
+use super::{Health, WorkQueue, gone, take_forgotten};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
@@ -53,6 +53,8 @@ pub(crate) struct SendParts {
 struct State {
     ring: Box<dyn SendRing>,
     posted: Window<Posted>,
+    /// What the device had when it forgot its requests, and may yet be using.
+    forgotten: Vec<(u32, Posted)>,
     signaled: usize,
     /// Whether the device has ever looked at this queue when told to: it does not
     /// before the queue pair is ready to send.
@@ -86,6 +88,7 @@ impl SendQueue {
             state: Mutex::new(State {
                 ring,
                 posted: Window::default(),
+                forgotten: Vec::new(),
                 signaled: 0,
                 ready: false,
                 reads: false,
@@ -146,6 +149,10 @@ impl SendQueue {
     /// Everything that can be refused, before anything changes; sets room aside
     /// for the completions.
     fn prepare(&self, state: &mut State, requests: &[SendRequest<'_>]) -> Result<()> {
+        let uverbs = self.parts.domain.context().uverbs();
+        if uverbs.is_elsewhere() {
+            return Err(uverbs.gone());
+        }
         for request in requests {
             check::check(&self.parts, request).map_err(invalid)?;
         }
@@ -259,28 +266,29 @@ impl SendQueue {
             .ring(uverbs, Operation::Send, self.parts.handle)
     }
 
-    /// Forgets what the device has forgotten.
-    pub(crate) fn reset(&self) -> Vec<(WorkId, Pieces)> {
-        let taken = self.take_all();
+    /// Forgets what the device has forgotten. The memory stays.
+    pub(crate) fn reset(&self) {
         let mut state = self.state();
+        let taken = self.take_posted(&mut state);
+        state.forgotten.extend(taken);
         (state.ready, state.reads) = (false, false);
-        taken
     }
 
-    /// What the device has, when the queue pair is gone in the kernel.
+    /// What the device had, when the queue pair is gone in the kernel.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
-        self.take_posted()
-            .into_iter()
+        let mut state = self.state();
+        let mut all = std::mem::take(&mut state.forgotten);
+        all.extend(self.take_posted(&mut state));
+        self.named(all)
             .map(|(work, posted)| (work, posted.pieces))
             .collect()
     }
 
-    fn take_posted(&self) -> Vec<(WorkId, Posted)> {
-        let mut state = self.state();
+    fn take_posted(&self, state: &mut State) -> Vec<(u32, Posted)> {
         state.signaled = 0;
         let taken = state.posted.take_all();
         self.parts.completions.return_room(taken.len());
-        self.named(taken).collect()
+        taken
     }
 
     fn report(&self, state: &mut State, number: u32, told: &WorkCompletion) -> Option<Completion> {
@@ -357,7 +365,8 @@ impl WorkQueue for SendQueue {
         let mut state = self.state();
         match state.posted.get_mut(number) {
             Some(posted) if posted.told.is_none() => posted.told = Some(*told),
-            _ => return false,
+            Some(_) => return false,
+            None => return take_forgotten(&mut state.forgotten, number).is_some(),
         }
         if told.status != WcStatus::SUCCESS {
             self.parts.health.set_broken();
@@ -371,16 +380,14 @@ impl WorkQueue for SendQueue {
     fn give_up(&self) -> Vec<Completion> {
         self.parts.health.set_broken();
         let told = gone(self.parts.number);
-        let failed = self
-            .take_posted()
-            .into_iter()
-            .map(|(work, posted)| Completion {
-                work,
-                queue_pair: told.qp_number,
-                result: result(WorkKind::Send(posted.opcode), work, &told),
-                pieces: posted.pieces,
-                earlier: Vec::new(),
-            });
+        let taken = self.take_posted(&mut self.state());
+        let failed = self.named(taken).map(|(work, posted)| Completion {
+            work,
+            queue_pair: told.qp_number,
+            result: result(WorkKind::Send(posted.opcode), work, &told),
+            pieces: posted.pieces,
+            earlier: Vec::new(),
+        });
         failed.collect()
     }
 }

@@ -1,12 +1,11 @@
 //! A queue in memory shared with rxe.
 
 use std::mem::offset_of;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rdmacm_abi::uverbs::rxe::QueueHeader;
 
-use crate::provider::{Mapping, Slots, Word};
+use crate::provider::{Mapping, Slots, Word, Words};
 
 /// A ring of slots of which one is always empty. Each side advances its own index
 /// and reads the other's; both are kept modulo the number of slots.
@@ -20,13 +19,15 @@ pub(super) struct Queue {
 impl Queue {
     /// The queue in a mapping, whose head says how large it is; `None` if that
     /// cannot be.
-    pub(super) fn of(mapping: &Arc<Mapping>) -> Option<Self> {
-        let word = |offset| Word::new(mapping, offset);
+    pub(super) fn of(mapping: Mapping) -> Option<Self> {
+        let (head, slots) = mapping.split_at(size_of::<QueueHeader>())?;
+        let head = Words::new(head);
+        let word = |offset| head.word(offset);
         let read = |offset| Some(word(offset)?.get().load(Ordering::Relaxed));
         let stride = 1_usize.checked_shl(read(offset_of!(QueueHeader, log2_elem_size))?)?;
         let count = read(offset_of!(QueueHeader, index_mask))?.checked_add(1)?;
         Some(Self {
-            slots: Slots::new(mapping, size_of::<QueueHeader>(), stride, count)?,
+            slots: Slots::new(slots, stride, count)?,
             producer: word(offset_of!(QueueHeader, producer_index))?,
             consumer: word(offset_of!(QueueHeader, consumer_index))?,
         })

@@ -3,16 +3,18 @@
 use std::mem::offset_of;
 
 use rdmacm_abi::Reserved;
-use rdmacm_abi::uverbs::rxe::{MapInfo, QueueHeader, RecvWqe, SendWqe};
+use rdmacm_abi::uverbs::rxe::{AtomicTarget, MapInfo, QueueHeader, RecvWqe, SendWqe, Target};
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
 use super::{Completions, Receives, Rxe, Sends};
 use crate::error::Result;
+use crate::memory::RemoteMemory;
 use crate::operation::Operation;
 use crate::provider::by_hand::{ByHand, all, assert_nonsense, push, read_while_closed};
-use crate::provider::{CompletionRing, ReceiveRing, SendRing};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::request::SendOperation;
 
 const HEAD: usize = size_of::<QueueHeader>();
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 7 };
@@ -205,6 +207,41 @@ fn requests_go_round_in_order() {
             assert_eq!(producer, (index + 1) % 8);
             one.write(offset_of!(QueueHeader, consumer_index), &producer);
         }
+    }
+}
+
+#[test]
+fn atomics_have_their_operands() {
+    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>());
+    let stride = (place.size as usize - HEAD) / 8;
+    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let remote = RemoteMemory::new(0x1008, 8, 7).unwrap();
+    let add = SendOperation::FetchAdd { remote, add: 5 };
+    let swap = SendOperation::CompareSwap {
+        remote,
+        compare: 3,
+        swap: 4,
+    };
+    for (slot, (operation, operands)) in [(add, (5, 0)), (swap, (3, 4))].into_iter().enumerate() {
+        ring.push(&SendSlot {
+            number: 0,
+            operation,
+            signaled: true,
+            solicited: false,
+            fence: false,
+            payload: SlotPayload::Pieces(&[]),
+            destination: None,
+        });
+        let element: SendWqe = by_hand.read(HEAD + slot * stride);
+        let (compare_add, swap) = operands;
+        let expected = Target::from_atomic(&AtomicTarget {
+            remote_address: 0x1008,
+            compare_add,
+            swap,
+            rkey: 7,
+            reserved: Reserved::ZERO,
+        });
+        assert_eq!(element.wr.target, expected, "{operation:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use zerocopy::FromZeros;
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::provider::{CompletionRing, Slots, Uverbs, Word, nonsense};
+use crate::provider::{CompletionRing, Slots, Uverbs, Word, Words, nonsense};
 
 /// A completion queue: a flag in each slot says whose turn it is, and a word behind
 /// them all what the channel is to tell of.
@@ -27,11 +27,13 @@ impl Completions {
         let end = end.ok_or_else(refuse)?;
         let length = end.checked_add(size_of::<CqControl>()).ok_or_else(refuse)?;
         let mapping = uverbs.map(queue.offset, length)?;
-        let slots = Slots::new(&mapping, 0, size_of::<Cqe>(), queue.entries);
+        let (slots, control) = mapping.split_at(end).ok_or_else(refuse)?;
+        let slots = Slots::new(slots, size_of::<Cqe>(), queue.entries);
+        let control = Words::new(control).word(offset_of!(CqControl, flags));
         Ok(Self {
             slots: slots.ok_or_else(refuse)?,
             next: 0,
-            control: Word::new(&mapping, end + offset_of!(CqControl, flags)).ok_or_else(refuse)?,
+            control: control.ok_or_else(refuse)?,
         })
     }
 }
@@ -42,13 +44,13 @@ impl CompletionRing for Completions {
     }
 
     fn pop(&mut self) -> Option<WorkCompletion> {
-        let turn = self.slots.byte(self.next, offset_of!(Cqe, flags));
-        let flags = CqeFlags::from_bits_retain(turn.load(Ordering::Acquire));
+        const TURN: usize = offset_of!(Cqe, flags);
+        let flags = CqeFlags::from_bits_retain(self.slots.load_byte(self.next, TURN));
         if !flags.contains(CqeFlags::VALID) {
             return None;
         }
         let element = self.slots.read(self.next, 0);
-        turn.store(0, Ordering::Release);
+        self.slots.store_byte(self.next, TURN, 0);
         self.next = self.next.wrapping_add(1);
         Some(completion(&element, flags))
     }

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
 
 use rdmacm_abi::uverbs::Sge;
 use rdmacm_abi::uverbs::siw::{Rqe, Sqe, WqeFlags};
@@ -45,7 +44,7 @@ impl<T: Element> Queue<T> {
         let length = size_of::<T>().checked_mul(entries as usize);
         let length = length.ok_or_else(|| nonsense(operation))?;
         let mapping = uverbs.map(offset, length)?;
-        let slots = Slots::new(&mapping, 0, size_of::<T>(), entries);
+        let slots = Slots::new(mapping, size_of::<T>(), entries);
         Ok(Self {
             slots: slots.ok_or_else(|| nonsense(operation))?,
             next: 0,
@@ -60,8 +59,8 @@ impl<T: Element> Queue<T> {
     /// Whether the driver has freed the slot that is so many behind the next.
     pub(super) fn is_free(&self, behind: u32) -> bool {
         let at = self.next.wrapping_add(behind);
-        let flags = self.slots.half_word(at, T::FLAGS_AT);
-        let flags = WqeFlags::from_bits_retain(flags.load(Ordering::Acquire));
+        let flags = self.slots.load_half_word(at, T::FLAGS_AT);
+        let flags = WqeFlags::from_bits_retain(flags);
         !flags.contains(WqeFlags::VALID)
     }
 
@@ -74,8 +73,8 @@ impl<T: Element> Queue<T> {
             self.slots.write(self.next, 0, head);
             self.slots.write(self.next, behind, tail);
         }
-        let turn = self.slots.half_word(self.next, T::FLAGS_AT);
-        turn.store((flags | WqeFlags::VALID).bits(), Ordering::Release);
+        let flags = (flags | WqeFlags::VALID).bits();
+        self.slots.store_half_word(self.next, T::FLAGS_AT, flags);
         self.next = self.next.wrapping_add(1);
     }
 }

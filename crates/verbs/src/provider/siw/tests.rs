@@ -1,11 +1,14 @@
 //! Queues whose other side a test is.
 
+use std::collections::HashSet;
 use std::mem::offset_of;
 
+use crate::memory::RemoteMemory;
+use rdmacm_abi::AccessFlags;
 use rdmacm_abi::uverbs::siw::{
-    CqControl, CqQueue, Cqe, CqeFlags, CqeStatus, NotifyFlags, Opcode, Rqe, Sqe, WqeFlags,
+    self, CqControl, CqQueue, Cqe, CqeFlags, CqeStatus, NotifyFlags, Opcode, Rqe, Sqe, WqeFlags,
 };
-use rdmacm_abi::uverbs::{Sge, WcOpcode, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{Header, RegMr, Sge, WcOpcode, WcStatus, WorkCompletion};
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
@@ -13,7 +16,8 @@ use super::{Completions, Receives, Sends, Siw};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::provider::by_hand::{ByHand, all, assert_nonsense, push, read_while_closed};
-use crate::provider::{CompletionRing, ReceiveRing, SendRing};
+use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::request::SendOperation;
 
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 8 };
 const QUEUES: Operation = Operation::CreateQueuePair(QpType::RC);
@@ -22,7 +26,7 @@ const BEFORE_THE_LAST: u32 = u32::MAX - 2;
 const FLAGS: usize = offset_of!(Cqe, flags);
 
 fn memory() -> ByHand {
-    ByHand::of(1 << 16, Siw::default())
+    ByHand::of(1 << 16, Siw)
 }
 
 fn completions(by_hand: &ByHand, entries: u32) -> Result<Completions> {
@@ -168,6 +172,58 @@ fn requests_go_round_in_order() {
         assert!(!receiving.has_room());
     }
     assert!(sending.has_room(0) && !sending.has_room(9));
+}
+
+/// Each registration of each context, the first too, has a byte of its own.
+#[test]
+fn keys_are_not_to_be_foretold() {
+    let register = RegMr {
+        response: 0,
+        start: 0,
+        length: 1,
+        device_address: 0,
+        pd: 0,
+        access: AccessFlags::LOCAL_WRITE,
+    };
+    let bytes: Vec<u8> = (0..64)
+        .map(|_| {
+            let by_hand = memory();
+            let uverbs = &by_hand.uverbs;
+            let operation = Operation::Register { length: 1 };
+            Siw.register(uverbs, operation, register).unwrap();
+            let place = size_of::<Header>() + offset_of!(siw::RegMr, key);
+            by_hand.read(place)
+        })
+        .collect();
+    let different: HashSet<_> = bytes.iter().collect();
+    // Of 64 random bytes some 57 differ.
+    assert!(different.len() > 32, "{bytes:?}");
+    let follows = |pair: &[u8]| pair[1] == pair[0].wrapping_add(1);
+    let sequence = bytes.windows(2).filter(|pair| follows(pair)).count();
+    assert!(sequence < 16, "{bytes:?}");
+}
+
+/// A queue that meets a read with a fence stops for good.
+#[test]
+fn reads_go_without_a_fence() {
+    let by_hand = memory();
+    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
+    let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
+    let operations = [SendOperation::Read(remote), SendOperation::Write(remote)];
+    for (slot, operation) in operations.into_iter().enumerate() {
+        ring.push(&SendSlot {
+            number: 0,
+            operation,
+            signaled: true,
+            solicited: false,
+            fence: true,
+            payload: SlotPayload::Pieces(&[]),
+            destination: None,
+        });
+        let element: Sqe = by_hand.read(slot * size_of::<Sqe>());
+        let fenced = element.flags.contains(WqeFlags::READ_FENCE);
+        assert_eq!(fenced, slot == 1, "{operation:?}");
+    }
 }
 
 #[test]

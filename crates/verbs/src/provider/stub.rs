@@ -1,0 +1,272 @@
+//! A device that is a test: it keeps what it is given and tells what it is told to.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdmacm_abi::uverbs::{
+    CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateQpResponse, CreateSrq,
+    CreateSrqResponse, DriverId, GetContextResponse, RegMr, RegMrResponse, Sge, WcOpcode, WcStatus,
+    WorkCompletion,
+};
+use rdmacm_core::{QpAttr, QpType, Transport};
+use zerocopy::FromZeros;
+
+use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, Uverbs};
+use crate::completion_queue::CompletionQueue;
+use crate::context::Context;
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::queue_pair::{QpCaps, QueuePair};
+use crate::request::SendOperation;
+
+/// The device, of which clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Stub {
+    /// Where commands go, and where they come out.
+    commands: Arc<[UnixStream; 2]>,
+    held: Arc<Mutex<Held>>,
+    resets: bool,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    sends: Vec<u64>,
+    receives: Vec<u64>,
+    told: VecDeque<WorkCompletion>,
+    handles: u32,
+}
+
+impl Stub {
+    /// One whose queue pairs forget their requests in RESET, or do not.
+    pub(crate) fn new(resets: bool) -> Self {
+        let (front, back) = UnixStream::pair().unwrap();
+        for one in [&front, &back] {
+            one.set_nonblocking(true).unwrap();
+        }
+        Self {
+            commands: Arc::new([front, back]),
+            held: Arc::default(),
+            resets,
+        }
+    }
+
+    /// It opened. To every command the kernel's answer is zeros.
+    pub(crate) fn open(&self) -> Context {
+        let [front, _] = &*self.commands;
+        let file = File::from(OwnedFd::from(front.try_clone().unwrap()));
+        Context::of_uverbs(Uverbs::of_file(file, Arc::new(self.clone())))
+    }
+
+    /// Refuses commands from now on, or no more.
+    pub(crate) fn refuse(&self, refused: bool) {
+        let [mut front, mut back] = self.commands.each_ref();
+        let mut bytes = [0; 4096];
+        // It is full then, or empty.
+        let error = loop {
+            let moved = if refused {
+                front.write(&bytes[..1])
+            } else {
+                back.read(&mut bytes)
+            };
+            if let Err(error) = moved {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    /// A queue pair and the one queue where it reports, with room for so many
+    /// completions.
+    pub(crate) fn queue_pair(&self, caps: QpCaps, entries: u32) -> (QueuePair, CompletionQueue) {
+        let context = self.open();
+        let queue = context.create_completion_queue(entries).unwrap();
+        let options = QueuePair::options(QpType::RC).caps(caps);
+        let options = options.send_queue(&queue).receive_queue(&queue);
+        (options.create(&context).unwrap(), queue)
+    }
+
+    /// The numbers of the send requests it was given, oldest first.
+    pub(crate) fn sends(&self) -> Vec<u64> {
+        self.held().sends.clone()
+    }
+
+    /// The numbers of the receives it was given, oldest first.
+    pub(crate) fn receives(&self) -> Vec<u64> {
+        self.held().receives.clone()
+    }
+
+    /// Completes a request.
+    pub(crate) fn complete(&self, number: u64, status: WcStatus, opcode: WcOpcode) {
+        self.held().told.push_back(WorkCompletion {
+            id: number,
+            status,
+            opcode,
+            ..WorkCompletion::new_zeroed()
+        });
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_handle(&self) -> u32 {
+        let mut held = self.held();
+        held.handles += 1;
+        held.handles
+    }
+}
+
+// SAFETY: it touches no memory of any request.
+#[expect(unsafe_code, reason = "vouches for a device that does nothing")]
+unsafe impl Provider for Stub {
+    fn driver(&self) -> DriverId {
+        DriverId::UNKNOWN
+    }
+
+    fn abi_version(&self) -> u32 {
+        0
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::RoCE
+    }
+
+    fn can(&self, _: QpType, _: &SendOperation) -> bool {
+        true
+    }
+
+    fn resets(&self) -> bool {
+        self.resets
+    }
+
+    fn initiator_depth(&self, _: &QpAttr) -> u8 {
+        1
+    }
+
+    fn open(&self, _: &Uverbs) -> Result<GetContextResponse> {
+        Ok(GetContextResponse::new_zeroed())
+    }
+
+    fn register(&self, _: &Uverbs, _: Operation, _: RegMr) -> Result<RegMrResponse> {
+        Ok(RegMrResponse::new_zeroed())
+    }
+
+    fn create_cq(
+        &self,
+        _: &Uverbs,
+        _: Operation,
+        request: CreateCq,
+    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+        let answer = CreateCqResponse {
+            entries: request.entries,
+            ..CreateCqResponse::new_zeroed()
+        };
+        let ring = Ring(self.clone(), request.entries);
+        Ok((answer, Box::new(ring)))
+    }
+
+    fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
+        let answer = CreateQpResponse {
+            handle: self.next_handle(),
+            max_send_wr: request.max_send_wr,
+            max_recv_wr: request.max_recv_wr,
+            max_send_sge: request.max_send_sge,
+            max_recv_sge: request.max_recv_sge,
+            max_inline_data: request.max_inline_data,
+            ..CreateQpResponse::new_zeroed()
+        };
+        let ring = |holds| Ring(self.clone(), holds);
+        let receive = Some(ring(request.max_recv_wr));
+        Ok(NewQueuePair::new(
+            answer,
+            ring(request.max_send_wr),
+            receive,
+        ))
+    }
+
+    fn create_srq(
+        &self,
+        _: &Uverbs,
+        _: Operation,
+        request: CreateSrq,
+    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
+        let ring = Ring(self.clone(), request.max_wr);
+        let answer = CreateSrqResponse {
+            max_wr: request.max_wr,
+            max_sge: request.max_sge,
+            ..CreateSrqResponse::new_zeroed()
+        };
+        Ok((answer, Box::new(ring)))
+    }
+
+    fn create_ah(&self, _: &Uverbs, _: Operation, _: CreateAh) -> Result<(CreateAhResponse, u32)> {
+        Ok((CreateAhResponse::new_zeroed(), 0))
+    }
+
+    fn limit_srq(&self, _: &Uverbs, _: Operation, _: u32, _: u32) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// One of its queues, and how many requests that holds. There is always room.
+#[derive(Debug)]
+struct Ring(Stub, u32);
+
+impl SendRing for Ring {
+    fn capacity(&self) -> u32 {
+        self.1
+    }
+
+    fn max_inline(&self) -> u32 {
+        64
+    }
+
+    fn max_pieces(&self) -> u32 {
+        4
+    }
+
+    fn has_room(&self, _: usize) -> bool {
+        true
+    }
+
+    fn push(&mut self, request: &SendSlot<'_>) {
+        self.0.held().sends.push(request.number);
+    }
+}
+
+impl ReceiveRing for Ring {
+    fn capacity(&self) -> u32 {
+        self.1
+    }
+
+    fn max_pieces(&self) -> u32 {
+        4
+    }
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn push(&mut self, number: u64, _: &[Sge]) {
+        self.0.held().receives.push(number);
+    }
+}
+
+impl CompletionRing for Ring {
+    fn capacity(&self) -> u32 {
+        self.1
+    }
+
+    fn pop(&mut self) -> Option<WorkCompletion> {
+        self.0.held().told.pop_front()
+    }
+
+    fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
+        self.1 = entries;
+        Ok(())
+    }
+}
