@@ -12,6 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
+use crate::rdma_core::RdmaCore;
 use crate::{face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -83,7 +84,8 @@ const TASKS: &[(&str, fn())] = &[
         face::messages::beyond_the_limit,
     ),
     ("actor", judge::ours::act),
-    ("oracle", oracle::ask),
+    ("oracle", || oracle::ask(RdmaCore::System)),
+    ("newest_oracle", || oracle::ask(RdmaCore::Newest)),
 ];
 
 fn changed_credentials() {
