@@ -25,6 +25,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Not in headers before rdma-core 61. */
+#ifndef RAI_SA
+#define RAI_SA 0x10
+#define RAI_DNS 0x20
+#endif
+
 struct word {
 	const char *name;
 	int number;
@@ -35,6 +41,8 @@ static const struct word FLAGS[] = {
 	{ "NUMERICHOST", RAI_NUMERICHOST },
 	{ "NOROUTE", RAI_NOROUTE },
 	{ "FAMILY", RAI_FAMILY },
+	{ "SA", RAI_SA },
+	{ "DNS", RAI_DNS },
 	{ NULL, 0 },
 };
 

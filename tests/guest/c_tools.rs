@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use end::End;
 use rdmacm::{Connection, Connector, Node, RetryPolicy};
-use rdmacm_core::{ConnInfo, ConnParam, IdHandle};
+use rdmacm_core::{CmAddr, ConnInfo, ConnParam, IdHandle};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 
 pub(crate) mod cmtime;
@@ -76,8 +76,12 @@ fn asking() -> ConnParam {
 
 /// Connects to a tool's server as soon as it listens.
 fn connect_when_it_listens(site: &Site, node: &Node, port: u16) -> Connection<End> {
+    connect_to(site, node, site.v4(port))
+}
+
+fn connect_to(site: &Site, node: &Node, address: CmAddr) -> Connection<End> {
     let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
-    let connector = Connector::to(site.v4(port)).on(node).param(asking());
+    let connector = Connector::to(address).on(node).param(asking());
     let connector = connector.deadline(PATIENCE).retry(often);
     let make = |_: &IdHandle| Ok(End::new(site));
     connector.connect_with(make).unwrap()

@@ -13,6 +13,7 @@ use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
 use crate::face::{deaf, handshakes};
+use crate::rdma_core::RdmaCore;
 use crate::{command, face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -88,7 +89,8 @@ const TASKS: &[(&str, fn())] = &[
         face::messages::beyond_the_limit,
     ),
     ("actor", judge::ours::act),
-    ("oracle", oracle::ask),
+    ("oracle", || oracle::ask(RdmaCore::System)),
+    ("newest_oracle", || oracle::ask(RdmaCore::Newest)),
     (
         "command_without_verbs_nodes",
         command::ping::without_verbs_nodes,

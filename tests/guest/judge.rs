@@ -3,7 +3,8 @@
 //! A scenario is a script of commands for two actors. Each actor is a process:
 //! one is librdmacm (`tests/c/actor`), the other is this library's core, command
 //! by command. Every scenario runs with each of them on each side, and what they
-//! answer is the same, line by line, whoever says it.
+//! answer is the same, line by line, whoever says it. The newest librdmacm plays as the
+//! system's does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use libtest_mimic::{Completion, Failed, Trial};
 use rdmacm_tests::Site;
 
-use crate::command::built;
+use crate::rdma_core::RdmaCore;
 use crate::schedule::{self, When};
 
 mod actor;
@@ -39,13 +40,29 @@ const CASTS: &[[Kind; 2]] = &[
     [Kind::Ours, Kind::C],
 ];
 
+/// What is new with another release of librdmacm: how it gets on with itself and with
+/// this library.
+const CASTS_OF_ANOTHER: &[[Kind; 2]] = &[
+    [Kind::C, Kind::C],
+    [Kind::C, Kind::Ours],
+    [Kind::Ours, Kind::C],
+];
+
+fn casts(rdma_core: RdmaCore) -> &'static [[Kind; 2]] {
+    match rdma_core {
+        RdmaCore::System => CASTS,
+        RdmaCore::Newest => CASTS_OF_ANOTHER,
+    }
+}
+
 /// A test for each scenario on this device.
-pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
-    let there = built(C_ACTOR).exists();
-    let company = Arc::new(Company::default());
+pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Trial> {
+    let there = rdma_core.program(C_ACTOR).exists();
+    let company = Arc::new(Company::new(rdma_core));
     let scenarios = script::scenarios(site.soft).into_iter();
+    let place = rdma_core.place(site.driver());
     let trial = |scenario: Scenario| {
-        let name = format!("{kernel}/{}/judge::{}", site.driver(), scenario.name);
+        let name = format!("{kernel}/{place}/judge::{}", scenario.name);
         if there {
             let company = Arc::clone(&company);
             let run = move || judge(&scenario, &site, &company);
@@ -60,12 +77,13 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
 /// Plays a scenario with every cast and compares.
 fn judge(scenario: &Scenario, site: &Site, company: &Company) -> Result<(), Failed> {
     let mut verdict: Option<Transcript> = None;
-    for cast in CASTS {
+    for cast in casts(company.rdma_core) {
         let played = play(scenario, site, company, *cast)?;
         match &verdict {
             None => {
                 if let Some(directory) = std::env::var_os("RDMACM_TRANSCRIPTS") {
-                    let file = format!("{}-{}.txt", site.device, scenario.name);
+                    let place = company.rdma_core.place(site.device).replace('/', "-");
+                    let file = format!("{place}-{}.txt", scenario.name);
                     std::fs::write(Path::new(&directory).join(file), played.to_string())?;
                 }
                 played.check_facts(scenario)?;

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Completion, Trial};
+use rdma_core::RdmaCore;
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
 use schedule::When;
@@ -48,6 +49,7 @@ mod options;
 mod oracle;
 mod privilege;
 mod query;
+mod rdma_core;
 mod removal;
 mod request;
 mod resolve;
@@ -248,6 +250,9 @@ const WITH_CMTIME: &[&[Case]] = &[c_tools::cmtime::CASES];
 const WITHOUT_CMTIME: &str =
     "there is no cmtime that needs nothing but connections: rdmacm-utils before 52";
 
+/// The same, where there is the newest release's.
+const WITH_NEWEST_CMTIME: &[&[Case]] = &[c_tools::cmtime::mesh::CASES];
+
 /// The same, where there are datagram services.
 const WITH_DATAGRAMS: &[&[Case]] = &[c_tools::mckey::CASES, c_tools::udaddy::CASES];
 const WITHOUT_DATAGRAMS: &str = "udaddy and mckey are not installed (rdmacm-utils), or have no datagrams to send: iWARP has \
@@ -266,6 +271,7 @@ const ONCE: &[&[Case]] = &[
 
 /// The same, where the C library can be asked about names.
 const WITH_ORACLE: &[&[Case]] = &[oracle::CASES];
+const WITH_NEWEST_ORACLE: &[&[Case]] = &[oracle::NEWEST];
 
 /// Where the connecting side answers a response.
 const WITH_RESPONSE: &[&[Case]] = &[
@@ -353,6 +359,11 @@ fn tests(kernel: &str) -> Suite {
             (WITH_ONE_MESSAGE, one_message, WITHOUT_TOOLS),
             (WITH_CMTIME, cmtime, WITHOUT_CMTIME),
             (
+                WITH_NEWEST_CMTIME,
+                c_tools::cmtime::mesh::is_there(),
+                c_tools::cmtime::mesh::WITHOUT,
+            ),
+            (
                 WITH_DATAGRAMS,
                 tools && site.soft == Soft::Rxe,
                 WITHOUT_DATAGRAMS,
@@ -369,15 +380,24 @@ fn tests(kernel: &str) -> Suite {
                 skip(&mut tests, kernel, site.driver(), modules, otherwise);
             }
         }
-        tests.trials.extend(judge::trials(kernel, site));
+        for rdma_core in RdmaCore::judges() {
+            tests.trials.extend(judge::trials(kernel, site, *rdma_core));
+        }
         tests.trials.extend(acm::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);
-    if oracle::can_ask() {
-        add(&mut tests, kernel, "both", site, WITH_ORACLE);
-    } else {
-        skip(&mut tests, kernel, "both", WITH_ORACLE, oracle::CANNOT_ASK);
+    for rdma_core in RdmaCore::judges() {
+        let modules = match rdma_core {
+            RdmaCore::System => WITH_ORACLE,
+            RdmaCore::Newest => WITH_NEWEST_ORACLE,
+        };
+        let place = rdma_core.place("both");
+        if oracle::can_ask(*rdma_core) {
+            add(&mut tests, kernel, &place, site, modules);
+        } else {
+            skip(&mut tests, kernel, &place, modules, oracle::CANNOT_ASK);
+        }
     }
     tests
 }

@@ -1,11 +1,11 @@
 //! The C library as the judge of names.
 //!
-//! Questions of many combinations ([`questions`]) are put to librdmacm's
-//! `rdma_getaddrinfo` (`tests/c/oracle.c`) and to this library, in one process
-//! each, where there is a name server ([`world`]). The results are of one class,
-//! and C's entry is ours, word by word: that of our entries which comes first in
-//! the system's order, for C gives one without asking the kernel. Where ours is
-//! meant to say otherwise, `differences.txt` says so, and why.
+//! Questions of many combinations ([`questions`]) are put to `rdma_getaddrinfo`
+//! (`tests/c/oracle.c`), of the system's librdmacm and of the newest, and to this
+//! library, in one process each, where there is a name server ([`world`]). The results
+//! are of one class, and C's entry is ours, word by word: that of our entries which
+//! comes first in the system's order, for C gives one without asking the kernel. Where
+//! ours is meant to say otherwise, `differences.txt` says so, and why.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use rdmacm_core::Dialect;
 use rdmacm_tests::Site;
 
 use crate::child;
-use crate::command::built;
+use crate::rdma_core::RdmaCore;
 
 mod answer;
 mod c_library;
@@ -33,6 +33,7 @@ crate::once!("oracle":
     we_answer_as_the_c_library_does,
     a_dead_first_name_server_is_waited_out,
 );
+crate::once!("oracle" as NEWEST: we_answer_as_the_newest_does);
 
 /// Fewer are no judgement.
 const LEAST: usize = 400;
@@ -42,8 +43,8 @@ pub(crate) const CANNOT_ASK: &str =
     "there is no dnsmasq, or tests/c/oracle.c was not built: it takes gcc and librdmacm's headers";
 
 /// Whether both sides and the name server are there.
-pub(crate) fn can_ask() -> bool {
-    built(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
+pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
+    rdma_core.program(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
 }
 
 /// The C library reads much of `/etc` once in a process.
@@ -65,7 +66,7 @@ pub(crate) fn wait_out_a_dead_server() {
             service: Some("7471".to_owned()),
             ..Question::default()
         };
-        let c = answer::of_c(&CLibrary::start().ask(&question));
+        let c = answer::of_c(&CLibrary::start(RdmaCore::System).ask(&question));
         assert!(answer::is_success(&c), "{c:?}");
         let started = Instant::now();
         let found = rdmacm_addrinfo::resolve("four.test", "7471", &Hints::rc()).unwrap();
@@ -74,12 +75,17 @@ pub(crate) fn wait_out_a_dead_server() {
     });
 }
 
+fn we_answer_as_the_newest_does() {
+    child::run("newest_oracle");
+}
+
 /// In a child: puts all questions and compares the answers.
-pub(crate) fn ask() {
+pub(crate) fn ask(rdma_core: RdmaCore) {
+    let release = rdma_core.release(PROGRAM);
     world::run(|| {
-        let questions = questions::all(&Site::rxe(Dialect::AnyFamily));
+        let questions = questions::all(&Site::rxe(Dialect::AnyFamily), release);
         assert!(questions.len() >= LEAST, "{}", questions.len());
-        let complaints = judge(&questions);
+        let complaints = judge(&questions, rdma_core, release);
         assert!(
             complaints.is_empty(),
             "{} complaints about {} questions:\n{}",
@@ -90,9 +96,9 @@ pub(crate) fn ask() {
     });
 }
 
-fn judge(questions: &[Question]) -> Vec<String> {
-    let differences = Differences::read();
-    let mut c_library = CLibrary::start();
+fn judge(questions: &[Question], rdma_core: RdmaCore, release: u32) -> Vec<String> {
+    let differences = Differences::of(release);
+    let mut c_library = CLibrary::start(rdma_core);
     let directory = Directory::new();
     let mut complaints = Vec::new();
     for question in questions {

@@ -1,5 +1,5 @@
-//! cmtime: connections at once, timed. Its client parts when all are there; its
-//! server parts with whoever does, and never ends.
+//! cmtime: connections at once, timed. Before rdma-core 52 its client parts when all are
+//! there, and its server parts with whoever does, and never ends.
 
 use std::process::Command;
 
@@ -8,9 +8,13 @@ use rdmacm_core::{ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site};
 
 use super::end::End;
-use super::tool::{Tool, path};
+use super::tool::Tool;
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
 use super::{check_established, connect_when_it_listens, is_listening, wait_for_ids};
+use crate::rdma_core::RdmaCore;
+
+mod control;
+pub(crate) mod mesh;
 
 crate::cases!("c_tools::cmtime":
     its_server_takes_a_hundred_connections,
@@ -20,11 +24,15 @@ crate::cases!("c_tools::cmtime":
 /// More connections than this in one process are too many for it on siw.
 const ON_SIW: usize = 50;
 
-/// Whether it needs nothing but connections: since rdma-core 52 its sides agree
-/// on each step over a TCP connection of their own.
+/// What a cmtime says of its options, where it is there.
+fn usage(rdma_core: RdmaCore) -> Option<String> {
+    let usage = Command::new(rdma_core.tool("cmtime")).arg("-h").output();
+    Some(String::from_utf8_lossy(&usage.ok()?.stdout).into_owned())
+}
+
+/// Whether the system's needs nothing but connections.
 pub(crate) fn is_alone() -> bool {
-    let usage = Command::new(path("cmtime")).arg("-h").output();
-    usage.is_ok_and(|usage| !String::from_utf8_lossy(&usage.stdout).contains("num_threads"))
+    usage(RdmaCore::System).is_some_and(|usage| !usage.contains("num_threads"))
 }
 
 fn its_server_takes_a_hundred_connections(site: &Site) {

@@ -1,7 +1,6 @@
 //! A C tool at work.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,14 +11,11 @@ use rdmacm_tests::PATIENCE;
 use serde_json::Value;
 
 use crate::command::built;
+use crate::rdma_core::RdmaCore;
 
 /// Whether the guest has the tool.
 pub(crate) fn installed(name: &str) -> bool {
-    path(name).exists()
-}
-
-pub(crate) fn path(name: &str) -> PathBuf {
-    Path::new("/usr/bin").join(name)
+    RdmaCore::System.tool(name).exists()
 }
 
 /// A running tool, killed when dropped.
@@ -48,9 +44,14 @@ pub(crate) struct Ended {
 impl Tool {
     /// Starts it, with lines that come as they are printed.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        Self::start_of(RdmaCore::System, name, arguments)
+    }
+
+    /// The same, of either rdma-core.
+    pub(crate) fn start_of(rdma_core: RdmaCore, name: &str, arguments: &[&str]) -> Self {
         let mut tool = Command::new("/usr/bin/stdbuf");
-        tool.args(["-oL", "-eL"]).arg(path(name)).args(arguments);
-        Self::spawn(&mut tool)
+        tool.args(["-oL", "-eL"]).arg(rdma_core.tool(name));
+        Self::spawn(tool.args(arguments))
     }
 
     /// Starts the `rdmacm` command.

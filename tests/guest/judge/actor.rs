@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::C_ACTOR;
 use crate::child;
-use crate::command::built;
+use crate::rdma_core::RdmaCore;
 
 /// Longer than an actor waits for an event.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,16 +43,24 @@ impl fmt::Display for Kind {
 
 /// Actors that wait for their next scenario: starting one takes longer than
 /// most scenarios do.
-#[derive(Default)]
-pub(super) struct Company(Mutex<Vec<Actor>>);
+pub(super) struct Company {
+    /// Whose librdmacm its C actors are.
+    pub(super) rdma_core: RdmaCore,
+    idle: Mutex<Vec<Actor>>,
+}
 
 impl Company {
+    pub(super) fn new(rdma_core: RdmaCore) -> Self {
+        let idle = Mutex::default();
+        Self { rdma_core, idle }
+    }
+
     pub(super) fn hire(&self, kind: Kind) -> Actor {
         let mut idle = self.idle();
         let found = idle.iter().position(|actor| actor.kind == kind);
         let actor = found.map(|place| idle.swap_remove(place));
         drop(idle);
-        actor.unwrap_or_else(|| Actor::start(kind))
+        actor.unwrap_or_else(|| Actor::start(kind, self.rdma_core))
     }
 
     /// Keeps an actor, as if nothing had been, unless that cannot be had.
@@ -66,7 +74,7 @@ impl Company {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Actor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,9 +90,9 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    fn start(kind: Kind) -> Self {
+    fn start(kind: Kind, rdma_core: RdmaCore) -> Self {
         let mut command = match kind {
-            Kind::C => Command::new(built(C_ACTOR)),
+            Kind::C => Command::new(rdma_core.program(C_ACTOR)),
             Kind::Ours => child::task("actor"),
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -33,8 +33,15 @@ pub(super) fn is_success(answer: &Answer) -> bool {
 pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, String) {
     let (node, service) = (question.node.as_deref(), question.service.as_deref());
     let hints = question.hints();
-    let addresses = directory.addresses(node, service, &hints);
     let found = directory.resolve(node, service, &hints);
+    if hints.asks_administrator() {
+        // It has no addresses to give before the kernel was asked.
+        return (
+            Answer::from([(RESULT.to_owned(), result_word(&found))]),
+            "-".to_owned(),
+        );
+    }
+    let addresses = directory.addresses(node, service, &hints);
     let (addresses, found) = match (addresses, found) {
         (Ok(addresses), Ok(found)) => (addresses, found),
         (addresses, found) => {
@@ -109,9 +116,15 @@ fn entry(question: &Question, info: &AddrInfo) -> Answer {
 fn result_word<T>(result: &Result<T>) -> String {
     let code = match result {
         Ok(_) => SUCCESS,
-        Err(Error::NothingToResolve | Error::Hints(_) | Error::NulInText) => {
-            return format!("errno {}", libc::EINVAL);
-        }
+        Err(
+            Error::NothingToResolve
+            | Error::Hints(_)
+            | Error::NulInText
+            | Error::SaWithoutService
+            | Error::ServiceName(_),
+        ) => return errno(libc::EINVAL),
+        Err(Error::SaAndDns | Error::SaWithNode) => return errno(libc::EOPNOTSUPP),
+        Err(Error::NoInfinibandPort) => return errno(libc::ENOENT),
         // EAI_QPTYPE is its name in the manual page.
         Err(Error::QpType { .. }) => "EAI_SOCKTYPE",
         Err(Error::Name(name)) => match name {
@@ -125,10 +138,14 @@ fn result_word<T>(result: &Result<T>) -> String {
             NameError::NoName => "EAI_NONAME",
             NameError::Service => "EAI_SERVICE",
             NameError::SocketType => "EAI_SOCKTYPE",
-            NameError::System(errno) => return format!("errno {errno}"),
+            NameError::System(number) => return errno(*number),
             other => return other.to_string(),
         },
         Err(other) => return other.to_string(),
     };
     code.to_owned()
+}
+
+fn errno(number: i32) -> String {
+    format!("errno {number}")
 }

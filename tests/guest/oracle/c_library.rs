@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::question::Question;
-use crate::command::built;
+use crate::rdma_core::RdmaCore;
 
 pub(super) const PROGRAM: &str = "rdmacm-c-oracle";
 const END_OF_ANSWER: &str = ".";
@@ -16,8 +16,8 @@ pub(super) struct CLibrary {
 }
 
 impl CLibrary {
-    pub(super) fn start() -> Self {
-        let mut process = Command::new(built(PROGRAM))
+    pub(super) fn start(rdma_core: RdmaCore) -> Self {
+        let mut process = Command::new(rdma_core.program(PROGRAM))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

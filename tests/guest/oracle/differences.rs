@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! difference NAME
+//!   since RELEASE              of rdma-core which it began with; always, if not said
+//!   until RELEASE              the last that has it
 //!   where KEY=PATTERN ...      questions it is about: all that is said must fit
 //!   says KEY C -> OURS         a word of C's answer, and what stands there in ours
 //!   because ITEM: "SENTENCE"   of rdma_getaddrinfo(3), and what follows from it
@@ -23,6 +25,8 @@ const LIST: &str = include_str!("differences.txt");
 #[derive(Debug, Default)]
 struct Difference {
     name: String,
+    since: Option<u32>,
+    until: Option<u32>,
     questions: Vec<(String, String)>,
     key: String,
     c: String,
@@ -31,12 +35,12 @@ struct Difference {
     occurred: Cell<bool>,
 }
 
-/// The checked-in list.
+/// The checked-in list, so far as it is about a release.
 #[derive(Debug)]
 pub(super) struct Differences(Vec<Difference>);
 
 impl Differences {
-    pub(super) fn read() -> Self {
+    pub(super) fn of(release: u32) -> Self {
         let mut list = Vec::new();
         for line in LIST.lines().map(str::trim) {
             let read = read(&mut list, line);
@@ -48,6 +52,7 @@ impl Differences {
                 && difference.reason.matches('"').count() >= 2;
             assert!(whole, "{difference:?}");
         }
+        list.retain(|difference| difference.is_of(release));
         Self(list)
     }
 
@@ -96,6 +101,11 @@ impl Differences {
 }
 
 impl Difference {
+    fn is_of(&self, release: u32) -> bool {
+        self.since.is_none_or(|since| since <= release)
+            && self.until.is_none_or(|until| release <= until)
+    }
+
     fn is_about(&self, facts: &BTreeMap<&'static str, String>, key: &str, c: &str) -> bool {
         let mut questions = self.questions.iter();
         self.key == key
@@ -122,6 +132,8 @@ fn read(list: &mut Vec<Difference>, line: &str) -> Option<()> {
     }
     let difference = list.last_mut()?;
     match first {
+        "since" => difference.since = Some(rest.parse().ok()?),
+        "until" => difference.until = Some(rest.parse().ok()?),
         "where" => {
             for word in rest.split_ascii_whitespace() {
                 let (key, pattern) = word.split_once('=')?;

@@ -15,6 +15,8 @@ const FLAGS: Words = &[
     ("NUMERICHOST", AddrInfoFlags::NUMERICHOST.bits()),
     ("NOROUTE", AddrInfoFlags::NOROUTE.bits()),
     ("FAMILY", AddrInfoFlags::FAMILY.bits()),
+    ("SA", AddrInfoFlags::SA.bits()),
+    ("DNS", AddrInfoFlags::DNS.bits()),
 ];
 const QP_TYPES: Words = &[
     ("RC", QpType::RC.number() as u32),

@@ -10,6 +10,7 @@ use rdmacm_tests::Site;
 use super::question::Question;
 
 mod addresses;
+mod lookups;
 mod names;
 mod services;
 
@@ -38,8 +39,8 @@ const PORT_SPACES: [Option<PortSpace>; 5] = [
     Some(PortSpace::IB),
 ];
 
-/// All of them, each once.
-pub(super) fn all(site: &Site) -> Vec<Question> {
+/// All of them that a release's headers have words for, each once.
+pub(super) fn all(site: &Site, release: u32) -> Vec<Question> {
     let groups = [
         flags(),
         kinds(),
@@ -50,6 +51,7 @@ pub(super) fn all(site: &Site) -> Vec<Question> {
         stand_ins(site),
         infiniband(),
         strange(),
+        lookups::all(site, release),
     ];
     let mut all: Vec<Question> = Vec::new();
     for question in groups.concat() {

@@ -27,11 +27,15 @@ const fn program(name: &'static str, source: &'static str) -> Program {
     Program { name, source }
 }
 
-const PROGRAMS: &[Program] = &[
-    program("rdmacm-c-peer", "peer.c"),
-    program("rdmacm-c-acm", "acm.c"),
+/// Those that are built with both.
+const JUDGES: &[Program] = &[
     program("rdmacm-c-oracle", "oracle.c"),
     program("rdmacm-c-actor", "actor"),
+];
+/// Those that are built with the system's alone.
+const OTHERS: &[Program] = &[
+    program("rdmacm-c-peer", "peer.c"),
+    program("rdmacm-c-acm", "acm.c"),
 ];
 
 /// Builds all of them. What cannot be built elsewhere than on Debian is said, and its
@@ -47,7 +51,9 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<()> {
 }
 
 fn with_system(workspace: &Workspace) -> anyhow::Result<()> {
-    compile(workspace, &workspace.programs(), &[])
+    let folder = workspace.programs();
+    compile(workspace, &folder, &[], JUDGES)?;
+    compile(workspace, &folder, &[], OTHERS)
 }
 
 fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
@@ -67,12 +73,17 @@ fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
         format!("-L{lib}"),
         format!("-Wl,-rpath,{lib}"),
     ];
-    compile(workspace, &folder, &flags)
+    compile(workspace, &folder, &flags, JUDGES)
 }
 
-fn compile(workspace: &Workspace, into: &Path, flags: &[String]) -> anyhow::Result<()> {
+fn compile(
+    workspace: &Workspace,
+    into: &Path,
+    flags: &[String],
+    programs: &[Program],
+) -> anyhow::Result<()> {
     let sources = workspace.root.join("tests/c");
-    for Program { name, source } in PROGRAMS {
+    for Program { name, source } in programs {
         let mut compiler = Command::new("gcc");
         compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1"]);
         compiler.args(flags).arg("-o").arg(into.join(name));

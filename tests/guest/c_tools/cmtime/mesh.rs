@@ -1,0 +1,206 @@
+//! cmtime since rdma-core 61: several instances connect to each other in rounds, a few
+//! connections first, then all, then, of two instances, all without queue pairs of the
+//! tool's: its numbers are made up.
+//!
+//! siw looks those up, so there we are two of three instances.
+
+use std::net::{SocketAddrV4, TcpListener};
+
+use rdmacm::{Connection, Listener, Node};
+use rdmacm_core::{ConnInfo, ConnParam, EventKind};
+use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
+
+use super::control::{ADDRESS, Barrier, Control, Peer};
+use crate::c_tools::end::End;
+use crate::c_tools::tool::{Ended, Tool};
+use crate::c_tools::{
+    ASKED, CONNECTIONS, Depths, REQUEST_ROOM, check_established, check_no_private_data,
+    check_request, connect_to,
+};
+use crate::rdma_core::RdmaCore;
+
+crate::cases!("c_tools::cmtime":
+    the_newest_server_takes_a_hundred_connections,
+    the_newest_client_makes_a_hundred_connections,
+);
+
+pub(crate) const WITHOUT: &str = "the newest rdma-core was not built, or has no such cmtime";
+
+/// More connections than this in one process are too many for it on siw.
+const ON_SIW: usize = 50;
+/// The first of the numbers that it makes up.
+const FIRST_NUMBER: u32 = 1000;
+/// What it agrees to: siw answers no fewer reads at once than it is asked to.
+fn agreed(site: &Site) -> Depths {
+    match site.soft {
+        Soft::Rxe => (1, 1),
+        Soft::Siw => (1, ASKED.1),
+    }
+}
+
+/// Whether the newest is of this kind.
+pub(crate) fn is_there() -> bool {
+    super::usage(RdmaCore::Newest).is_some_and(|usage| usage.contains("controller_address"))
+}
+
+/// A round, and how many connections there are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Round {
+    connections: usize,
+    real_queue_pairs: bool,
+}
+
+/// How it is played with a device.
+struct Plan {
+    /// How many instances we are.
+    ours: usize,
+    rounds: Vec<Round>,
+}
+
+impl Plan {
+    fn new(site: &Site) -> Self {
+        let (ours, all) = match site.soft {
+            Soft::Rxe => (1, CONNECTIONS),
+            Soft::Siw => (2, ON_SIW),
+        };
+        let round = |connections, real_queue_pairs| Round {
+            connections,
+            real_queue_pairs,
+        };
+        let mut rounds = vec![round(ours, true), round(all, true)];
+        if ours == 1 {
+            rounds.push(round(all, false));
+        }
+        Self { ours, rounds }
+    }
+
+    /// The tool's command line for it.
+    fn start(&self, site: &Site, port: u16, more: &[&str]) -> Tool {
+        let each = self.rounds[1].connections / self.ours;
+        let (address, control) = (site.v4.to_string(), ADDRESS.to_string());
+        let (port, each) = (port.to_string(), each.to_string());
+        let instances = (self.ours + 1).to_string();
+        let mut arguments = vec!["-b", &address, "-C", &control, "-p", &port];
+        arguments.extend(["-c", &each, "-P", &instances]);
+        arguments.extend(more);
+        Tool::start_of(RdmaCore::Newest, "cmtime", &arguments)
+    }
+
+    /// What it prints but for what it measured: a title a round, and below it steps.
+    fn check_said(&self, ended: &Ended, first: &[&str], verb: &str, steps: &[&str]) {
+        ended.check_success();
+        let told = |said: &&String| {
+            let title = [first[0], first[first.len() - 1], verb];
+            said.starts_with('\t') || title.iter().any(|title| said.starts_with(title))
+        };
+        let said: Vec<_> = ended.said().iter().filter(told).cloned().collect();
+        let mut expected: Vec<String> = first.iter().map(|line| (*line).to_owned()).collect();
+        for (at, round) in self.rounds.iter().enumerate() {
+            let count = round.connections;
+            match (at, round.real_queue_pairs) {
+                (0, _) => {}
+                (_, true) => expected.push(format!("{verb} ({count}) QPs test")),
+                (_, false) => expected.push(format!("{verb} ({count}) test - no QPs")),
+            }
+            // Once there is a device to allocate them on.
+            let steps = steps.iter().filter(|step| at == 0 || **step != ALLOCATING);
+            expected.extend(steps.map(|step| (*step).to_owned()));
+        }
+        assert_eq!(said, expected);
+    }
+}
+
+const ALLOCATING: &str = "\tAllocating verbs resources";
+
+fn check_number(round: Round, at: usize, info: &ConnInfo) {
+    if !round.real_queue_pairs {
+        let number = FIRST_NUMBER + u32::try_from(at).unwrap();
+        assert_eq!(info.qp_number, number);
+    }
+}
+
+/// It is the root.
+fn the_newest_server_takes_a_hundred_connections(site: &Site) {
+    let plan = Plan::new(site);
+    let port = free_port();
+    let server = plan.start(site, port, &["-L"]);
+    let (mut control, address) = Control::of_leaves(port, plan.ours);
+    assert_eq!(*address.ip(), site.v4);
+    let node = Node::open().unwrap();
+    for round in &plan.rounds {
+        control.wait_at(Barrier::Begin);
+        control.wait_at(Barrier::Prepared);
+        let connect = |at| {
+            let connection = connect_to(site, &node, address.into());
+            check_established(site, &connection, agreed(site));
+            check_number(*round, at, &connection.peer().unwrap());
+            connection
+        };
+        let connections: Vec<_> = (0..round.connections).map(connect).collect();
+        control.wait_at(Barrier::Connected);
+        for connection in connections {
+            connection.close(PATIENCE).unwrap();
+        }
+        control.wait_at(Barrier::Disconnected);
+    }
+    let first = ["Running as OOB root", "Server warmup"];
+    let steps = ["\tAccepting", ALLOCATING, "\tDisconnecting"];
+    plan.check_said(&server.finish(), &first, "Accept", &steps);
+}
+
+/// It is a leaf.
+fn the_newest_client_makes_a_hundred_connections(site: &Site) {
+    let plan = Plan::new(site);
+    let listen = |_| Listener::bind(site.v4(0)).unwrap();
+    let listeners: Vec<_> = (0..plan.ours).map(listen).collect();
+    let ours = listeners.iter().map(|listener| {
+        let port = listener.local_addr().port();
+        Peer::listens(SocketAddrV4::new(site.v4, port))
+    });
+    let root = TcpListener::bind((ADDRESS, 0)).unwrap();
+    let client = plan.start(site, root.local_addr().unwrap().port(), &[]);
+    let mut control = Control::of_root(&root, &ours.collect::<Vec<_>>());
+    for round in &plan.rounds {
+        control.wait_at(Barrier::Begin);
+        control.wait_at(Barrier::Prepared);
+        // It connects to each in turn.
+        let listeners = listeners.iter().cycle().take(round.connections);
+        let accepted = listeners.enumerate();
+        let connections: Vec<_> = accepted
+            .map(|(at, listener)| accept(site, *round, at, listener))
+            .collect();
+        control.wait_at(Barrier::Connected);
+        for connection in connections {
+            let end = connection.ended(PATIENCE).unwrap();
+            assert_eq!(end.kind(), EventKind::Disconnected);
+            connection.close(PATIENCE).unwrap();
+        }
+        control.wait_at(Barrier::Disconnected);
+    }
+    let steps = [
+        "\tCreating IDs",
+        "\tBinding addresses",
+        "\tResolving addresses",
+        "\tResolving routes",
+        "\tCreating QPs",
+        ALLOCATING,
+        "\tModify QPs to INIT",
+        "\tConnecting",
+        "\tDisconnecting",
+        "\tDestroying QPs",
+        "\tDestroying IDs",
+    ];
+    plan.check_said(&client.finish(), &["Client warmup"], "Connect", &steps);
+}
+
+fn accept(site: &Site, round: Round, at: usize, listener: &Listener) -> Connection<End> {
+    let incoming = listener.accept(PATIENCE).unwrap();
+    let asked = incoming.peer().unwrap();
+    check_request(site, &asked, 0, 0);
+    check_number(round, at, &asked);
+    check_no_private_data(site, incoming.private_data(), REQUEST_ROOM);
+    let answer = ConnParam::new().private_data(b"welcome").unwrap();
+    let connection = incoming.param(answer).accept_on(End::new(site)).unwrap();
+    connection.queue_pair().check_connected_to(asked.qp_number);
+    connection
+}

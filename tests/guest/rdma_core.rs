@@ -1,0 +1,75 @@
+//! The C libraries that are compared with, and their tools: those of the system, and
+//! those of rdma-core's newest release.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::built;
+use crate::newer;
+
+/// Where the programs of the newest release lie, beside our own.
+const FOLDER: &str = "newest-rdma-core";
+const LIBRARY: &str = "librdmacm.so.1";
+
+/// An installation of rdma-core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RdmaCore {
+    /// The system's own.
+    System,
+    /// The newest release.
+    Newest,
+}
+
+impl RdmaCore {
+    /// Those that are the judges on this kernel: the newest on one of them, which knows
+    /// all that it knows.
+    pub(crate) fn judges() -> &'static [Self] {
+        if newer::is_new() {
+            &[Self::System, Self::Newest]
+        } else {
+            &[Self::System]
+        }
+    }
+
+    /// One of the programs in `tests/c`, built with it.
+    pub(crate) fn program(self, name: &str) -> PathBuf {
+        match self {
+            Self::System => built(name),
+            Self::Newest => built(FOLDER).join(name),
+        }
+    }
+
+    /// One of its own tools.
+    pub(crate) fn tool(self, name: &str) -> PathBuf {
+        match self {
+            Self::System => Path::new("/usr/bin").join(name),
+            Self::Newest => built(FOLDER).join(name),
+        }
+    }
+
+    /// The first part of a test's name, which says where it is not the system's.
+    pub(crate) fn place(self, device: &str) -> String {
+        match self {
+            Self::System => device.to_owned(),
+            Self::Newest => format!("{device}/{FOLDER}"),
+        }
+    }
+
+    /// The release whose library a program of [`program`](Self::program) runs with.
+    pub(crate) fn release(self, program: &str) -> u32 {
+        let listing = Command::new("ldd").arg(self.program(program)).output();
+        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
+        let library = listing.lines().find_map(|line| {
+            let (name, path) = line.trim().split_once(" => ")?;
+            (name == LIBRARY).then_some(path.split(' ').next()?)
+        });
+        let file = Path::new(library.unwrap()).canonicalize().unwrap();
+        release_of(&file.file_name().unwrap().to_string_lossy()).unwrap()
+    }
+}
+
+/// `librdmacm.so.1.3.44.0` is of release 44.
+fn release_of(file: &str) -> Option<u32> {
+    let numbers = file.strip_prefix(LIBRARY)?.strip_prefix('.')?;
+    numbers.split('.').nth(1)?.parse().ok()
+}
