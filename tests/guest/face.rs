@@ -19,6 +19,7 @@ pub(crate) mod handshakes;
 pub(crate) mod messages;
 pub(crate) mod migration;
 pub(crate) mod offloaded;
+pub(crate) mod outcomes;
 pub(crate) mod overtaken;
 pub(crate) mod several;
 pub(crate) mod storm;

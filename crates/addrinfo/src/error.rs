@@ -12,6 +12,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why nothing could be resolved. What keeps RDMA from reaching one of several
 /// addresses is no error of this kind, see [`Unreachable`](crate::Unreachable).
+///
+/// The text is complete: it includes what the error holds, and
+/// [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -249,6 +252,23 @@ mod tests {
             (Error::LookupDeadline, None),
         ] {
             assert_eq!(error.raw_os_error(), errno, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_holds_another_has_its_text_and_no_source() {
+        let errors = [
+            Error::Name(NameError::System(libc::EMFILE)),
+            Error::NoThread(io::ErrorKind::WouldBlock),
+            Error::Interfaces(libc::ENOBUFS),
+            Error::Rdma(rdmacm_core::Error::Busy),
+        ];
+        for error in errors {
+            assert!(std::error::Error::source(&error).is_none(), "{error:?}");
+            let words = error.to_string();
+            let wrapped = io::Error::from(error);
+            assert_eq!(wrapped.to_string(), words);
+            assert!(std::error::Error::source(&wrapped).is_none(), "{words}");
         }
     }
 

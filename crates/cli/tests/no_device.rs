@@ -88,7 +88,7 @@ fn opening_it_has_no_peer_and_takes_no_time() {
         ["ping", "--listen"],
     ] {
         let complaint = complaint(&arguments);
-        let start = format!("rdmacm: open the connection manager: open {NODE}: ENOENT");
+        let start = format!("rdmacm: open the connection manager: {NODE}: ENOENT");
         assert!(complaint.starts_with(&start), "{complaint}");
         assert!(!complaint.contains("after"), "{complaint}");
     }

@@ -10,14 +10,19 @@ use crate::operation::Operation;
 
 mod cause;
 mod command;
+mod queue_pair;
 
 pub use command::CommandError;
+pub use queue_pair::QueuePairError;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something failed. Errors compare equal when everything they say is equal,
 /// so tests can compare whole results.
+///
+/// The text is complete: it includes what the error holds, and
+/// [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -71,12 +76,12 @@ pub enum Error {
         needs: &'static str,
     },
     /// The queue pair could not be moved on.
-    #[error("move the queue pair to {state:?}: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
+    #[error("move the queue pair to {state:?}: {error}")]
     QueuePair {
         /// The state it was to be in.
         state: QpState,
-        /// The error number of its library.
-        errno: i32,
+        /// What its library answered.
+        error: QueuePairError,
     },
     /// The id was destroyed by its owner; a handle to it is of no more use.
     #[error("the id has been destroyed")]
@@ -141,11 +146,9 @@ impl Error {
         Self::Unsupported { command, needs }
     }
 
-    pub(crate) fn queue_pair(state: QpState, error: &io::Error) -> Self {
-        Self::QueuePair {
-            state,
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
-        }
+    pub(crate) fn queue_pair(state: QpState, error: io::Error) -> Self {
+        let error = error.into();
+        Self::QueuePair { state, error }
     }
 
     pub(crate) fn answer(operation: Operation, command: CommandNumber, what: &'static str) -> Self {
@@ -185,24 +188,47 @@ impl Error {
         )
     }
 
-    /// The error number the kernel gave, if the error is the kernel's.
+    /// The error number the kernel gave, or the queue pair's library, if the error is
+    /// theirs.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Open { errno, .. }
-            | Self::Wait { errno }
-            | Self::Devices { errno }
-            | Self::QueuePair { errno, .. } => Some(*errno),
+            Self::Open { errno, .. } | Self::Wait { errno } | Self::Devices { errno } => {
+                Some(*errno)
+            }
+            Self::QueuePair { error, .. } => error.raw_os_error(),
             Self::Command(error) => Some(error.errno),
             _ => None,
         }
     }
+
+    /// Whether a deadline passed: the caller's, or TCP's, which iWARP connects by.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::DeadlinePassed) || self.raw_os_error() == Some(libc::ETIMEDOUT)
+    }
+
+    /// Whether no route leads to the peer, or nobody there answers.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Command(error) if is_unreachable(error.errno))
+    }
+}
+
+/// Whether an error number means that no route leads to the peer, or nobody there
+/// answers.
+pub(crate) fn is_unreachable(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ETIMEDOUT
+    )
 }
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match (&error, error.raw_os_error()) {
             (_, Some(errno)) => io::Error::from_raw_os_error(errno).kind(),
+            (Error::QueuePair { error, .. }, _) => error.as_io_error().kind(),
             (Error::InvalidInput { .. } | Error::PrivateDataTooLong { .. }, _) => {
                 io::ErrorKind::InvalidInput
             }
@@ -243,6 +269,75 @@ mod tests {
     #[test]
     fn an_errno_without_a_known_cause_gets_the_systems_words() {
         assert!(refused(libc::ENOMEM).to_string().contains("ENOMEM: Cannot"));
+    }
+
+    #[test]
+    fn the_text_of_an_error_is_complete_and_has_no_source() {
+        let operation = || Box::new(Operation::Listen);
+        let command = CommandNumber::LISTEN;
+        let said_no = || io::Error::other("the firmware said no");
+        let errno = libc::EIO;
+        let errors = [
+            Error::open(
+                Path::new("/dev/there"),
+                &io::Error::from_raw_os_error(errno),
+            ),
+            refused(libc::EADDRINUSE),
+            refused(libc::ENOMEM),
+            Error::invalid(Operation::Listen, "a reason"),
+            Error::Answer {
+                operation: operation(),
+                command,
+                what: "a reason",
+            },
+            Error::private_data(300, 56),
+            Error::unsupported(command),
+            Error::queue_pair(QpState::RTR, said_no()),
+            Error::queue_pair(QpState::RTR, io::Error::from_raw_os_error(errno)),
+            Error::IdGone,
+            Error::Busy,
+            Error::DeadlinePassed,
+            Error::Woken,
+            Error::Wait { errno },
+            Error::Devices { errno },
+        ];
+        for error in errors {
+            assert!(std::error::Error::source(&error).is_none(), "{error:?}");
+            let words = error.to_string();
+            let wrapped = io::Error::from(error);
+            assert_eq!(wrapped.to_string(), words);
+            assert!(std::error::Error::source(&wrapped).is_none(), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_a_queue_pairs_library_answers_is_kept() {
+        let error = Error::queue_pair(QpState::RTR, io::Error::other("the firmware said no"));
+        assert_eq!(
+            error.to_string(),
+            "move the queue pair to RTR: the firmware said no"
+        );
+        assert_eq!(error.raw_os_error(), None);
+        assert_eq!(error, error.clone());
+        let other = Error::queue_pair(QpState::RTR, io::Error::other("no, again"));
+        assert_ne!(error, other);
+        let kind = io::ErrorKind::PermissionDenied;
+        let denied = Error::queue_pair(QpState::RTR, io::Error::new(kind, "not today"));
+        assert_eq!(io::Error::from(denied).kind(), kind);
+        let number = Error::queue_pair(QpState::RTR, io::Error::from_raw_os_error(libc::ENOBUFS));
+        assert_eq!(number.raw_os_error(), Some(libc::ENOBUFS));
+        assert!(number.to_string().contains("ENOBUFS: No buffer"));
+    }
+
+    #[test]
+    fn timeouts_and_unreachable_peers_are_told_apart() {
+        assert!(Error::DeadlinePassed.is_timeout() && !Error::DeadlinePassed.is_unreachable());
+        for errno in [libc::ENETUNREACH, libc::EHOSTUNREACH] {
+            assert!(refused(errno).is_unreachable() && !refused(errno).is_timeout());
+        }
+        let silent = refused(libc::ETIMEDOUT);
+        assert!(silent.is_unreachable() && silent.is_timeout());
+        assert!(!refused(libc::EINVAL).is_unreachable());
     }
 
     #[test]

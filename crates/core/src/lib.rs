@@ -72,7 +72,7 @@ pub use devices::{
 };
 pub use dialect::Dialect;
 pub use errno::Name as ErrnoName;
-pub use error::{CommandError, Error, Result};
+pub use error::{CommandError, Error, QueuePairError, Result};
 pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
 pub use gid::Gid;
 pub use guid::Guid;

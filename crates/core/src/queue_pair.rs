@@ -35,7 +35,8 @@ pub trait QueuePair: fmt::Debug + Send + Sync {
     /// Moves it: `attr` holds the values, `mask` says which of them count.
     ///
     /// # Errors
-    /// The error number of the library's modify.
+    /// Those of the library's modify. The operation under way returns it unchanged, see
+    /// [`QueuePairError`](crate::QueuePairError).
     #[doc(alias = "ibv_modify_qp")]
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()>;
 
@@ -48,7 +49,7 @@ pub trait QueuePair: fmt::Debug + Send + Sync {
     /// where its device has none, as rxe and siw.
     ///
     /// # Errors
-    /// The error number of the library's query.
+    /// Those of the library's query.
     #[doc(alias = "ibv_query_ece")]
     fn ece(&self) -> io::Result<Option<Ece>> {
         Ok(None)
@@ -58,7 +59,7 @@ pub trait QueuePair: fmt::Debug + Send + Sync {
     /// that has some.
     ///
     /// # Errors
-    /// The error number of the library's set.
+    /// Those of the library's set.
     #[doc(alias = "ibv_set_ece")]
     fn set_ece(&self, ece: Ece) -> io::Result<()> {
         let _ = ece;

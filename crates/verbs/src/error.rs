@@ -20,6 +20,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something failed. Errors compare equal when everything they say is equal,
 /// so tests can compare whole results.
+///
+/// The text is complete: it includes what the error holds, and
+/// [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -267,6 +270,51 @@ mod tests {
             libc::EPERM,
         );
         assert!(error.to_string().contains("EPERM: Operation not"));
+    }
+
+    #[test]
+    fn the_text_of_an_error_is_complete_and_has_no_source() {
+        let device = || String::from("rxe0");
+        let path = || PathBuf::from("/dev/there");
+        let (errno, command) = (libc::EIO, CommandNumber::CREATE_CQ);
+        let errors = [
+            Error::NoNode { device: device() },
+            Error::Driver {
+                device: device(),
+                driver: DriverId::RXE,
+                abi_version: 9,
+                known: vec![(DriverId::RXE, 2), (DriverId::SIW, 1)],
+            },
+            Error::Gone { device: device() },
+            Error::Gids {
+                device: device(),
+                port: 1,
+                errno,
+            },
+            Error::Stray { number: 1 },
+            Error::Map { errno },
+            Error::Wait { errno },
+            Error::open(&path(), &io::Error::from_raw_os_error(errno)),
+            Error::OtherNode {
+                path: path(),
+                device: device(),
+            },
+            Error::Devices(rdmacm_core::Error::IdGone),
+            refused(Operation::OpenContext, command, libc::EPERM),
+            refused(Operation::OpenContext, command, libc::EIO),
+            Error::invalid(Operation::OpenContext, "a reason"),
+            Error::answer(Operation::OpenContext, command, "a reason"),
+        ];
+        for error in errors {
+            assert!(std::error::Error::source(&error).is_none(), "{error:?}");
+            let words = error.to_string();
+            let refused = Refused::new(error.clone(), ());
+            assert_eq!(refused.to_string(), words);
+            assert!(std::error::Error::source(&refused).is_none(), "{words}");
+            let wrapped = io::Error::from(error);
+            assert_eq!(wrapped.to_string(), words);
+            assert!(std::error::Error::source(&wrapped).is_none(), "{words}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl QueuePair for Stubborn<'_> {
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         if attr.qp_state == self.refuses {
-            return Err(io::Error::from_raw_os_error(libc::ENOBUFS));
+            return Err(no());
         }
         QueuePair::modify(self.real, attr, mask)?;
         self.went.lock().unwrap().push(attr.qp_state);
@@ -63,9 +63,13 @@ impl QueuePair for Stubborn<'_> {
     }
 }
 
+fn no() -> io::Error {
+    io::Error::other("the firmware said no")
+}
+
 fn assert_refused(outcome: Result<(), Error>, state: QpState) {
-    let errno = libc::ENOBUFS;
-    assert_eq!(outcome.unwrap_err(), Error::QueuePair { state, errno });
+    let error = no().into();
+    assert_eq!(outcome.unwrap_err(), Error::QueuePair { state, error });
 }
 
 /// The failure of one side and a rejection to the other is all there is: ids

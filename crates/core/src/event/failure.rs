@@ -45,6 +45,30 @@ impl EventFailure {
             .flatten()
     }
 
+    /// Whether the peer refused, or its iWARP stack reset the connection before it was
+    /// there.
+    #[must_use]
+    pub fn is_rejected(self) -> bool {
+        self.kind == EventKind::Rejected
+    }
+
+    /// Whether there is no way to the peer, or nobody there answers.
+    #[must_use]
+    pub fn is_unreachable(self) -> bool {
+        match self.kind {
+            EventKind::AddrError | EventKind::RouteError => true,
+            // What a datagram service answers is an answer.
+            EventKind::Unreachable => self.status <= 0,
+            _ => false,
+        }
+    }
+
+    /// Whether the kernel waited in vain.
+    #[must_use]
+    pub fn is_timeout(self) -> bool {
+        self.raw_os_error() == Some(libc::ETIMEDOUT)
+    }
+
     /// What a datagram service's answer means: the positive status of an
     /// unreachable peer.
     fn sidr_text(self) -> Option<&'static str> {
@@ -132,6 +156,20 @@ mod tests {
         );
         assert_eq!(silent.raw_os_error(), Some(libc::ETIMEDOUT));
         assert_eq!(silent.reject_reason(), None);
+    }
+
+    #[test]
+    fn what_kind_of_failure_it_is() {
+        let silent = EventFailure::new(EventKind::Unreachable, -libc::ETIMEDOUT);
+        assert!(silent.is_unreachable() && silent.is_timeout() && !silent.is_rejected());
+        let no_route = EventFailure::new(EventKind::AddrError, -libc::ENETUNREACH);
+        assert!(no_route.is_unreachable() && !no_route.is_timeout());
+        for status in [8, 28, -libc::ECONNRESET] {
+            let rejected = EventFailure::new(EventKind::Rejected, status);
+            assert!(rejected.is_rejected() && !rejected.is_unreachable());
+        }
+        let refused = EventFailure::new(EventKind::Unreachable, 1);
+        assert!(!refused.is_unreachable());
     }
 
     #[test]

@@ -153,13 +153,13 @@ impl WithQueuePair<'_> {
     fn modify(&self, state: QpState, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         self.queue_pair
             .modify(attr, mask)
-            .map_err(|error| Error::queue_pair(state, &error))
+            .map_err(|error| Error::queue_pair(state, error))
     }
 
     fn own_ece(&self) -> Result<Option<Ece>> {
         self.queue_pair
             .ece()
-            .map_err(|error| Error::queue_pair(QpState::INIT, &error))
+            .map_err(|error| Error::queue_pair(QpState::INIT, error))
     }
 
     /// Chooses options by the peer's answer: none of another vendor's.
@@ -174,7 +174,7 @@ impl WithQueuePair<'_> {
         };
         chosen
             .and_then(|ece| self.queue_pair.set_ece(ece))
-            .map_err(|error| Error::queue_pair(QpState::RTR, &error))
+            .map_err(|error| Error::queue_pair(QpState::RTR, error))
     }
 
     /// Nobody is left waiting for a side that failed.

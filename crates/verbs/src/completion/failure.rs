@@ -65,10 +65,11 @@ impl CompletionError {
             }
             WcStatus::REM_ACCESS_ERR => {
                 "the peer does not allow access to this memory: a wrong or expired key, beyond \
-                 its bounds, or an access it did not grant"
+                 its bounds, an access it did not grant, or its program has just ended"
             }
             WcStatus::REM_OP_ERR => {
-                "the peer could not do it: on rxe, a message was longer than its receive request"
+                "the peer could not do it: on rxe, a message was longer than its receive \
+                 request, or its program has just ended"
             }
             WcStatus::RETRY_EXC_ERR => {
                 "the peer did not acknowledge it: it is gone, or the network is"

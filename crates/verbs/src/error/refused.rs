@@ -6,6 +6,8 @@ use std::io;
 use super::Error;
 
 /// Something that was not taken, and why. It comes back unchanged.
+///
+/// The text is that of `error`, so [`source`](std::error::Error::source) returns `None`.
 #[derive(Debug)]
 pub struct Refused<T> {
     /// Why.
@@ -26,11 +28,7 @@ impl<T> fmt::Display for Refused<T> {
     }
 }
 
-impl<T: fmt::Debug> std::error::Error for Refused<T> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+impl<T: fmt::Debug> std::error::Error for Refused<T> {}
 
 impl<T> From<Refused<T>> for Error {
     fn from(refused: Refused<T>) -> Self {
