@@ -83,6 +83,29 @@ pub enum Cause {
     #[cfg(feature = "verbs")]
     #[error("{0} bytes are more than the connection's messages have")]
     TooLong(usize),
+    /// A datagram is longer than the path's MTU; nothing was sent.
+    #[cfg(feature = "verbs")]
+    #[error("{bytes} bytes are more than a datagram has there, {max}")]
+    DatagramTooLong {
+        /// Bytes of the datagram.
+        bytes: usize,
+        /// Bytes of the longest.
+        max: usize,
+    },
+    /// A datagram socket is over: its device is gone, or its address is another
+    /// device's.
+    #[cfg(feature = "verbs")]
+    #[error("the socket is over: {0}")]
+    SocketOver(EventKind),
+    /// A multicast group was lost; the socket goes on without it.
+    #[cfg(feature = "verbs")]
+    #[error("the group {group} is lost: {failure}")]
+    GroupLost {
+        /// The group.
+        group: core::CmAddr,
+        /// What the kernel says.
+        failure: EventFailure,
+    },
     /// The text is no address.
     #[error("not an address with a port")]
     NotAnAddress,
@@ -220,6 +243,8 @@ impl Error {
         match &self.0.cause {
             Cause::Refused(error) => error.raw_os_error(),
             Cause::Event(failure) => failure.raw_os_error(),
+            #[cfg(feature = "verbs")]
+            Cause::GroupLost { failure, .. } => failure.raw_os_error(),
             Cause::QueuePair(error) => error.raw_os_error(),
             Cause::Ended(ending) => ending.failure()?.raw_os_error(),
             #[cfg(feature = "verbs")]
@@ -275,7 +300,11 @@ impl From<Error> for io::Error {
             #[cfg(feature = "verbs")]
             (None, Cause::Verbs(error)) => io::Error::from(error.clone()).kind(),
             #[cfg(feature = "verbs")]
-            (None, Cause::TooLong(_)) => io::ErrorKind::InvalidInput,
+            (None, Cause::TooLong(_) | Cause::DatagramTooLong { .. }) => {
+                io::ErrorKind::InvalidInput
+            }
+            #[cfg(feature = "verbs")]
+            (None, Cause::SocketOver(_)) => io::ErrorKind::NotConnected,
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)

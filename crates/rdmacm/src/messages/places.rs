@@ -111,7 +111,7 @@ impl Place for Room<'_> {
         }
         match &mut self.load {
             Load::Bytes(bytes) => {
-                let sent = traffic.send(bytes)?;
+                let sent = traffic.send(SendOperation::Send, bytes, None)?;
                 Some(
                     sent.map(|()| None)
                         .map_err(|error| (error.into(), Pieces::NONE)),
