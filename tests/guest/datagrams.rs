@@ -7,6 +7,7 @@ pub(crate) mod awaited;
 pub(crate) mod blocking;
 pub(crate) mod elsewhere;
 pub(crate) mod groups;
+pub(crate) mod removal;
 
 /// A socket of the site's device.
 pub(crate) fn bound(site: &Site) -> DatagramSocket {

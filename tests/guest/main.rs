@@ -214,6 +214,7 @@ const COUNTED: &[&[Case]] = &[
     datagrams::awaited::CASES,
     datagrams::blocking::CASES,
     datagrams::groups::CASES,
+    datagrams::removal::CASES,
 ];
 const CONNECTED: &str = "siw has reliable connections alone";
 

@@ -1,9 +1,9 @@
 //! Awaited sockets, on tokio.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use rdmacm::Cause;
 use rdmacm::core::CmAddr;
@@ -106,24 +106,24 @@ fn two_members_of_a_group(site: &Site) {
     });
 }
 
-/// Polled once, and dropped.
-fn begin(step: impl Future) {
+/// A step that was polled once, and waits.
+fn begun<F: Future>(step: F) -> Pin<Box<F>> {
     let mut context = Context::from_waker(Waker::noop());
-    let step = pin!(step);
-    assert!(matches!(step.poll(&mut context), Poll::Pending));
+    let mut step = Box::pin(step);
+    assert!(step.as_mut().poll(&mut context).is_pending());
+    step
 }
 
 fn a_receive_that_is_dropped_loses_nothing(site: &Site) {
     on_one_thread().block_on(async {
-        let node = Node::open().unwrap();
-        let (member, sender) = (bound(site, &node), bound(site, &node));
+        let member = bound(site, &Node::open().unwrap());
+        let sender = bound(site, &Node::open().unwrap());
         let to = member.join_multicast(group(2), PATIENCE).await.unwrap();
         for number in 0..3 {
-            begin(member.recv_from());
+            let waiting = begun(member.recv_from());
             sender.send_to(&[number; 10], &to).await.unwrap();
             sender.flush().await.unwrap();
-        }
-        for number in 0..3 {
+            drop(waiting);
             assert_eq!(*member.recv_from().await.unwrap(), [number; 10]);
         }
     });
@@ -134,8 +134,8 @@ fn a_step_that_is_dropped_leaves_nothing(site: &Site) {
         let node = Node::open().unwrap();
         let (socket, sender) = (bound(site, &node), bound(site, &node));
         let peer = sender.local_addr();
-        begin(socket.resolve_addr(peer, PATIENCE));
-        begin(socket.join_multicast(group(3), PATIENCE));
+        drop(begun(socket.resolve_addr(peer, PATIENCE)));
+        drop(begun(socket.join_multicast(group(3), PATIENCE)));
         let error = socket.leave_multicast(group(3)).unwrap_err();
         assert!(error.to_string().contains("not a member"), "{error}");
         let to = socket.join_multicast(group(3), PATIENCE).await.unwrap();
