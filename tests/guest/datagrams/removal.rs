@@ -36,7 +36,9 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     thread::scope(|scope| {
         let waiting = [(); 2].map(|()| scope.spawn(|| socket.recv_from().unwrap_err()));
         link.remove_device();
-        waiting.map(|thread| check_gone(&thread.join().unwrap()));
+        for thread in waiting {
+            check_gone(&thread.join().unwrap());
+        }
     });
     check_gone(&socket.recv_from().unwrap_err());
     check_gone(&socket.send_to(b"anyone?", &to).unwrap_err());
