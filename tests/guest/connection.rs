@@ -2,6 +2,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod depth;
+pub(crate) mod ece;
 pub(crate) mod ends;
 pub(crate) mod failing;
 pub(crate) mod notify;

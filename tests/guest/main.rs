@@ -31,6 +31,7 @@ mod command;
 mod connection;
 mod coverage;
 mod data;
+mod datagrams;
 mod dialect;
 mod example;
 mod face;
@@ -208,9 +209,11 @@ const WAITING: &[&str] = &[];
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
+    connection::ece::CASES,
     data::failing::ON_ROCE,
     data::operations::ON_ROCE,
     data::refused::ON_ROCE,
+    datagrams::elsewhere::ON_ROCE,
     face::messages::dropped::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
@@ -219,12 +222,19 @@ const ON_RXE: &[&[Case]] = &[
 const ON_RXE_IN_BOTH_DIALECTS: &[&[Case]] = &[multicast::groups::CASES];
 
 /// The same: datagrams are counted, of which a busy guest loses some.
-const COUNTED: &[&[Case]] = &[data::unreliable::CASES];
+const COUNTED: &[&[Case]] = &[
+    data::unreliable::CASES,
+    datagrams::awaited::CASES,
+    datagrams::blocking::CASES,
+    datagrams::groups::CASES,
+    datagrams::removal::CASES,
+];
 const CONNECTED: &str = "siw has reliable connections alone";
 
 /// Where a handshake is TCP's to begin.
 const ON_SIW: &[&[Case]] = &[
     connection::reject::ON_IWARP,
+    datagrams::elsewhere::CASES,
     face::deaf::CASES,
     face::offloaded::CASES,
     kept::ON_IWARP,

@@ -1,7 +1,8 @@
 //! Datagram services: asked for and told about.
 
 use rdmacm_core::{
-    CmId, Error, Event, EventChannel, EventKind, PortSpace, QpType, SidrStatus, UdParam,
+    CmId, Error, Event, EventChannel, EventKind, PortSpace, QpType, RDMA_UDP_QKEY, SidrStatus,
+    UdParam,
 };
 use rdmacm_tests::{Listening, PATIENCE, Site, expect, free_qp_number};
 
@@ -15,9 +16,6 @@ crate::cases!("sidr":
     a_question_is_asked_once,
     there_is_nothing_to_end,
 );
-
-/// What every datagram id without an InfiniBand address uses.
-const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 
 struct Client {
     channel: EventChannel,

@@ -36,7 +36,7 @@ pub const ACKNOWLEDGED: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
     .union(QpAttrMask::MAX_QP_RD_ATOMIC);
 
 /// The queue key of datagram queue pairs.
-pub const QKEY: u32 = 0x0123_4567;
+pub const QKEY: u32 = rdmacm_core::RDMA_UDP_QKEY;
 
 /// Attributes that lead a queue pair anywhere, with the one of this number as its
 /// peer. It gives up soon where nobody answers or receives.

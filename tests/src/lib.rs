@@ -8,23 +8,19 @@
 
 mod acm_daemon;
 pub mod by_hand;
-mod datagrams;
 mod device;
 mod pair;
 mod paper;
 mod posted;
 mod random;
-mod replies;
 mod site;
 
 pub use acm_daemon::{AcmDaemon, Act, acm_entry};
-pub use datagrams::{next_datagram, receive_datagram, send_datagram};
 pub use device::{Counting, Garbling, OldKernel, Unestablished};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use posted::{post_message, receive, send};
 pub use random::{Random, seeds};
-pub use replies::{Answerable, receive_to_answer};
 pub use site::{
     PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
 };

@@ -10,7 +10,7 @@ mod limit;
 mod ud;
 
 pub(crate) use limit::{Moment, Place};
-pub use ud::UdParam;
+pub use ud::{RDMA_UDP_QKEY, UdParam};
 
 /// Queue pair numbers have 24 bits.
 const MAX_QP_NUMBER: u32 = 0xFF_FFFF;

@@ -29,7 +29,7 @@ pub use connect::Notification;
 pub use errand::Errand;
 pub use handle::IdHandle;
 pub use query::{Addresses, Gids};
-pub(crate) use state::{IdState, InFlight};
+pub(crate) use state::{Asked, IdState, InFlight};
 pub use with::WithQueuePair;
 
 /// The owner of an id. Its commands are those of [`IdHandle`], to which it
@@ -63,7 +63,10 @@ impl CmId {
         request: &EventResponse,
     ) -> Self {
         let (port_space, qp_type) = (listener.port_space(), listener.qp_type());
-        let asked = (qp_type != QpType::UD).then(|| request.param.conn().into());
+        let asked = (qp_type != QpType::UD).then(|| Asked {
+            depths: request.param.conn().into(),
+            ece: request.ece,
+        });
         let state = IdState::unborn(channel, port_space, qp_type, asked);
         Self::born(state, request.id)
     }

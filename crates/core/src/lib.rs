@@ -64,7 +64,7 @@ mod token;
 
 pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
-pub use conn_param::{ConnParam, UdParam};
+pub use conn_param::{ConnParam, RDMA_UDP_QKEY, UdParam};
 pub use deadline::Deadline;
 pub use devices::{
     DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport,

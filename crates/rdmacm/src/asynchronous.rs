@@ -20,6 +20,9 @@ pub use crate::reactor::{Reactor, Runtime, Sleep};
 pub type Connection<Q, R> = face::Connection<Q, Async<R>>;
 /// [`face::Connector`] whose steps are awaited.
 pub type Connector<R> = face::Connector<Async<R>>;
+/// [`DatagramSocket`](crate::datagrams::DatagramSocket) whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type DatagramSocket<R> = crate::datagrams::DatagramSocket<Async<R>>;
 /// [`face::Endpoint`] whose steps are awaited.
 #[cfg(feature = "verbs")]
 pub type Endpoint<R> = face::Endpoint<Resolved<R>>;

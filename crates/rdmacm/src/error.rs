@@ -128,6 +128,8 @@ impl Error {
         match &self.0.cause {
             Cause::Refused(error) => error.raw_os_error(),
             Cause::Event(failure) => failure.raw_os_error(),
+            #[cfg(feature = "verbs")]
+            Cause::GroupLost { failure, .. } => failure.raw_os_error(),
             Cause::QueuePair(error) => error.raw_os_error(),
             Cause::Ended(ending) => ending.failure()?.raw_os_error(),
             #[cfg(feature = "verbs")]

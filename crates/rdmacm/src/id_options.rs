@@ -6,6 +6,7 @@ use rdmacm_core::{CmId, EventChannel, IdHandle, PortSpace, QpType, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdOptions {
     pub(crate) port_space: PortSpace,
+    pub(crate) qp_type: QpType,
     pub(crate) tos: Option<u8>,
     pub(crate) ack_timeout: Option<u8>,
     pub(crate) reuse_addr: bool,
@@ -16,6 +17,7 @@ impl Default for IdOptions {
     fn default() -> Self {
         Self {
             port_space: PortSpace::TCP,
+            qp_type: QpType::RC,
             tos: None,
             ack_timeout: None,
             reuse_addr: false,
@@ -25,9 +27,9 @@ impl Default for IdOptions {
 }
 
 impl IdOptions {
-    /// An id for reliable connections, without the other options yet.
+    /// An id without the other options yet.
     pub(crate) fn create(self, channel: &EventChannel) -> Result<CmId> {
-        channel.create_id_of_type(self.port_space, QpType::RC)
+        channel.create_id_of_type(self.port_space, self.qp_type)
     }
 
     /// Before the id is bound or resolves: later the kernel refuses some of them

@@ -13,7 +13,8 @@
 //! pure Rust (feature `hickory`). With the feature `verbs`, which is on unless turned
 //! off, connections carry messages on soft devices, and read and write
 //! the peer's memory: `Connector::connect`, `Incoming::accept` and `MessageOptions`.
-//! `Endpoint` has a queue pair of that kind posted to by hand.
+//! `Endpoint` has a queue pair of that kind posted to by hand, and `DatagramSocket` sends
+//! and receives unreliable datagrams, to peers and multicast groups.
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]
@@ -66,6 +67,8 @@
 //! ```
 
 pub mod asynchronous;
+#[cfg(feature = "verbs")]
+pub mod datagrams;
 mod ending;
 mod error;
 pub mod face;
@@ -91,6 +94,8 @@ pub use rdmacm_core as core;
 #[cfg(feature = "verbs")]
 pub use rdmacm_verbs as verbs;
 
+#[cfg(feature = "verbs")]
+pub use datagrams::{Datagram, DatagramAddr, DatagramPeer};
 pub use ending::Ending;
 pub use error::{Cause, Error, Result};
 pub use face::Stopper;
@@ -112,6 +117,9 @@ pub type Connection<Q = Messages> = face::Connection<Q, Blocking>;
 pub type Connection<Q> = face::Connection<Q, Blocking>;
 /// How to connect, see [`face::Connector`].
 pub type Connector = face::Connector<Blocking>;
+/// Datagrams of one device, see [`datagrams::DatagramSocket`].
+#[cfg(feature = "verbs")]
+pub type DatagramSocket = datagrams::DatagramSocket<Blocking>;
 /// A peer that is resolved and a queue pair for it, see [`face::Endpoint`].
 #[cfg(feature = "verbs")]
 pub type Endpoint = face::Endpoint<Resolved>;
@@ -131,3 +139,8 @@ pub type Resolved = face::Resolved<Blocking>;
 #[cfg(all(doctest, feature = "verbs"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The how-to's examples, compiled.
+#[cfg(all(doctest, feature = "verbs"))]
+#[doc = include_str!("../../../docs/datagrams.md")]
+struct Datagrams;

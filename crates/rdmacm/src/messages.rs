@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Weak};
 
-use rdmacm_core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, Transport};
+use rdmacm_core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, QpType, Transport};
 use rdmacm_verbs::ProtectionDomain;
 
 use crate::hub::Hub;
@@ -26,11 +26,14 @@ pub use message::Message;
 pub use options::MessageOptions;
 
 pub(crate) use device::{Drained, OpenDevice};
+pub(crate) use fault::Fault;
 pub(crate) use loan::returned;
 pub(crate) use places::{
     Arrivals, Line, Load, Outcome, Over, Quiet, Room, Trouble, UntilDeparture,
 };
-pub(crate) use traffic::Traffic;
+pub(crate) use state::Arrival;
+pub(crate) use traffic::{Destination, Traffic};
+pub(crate) use waiters::Interest;
 
 /// The queue pair of a [connection](crate::Connection) that carries messages,
 /// with registered memory to send from and to receive into.
@@ -103,7 +106,7 @@ impl QueuePairs for Maker {
         let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
         let hub = self.hub.upgrade().ok_or(io::ErrorKind::NotConnected)?;
         let device = hub.open_device(device)?;
-        let traffic = Traffic::new(&device, self.options)?;
+        let traffic = Traffic::new(&device, QpType::RC, self.options)?;
         let messages = Messages { traffic };
         id.with(&messages).init()?;
         messages.traffic.post_all()?;

@@ -38,6 +38,10 @@ pub enum Step {
     Read,
     /// Writing to the peer's memory.
     Write,
+    /// Joining a multicast group.
+    JoinMulticast,
+    /// Leaving a multicast group.
+    LeaveMulticast,
     /// Disconnecting, or waiting until the connection is over.
     Close,
     /// Moving to another channel.
@@ -63,6 +67,8 @@ impl fmt::Display for Step {
             Self::Receive => "receive from",
             Self::Read => "read from",
             Self::Write => "write to",
+            Self::JoinMulticast => "join",
+            Self::LeaveMulticast => "leave",
             Self::Close => "disconnect from",
             Self::Migrate => "move",
         })

@@ -15,6 +15,8 @@ mod race;
 mod source;
 mod way;
 
+#[cfg(feature = "verbs")]
+pub(crate) use active::arrived;
 pub(crate) use active::{Routed, connect, resolve};
 pub(crate) use attempt::Attempt;
 pub(crate) use carried::Carried;

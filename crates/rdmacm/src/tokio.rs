@@ -43,6 +43,9 @@ pub type Connection<Q = crate::Messages> = asynchronous::Connection<Q, Tokio>;
 pub type Connection<Q> = asynchronous::Connection<Q, Tokio>;
 /// [`crate::Connector`] whose steps are awaited.
 pub type Connector = asynchronous::Connector<Tokio>;
+/// [`crate::DatagramSocket`] whose steps are awaited.
+#[cfg(feature = "verbs")]
+pub type DatagramSocket = asynchronous::DatagramSocket<Tokio>;
 /// [`crate::Endpoint`] whose steps are awaited.
 #[cfg(feature = "verbs")]
 pub type Endpoint = asynchronous::Endpoint<Tokio>;

@@ -144,18 +144,35 @@ impl DatagramSource {
     #[must_use]
     #[doc(alias = "ibv_init_ah_from_wc", alias = "ibv_create_ah_from_wc")]
     pub fn way_back(&self, datagram: &[u8], port: u8, gids: &[GidEntry]) -> Option<AhAttr> {
-        let local = AhAttr {
+        if !self.has_route {
+            return Some(self.local(port));
+        }
+        let header = RouteHeader::parse(datagram)?;
+        let entry = gids.iter().find(|entry| header.is_to(entry))?;
+        self.way_from(&header, port, entry)
+    }
+
+    /// The same from this GID of the port's, wherever the datagram was sent to: the way
+    /// back for one to a group.
+    #[must_use]
+    pub fn way_back_from(&self, datagram: &[u8], port: u8, from: &GidEntry) -> Option<AhAttr> {
+        if !self.has_route {
+            return Some(self.local(port));
+        }
+        self.way_from(&RouteHeader::parse(datagram)?, port, from)
+    }
+
+    fn local(&self, port: u8) -> AhAttr {
+        AhAttr {
             destination_lid: self.lid,
             service_level: self.service_level,
             source_path_bits: self.path_bits,
             port_number: port,
             ..AhAttr::default()
-        };
-        if !self.has_route {
-            return Some(local);
         }
-        let header = RouteHeader::parse(datagram)?;
-        let entry = gids.iter().find(|entry| header.is_to(entry))?;
+    }
+
+    fn way_from(&self, header: &RouteHeader, port: u8, entry: &GidEntry) -> Option<AhAttr> {
         Some(AhAttr {
             is_global: 1,
             grh: GlobalRoute {
@@ -166,7 +183,7 @@ impl DatagramSource {
                 traffic_class: header.traffic_class,
                 ..GlobalRoute::default()
             },
-            ..local
+            ..self.local(port)
         })
     }
 }
@@ -297,6 +314,21 @@ mod tests {
         assert_eq!(way.grh.destination_gid, gid("fd71:1::1").0);
         assert_eq!(way.grh.source_gid_index, 3);
         assert_eq!(way.grh.flow_label, 0x5_4321);
+    }
+
+    #[test]
+    fn the_way_back_of_a_groups_datagram_is_from_a_gid_of_the_callers() {
+        let mut to_group = v4(0);
+        to_group[36..].copy_from_slice(&[239, 71, 0, 1]);
+        let own = entry(4, "::ffff:10.71.1.2", Some("RoCE v2"));
+        assert_eq!(
+            SOURCE.way_back(&to_group, 1, std::slice::from_ref(&own)),
+            None
+        );
+        let way = SOURCE.way_back_from(&to_group, 1, &own).unwrap();
+        assert_eq!(way.grh.destination_gid, gid("::ffff:10.71.1.1").0);
+        assert_eq!(way.grh.source_gid_index, 4);
+        assert_eq!(SOURCE.way_back_from(&[], 1, &own), None);
     }
 
     #[test]

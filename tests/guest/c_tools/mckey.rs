@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use rdmacm_core::{
-    CmAddr, CmId, EventChannel, EventKind, Gid, JoinFlags, MulticastGroup, PortSpace, UdInfo,
-};
-use rdmacm_tests::{PATIENCE, SECOND, Site, expect, next_datagram, send_datagram};
+use rdmacm::DatagramSocket;
+use rdmacm_core::CmAddr;
+use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::tool::Tool;
 
@@ -24,38 +23,23 @@ fn start(site: &Site, group: &str, more: &[&str]) -> Tool {
     Tool::start("mckey", &[&arguments, more].concat())
 }
 
-/// One of our ids in a group.
-struct Member {
-    _channel: EventChannel,
-    id: CmId,
-    _membership: MulticastGroup,
-    group: UdInfo,
-}
-
-impl Member {
-    fn new(site: &Site, group: [u8; 4]) -> Self {
-        let channel = site.channel();
-        let id = channel.create_id(PortSpace::UDP).unwrap();
-        id.bind(site.v4(0)).unwrap();
-        let address = CmAddr::from((group, 0));
-        let membership = id.join_multicast(address, JoinFlags::FULL_MEMBER).unwrap();
-        let event = expect(&channel, EventKind::MulticastJoin);
-        Self {
-            group: event.ud().unwrap(),
-            _channel: channel,
-            id,
-            _membership: membership,
-        }
-    }
+fn bound(site: &Site) -> DatagramSocket {
+    let socket = DatagramSocket::bind(site.v4(0)).unwrap();
+    socket.set_deadline(PATIENCE);
+    socket
 }
 
 fn it_receives_what_we_send(site: &Site) {
     let mut receiver = start(site, "239.71.9.1", &[]);
     receiver.wait_for("receiving data transfers");
-    let member = Member::new(site, [239, 71, 9, 1]);
-    let queue_pair = site.datagrams(&member.id, 1, SIZE);
+    let socket = bound(site);
+    let group = CmAddr::from(([239, 71, 9, 1], 0));
+    let to = socket.join_multicast(group, PATIENCE).unwrap();
     for _ in 0..MESSAGES {
-        send_datagram(&queue_pair, &member.group, &[7; SIZE]);
+        let number = socket.qp_number();
+        socket
+            .send_to_with_immediate(&[7; SIZE], &to, number)
+            .unwrap();
     }
     let ended = receiver.finish();
     ended.check_success();
@@ -65,12 +49,9 @@ fn it_receives_what_we_send(site: &Site) {
 /// It does not wait for its device, which sends nothing any more once it has left: so
 /// it is started until all have come that once were to.
 fn we_receive_what_it_sends(site: &Site) {
-    let member = Member::new(site, [239, 71, 9, 2]);
-    let queue_pair = site.datagrams(&member.id, MESSAGES, SIZE);
-    let gid = Gid(member.group.ah_attr.grh.destination_gid);
-    queue_pair
-        .attach(gid, member.group.ah_attr.destination_lid)
-        .unwrap();
+    let socket = bound(site);
+    let group = CmAddr::from(([239, 71, 9, 2], 0));
+    let to = socket.join_multicast(group, PATIENCE).unwrap();
     let until = Instant::now() + PATIENCE;
     let mut received = 0;
     while received < MESSAGES {
@@ -78,10 +59,12 @@ fn we_receive_what_it_sends(site: &Site) {
         let ended = start(site, "239.71.9.2", &["-s"]).finish();
         ended.check_success();
         ended.check_said("test complete");
-        while let Some((told, bytes)) = next_datagram(&queue_pair, SECOND / 10) {
-            assert_eq!(bytes.len(), SIZE);
-            assert!(told.source.has_route);
-            assert_eq!(told.immediate, Some(told.source.queue_pair));
+        socket.set_deadline(SECOND / 10);
+        while let Ok(datagram) = socket.recv_from() {
+            assert_eq!(datagram.len(), SIZE);
+            assert_eq!(datagram.destination(), to.gid());
+            let sender = datagram.sender().unwrap();
+            assert_eq!(datagram.immediate(), Some(sender.qp_number));
             received += 1;
         }
     }

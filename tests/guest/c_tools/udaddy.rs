@@ -5,9 +5,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rdmacm_core::{CmAddr, CmId, EventChannel, EventKind, PortSpace, SidrStatus, UdInfo, UdParam};
-use rdmacm_tests::{PATIENCE, Site, free_qp_number, receive_to_answer, send_datagram};
-use rdmacm_verbs::QueuePair;
+use rdmacm::{DatagramAddr, DatagramSocket, RetryPolicy};
+use rdmacm_core::{
+    CmAddr, CmId, EventChannel, EventKind, PortSpace, RDMA_UDP_QKEY, SidrStatus, UdInfo, UdParam,
+};
+use rdmacm_tests::{PATIENCE, SECOND, Site, free_qp_number};
 
 use super::tool::Tool;
 use super::{CONNECTIONS, check_no_private_data};
@@ -29,8 +31,6 @@ fn turn(server: &'static Mutex<()>) -> MutexGuard<'static, ()> {
 }
 
 const PORT: u16 = 7174;
-/// `RDMA_UDP_QKEY` of the kernel's `include/rdma/rdma_cm.h`.
-const QKEY: u32 = 0x0123_4567;
 /// The room for private data in a question.
 const QUESTION_ROOM: usize = 180;
 /// And in an answer.
@@ -88,7 +88,7 @@ fn question() -> UdParam {
 
 /// The number of the queue pair that serves.
 fn checked(site: &Site, service: UdInfo) -> u32 {
-    assert_eq!(service.qkey, QKEY);
+    assert_eq!(service.qkey, RDMA_UDP_QKEY);
     assert_eq!(
         (service.ah_attr.is_global, service.ah_attr.port_number),
         (1, 1)
@@ -158,14 +158,13 @@ fn start_with_datagrams(role: &str, address: &str) -> Tool {
 }
 
 /// All datagrams of the tool, each with its queue pair's number: where answers go.
-fn receive_all(queue_pair: &QueuePair) -> UdInfo {
+fn receive_all(socket: &DatagramSocket) -> DatagramAddr {
     let senders = (0..MESSAGES).map(|_| {
-        let datagram = receive_to_answer(queue_pair, QKEY);
-        assert_eq!(datagram.bytes.len(), SIZE);
-        let source = datagram.told.source;
-        assert!(source.has_route);
-        assert_eq!(datagram.told.immediate, Some(source.queue_pair));
-        datagram.sender
+        let datagram = socket.recv_from().unwrap();
+        assert_eq!(datagram.len(), SIZE);
+        let sender = datagram.sender().unwrap();
+        assert_eq!(datagram.immediate(), Some(sender.qp_number));
+        sender
     });
     let mut senders: Vec<_> = senders.collect();
     senders.dedup();
@@ -173,21 +172,27 @@ fn receive_all(queue_pair: &QueuePair) -> UdInfo {
     senders[0]
 }
 
-fn send_all(queue_pair: &QueuePair, to: &UdInfo) {
-    (0..MESSAGES).for_each(|_| send_datagram(queue_pair, to, &[7; SIZE]));
+fn send_all(socket: &DatagramSocket, to: &DatagramAddr) {
+    for _ in 0..MESSAGES {
+        let number = socket.qp_number();
+        socket
+            .send_to_with_immediate(&[7; SIZE], to, number)
+            .unwrap();
+    }
+    socket.flush().unwrap();
 }
 
 fn its_server_returns_datagrams(site: &Site) {
     let _turn = turn(&ITS_SERVER);
     let server = start_with_datagrams("-b", &site.v4.to_string());
-    let channel = site.channel();
-    let (id, service) = ask_when_it_listens(site, &channel);
-    let queue_pair = site.datagrams(&id, MESSAGES, SIZE);
-    send_all(&queue_pair, &service);
-    let answered = receive_all(&queue_pair);
-    assert_eq!(answered.qp_number, service.qp_number);
-    let gids = [answered, service].map(|one| one.ah_attr.grh.destination_gid);
-    assert_eq!(gids[0], gids[1]);
+    // Until it listens.
+    let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
+    let options = DatagramSocket::options().retry(often);
+    let asked = options.connect(site.v4.to_string(), PORT.to_string(), PATIENCE);
+    let (socket, peer) = asked.unwrap();
+    socket.set_deadline(PATIENCE);
+    send_all(&socket, &peer.addr());
+    assert_eq!(receive_all(&socket), peer.addr());
     let ended = server.finish();
     ended.check_success();
     ended.check_said("return status 0");
@@ -195,19 +200,12 @@ fn its_server_returns_datagrams(site: &Site) {
 
 fn its_client_gets_datagrams_back(site: &Site) {
     let _turn = turn(&OUR_SERVER);
-    let channel = site.channel();
-    let listener = channel.create_id(PortSpace::UDP).unwrap();
-    listener.bind(site.v6(PORT)).unwrap();
-    listener.listen(0).unwrap();
+    let socket = DatagramSocket::bind(site.v6(PORT)).unwrap();
+    socket.set_deadline(PATIENCE);
     let client = start_with_datagrams("-s", &site.v6.to_string());
-    let request = rdmacm_tests::expect(&channel, EventKind::ConnectRequest);
-    let child = request.into_child().unwrap();
-    let queue_pair = site.datagrams(&child, MESSAGES, SIZE);
-    let answer = UdParam::new().qp_number(queue_pair.number());
-    child.accept(answer).unwrap();
-    let peer = receive_all(&queue_pair);
-    assert_eq!(peer.ah_attr.grh.destination_gid, site.v6.octets());
-    send_all(&queue_pair, &peer);
+    let peer = receive_all(&socket);
+    assert_eq!(peer.gid(), Some(site.v6.into()));
+    send_all(&socket, &peer);
     let ended = client.finish();
     ended.check_success();
     ended.check_said("return status 0");

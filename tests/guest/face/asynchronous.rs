@@ -28,11 +28,11 @@ crate::cases!("face::asynchronous":
     a_node_needs_a_runtime,
 );
 
-pub(super) fn on_one_thread() -> Runtime {
+pub(crate) fn on_one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-pub(super) fn on_threads() -> Runtime {
+pub(crate) fn on_threads() -> Runtime {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().unwrap()
 }

@@ -3,6 +3,11 @@
 use super::ConnParam;
 use crate::error::Result;
 
+/// The queue key of every datagram id with IP addresses in
+/// [`PortSpace::UDP`](crate::PortSpace::UDP): a queue pair receives only what is sent
+/// with its own. Source: the kernel's `include/rdma/rdma_cm.h`.
+pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
+
 /// What to tell the peer when asking for a datagram service or offering one.
 ///
 /// Connecting an unreliable datagram id asks the peer where its service is
@@ -27,7 +32,7 @@ impl UdParam {
     }
 
     /// The queue key to use, for accepting; the kernel takes it only on ids
-    /// with InfiniBand addresses, all others use `RDMA_UDP_QKEY`.
+    /// with InfiniBand addresses, all others use [`RDMA_UDP_QKEY`].
     #[must_use]
     pub fn qkey(mut self, qkey: u32) -> Self {
         self.0.wire.qkey = qkey;

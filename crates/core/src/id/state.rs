@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 
-use rdmacm_abi::{Command, CommandNumber, PortSpace, QpType};
+use rdmacm_abi::{Command, CommandNumber, Ece, PortSpace, QpType};
 
 use super::errand::Desk;
 use super::kept::Kept;
@@ -30,6 +30,13 @@ pub(super) struct Whereabouts {
     moves: u64,
 }
 
+/// What a peer asks for with its request.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) depths: DepthLimits,
+    pub(crate) ece: Ece,
+}
+
 /// An id's state, shared by its owner, its handles and the commands in flight.
 pub(crate) struct IdState {
     /// Changes when the id migrates.
@@ -45,7 +52,7 @@ pub(crate) struct IdState {
     port_space: PortSpace,
     qp_type: QpType,
     /// What the peer asked for with the request that brought this id.
-    asked: Option<DepthLimits>,
+    asked: Option<Asked>,
     /// How often it has asked a peer with nobody having read the answer yet.
     waiting: AtomicU32,
     gate: Gate,
@@ -60,7 +67,7 @@ impl IdState {
         channel: &Arc<Shared>,
         port_space: PortSpace,
         qp_type: QpType,
-        asked: Option<DepthLimits>,
+        asked: Option<Asked>,
     ) -> Arc<Self> {
         let state = Arc::new(Self {
             whereabouts: RwLock::new(Whereabouts {
@@ -106,7 +113,12 @@ impl IdState {
     }
 
     pub(crate) fn asked(&self) -> Option<DepthLimits> {
-        self.asked
+        self.asked.map(|asked| asked.depths)
+    }
+
+    /// The options that the request brought; zeros where there was none.
+    pub(super) fn asked_ece(&self) -> Ece {
+        self.asked.map(|asked| asked.ece).unwrap_or_default()
     }
 
     /// Whether it has asked a peer and nobody has read the answer yet.

@@ -1,6 +1,6 @@
 //! An id together with its queue pair.
 
-use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState};
+use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState, QpType};
 use zerocopy::FromZeros;
 
 use super::IdHandle;
@@ -8,6 +8,7 @@ use crate::conn_param::ConnParam;
 use crate::devices::Transport;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::operation::Operation;
 use crate::queue_pair::QueuePair;
 
 /// An id together with its queue pair, which moves as the protocol does, see
@@ -28,6 +29,9 @@ impl IdHandle {
     /// not have. The accepting side calls `init` on the id of a connect request,
     /// posts receives, and [`accept`](WithQueuePair::accept). Either ends with
     /// [`disconnect`](WithQueuePair::disconnect).
+    ///
+    /// A datagram queue pair has no peer of its own:
+    /// [`ready_to_send`](WithQueuePair::ready_to_send) is all it takes.
     #[must_use]
     pub fn with<'a>(&'a self, queue_pair: &'a dyn QueuePair) -> WithQueuePair<'a> {
         WithQueuePair {
@@ -45,6 +49,26 @@ impl WithQueuePair<'_> {
     /// Those of [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
     pub fn init(&self) -> Result<()> {
         self.advance(QpState::INIT, |_| {})
+    }
+
+    /// Moves a datagram queue pair to INIT, RTR and RTS, with the partition key, port
+    /// and queue key ([`RDMA_UDP_QKEY`](crate::RDMA_UDP_QKEY) for IP addresses) of its id,
+    /// which must be attached to a device. From then on it sends and receives.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for an id of another type; those of
+    /// [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
+    #[doc(alias = "rdma_create_qp", alias = "ucma_init_ud_qp")]
+    pub fn ready_to_send(&self) -> Result<()> {
+        if self.id.qp_type() != QpType::UD {
+            let operation = Operation::InitQpAttr(QpState::RTS);
+            let reason = "only a datagram queue pair goes there without a peer";
+            return Err(Error::invalid(operation, reason));
+        }
+        self.init()?;
+        self.move_to(QpState::RTR)?;
+        // From packet 0 on: nobody counts a datagram's packets.
+        self.move_with(QpState::RTS, QpAttrMask::SQ_PSN)
     }
 
     /// Asks the peer for a connection of this queue pair:
@@ -89,6 +113,10 @@ impl WithQueuePair<'_> {
     /// but what [`IdHandle::accept`] refuses before the kernel sees it leaves
     /// the request as it was.
     ///
+    /// A queue pair with options of enhanced connection establishment is given the
+    /// request's, if they are of its own vendor, and none otherwise; the peer is told
+    /// which are in use then.
+    ///
     /// # Errors
     /// Those of [`IdHandle::accept`] and [`IdHandle::init_qp_attr`];
     /// [`Error::QueuePair`].
@@ -100,9 +128,15 @@ impl WithQueuePair<'_> {
             attr.max_destination_rd_atomic = agreed.responder_resources;
             attr.max_rd_atomic = agreed.initiator_depth;
         };
+        let asked = self.id.enter()?.asked_ece();
         let accepted = self
-            .advance_to_rts(lower)
-            .and_then(|()| self.id.accept(param));
+            .agree_to_request(asked)
+            .and_then(|()| self.advance_to_rts(lower))
+            .and_then(|()| self.ece_in_use(asked))
+            .and_then(|ece| {
+                self.id
+                    .accept(param.clone().ece(ece.unwrap_or(param.options())))
+            });
         self.or_refuse(accepted)
     }
 
@@ -145,9 +179,14 @@ impl WithQueuePair<'_> {
     }
 
     fn move_to(&self, state: QpState) -> Result<()> {
+        self.move_with(state, QpAttrMask::empty())
+    }
+
+    /// With zeros for what else the mask names.
+    fn move_with(&self, state: QpState, zeros: QpAttrMask) -> Result<()> {
         let mut attr = QpAttr::new_zeroed();
         attr.qp_state = state;
-        self.modify(state, &attr, QpAttrMask::STATE)
+        self.modify(state, &attr, QpAttrMask::STATE | zeros)
     }
 
     fn modify(&self, state: QpState, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
@@ -175,6 +214,31 @@ impl WithQueuePair<'_> {
         chosen
             .and_then(|ece| self.queue_pair.set_ece(ece))
             .map_err(|error| Error::queue_pair(QpState::RTR, error))
+    }
+
+    /// Chooses options by the peer's request: none of another vendor's.
+    fn agree_to_request(&self, asked: Ece) -> Result<()> {
+        let Some(own) = self.own_ece()? else {
+            return Ok(());
+        };
+        let options = match asked.vendor_id {
+            0 => return Ok(()),
+            vendor if vendor == own.vendor_id => asked.options,
+            _ => 0,
+        };
+        self.queue_pair
+            .set_ece(Ece { options, ..own })
+            .map_err(|error| Error::queue_pair(QpState::RTR, error))
+    }
+
+    /// What the peer is told of the options in use, as an answer to its own; `None`
+    /// where this side knows of none.
+    fn ece_in_use(&self, asked: Ece) -> Result<Option<Ece>> {
+        let own = self.own_ece()?;
+        Ok(own.map(|own| match asked.vendor_id {
+            0 => Ece::default(),
+            vendor_id => Ece { vendor_id, ..own },
+        }))
     }
 
     /// Nobody is left waiting for a side that failed.

@@ -4,6 +4,10 @@
 use rdmacm::core::QpAttr;
 
 /// `ibv_qp_attr`.
+#[expect(
+    clippy::struct_field_names,
+    reason = "the fields have libibverbs' names"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attr {
     pub(crate) qp_state: u32,

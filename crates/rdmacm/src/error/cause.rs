@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use rdmacm_addrinfo as addrinfo;
+#[cfg(feature = "verbs")]
+use rdmacm_core::EventKind;
 use rdmacm_core::{self as core, ErrnoName, EventFailure};
 
 use crate::ending::Ending;
@@ -67,6 +69,29 @@ pub enum Cause {
     #[cfg(feature = "verbs")]
     #[error("{0} bytes are more than the connection's messages have")]
     TooLong(usize),
+    /// A datagram is longer than the path's MTU; nothing was sent.
+    #[cfg(feature = "verbs")]
+    #[error("{bytes} bytes are more than a datagram has there, {max}")]
+    DatagramTooLong {
+        /// Bytes of the datagram.
+        bytes: usize,
+        /// Bytes of the longest.
+        max: usize,
+    },
+    /// A datagram socket is over: its device is gone, or its address is another
+    /// device's.
+    #[cfg(feature = "verbs")]
+    #[error("the socket is over: {0}")]
+    SocketOver(EventKind),
+    /// A multicast group was lost; the socket goes on without it.
+    #[cfg(feature = "verbs")]
+    #[error("the group {group} is lost: {failure}")]
+    GroupLost {
+        /// The group.
+        group: core::CmAddr,
+        /// What the kernel says.
+        failure: EventFailure,
+    },
     /// The text is no address.
     #[error("not an address with a port")]
     NotAnAddress,

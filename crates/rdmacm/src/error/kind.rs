@@ -138,7 +138,9 @@ fn kind(error: &Error) -> io::ErrorKind {
         Cause::QueuePair(error) => error.kind(),
         Cause::NotAnAddress | Cause::Source(_) | Cause::NoAddress => InvalidInput,
         #[cfg(feature = "verbs")]
-        Cause::TooLong(_) => InvalidInput,
+        Cause::TooLong(_) | Cause::DatagramTooLong { .. } => InvalidInput,
+        #[cfg(feature = "verbs")]
+        Cause::SocketOver(_) => io::ErrorKind::NotConnected,
         #[cfg(feature = "verbs")]
         Cause::Verbs(error) => io::Error::from(error.clone()).kind(),
         _ => io::ErrorKind::Other,

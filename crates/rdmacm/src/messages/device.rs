@@ -48,7 +48,7 @@ impl OpenDevice {
         self.id
     }
 
-    pub(super) fn context(&self) -> &Context {
+    pub(crate) fn context(&self) -> &Context {
         &self.context
     }
 
@@ -57,12 +57,12 @@ impl OpenDevice {
     }
 
     /// Lets it go, under all who use it.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.context.close();
     }
 
     /// The same where it has been removed.
-    pub(super) fn heed_removal(&self) {
+    pub(crate) fn heed_removal(&self) {
         self.context.heed_removal();
     }
 

@@ -12,7 +12,7 @@ const DEPARTURE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why nothing more is carried.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The connection has ended, and something else says why.
     Flushed,
     /// The device takes no more requests, and something else says why.

@@ -109,7 +109,7 @@ impl MessageOptions {
         self.size.checked_mul(messages)
     }
 
-    pub(super) fn check(&self) -> io::Result<()> {
+    pub(crate) fn check(&self) -> io::Result<()> {
         let reason = if self.size == 0 || self.receives == 0 || self.sends == 0 {
             "messages of no bytes, or no room for any"
         } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {

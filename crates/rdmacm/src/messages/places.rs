@@ -160,7 +160,7 @@ impl Place for Room<'_> {
             return None;
         }
         match &mut self.load {
-            Load::Bytes(bytes) => match traffic.send(bytes)? {
+            Load::Bytes(bytes) => match traffic.send(SendOperation::Send, bytes, None)? {
                 Ok(()) => Some(Ok(None)),
                 Err(error) if is_not_connected(&error) => {
                     traffic.refuse(error);

@@ -5,7 +5,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{Deadline, Transport};
-use rdmacm_verbs::{Buffer, Completion, CompletionError, Done, Pieces, WcOpcode, WorkId};
+use rdmacm_verbs::{
+    Buffer, Completion, CompletionError, DatagramSource, Done, Pieces, WcOpcode, WorkId,
+};
 
 use super::fault::Fault;
 use super::waiters::{Interest, Waiters};
@@ -15,10 +17,12 @@ pub(crate) type Settled = (Result<Done, CompletionError>, Pieces);
 
 /// A message that arrived and was not received yet.
 #[derive(Debug)]
-pub(super) struct Arrival {
-    pub(super) buffer: Option<Buffer>,
-    pub(super) length: usize,
-    pub(super) immediate: Option<u32>,
+pub(crate) struct Arrival {
+    pub(crate) buffer: Option<Buffer>,
+    pub(crate) length: usize,
+    pub(crate) immediate: Option<u32>,
+    /// Of a datagram.
+    pub(crate) source: Option<DatagramSource>,
 }
 
 /// Whose a request is that the device has.
@@ -149,6 +153,7 @@ impl State {
             buffer: pieces.into_buffer(),
             length,
             immediate: result.ok().and_then(|done| done.immediate),
+            source: result.ok().map(|done| done.source),
         });
         after.wakers.extend(self.waiters.first(Interest::Arrival));
     }

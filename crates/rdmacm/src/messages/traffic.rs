@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use rdmacm_core::{Deadline, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{
-    Buffer, CompletionQueue, Error, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused,
-    RemoteMemory, Result, SendOperation, SendRequest, WorkId,
+    AddressHandle, Buffer, CompletionQueue, Error, Pieces, ProtectionDomain, QpCaps, QueuePair,
+    Refused, RemoteMemory, Result, SendOperation, SendRequest, WorkId,
 };
 
 use super::device::OpenDevice;
 use super::fault::Fault;
 use super::message::Message;
 use super::options::MessageOptions;
-use super::state::{Aftermath, Posted, Settled, State};
+use super::state::{Aftermath, Arrival, Posted, Settled, State};
 use super::waiters::Interest;
 
 /// Messages of up to so many bytes go in line, which all soft devices do.
@@ -38,8 +38,20 @@ pub(crate) struct Traffic {
     state: Mutex<State>,
 }
 
+/// Where a datagram goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) address: AddressHandle,
+    pub(crate) qp_number: u32,
+    pub(crate) qkey: u32,
+}
+
 impl Traffic {
-    pub(super) fn new(device: &Arc<OpenDevice>, options: MessageOptions) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        device: &Arc<OpenDevice>,
+        qp_type: QpType,
+        options: MessageOptions,
+    ) -> Result<Arc<Self>> {
         let context = device.context();
         let MessageOptions {
             receives, sends, ..
@@ -50,7 +62,7 @@ impl Traffic {
         let domain = context.create_protection_domain()?;
         let memory = domain.allocate(options.memory().unwrap_or_default())?;
         let pool = memory.into_chunks(options.size.max(1));
-        let queue_pair = QueuePair::options(QpType::RC)
+        let queue_pair = QueuePair::options(qp_type)
             .caps(QpCaps {
                 max_send_wr: sends,
                 max_recv_wr: receives,
@@ -98,7 +110,7 @@ impl Traffic {
     }
 
     /// Posts all receives.
-    pub(super) fn post_all(&self) -> Result<()> {
+    pub(crate) fn post_all(&self) -> Result<()> {
         for _ in 0..self.options.receives {
             let buffer = self.state().pool.pop();
             if let Some(buffer) = buffer {
@@ -110,7 +122,7 @@ impl Traffic {
 
     /// Makes room for one more message. Where the connection is over its memory is
     /// needed no more.
-    pub(super) fn post_receive(&self, buffer: Buffer) {
+    pub(crate) fn post_receive(&self, buffer: Buffer) {
         drop(self.queue_pair.post_receive(buffer));
     }
 
@@ -121,7 +133,7 @@ impl Traffic {
     }
 
     /// Sorts what has completed.
-    pub(super) fn pump(&self) {
+    pub(crate) fn pump(&self) {
         let mut after = Aftermath::default();
         let mut state = self.state();
         loop {
@@ -164,14 +176,14 @@ impl Traffic {
         }
     }
 
-    pub(super) fn wait(&self, interest: Interest, key: u64, waker: &Waker) {
+    pub(crate) fn wait(&self, interest: Interest, key: u64, waker: &Waker) {
         let former = self.state().waiters.add(interest, key, waker);
         drop(former);
         self.arm();
     }
 
     /// One who waited does so no more; what it was woken for is the next one's.
-    pub(super) fn leave(&self, interest: Interest, key: u64) {
+    pub(crate) fn leave(&self, interest: Interest, key: u64) {
         let mut state = self.state();
         let waiter = state.waiters.remove(interest, key);
         let there = match interest {
@@ -190,11 +202,15 @@ impl Traffic {
 
     /// The oldest message that has arrived.
     pub(super) fn receive(self: &Arc<Self>) -> Option<Message> {
-        let arrival = self.state().arrived.pop_front();
+        let arrival = self.take_arrival();
         arrival.map(|arrival| Message::new(arrival, self))
     }
 
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn take_arrival(&self) -> Option<Arrival> {
+        self.state().arrived.pop_front()
+    }
+
+    pub(crate) fn fault(&self) -> Option<Fault> {
         self.state().fault.clone()
     }
 
@@ -215,7 +231,7 @@ impl Traffic {
         self.state().waits_for_departure(now)
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.state().posted.is_empty()
     }
 
@@ -228,13 +244,18 @@ impl Traffic {
         state.posted.len() < self.options.sends as usize
     }
 
-    /// Copies a message and sends it; `None` where there is no room.
-    pub(super) fn send(&self, bytes: &[u8]) -> Option<Result<()>> {
+    /// Copies a message and sends it, a datagram to its destination; `None` where there
+    /// is no room.
+    pub(crate) fn send(
+        &self,
+        send: SendOperation,
+        bytes: &[u8],
+        to: Option<&Destination>,
+    ) -> Option<Result<()>> {
         let mut state = self.state();
         if !self.has_room(&state) {
             return None;
         }
-        let send = SendOperation::Send;
         let request = match bytes.len() {
             0 => SendRequest::new(send, Pieces::NONE),
             length if length <= INLINE as usize => SendRequest::inline(send, bytes),
@@ -251,6 +272,10 @@ impl Traffic {
                     }
                 }
             }
+        };
+        let request = match to {
+            Some(to) => request.to(&to.address, to.qp_number, to.qkey),
+            None => request,
         };
         let posted = self.post(&mut state, request, Posted::Copied);
         Some(posted.map(drop).map_err(|refused| {

@@ -7,7 +7,7 @@ use rdmacm_verbs::WorkId;
 
 /// What one waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Interest {
+pub(crate) enum Interest {
     /// A message of the peer.
     Arrival,
     /// Room for one more request.

@@ -65,18 +65,18 @@ fn time_left(attempt: &Attempt) -> Duration {
 }
 
 /// Waits for the event that says that a step is done.
-async fn arrived(
+pub(crate) async fn arrived(
     attempt: &Attempt,
     tracked: &Tracked,
     step: Step,
     wanted: EventKind,
-) -> Result<()> {
+) -> Result<Box<Event>> {
     loop {
         let event = next_event(attempt, tracked).await;
         let event = event.map_err(|cause| attempt.fail_on(tracked.id(), step, cause))?;
         if event.kind() == wanted && event.failure().is_none() {
             tracked.mailbox().trace().step(step, attempt.elapsed());
-            return Ok(());
+            return Ok(event);
         }
         if ends_attempt(&event) {
             return Err(attempt.failed(tracked.id(), step, &event));
@@ -103,6 +103,7 @@ pub(super) fn ends_attempt(event: &Event) -> bool {
         EventKind::AddrError
         | EventKind::RouteError
         | EventKind::AddrChange
+        | EventKind::MulticastError
         | EventKind::DeviceRemoval => true,
         EventKind::AddrResolved | EventKind::RouteResolved | EventKind::ConnectResponse => {
             event.failure().is_some()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
-use rdmacm_core::{Deadline, QueuePair};
+use rdmacm_core::{Deadline, QpType, QueuePair};
 
 use super::race::{Runner, race};
 use super::{Attempt, Established, Routed, Way, connect, resolve};
@@ -44,7 +44,7 @@ pub(crate) struct Dial<'a> {
 }
 
 /// How an attempt at one address is started.
-type Start<'a, T> = &'a (dyn Fn(Attempt, Way) -> Runner<'a, T> + Send + Sync + 'a);
+pub(crate) type Start<'a, T> = &'a (dyn Fn(Attempt, Way) -> Runner<'a, T> + Send + Sync + 'a);
 
 impl Dial<'_> {
     /// The first address that resolves.
@@ -83,7 +83,7 @@ impl Dial<'_> {
     }
 
     /// Races the addresses, as often as the policy says.
-    async fn first<T: Send>(&self, start: Start<'_, T>) -> Result<T> {
+    pub(crate) async fn first<T: Send>(&self, start: Start<'_, T>) -> Result<T> {
         let (hub, plan) = (self.hub, self.plan);
         let until = plan.deadline.until(hub.now());
         let whole = Attempt::new(hub, until, self.peer.target());
@@ -127,7 +127,11 @@ impl Dial<'_> {
         };
         // Counted from now by the system's clock: name servers know no other.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
-        let hints = Hints::rc().deadline(left);
+        let hints = match self.plan.options.qp_type {
+            QpType::UD => Hints::ud(),
+            _ => Hints::rc(),
+        };
+        let hints = hints.deadline(left);
         let directory = self.directory.clone();
         let look_up = move || directory.addresses(&*node, &*service, &hints);
         // Figures are read here; a name server may keep its caller waiting.

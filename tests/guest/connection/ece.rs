@@ -1,0 +1,194 @@
+//! Options of enhanced connection establishment, of queue pairs that have some: no soft
+//! device has, but RoCE carries them.
+
+use std::io;
+use std::sync::Mutex;
+
+use rdmacm_core::{
+    CmId, ConnParam, DepthLimits, Ece, Event, EventChannel, EventKind, PortSpace, QpAttr,
+    QpAttrMask, QueuePair, Transport,
+};
+use rdmacm_tests::{Listening, PATIENCE, PaperQueuePair, Site, expect};
+
+crate::cases!("connection::ece":
+    both_sides_use_the_requests_options,
+    another_vendors_options_are_not_used,
+    a_request_without_options_chooses_none,
+    a_side_without_options_says_what_its_caller_says,
+    a_side_that_cannot_choose_refuses,
+);
+
+const OURS: u32 = 0x15b3;
+
+fn options(vendor_id: u32, options: u32) -> Ece {
+    Ece { vendor_id, options }
+}
+
+/// A queue pair with options, which keeps a list of those that were chosen.
+#[derive(Debug)]
+struct Optional {
+    paper: PaperQueuePair,
+    can: Ece,
+    chosen: Mutex<Vec<Ece>>,
+}
+
+impl Optional {
+    fn new(can: Ece) -> Self {
+        Self {
+            paper: PaperQueuePair::new(),
+            can,
+            chosen: Mutex::default(),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Ece> {
+        self.chosen.lock().unwrap().clone()
+    }
+}
+
+impl QueuePair for Optional {
+    fn number(&self) -> u32 {
+        self.paper.number()
+    }
+
+    fn transport(&self) -> Transport {
+        self.paper.transport()
+    }
+
+    fn depth_limits(&self) -> DepthLimits {
+        self.paper.depth_limits()
+    }
+
+    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        self.paper.modify(attr, mask)
+    }
+
+    fn ece(&self) -> io::Result<Option<Ece>> {
+        Ok(self.chosen().last().copied().or(Some(self.can)))
+    }
+
+    fn set_ece(&self, ece: Ece) -> io::Result<()> {
+        // What it cannot is left out.
+        let options = ece.options & self.can.options;
+        if ece.vendor_id != self.can.vendor_id {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        self.chosen.lock().unwrap().push(Ece { options, ..ece });
+        Ok(())
+    }
+}
+
+/// Both sides of a connection that was asked for.
+struct Asked {
+    channel: EventChannel,
+    client: CmId,
+    listener: Listening,
+    server: CmId,
+    ece: Ece,
+}
+
+fn ask(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Asked {
+    let listener = site.listening(PortSpace::TCP);
+    let channel = site.channel();
+    let client = site.resolved(&channel, listener.address());
+    client.resolve_route(PATIENCE).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    client.with(queue_pair).connect(param).unwrap();
+    let request = listener.next_request();
+    Asked {
+        ece: request.ece(),
+        channel,
+        client,
+        listener,
+        server: request.into_child().unwrap(),
+    }
+}
+
+impl Asked {
+    fn response(&self) -> Event {
+        expect(&self.channel, EventKind::ConnectResponse)
+    }
+}
+
+fn both_sides_use_the_requests_options(site: &Site) {
+    let client = Optional::new(options(OURS, 0b0111));
+    let server = Optional::new(options(OURS, 0b1101));
+    let asked = ask(site, &client, ConnParam::new());
+    assert_eq!(asked.ece, options(OURS, 0b0111));
+    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    let agreed = options(OURS, 0b0101);
+    assert_eq!(server.chosen(), [agreed]);
+    let response = asked.response();
+    assert_eq!(response.ece(), agreed);
+    asked.client.with(&client).establish(&response).unwrap();
+    assert_eq!(client.chosen(), [agreed]);
+    expect(&asked.listener.channel, EventKind::Established);
+}
+
+fn another_vendors_options_are_not_used(site: &Site) {
+    let client = Optional::new(options(OURS, 0b0111));
+    let server = Optional::new(options(0x8086, 0b1101));
+    let asked = ask(site, &client, ConnParam::new());
+    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    assert_eq!(server.chosen(), [options(0x8086, 0)]);
+    let response = asked.response();
+    assert_eq!(response.ece(), options(OURS, 0));
+    asked.client.with(&client).establish(&response).unwrap();
+    assert_eq!(client.chosen(), [options(OURS, 0)]);
+}
+
+fn a_request_without_options_chooses_none(site: &Site) {
+    let client = PaperQueuePair::new();
+    let server = Optional::new(options(OURS, 0b1101));
+    let asked = ask(site, &client, ConnParam::new());
+    assert_eq!(asked.ece, Ece::default());
+    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    assert_eq!(server.chosen(), []);
+    assert_eq!(asked.response().ece(), Ece::default());
+}
+
+fn a_side_without_options_says_what_its_caller_says(site: &Site) {
+    let client = PaperQueuePair::new();
+    let asked = ask(site, &client, ConnParam::new().ece(options(OURS, 1)));
+    assert_eq!(asked.ece, options(OURS, 1));
+    let server = PaperQueuePair::new();
+    let param = ConnParam::new().ece(options(OURS, 0));
+    asked.server.with(&server).accept(param).unwrap();
+    assert_eq!(asked.response().ece(), options(OURS, 0));
+}
+
+/// A queue pair whose options cannot be asked for.
+#[derive(Debug)]
+struct Mute(PaperQueuePair);
+
+impl QueuePair for Mute {
+    fn number(&self) -> u32 {
+        self.0.number()
+    }
+
+    fn transport(&self) -> Transport {
+        self.0.transport()
+    }
+
+    fn depth_limits(&self) -> DepthLimits {
+        self.0.depth_limits()
+    }
+
+    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        self.0.modify(attr, mask)
+    }
+
+    fn ece(&self) -> io::Result<Option<Ece>> {
+        Err(io::Error::from_raw_os_error(libc::ENXIO))
+    }
+}
+
+fn a_side_that_cannot_choose_refuses(site: &Site) {
+    let client = PaperQueuePair::new();
+    let asked = ask(site, &client, ConnParam::new());
+    let mute = Mute(PaperQueuePair::new());
+    let refused = asked.server.with(&mute).accept(ConnParam::new());
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENXIO));
+    let event = asked.channel.next_event(PATIENCE).unwrap();
+    assert_eq!(event.kind(), EventKind::Rejected);
+}

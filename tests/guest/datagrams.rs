@@ -1,0 +1,39 @@
+//! Datagram sockets: blocking, awaited, and in groups.
+
+use rdmacm::{DatagramAddr, DatagramSocket};
+use rdmacm_tests::{PATIENCE, Site};
+
+pub(crate) mod awaited;
+pub(crate) mod blocking;
+pub(crate) mod elsewhere;
+pub(crate) mod groups;
+pub(crate) mod removal;
+
+/// A socket of the site's device.
+pub(crate) fn bound(site: &Site) -> DatagramSocket {
+    let socket = DatagramSocket::bind(site.v4(0)).unwrap();
+    socket.set_deadline(PATIENCE);
+    socket
+}
+
+pub(crate) fn service(socket: &DatagramSocket) -> String {
+    socket.local_addr().port().to_string()
+}
+
+/// Waits on a socket, which answers questions, while another asks it.
+fn asked(site: &Site, server: &DatagramSocket) -> (DatagramSocket, DatagramAddr) {
+    let (client, peer) = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let node = server.local_addr().ip().unwrap().to_string();
+            let asked = DatagramSocket::connect(node, service(server), PATIENCE);
+            let (client, peer) = asked.unwrap();
+            client.set_deadline(PATIENCE);
+            // Ends the server's wait.
+            client.send_to(b"asked", &peer.addr()).unwrap();
+            (client, peer)
+        });
+        assert_eq!(*server.recv_from().unwrap(), *b"asked", "{}", site.device);
+        asking.join().unwrap()
+    });
+    (client, peer.addr())
+}

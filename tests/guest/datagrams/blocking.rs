@@ -1,0 +1,271 @@
+//! Blocking sockets.
+
+use std::thread;
+
+use rdmacm::core::{RDMA_UDP_QKEY, SidrStatus};
+use rdmacm::{Cause, DatagramAddr, DatagramSocket, Step};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
+
+use super::{asked, bound, service};
+
+crate::cases!("datagrams::blocking":
+    a_question_and_its_answer,
+    every_size_up_to_the_mtu,
+    more_than_the_mtu_is_refused,
+    a_peer_is_asked_by_an_open_socket,
+    both_families_reach_one_socket,
+    private_data_go_both_ways,
+    who_is_not_admitted_is_refused,
+    nobody_serves_there,
+    a_peer_that_does_not_answer_is_given_up,
+    nothing_comes_in_time,
+    a_word_comes_with_a_datagram,
+    more_datagrams_than_there_is_room_for,
+    a_datagram_outlives_its_socket,
+    an_address_without_a_way_is_an_error,
+    a_foreign_queue_key_is_not_heard,
+    many_clients_at_one_socket,
+);
+
+fn a_question_and_its_answer(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    assert_eq!(to.qp_number, server.qp_number());
+    assert_eq!((to.qkey, server.qkey()), (RDMA_UDP_QKEY, RDMA_UDP_QKEY));
+    client.send_to(b"question", &to).unwrap();
+    let question = server.recv_from().unwrap();
+    assert_eq!(*question, *b"question");
+    let sender = question.sender().unwrap();
+    assert_eq!(sender.qp_number, client.qp_number());
+    assert_eq!(sender.gid(), to.gid(), "both are on one port");
+    server.send_to(b"answer", &sender).unwrap();
+    let answer = client.recv_from().unwrap();
+    assert_eq!(*answer, *b"answer");
+    assert_eq!(answer.sender(), Some(to));
+    assert_eq!(answer.destination(), to.gid());
+    assert_eq!(answer.immediate(), None);
+}
+
+fn every_size_up_to_the_mtu(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    let longest = client.max_datagram();
+    assert!(longest >= 256, "{longest}");
+    let bytes: Vec<u8> = (0..=250).cycle().take(longest).collect();
+    for size in [0, 1, 2, 63, 64, 65, 255, longest - 1, longest] {
+        client.send_to(&bytes[..size], &to).unwrap();
+        assert_eq!(*server.recv_from().unwrap(), bytes[..size]);
+    }
+}
+
+fn more_than_the_mtu_is_refused(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    let longest = client.max_datagram();
+    let error = client.send_to(&vec![7; longest + 1], &to).unwrap_err();
+    assert_eq!(error.step(), Step::Send);
+    let Cause::DatagramTooLong { bytes, max } = *error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_eq!((bytes, max), (longest + 1, longest));
+    // It goes on as if nothing had been.
+    client.send_to(b"shorter", &to).unwrap();
+    assert_eq!(*server.recv_from().unwrap(), *b"shorter");
+}
+
+fn a_peer_is_asked_by_an_open_socket(site: &Site) {
+    let (server, client) = (bound(site), bound(site));
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
+        let peer = client.resolve_addr(server.local_addr(), PATIENCE).unwrap();
+        let again = client.resolve(site.v4.to_string(), service(&server), PATIENCE);
+        assert_eq!(again.unwrap().addr(), peer.addr());
+        client.send_to(b"found", &peer.addr()).unwrap();
+        assert_eq!(serving.join().unwrap(), b"found");
+    });
+}
+
+/// A queue pair hears what is sent to any address of its port.
+fn both_families_reach_one_socket(site: &Site) {
+    let v4 = bound(site);
+    let v6 = DatagramSocket::bind(site.v6(0)).unwrap();
+    v6.set_deadline(PATIENCE);
+    let (_client, to_v6) = asked(site, &v6);
+    let to = DatagramAddr {
+        qp_number: v4.qp_number(),
+        ..to_v6
+    };
+    v6.send_to(b"by IPv6", &to).unwrap();
+    let datagram = v4.recv_from().unwrap();
+    assert_eq!(*datagram, *b"by IPv6");
+    v4.send_to(b"back", &datagram.sender().unwrap()).unwrap();
+    let answer = v6.recv_from().unwrap();
+    assert_eq!(*answer, *b"back");
+    assert_eq!(answer.sender(), Some(to));
+}
+
+fn private_data_go_both_ways(site: &Site) {
+    let server = DatagramSocket::options().answer(b"welcome").unwrap();
+    let server = server
+        .admit(|question| question.starts_with(b"hello"))
+        .bind(site.v4(0))
+        .unwrap();
+    server.set_deadline(PATIENCE);
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
+        let options = DatagramSocket::options().question(b"hello").unwrap();
+        let asked = options.connect(site.v4.to_string(), service(&server), PATIENCE);
+        let (client, peer) = asked.unwrap();
+        assert!(peer.private_data().starts_with(b"welcome\0"));
+        assert_eq!(peer.private_data().len(), 136);
+        client.send_to(b"done", &peer.addr()).unwrap();
+        client.flush().unwrap();
+        assert_eq!(serving.join().unwrap(), b"done");
+    });
+    assert!(DatagramSocket::options().answer(&[7; 137]).is_err());
+}
+
+fn status(cause: &Cause) -> Option<SidrStatus> {
+    match cause {
+        Cause::Event(failure) => SidrStatus::from_status(failure.status()),
+        _ => None,
+    }
+}
+
+fn who_is_not_admitted_is_refused(site: &Site) {
+    let options = DatagramSocket::options().admit(|_| false);
+    let server = options.bind(site.v4(0)).unwrap();
+    server.set_deadline(PATIENCE);
+    let (client, to_client) = asked(site, &bound(site));
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
+        let refused = client.resolve_addr(server.local_addr(), PATIENCE);
+        let error = refused.unwrap_err();
+        assert_eq!(error.step(), Step::Connect);
+        assert_eq!(status(error.cause()), Some(SidrStatus::REJECT), "{error}");
+        // Whoever knows the number sends all the same.
+        let to = DatagramAddr {
+            qp_number: server.qp_number(),
+            ..to_client
+        };
+        client.send_to(b"unasked", &to).unwrap();
+        assert_eq!(serving.join().unwrap(), b"unasked");
+    });
+}
+
+fn nobody_serves_there(site: &Site) {
+    let client = bound(site);
+    let gone = bound(site).local_addr();
+    let error = client.resolve_addr(gone, PATIENCE).unwrap_err();
+    assert_eq!(error.step(), Step::Connect);
+    assert_eq!(error.destination(), Some(gone));
+    assert_eq!(status(error.cause()), Some(SidrStatus::UNSUPPORTED));
+    // It goes on.
+    let (peer, to) = asked(site, &client);
+    peer.send_to(b"on", &to).unwrap();
+    assert_eq!(*client.recv_from().unwrap(), *b"on");
+}
+
+/// Nobody waits on the other socket, so nobody answers.
+fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
+    let (silent, client) = (bound(site), bound(site));
+    let asked = client.resolve_addr(silent.local_addr(), SECOND);
+    let error = asked.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    assert_eq!(error.destination(), Some(silent.local_addr()));
+}
+
+fn nothing_comes_in_time(site: &Site) {
+    let socket = bound(site);
+    assert!(socket.try_recv_from().unwrap().is_none());
+    socket.set_deadline(SECOND / 10);
+    let error = socket.recv_from().unwrap_err();
+    assert_eq!(error.step(), Step::Receive);
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+}
+
+fn a_word_comes_with_a_datagram(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    client.send_to_with_immediate(b"7147", &to, 0x7147).unwrap();
+    let datagram = server.recv_from().unwrap();
+    assert_eq!(*datagram, *b"7147");
+    assert_eq!(datagram.immediate(), Some(0x7147));
+}
+
+/// They wait for those before, and each is sent.
+fn more_datagrams_than_there_is_room_for(site: &Site) {
+    const MANY: u8 = 50;
+    let options = DatagramSocket::options().receives(MANY.into());
+    let server = options.bind(site.v4(0)).unwrap();
+    server.set_deadline(PATIENCE);
+    let (_, to) = asked(site, &server);
+    let client = DatagramSocket::options().sends(2).bind(site.v4(0)).unwrap();
+    client.set_deadline(PATIENCE);
+    for number in 0..MANY {
+        client.send_to(&[number; 300], &to).unwrap();
+    }
+    client.flush().unwrap();
+    for number in 0..MANY {
+        assert_eq!(*server.recv_from().unwrap(), [number; 300]);
+    }
+}
+
+fn a_datagram_outlives_its_socket(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    client.send_to(b"kept", &to).unwrap();
+    let datagram = server.recv_from().unwrap();
+    drop(server);
+    assert_eq!(*datagram, *b"kept");
+    assert_eq!(datagram.sender().unwrap().qp_number, client.qp_number());
+    drop(client);
+    assert_eq!(*datagram, *b"kept");
+}
+
+/// The kernel looks for the neighbour as it makes the address handle.
+fn an_address_without_a_way_is_an_error(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    let mut nowhere = to;
+    nowhere.ah_attr.grh.destination_gid = site.silent.to_ipv6_mapped().octets();
+    let error = client.send_to(b"lost", &nowhere).unwrap_err();
+    assert_eq!(error.step(), Step::Send);
+    assert!(matches!(error.cause(), Cause::Verbs(_)), "{error}");
+    // It goes on.
+    client.send_to(b"found", &to).unwrap();
+    assert_eq!(*server.recv_from().unwrap(), *b"found");
+}
+
+fn a_foreign_queue_key_is_not_heard(site: &Site) {
+    let server = bound(site);
+    let (client, to) = asked(site, &server);
+    let foreign = DatagramAddr { qkey: 0x7147, ..to };
+    client.send_to(b"unheard", &foreign).unwrap();
+    client.send_to(b"heard", &to).unwrap();
+    assert_eq!(*server.recv_from().unwrap(), *b"heard");
+}
+
+fn many_clients_at_one_socket(site: &Site) {
+    const CLIENTS: u8 = 8;
+    let server = bound(site);
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let server = &server;
+            scope.spawn(move || {
+                let node = site.v4.to_string();
+                let asked = DatagramSocket::connect(node, service(server), PATIENCE);
+                let (client, peer) = asked.unwrap();
+                client.set_deadline(PATIENCE);
+                client.send_to(&[number; 100], &peer.addr()).unwrap();
+                assert_eq!(*client.recv_from().unwrap(), [number; 100]);
+            });
+        }
+        for _ in 0..CLIENTS {
+            let question = server.recv_from().unwrap();
+            let sender = question.sender().unwrap();
+            server.send_to(&question, &sender).unwrap();
+        }
+        server.flush().unwrap();
+    });
+}

@@ -1,0 +1,61 @@
+//! Where there are no datagrams.
+
+use std::io;
+
+use rdmacm::core::{CmAddr, Error};
+use rdmacm::{Cause, DatagramSocket, Step};
+use rdmacm_tests::{PLAIN, SECOND, Site};
+
+crate::cases!("datagrams::elsewhere":
+    iwarp_has_none,
+    a_peer_on_iwarp_is_not_asked,
+);
+
+crate::cases!("datagrams::elsewhere" as ON_ROCE:
+    a_wildcard_address_is_of_no_device,
+    an_address_of_no_device_is_refused,
+    a_text_may_be_no_address,
+);
+
+fn iwarp_has_none(site: &Site) {
+    let error = DatagramSocket::bind(site.v4(0)).unwrap_err();
+    assert_eq!(error.step(), Step::Bind);
+    assert!(
+        error.to_string().contains("iWARP has no datagrams"),
+        "{error}"
+    );
+    assert_eq!(error.device(), Some(site.device));
+    let Cause::QueuePair(cause) = error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_eq!(cause.kind(), io::ErrorKind::Unsupported);
+}
+
+fn a_peer_on_iwarp_is_not_asked(site: &Site) {
+    let node = site.v4.to_string();
+    let error = DatagramSocket::connect(node, "7471", SECOND).unwrap_err();
+    assert_eq!(error.step(), Step::Connect, "{error}");
+}
+
+fn a_wildcard_address_is_of_no_device(_: &Site) {
+    for text in ["0.0.0.0:0", "[::]:0"] {
+        let error = DatagramSocket::bind(text).unwrap_err();
+        assert_eq!(error.step(), Step::Bind);
+        assert!(error.to_string().contains("is of one device"), "{error}");
+        let Cause::Refused(cause) = error.cause() else {
+            panic!("{error:?}");
+        };
+        assert!(matches!(cause, Error::InvalidInput { .. }), "{cause}");
+    }
+}
+
+fn an_address_of_no_device_is_refused(_: &Site) {
+    let error = DatagramSocket::bind(CmAddr::from((PLAIN, 0))).unwrap_err();
+    assert_eq!(error.step(), Step::Bind);
+    assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{error}");
+}
+
+fn a_text_may_be_no_address(_: &Site) {
+    let error = DatagramSocket::bind("somewhere").unwrap_err();
+    assert!(matches!(error.cause(), Cause::NotAnAddress), "{error}");
+}

@@ -1,0 +1,124 @@
+//! Multicast groups.
+
+use rdmacm::core::{CmAddr, Error, JoinFlags};
+use rdmacm::{Cause, DatagramAddr, DatagramSocket, Step};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
+
+use super::bound;
+
+crate::cases!("datagrams::groups":
+    two_members_hear_what_is_sent,
+    a_member_that_left_hears_nothing,
+    a_group_is_joined_once,
+    a_sender_alone_hears_nothing,
+    groups_are_told_apart,
+    what_is_no_group_is_refused,
+    a_group_goes_with_its_socket,
+);
+
+/// A group of each test's own: they run at once.
+fn group(number: u8) -> CmAddr {
+    CmAddr::from(([239, 71, 12, number], 0))
+}
+
+fn join(socket: &DatagramSocket, number: u8) -> DatagramAddr {
+    socket.join_multicast(group(number), PATIENCE).unwrap()
+}
+
+fn two_members_hear_what_is_sent(site: &Site) {
+    let (one, other, sender) = (bound(site), bound(site), bound(site));
+    let to = join(&one, 1);
+    assert_eq!(join(&other, 1), to);
+    assert_eq!(to.qp_number, 0xff_ffff);
+    sender.send_to(b"all", &to).unwrap();
+    for member in [&one, &other] {
+        let datagram = member.recv_from().unwrap();
+        assert_eq!(*datagram, *b"all");
+        assert_eq!(datagram.destination(), to.gid());
+        let back = datagram.sender().unwrap();
+        assert_eq!(back.qp_number, sender.qp_number());
+        member.send_to(b"one of them", &back).unwrap();
+        let answer = sender.recv_from().unwrap();
+        assert_eq!(*answer, *b"one of them");
+        assert_eq!(answer.sender().unwrap().qp_number, member.qp_number());
+    }
+}
+
+fn a_member_that_left_hears_nothing(site: &Site) {
+    let (stays, leaves, sender) = (bound(site), bound(site), bound(site));
+    let to = join(&stays, 2);
+    join(&leaves, 2);
+    leaves.leave_multicast(group(2)).unwrap();
+    let error = leaves.leave_multicast(group(2)).unwrap_err();
+    assert_eq!(error.step(), Step::LeaveMulticast);
+    assert!(error.to_string().contains("not a member"), "{error}");
+    sender.send_to(b"to members", &to).unwrap();
+    assert_eq!(*stays.recv_from().unwrap(), *b"to members");
+    leaves.set_deadline(SECOND / 10);
+    let error = leaves.recv_from().unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    // It may join again.
+    leaves.set_deadline(PATIENCE);
+    join(&leaves, 2);
+    sender.send_to(b"again", &to).unwrap();
+    assert_eq!(*leaves.recv_from().unwrap(), *b"again");
+}
+
+fn a_group_is_joined_once(site: &Site) {
+    let (socket, sender) = (bound(site), bound(site));
+    let to = join(&socket, 3);
+    let error = socket.join_multicast(group(3), PATIENCE).unwrap_err();
+    assert_eq!(error.step(), Step::JoinMulticast);
+    assert_eq!(error.destination(), Some(group(3)));
+    assert!(error.to_string().contains("a member already"), "{error}");
+    sender.send_to(b"still", &to).unwrap();
+    assert_eq!(*socket.recv_from().unwrap(), *b"still");
+}
+
+fn a_sender_alone_hears_nothing(site: &Site) {
+    let (member, sender) = (bound(site), bound(site));
+    let to = join(&member, 4);
+    let flags = JoinFlags::SEND_ONLY_FULL_MEMBER;
+    let joined = sender.join_multicast_as(group(4), flags, PATIENCE);
+    assert_eq!(joined.unwrap(), to);
+    sender.send_to(b"one way", &to).unwrap();
+    assert_eq!(*member.recv_from().unwrap(), *b"one way");
+    assert!(sender.try_recv_from().unwrap().is_none());
+    sender.leave_multicast(group(4)).unwrap();
+}
+
+fn groups_are_told_apart(site: &Site) {
+    let (member, sender) = (bound(site), bound(site));
+    let groups = [join(&member, 5), join(&member, 6)];
+    for to in [groups[1], groups[0]] {
+        sender.send_to(b"which?", &to).unwrap();
+        let datagram = member.recv_from().unwrap();
+        assert_eq!(datagram.destination(), to.gid());
+    }
+}
+
+fn what_is_no_group_is_refused(site: &Site) {
+    let (socket, sender) = (bound(site), bound(site));
+    // On RoCE v2 the kernel joins IPv4's alone.
+    let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();
+    let error = socket.join_multicast(v6, PATIENCE).unwrap_err();
+    assert_eq!(error.step(), Step::JoinMulticast);
+    let Cause::Refused(Error::Command(refused)) = error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_ne!(refused.errno, 0);
+    // It goes on.
+    let to = join(&socket, 7);
+    sender.send_to(b"on", &to).unwrap();
+    assert_eq!(*socket.recv_from().unwrap(), *b"on");
+}
+
+/// Its port and its membership are free for another.
+fn a_group_goes_with_its_socket(site: &Site) {
+    let socket = bound(site);
+    join(&socket, 8);
+    let port = socket.local_addr();
+    drop(socket);
+    let again = DatagramSocket::bind(port).unwrap();
+    join(&again, 8);
+}

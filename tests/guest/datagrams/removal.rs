@@ -1,0 +1,56 @@
+//! Sockets whose device goes, or whose address becomes another device's.
+
+use std::thread;
+
+use rdmacm::core::{CmAddr, EventKind};
+use rdmacm::{Cause, DatagramSocket, Error};
+use rdmacm_tests::{PATIENCE, Site};
+
+use crate::link::Link;
+
+crate::cases!("datagrams::removal":
+    whoever_waits_hears_of_the_devices_removal,
+    an_address_that_moves_ends_its_socket,
+);
+
+fn bound(address: CmAddr) -> DatagramSocket {
+    let socket = DatagramSocket::bind(address).unwrap();
+    socket.set_deadline(PATIENCE);
+    socket
+}
+
+/// The connection manager tells of it, and so does the device itself.
+fn check_gone(error: &Error) {
+    match error.cause() {
+        Cause::Verbs(error) => assert!(error.is_gone(), "{error}"),
+        Cause::SocketOver(kind) => assert_eq!(*kind, EventKind::DeviceRemoval),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
+    let link = Link::new(site);
+    let socket = bound(link.address);
+    let group = CmAddr::from(([239, 71, 14, 1], 0));
+    let to = socket.join_multicast(group, PATIENCE).unwrap();
+    thread::scope(|scope| {
+        let waiting = [(); 2].map(|()| scope.spawn(|| socket.recv_from().unwrap_err()));
+        link.remove_device();
+        for thread in waiting {
+            check_gone(&thread.join().unwrap());
+        }
+    });
+    check_gone(&socket.recv_from().unwrap_err());
+    check_gone(&socket.send_to(b"anyone?", &to).unwrap_err());
+}
+
+fn an_address_that_moves_ends_its_socket(site: &Site) {
+    let link = Link::bonded(site);
+    let socket = bound(link.address);
+    link.fail_over();
+    let error = socket.recv_from().unwrap_err();
+    let Cause::SocketOver(EventKind::AddrChange) = error.cause() else {
+        panic!("{error:?}");
+    };
+    assert!(error.to_string().contains("ADDR_CHANGE"), "{error}");
+}
