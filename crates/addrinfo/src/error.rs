@@ -126,7 +126,8 @@ pub enum NameError {
     #[error("the flags do not fit together")]
     #[doc(alias = "EAI_BADFLAGS")]
     BadFlags,
-    /// The name server failed for good.
+    /// The name server failed for good. glibc 2.36 says this of no answer of a name
+    /// server: to it a name is not known then, or the server failed for now.
     #[error("the name server failed for good")]
     #[doc(alias = "EAI_FAIL")]
     Fail,

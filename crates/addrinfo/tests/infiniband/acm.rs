@@ -1,25 +1,35 @@
 //! ibacm, beside a kernel that has InfiniBand.
 
+use std::time::Duration;
+
 use rdmacm_addrinfo::{Acm, AddrInfo, Hints};
-use rdmacm_core::{CmAddr, Family, IbAddr, PathData, PortSpace};
+use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSpace};
+use rdmacm_sim::Administrator;
 use tempfile::TempDir;
 
 use crate::daemon::{AcmDaemon, Act, acm_entry};
-use crate::fabric::{HERE, SERVICE, THERE, directory, fabric, gid};
+use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// In the default partition, with the flags of a path that can be used.
 fn path_entry() -> Vec<u8> {
+    entry_of_a_path(PathData::USABLE, 0)
+}
+
+fn entry_of_a_path(flags: PathFlags, hop_limit: u8) -> Vec<u8> {
     let mut record = vec![0; 8];
     record.extend(gid(THERE).0);
     record.extend(gid(HERE).0);
     record.resize(50, 0);
+    record[47] = hop_limit;
     record.extend([0xff, 0xff]);
-    acm_entry(PathData::USABLE.bits(), 0x10, &record)
+    acm_entry(flags.bits(), 0x10, &record)
 }
 
-fn reply() -> Vec<u8> {
+fn reply(paths: &[Vec<u8>]) -> Vec<u8> {
     let source = acm_entry(1, 2, &[10, 1, 0, 3]);
-    let entries = [path_entry(), source].concat();
+    let entries = [paths.concat(), source].concat();
     let length = u16::try_from(16 + entries.len()).unwrap();
     let mut reply = vec![1, 0x81, 0, 0, 0, 0];
     reply.extend(length.to_ne_bytes());
@@ -30,8 +40,12 @@ fn reply() -> Vec<u8> {
 
 /// A daemon that knows the path, and where it is found, which is to go last.
 fn daemon() -> (TempDir, AcmDaemon) {
+    daemon_that_knows(vec![path_entry()])
+}
+
+fn daemon_that_knows(paths: Vec<Vec<u8>>) -> (TempDir, AcmDaemon) {
     let rundir = tempfile::tempdir().unwrap();
-    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(reply())]);
+    let daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Act::Send(reply(&paths))]);
     (rundir, daemon)
 }
 
@@ -88,6 +102,48 @@ fn a_native_peer_is_asked_for_and_keeps_its_service() {
     let (kind, record) = (&request[20..22], &request[24..]);
     assert_eq!(kind, 0x10_u16.to_ne_bytes());
     assert_eq!(record[8..24], gid(THERE).0);
+}
+
+/// One of them is usable: nobody asks the subnet administrator, who is silent.
+#[test]
+fn of_several_paths_the_kernel_takes_the_usable_one() {
+    let alternate = entry_of_a_path(PathFlags::ALTERNATE, 7);
+    let usable = entry_of_a_path(PathData::USABLE, 9);
+    let (rundir, _daemon) = daemon_that_knows(vec![alternate, usable]);
+    let (fabric, here) = fabric();
+    fabric.set_administrator(Administrator::Silent);
+    let peer = CmAddr::from(IbAddr::new(gid(THERE)).with_service_id(SERVICE));
+    let directory = directory(&here).acm(Acm::at(rundir.path()));
+    let hints = Hints::rc().destination(peer);
+    let info = directory.resolve(None, None, &hints).unwrap().remove(0);
+    let hop_limits = |paths: &[PathData]| {
+        let limits = paths.iter().map(|path| path.record.hop_limit);
+        limits.collect::<Vec<_>>()
+    };
+    assert_eq!(hop_limits(&info.route), [7, 9]);
+    let route = info.reach.as_ref().unwrap();
+    assert_eq!(hop_limits(route.settable()), [9]);
+
+    // As the caller sets it.
+    let channel = channel(&here).unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.resolve_addr(None, info.destination.unwrap(), SECOND)
+        .unwrap();
+    let next = || channel.next_event(SECOND).unwrap().kind();
+    assert_eq!(next(), EventKind::AddrResolved);
+    id.set_ib_path(&info.route).unwrap();
+    assert_eq!(next(), EventKind::RouteResolved);
+    assert_eq!(hop_limits(&id.path_records().unwrap()), [9]);
+}
+
+#[test]
+fn several_paths_of_which_none_is_usable_are_asked_for() {
+    let paths = [7, 9].map(|hop_limit| entry_of_a_path(PathFlags::ALTERNATE, hop_limit));
+    let (rundir, _daemon) = daemon_that_knows(paths.to_vec());
+    let info = resolve(&rundir, &Hints::rc().destination(IbAddr::new(gid(THERE)))).remove(0);
+    assert_eq!(info.route.len(), 2);
+    let path = info.reach.as_ref().unwrap().path_records[0];
+    assert_eq!((path.flags, path.record.dlid), (PathData::USABLE, 2));
 }
 
 #[test]

@@ -228,3 +228,47 @@ fn an_address_is_told_by_an_event_whatever_the_kernel_knows() {
     assert_eq!(list[0].destination, Some(to));
     assert!(list[0].is_reachable(), "{list:?}");
 }
+
+/// Knows one name.
+#[derive(Debug)]
+struct OneHost;
+
+impl Resolver for OneHost {
+    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+        if question.name == "storage-7" {
+            Ok(Host::from_iter([([10, 1, 0, 7], 0).into()]))
+        } else {
+            Err(NameError::NoName)
+        }
+    }
+}
+
+/// Which is also what is done without the flag; services are looked for by `SA`.
+#[test]
+fn a_name_is_looked_up_for_the_id_where_the_flag_says_so() {
+    let (_fabric, here) = fabric();
+    let channel = channel(&here).unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let directory = directory(&here).resolver(OneHost).acm(None);
+    let by_name = Hints::rc().flags(AddrInfoFlags::DNS);
+    id.resolve_addrinfo(&directory, "storage-7", "7471", &by_name)
+        .unwrap();
+    let event = told(&channel);
+    assert_eq!(event.kind(), EventKind::AddrInfoResolved);
+    let list = id.query_addrinfo().unwrap();
+    assert_eq!(list.len(), 1);
+    assert_eq!(list[0].destination, Some(([10, 1, 0, 7], 7471).into()));
+    assert!(list[0].flags.contains(AddrInfoFlags::DNS));
+    assert!(channel.try_next_event().unwrap().is_none());
+
+    id.resolve_addrinfo(&directory, "storage-8", "7471", &by_name)
+        .unwrap();
+    let event = told(&channel);
+    assert_eq!(event.kind(), EventKind::AddrInfoError);
+    assert_eq!(event.status(), -libc::ENOENT);
+    assert_eq!(id.query_addrinfo(), Err(NameError::NoName.into()));
+
+    let both = by_name.subnet_administrator();
+    let refused = id.resolve_addrinfo(&directory, None, "storage", &both);
+    assert_eq!(refused, Err(Error::SaAndDns));
+}

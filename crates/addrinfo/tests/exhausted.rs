@@ -1,0 +1,58 @@
+//! What the system's resolver says where something has run out, each in a process of
+//! its own.
+#![cfg(test)]
+
+use std::process::Command;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rdmacm_addrinfo::{Directory, Error, Hints, NameError};
+use rdmacm_core::{CmAddr, Deadline};
+
+const CHILD: &str = "RDMACM_TEST_CHILD";
+
+/// Runs the test of this name once more, alone and as the child.
+fn in_a_child(test: &str, body: fn()) {
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let mut child = Command::new("/proc/self/exe");
+    let output = child
+        .env(CHILD, "")
+        .args(["--exact", test])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+}
+
+/// What there is to ask with, made while there is everything. The C library has read
+/// its configuration: without that it takes any trouble for a name that nobody knows.
+fn lookup() -> impl Fn() -> Result<Vec<CmAddr>, Error> {
+    let directory = Directory::new();
+    // On this thread, so that it takes no other.
+    let hints = Hints::rc().deadline(Deadline::Never);
+    let lookup = move || directory.addresses("localhost", "7471", &hints);
+    lookup().unwrap();
+    lookup
+}
+
+/// What comes of it where the process may have this much of a resource.
+fn limited<T>(resource: Resource, most: u64, then: impl FnOnce() -> T) -> T {
+    let (soft, hard) = getrlimit(resource).unwrap();
+    setrlimit(resource, most, hard).unwrap();
+    let outcome = then();
+    setrlimit(resource, soft, hard).unwrap();
+    outcome
+}
+
+#[test]
+fn without_a_descriptor_the_system_fails_with_its_error_number() {
+    let test = "without_a_descriptor_the_system_fails_with_its_error_number";
+    in_a_child(test, || {
+        let lookup = lookup();
+        let error = limited(Resource::RLIMIT_NOFILE, 0, &lookup).unwrap_err();
+        assert_eq!(error, NameError::System(libc::EMFILE).into());
+        assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+        lookup().unwrap();
+    });
+}
