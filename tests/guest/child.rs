@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::face::{deaf, handshakes};
+use crate::face::handshakes;
 use crate::{face, judge, oracle, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
@@ -68,7 +68,6 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .iter()
         .chain(verbs::alone::TASKS)
         .chain(crashed::TASKS)
-        .chain(deaf::TASKS)
         .chain(handshakes::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();

@@ -213,7 +213,6 @@ const CONNECTED: &str = "siw has reliable connections alone";
 /// Where a handshake is TCP's to begin.
 const ON_SIW: &[&[Case]] = &[
     connection::reject::ON_IWARP,
-    face::deaf::CASES,
     face::offloaded::CASES,
     kept::ON_IWARP,
 ];
