@@ -12,7 +12,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
 use crate::face::messages::crashed;
-use crate::face::{deaf, handshakes};
+use crate::face::handshakes;
 use crate::rdma_core::RdmaCore;
 use crate::{command, face, judge, oracle, verbs};
 
@@ -70,7 +70,6 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .chain(verbs::alone::TASKS)
         .chain(verbs::inherited::TASKS)
         .chain(crashed::TASKS)
-        .chain(deaf::TASKS)
         .chain(handshakes::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();

@@ -13,7 +13,6 @@ mod belongings;
 pub(crate) mod blocking;
 pub(crate) mod burst;
 pub(crate) mod deadlines;
-pub(crate) mod deaf;
 pub(crate) mod endpoint;
 pub(crate) mod handshakes;
 pub(crate) mod messages;

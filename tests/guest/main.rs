@@ -235,7 +235,6 @@ const CONNECTED: &str = "siw has reliable connections alone";
 const ON_SIW: &[&[Case]] = &[
     connection::reject::ON_IWARP,
     datagrams::elsewhere::CASES,
-    face::deaf::CASES,
     face::offloaded::CASES,
     kept::ON_IWARP,
 ];

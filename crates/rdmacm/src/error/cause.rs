@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 
 use rdmacm_addrinfo as addrinfo;
 #[cfg(feature = "verbs")]
@@ -47,10 +46,6 @@ pub enum Cause {
     /// The listener was stopped.
     #[error("the listener was stopped")]
     Stopped,
-    /// Nothing listens on this address any more: siw has taken a disconnecting TCP peer
-    /// for the end of the listener and closed its socket, without an event.
-    #[error("nothing listens on {0} any more: siw has closed the listener's socket")]
-    Deaf(SocketAddr),
     /// The connection has ended: how.
     #[error("the connection ended: {0}")]
     Ended(Ending),

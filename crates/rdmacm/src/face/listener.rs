@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
-use rdmacm_core::{CmAddr, CmId, Deadline, Event, IdHandle};
+use rdmacm_core::{CmAddr, Deadline, IdHandle};
 
 use super::{Incoming, Stopper};
 use crate::error::{Cause, Error, Result, Target};
@@ -19,11 +18,9 @@ use crate::steps::{self, Attempt};
 
 mod options;
 mod requests;
-mod sockets;
 
 pub use options::ListenerOptions;
 pub use requests::Requests;
-use sockets::Sockets;
 
 /// Waits for peers on an address, or on all of them.
 ///
@@ -34,17 +31,10 @@ use sockets::Sockets;
 ///
 /// Dropping the listener ends it; requests that wait are rejected, those that
 /// were taken live on.
-///
-/// On siw, a TCP peer that connects and closes at once may end a listener without
-/// anybody's being told: the kernel closes its socket. Whoever waits for a peer looks
-/// every two seconds whether that is there, and fails with [`Cause::Deaf`]. Such a
-/// listener's ids are left to the end of the process: the kernel does not always survive
-/// their end.
 #[doc(alias = "rdma_listen")]
 pub struct Listener<M> {
     node: Node<M>,
     ids: Vec<Tracked>,
-    sockets: Sockets,
     mailbox: Arc<Mailbox>,
     address: CmAddr,
     #[cfg(feature = "verbs")]
@@ -93,11 +83,9 @@ impl<M: Mode> Listener<M> {
             (port, _) => port,
         };
         let address = address.with_port(port);
-        let sockets = Sockets::of(&ids, node.hub.now());
         Ok(Self {
             node,
             ids,
-            sockets,
             mailbox,
             address,
             #[cfg(feature = "verbs")]
@@ -159,44 +147,12 @@ impl<M: Mode> Listener<M> {
     async fn accept_async(&self, deadline: Deadline) -> Result<Incoming<M>> {
         let attempt = self.attempt();
         let until = deadline.until(self.node.hub.now());
-        let (request, child) = self.next_request(&attempt, until).await?;
+        let (request, child) = steps::next_request(&attempt, &self.mailbox, until).await?;
         let tracked = Tracked::new(&self.node.hub, child, Mailbox::new());
         let incoming = Incoming::new(tracked, request);
         #[cfg(feature = "verbs")]
         let incoming = incoming.messages(self.messages);
         Ok(incoming)
-    }
-
-    /// The next request, or the word that none will come any more.
-    async fn next_request(
-        &self,
-        attempt: &Attempt,
-        until: Option<Instant>,
-    ) -> Result<(Box<Event>, CmId)> {
-        loop {
-            let look = self.sockets.next_look();
-            let by = [until, look].into_iter().flatten().min();
-            let error = match steps::next_request(attempt, &self.mailbox, by).await {
-                Ok(request) => return Ok(request),
-                Err(error) => error,
-            };
-            let now = self.node.hub.now();
-            let looks = look.is_some_and(|look| look <= now);
-            if !looks || !matches!(error.cause(), Cause::Deadline) {
-                return Err(error);
-            }
-            let listens = self.sockets.look(now);
-            listens.map_err(|address| attempt.fail(Step::Accept, Cause::Deaf(address)))?;
-        }
-    }
-}
-
-impl<M> Drop for Listener<M> {
-    fn drop(&mut self) {
-        if self.sockets.is_deaf() {
-            // The kernel would use what it has freed.
-            std::mem::forget(std::mem::take(&mut self.ids));
-        }
     }
 }
 
@@ -204,7 +160,7 @@ impl Listener<Blocking> {
     /// Waits for the next peer.
     ///
     /// # Errors
-    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`], [`Cause::Deaf`].
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
     #[doc(alias = "rdma_get_request")]
     pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Blocking>> {
         block_on(&self.node.hub, self.accept_async(deadline.into()))
@@ -222,7 +178,7 @@ impl<R: Runtime> Listener<Async<R>> {
     /// them, and dropping the future loses none.
     ///
     /// # Errors
-    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`], [`Cause::Deaf`].
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
     #[doc(alias = "rdma_get_request")]
     pub async fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Async<R>>> {
         self.accept_async(deadline.into()).await
