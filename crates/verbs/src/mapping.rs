@@ -376,3 +376,45 @@ impl Slots {
         unsafe { place.as_ref() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: usize = 64;
+
+    fn mapped() -> Arc<Mapped> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(LENGTH as u64).unwrap();
+        let mark = Arc::new(ProcessMark::new().unwrap());
+        Arc::new(Mapped::new(&file, 0, LENGTH, &mark).unwrap())
+    }
+
+    #[test]
+    fn parts_begin_where_others_end() {
+        let (head, slots) = Mapping::of(&mapped()).split_at(16).unwrap();
+        assert_eq!((head.len(), slots.len()), (16, LENGTH - 16));
+        let head = Words::new(head);
+        assert!(head.word(12).is_some());
+        assert!(head.word(2).is_none() && head.word(16).is_none());
+        let slots = Slots::new(slots, 8, 4).unwrap();
+        slots.write(0, 0, &[0xff; 8]);
+        assert_eq!(head.word(12).unwrap().get().load(Ordering::Relaxed), 0);
+        assert_eq!(slots.load_byte(4, 0), 0xff);
+        assert!(Mapping::of(&mapped()).split_at(LENGTH + 1).is_none());
+    }
+
+    #[test]
+    fn what_is_detached_is_there_and_empty() {
+        let mapped = mapped();
+        let slots = Slots::new(Mapping::of(&mapped), 8, 8).unwrap();
+        slots.store_half_word(3, 2, 0xabcd);
+        mapped.detach().unwrap();
+        assert_eq!(slots.load_half_word(3, 2), 0);
+        slots.store_half_word(3, 2, 0xabcd);
+        assert_eq!(
+            slots.read::<u64>(3, 0).to_ne_bytes()[2..4],
+            0xabcd_u16.to_ne_bytes()
+        );
+    }
+}
