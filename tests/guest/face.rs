@@ -17,6 +17,7 @@ pub(crate) mod endpoint;
 pub(crate) mod messages;
 pub(crate) mod migration;
 pub(crate) mod offloaded;
+pub(crate) mod outcomes;
 pub(crate) mod overtaken;
 pub(crate) mod several;
 pub(crate) mod storm;

@@ -154,6 +154,7 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     face::messages::crashed::CASES,
     face::messages::dropped::CASES,
     face::migration::CASES,
+    face::outcomes::CASES,
     face::overtaken::CASES,
     face::several::CASES,
     face::traced::CASES,

@@ -1,17 +1,19 @@
 //! Why there is no connection.
 
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
-use rdmacm_addrinfo as addrinfo;
-use rdmacm_core::{self as core, ErrnoName, EventFailure, EventKind, RejectReason};
+use rdmacm_core::{self as core, EventFailure, RejectReason};
+#[cfg(feature = "verbs")]
+use rdmacm_verbs::CompletionError;
 
-use crate::ending::Ending;
 use crate::step::Step;
 
+mod cause;
+mod kind;
 mod target;
 
+pub use cause::Cause;
 pub(crate) use target::Target;
 
 /// A result of this crate.
@@ -21,8 +23,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// device, for how long, what went wrong, and what the peer said.
 ///
 /// ```text
-/// connect to 10.1.0.7:7471 via rxe0: REJECTED 8: no listener, after 2 ms
+/// connect to 10.1.0.7:7471 via rxe0: REJECTED 8: no listener, after 2.0ms
 /// ```
+///
+/// The text is complete: it includes the [cause](Self::cause), and
+/// [`source`](std::error::Error::source) returns `None`.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -34,58 +39,6 @@ struct Inner {
     cause: Cause,
     private_data: Vec<u8>,
     attempts: u32,
-}
-
-/// What went wrong.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Cause {
-    /// The kernel, or this library before it, refused.
-    #[error("{}", Refusal(.0))]
-    Refused(#[source] core::Error),
-    /// The kernel reported a failure.
-    #[error(transparent)]
-    Event(EventFailure),
-    /// The connection ended before it was there.
-    #[error("the peer has gone")]
-    Gone,
-    /// The deadline passed first; nothing of the attempt is left.
-    #[error("the deadline passed")]
-    Deadline,
-    /// The name has no answer.
-    #[error(transparent)]
-    Name(addrinfo::Error),
-    /// The name has no address of a family the source has.
-    #[error("no address of the source's family")]
-    NoAddress,
-    /// No such interface or device, or it has no address of the family.
-    #[error("no address of this family on {0}")]
-    Source(String),
-    /// The queue pair could not be made.
-    #[error("no queue pair: {0}")]
-    QueuePair(io::Error),
-    /// The listener was stopped.
-    #[error("the listener was stopped")]
-    Stopped,
-    /// The connection has ended: how.
-    #[error("the connection ended: {0}")]
-    Ended(Ending),
-    /// A request failed, which ended the connection.
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Completion(rdmacm_verbs::CompletionError),
-    /// The device refused, or has gone ([`Error::is_gone`](rdmacm_verbs::Error::is_gone)).
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Verbs(#[from] rdmacm_verbs::Error),
-    /// The message has so many bytes, more than this side copies; the limit is
-    /// [`MessageOptions::size`](crate::MessageOptions::size).
-    #[cfg(feature = "verbs")]
-    #[error("{0} bytes are more than the connection's messages have")]
-    TooLong(usize),
-    /// The text is no address.
-    #[error("not an address with a port")]
-    NotAnAddress,
 }
 
 impl Error {
@@ -101,7 +54,10 @@ impl Error {
     }
 
     pub(crate) fn with_private_data(mut self, data: &[u8]) -> Self {
-        self.0.private_data = data.to_vec();
+        let is_padded = self.reject_reason().is_some();
+        if !is_padded || data.iter().any(|byte| *byte != 0) {
+            self.0.private_data = data.to_vec();
+        }
         self
     }
 
@@ -153,65 +109,17 @@ impl Error {
         self.failure().and_then(EventFailure::reject_reason)
     }
 
-    /// Whether the peer refused, by whatever transport.
-    #[must_use]
-    pub fn is_rejected(&self) -> bool {
-        self.failure()
-            .is_some_and(|failure| failure.kind() == EventKind::Rejected)
-            || self.raw_os_error() == Some(libc::ECONNREFUSED)
-    }
-
-    /// What the peer said with its refusal; empty where it said nothing. On
-    /// InfiniBand and RoCE it is padded with zeros to 148 bytes; siw loses it where the
-    /// network delivers TCP's end first (`siw_cm_llp_data_ready`).
+    /// What the peer said with its refusal.
+    ///
+    /// InfiniBand and RoCE carry 148 bytes and not how many of them the peer set: what
+    /// it said is followed by zeros, which cannot be told from zeros of its own, and 148
+    /// zeros are returned as nothing. A protocol that may end in zeros sends its length,
+    /// as C programs do, for which `private_data_len` is 148 as well. iWARP carries the
+    /// length; siw loses the data where the network delivers TCP's end first
+    /// (`siw_cm_llp_data_ready`).
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.0.private_data
-    }
-
-    /// Whether the deadline passed, this side's or the kernel's.
-    #[must_use]
-    pub fn is_timeout(&self) -> bool {
-        matches!(self.0.cause, Cause::Deadline) || self.raw_os_error() == Some(libc::ETIMEDOUT)
-    }
-
-    /// Whether the same again, a little later, may succeed: the peer has not
-    /// noticed that an earlier connection ended (stale), is short of resources,
-    /// did not answer in time, or is not there yet.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        if let Some(reason) = self.reject_reason() {
-            return matches!(
-                reason,
-                RejectReason::STALE_CONN
-                    | RejectReason::NO_RESOURCES
-                    | RejectReason::NO_QP
-                    | RejectReason::TIMEOUT
-                    | RejectReason::INVALID_SERVICE_ID
-            );
-        }
-        match &self.0.cause {
-            Cause::Event(failure) => matches!(
-                failure.kind(),
-                EventKind::AddrError
-                    | EventKind::RouteError
-                    | EventKind::Unreachable
-                    | EventKind::AddrChange
-            ),
-            Cause::Refused(error) => matches!(
-                error.raw_os_error(),
-                Some(
-                    libc::ECONNREFUSED
-                        | libc::ETIMEDOUT
-                        | libc::EHOSTUNREACH
-                        | libc::ENETUNREACH
-                        | libc::EADDRINUSE
-                        | libc::ENOMEM
-                )
-            ),
-            Cause::Gone => true,
-            _ => false,
-        }
     }
 
     /// The error number, where there is one.
@@ -224,6 +132,18 @@ impl Error {
             Cause::Ended(ending) => ending.failure()?.raw_os_error(),
             #[cfg(feature = "verbs")]
             Cause::Verbs(error) => error.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// The request that failed, where one did: as the cause, or before the connection
+    /// ended.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn failed_request(&self) -> Option<CompletionError> {
+        match self.0.cause {
+            Cause::Completion(error) => Some(error),
+            Cause::Ended(ending) => ending.failed_request(),
             _ => None,
         }
     }
@@ -246,7 +166,11 @@ impl fmt::Display for Error {
             attempts,
             ..
         } = &*self.0;
-        write!(f, "{step} {target}: {cause}, after {elapsed:.1?}")?;
+        match step {
+            // Nobody is known yet, and nothing was waited for.
+            Step::Open => return write!(f, "{step}: {cause}"),
+            _ => write!(f, "{step} {target}: {cause}, after {elapsed:.1?}")?,
+        }
         if *attempts > 1 {
             write!(f, " and {attempts} attempts")?;
         }
@@ -254,65 +178,107 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0.cause)
-    }
-}
+impl std::error::Error for Error {}
 
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        let kind = match (error.raw_os_error(), error.cause()) {
-            (Some(errno), _) => Self::from_raw_os_error(errno).kind(),
-            (None, Cause::Deadline) => io::ErrorKind::TimedOut,
-            (None, _) if error.is_rejected() => io::ErrorKind::ConnectionRefused,
-            (None, Cause::NotAnAddress | Cause::Source(_) | Cause::NoAddress) => {
-                io::ErrorKind::InvalidInput
-            }
-            (None, Cause::Gone | Cause::Ended(_)) => io::ErrorKind::ConnectionReset,
-            #[cfg(feature = "verbs")]
-            (None, Cause::Completion(_)) => io::ErrorKind::ConnectionAborted,
-            #[cfg(feature = "verbs")]
-            (None, Cause::Verbs(error)) => io::Error::from(error.clone()).kind(),
-            #[cfg(feature = "verbs")]
-            (None, Cause::TooLong(_)) => io::ErrorKind::InvalidInput,
-            _ => io::ErrorKind::Other,
-        };
-        Self::new(kind, error)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::io;
 
-impl Cause {
-    /// A lookup's deadline is the caller's.
-    pub(crate) fn name(error: addrinfo::Error) -> Self {
-        match error {
-            addrinfo::Error::LookupDeadline => Self::Deadline,
-            error => Self::Name(error),
+    use rdmacm_addrinfo as addrinfo;
+
+    use super::*;
+
+    fn failed(cause: Cause) -> Error {
+        let address = core::CmAddr::from(([10, 1, 0, 7], 7471));
+        Error::new(Step::Connect, address.into(), Duration::ZERO, cause)
+    }
+
+    #[test]
+    fn the_text_is_complete_and_has_no_source() {
+        let causes = [
+            Cause::Refused(core::Error::Busy),
+            Cause::Gone,
+            Cause::Deadline,
+            Cause::Name(addrinfo::Error::Rdma(core::Error::Busy)),
+            Cause::NoAddress,
+            Cause::Source("eth7".to_owned()),
+            Cause::QueuePair(io::Error::other("none left")),
+            Cause::Stopped,
+            #[cfg(feature = "verbs")]
+            Cause::Verbs(rdmacm_verbs::Error::Gone {
+                device: "rxe0".to_owned(),
+            }),
+            #[cfg(feature = "verbs")]
+            Cause::TooLong(5000),
+            Cause::NotAnAddress,
+        ];
+        for cause in causes {
+            assert!(cause.source().is_none(), "{cause:?}");
+            let said = cause.to_string();
+            let error = failed(cause);
+            assert!(error.source().is_none(), "{error:?}");
+            let words = error.to_string();
+            assert_eq!(
+                words,
+                format!("connect to 10.1.0.7:7471: {said}, after 0.0ns")
+            );
+            let wrapped = io::Error::from(error);
+            assert_eq!(wrapped.to_string(), words);
+            assert!(wrapped.source().is_none(), "{words}");
         }
     }
-}
 
-/// A refusal, without naming the operation, which the step does.
-struct Refusal<'a>(&'a core::Error);
-
-impl fmt::Display for Refusal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let core::Error::Command(refused) = self.0 else {
-            return self.0.fmt(f);
-        };
-        write!(f, "{:?}: {}", refused.command, ErrnoName(refused.errno))?;
-        match refused.cause() {
-            Some(cause) => write!(f, ": {cause}"),
-            None => write!(f, ": {}", io::Error::from_raw_os_error(refused.errno)),
-        }
+    #[test]
+    fn a_node_that_cannot_be_opened_is_named_once() {
+        let cause = Cause::Refused(core::Error::Open {
+            path: "/dev/infiniband/rdma_cm".into(),
+            errno: libc::EACCES,
+            cause: "no permission",
+        });
+        let error = Error::new(Step::Open, Target::default(), Duration::ZERO, cause);
+        assert_eq!(
+            error.to_string(),
+            "open the connection manager: /dev/infiniband/rdma_cm: EACCES: no permission"
+        );
+        assert_eq!(
+            io::Error::from(error).kind(),
+            io::ErrorKind::PermissionDenied
+        );
     }
-}
 
-impl From<core::Error> for Cause {
-    fn from(error: core::Error) -> Self {
-        match error {
-            core::Error::DeadlinePassed => Self::Deadline,
-            error => Self::Refused(error),
+    #[test]
+    fn a_cause_has_one_kind() {
+        for (cause, kind) in [
+            (Cause::Deadline, io::ErrorKind::TimedOut),
+            (
+                Cause::Refused(core::Error::DeadlinePassed),
+                io::ErrorKind::TimedOut,
+            ),
+            (Cause::Gone, io::ErrorKind::ConnectionReset),
+            (Cause::NoAddress, io::ErrorKind::InvalidInput),
+            (
+                Cause::QueuePair(io::ErrorKind::OutOfMemory.into()),
+                io::ErrorKind::OutOfMemory,
+            ),
+            (
+                Cause::Refused(core::Error::Busy),
+                io::ErrorKind::ResourceBusy,
+            ),
+            (
+                Cause::Name(addrinfo::Error::LookupDied),
+                io::ErrorKind::Other,
+            ),
+            #[cfg(feature = "verbs")]
+            (
+                Cause::Verbs(rdmacm_verbs::Error::Gone {
+                    device: "rxe0".to_owned(),
+                }),
+                io::ErrorKind::NotConnected,
+            ),
+        ] {
+            let words = cause.to_string();
+            assert_eq!(io::Error::from(failed(cause)).kind(), kind, "{words}");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::queue_pairs::QueuePairs;
 
 mod device;
 mod failed;
+mod fault;
 mod loan;
 mod message;
 mod options;
@@ -26,7 +27,9 @@ pub use options::MessageOptions;
 
 pub(crate) use device::OpenDevice;
 pub(crate) use loan::returned;
-pub(crate) use places::{Arrivals, Line, Load, Outcome, Quiet, Room, Trouble};
+pub(crate) use places::{
+    Arrivals, Line, Load, Outcome, Over, Quiet, Room, Trouble, UntilDeparture,
+};
 pub(crate) use traffic::Traffic;
 
 /// The queue pair of a [connection](crate::Connection) that carries messages,

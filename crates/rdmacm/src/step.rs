@@ -38,7 +38,7 @@ pub enum Step {
     Read,
     /// Writing to the peer's memory.
     Write,
-    /// Parting.
+    /// Disconnecting, or waiting until the connection is over.
     Close,
     /// Moving to another channel.
     Migrate,
@@ -63,7 +63,7 @@ impl fmt::Display for Step {
             Self::Receive => "receive from",
             Self::Read => "read from",
             Self::Write => "write to",
-            Self::Close => "part from",
+            Self::Close => "disconnect from",
             Self::Migrate => "move",
         })
     }

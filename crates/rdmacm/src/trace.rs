@@ -13,13 +13,18 @@ use crate::step::Step;
 pub(crate) struct Trace {
     #[cfg(feature = "tracing")]
     span: tracing::Span,
+    /// A subscriber may write a field as often as it is recorded.
+    #[cfg(feature = "tracing")]
+    named: std::sync::Once,
 }
 
 #[cfg(feature = "tracing")]
 impl Trace {
-    /// Whose span it is.
+    /// Whose span it is: of several ids, the first one's.
     pub(crate) fn name(&self, id: &IdHandle) {
-        self.span.record("id", tracing::field::debug(id));
+        self.named.call_once(|| {
+            self.span.record("id", tracing::field::debug(id));
+        });
     }
 
     /// An event has been read.
@@ -44,6 +49,7 @@ impl Default for Trace {
     fn default() -> Self {
         Self {
             span: tracing::debug_span!(target: "rdmacm", "cm_id", id = tracing::field::Empty),
+            named: std::sync::Once::new(),
         }
     }
 }

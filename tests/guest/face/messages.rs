@@ -28,6 +28,7 @@ crate::cases!("face::messages":
     a_message_that_is_kept_outlives_its_connection,
     memory_is_read_and_written,
     what_a_peer_forbids_ends_the_connection,
+    what_a_peer_forbids_ends_the_connection_though_it_sleeps,
     a_message_too_long_for_the_peer_ends_the_connection,
     a_message_too_long_to_copy_is_refused,
     sending_and_receiving_at_once,
@@ -190,12 +191,18 @@ fn more_than_there_is_room_for_waits(site: &Site) {
     let few = MessageOptions::new().receives(4).sends(2);
     let Pair { client, server } = Pair::with(site, few, few);
     if site.soft == Soft::Siw {
-        for _ in 0..4 {
-            client.send(&[7; 200]).unwrap();
-        }
+        // TCP takes them, so how many is not bounded by what the peer has room for.
+        let error = loop {
+            if let Err(error) = client.send(&[7; 200]) {
+                break error;
+            }
+        };
+        assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
         for _ in 0..4 {
             assert_eq!(*server.receive().unwrap(), [7; 200]);
         }
+        let error = server.receive().unwrap_err();
+        assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
         return;
     }
     thread::scope(|scope| {
@@ -273,14 +280,14 @@ fn memory_is_read_and_written(site: &Site) {
     assert_eq!(*server.receive().unwrap(), [9; 7]);
 }
 
-fn tell(connection: &Connection, memory: RemoteMemory) {
+pub(crate) fn tell(connection: &Connection, memory: RemoteMemory) {
     let mut message = memory.address().to_be_bytes().to_vec();
     message.extend(memory.len().to_be_bytes());
     message.extend(memory.key().to_be_bytes());
     connection.send(&message).unwrap();
 }
 
-fn told(connection: &Connection) -> RemoteMemory {
+pub(crate) fn told(connection: &Connection) -> RemoteMemory {
     let message = connection.receive().unwrap();
     let word = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
     let key = u32::from_be_bytes(message[16..].try_into().unwrap());
@@ -298,7 +305,10 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
         let serving = scope.spawn(|| server.receive().unwrap_err());
         let failed = client.read(buffer, remote).unwrap_err();
         assert_eq!(failed.error.step(), Step::Read);
-        drop(client);
+        assert!(failed.error.is_ended(), "{}", failed.error);
+        let ended = client.ended(PATIENCE).unwrap();
+        assert_eq!(ended.kind(), EventKind::Disconnected);
+        assert_eq!(ended.failed_request(), failed.error.failed_request());
         serving.join().unwrap();
         failed
     });
@@ -317,6 +327,22 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
         Cause::Ended(_) if site.soft == Soft::Siw => {}
         other => panic!("{other:?}"),
     }
+}
+
+/// Nobody waits on the other side, so nobody there disconnects.
+fn what_a_peer_forbids_ends_the_connection_though_it_sleeps(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    let exposed = server.expose(64, AccessFlags::LOCAL_WRITE).unwrap();
+    let remote = exposed.remote();
+    drop(exposed);
+    let failed = client.read(client.allocate(64).unwrap(), remote);
+    let error = failed.unwrap_err().error;
+    assert!(error.is_ended(), "{error}");
+    let ended = client.ended(PATIENCE).unwrap();
+    assert_eq!(ended.kind(), EventKind::Disconnected);
+    let kind = std::io::Error::from(error).kind();
+    assert_eq!(kind, std::io::ErrorKind::ConnectionReset);
+    assert!(server.ended(PATIENCE).is_ok());
 }
 
 fn a_message_too_long_for_the_peer_ends_the_connection(site: &Site) {

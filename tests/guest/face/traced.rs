@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rdmacm::{Connector, Listener};
+use rdmacm::{Connector, Listener, Node};
 use rdmacm_tests::{PATIENCE, Site};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -80,7 +80,9 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
         });
         tracing::subscriber::with_default(notes.clone(), || {
             let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
-            let client = connector.connect_with(queue_pairs.clone()).unwrap();
+            let mut client = connector.connect_with(queue_pairs.clone()).unwrap();
+            // Where it is introduced once more.
+            client.migrate(&Node::open().unwrap()).unwrap();
             client.ended(PATIENCE).unwrap();
         });
     });
@@ -89,6 +91,8 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
     assert_eq!(lines[0], "span 1 cm_id");
     assert!(lines[1..].iter().all(|line| line.starts_with("in 1 ")));
     assert!(lines[1].contains("id=CmId"), "{lines:#?}");
+    let named = lines.iter().filter(|line| line.contains("id=CmId"));
+    assert_eq!(named.count(), 1, "{lines:#?}");
     for said in [
         "kind=ADDR_RESOLVED status=0",
         "kind=ROUTE_RESOLVED status=0",

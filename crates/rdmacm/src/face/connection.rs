@@ -137,8 +137,10 @@ impl<Q, M: Mode> Connection<Q, M> {
 }
 
 impl<Q> Connection<Q, Blocking> {
-    /// Waits until the connection is over, and says how: the peer parted, was
-    /// lost, or the device went away.
+    /// Waits until the connection is over, and returns how it ended: the peer
+    /// disconnected or was lost, the device went away or, of a connection that carries
+    /// [messages](crate::Messages), a request failed. That of a queue pair of the
+    /// caller's is the caller's to notice.
     ///
     /// # Errors
     /// [`Cause::Deadline`]: it is not over yet.
@@ -161,9 +163,10 @@ impl<Q> Connection<Q, Blocking> {
 }
 
 impl<Q: Send + Sync, R: Runtime> Connection<Q, Async<R>> {
-    /// Waits until the connection is over, and says how: the peer parted, was
-    /// lost, or the device went away. Dropping the future
-    /// loses nothing.
+    /// Waits until the connection is over, and returns how it ended: the peer
+    /// disconnected or was lost, the device went away or, of a connection that carries
+    /// [messages](crate::Messages), a request failed. That of a queue pair of the
+    /// caller's is the caller's to notice. Dropping the future loses nothing.
     ///
     /// # Errors
     /// [`Cause::Deadline`]: it is not over yet.

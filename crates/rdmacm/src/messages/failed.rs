@@ -5,7 +5,8 @@ use std::io;
 
 use crate::error::Error;
 
-/// Why a request failed, and its memory.
+/// Why a request failed, and its memory. The text is that of `error`, so
+/// [`source`](std::error::Error::source) returns `None`.
 #[derive(Debug)]
 pub struct Failed<T> {
     /// Why.
@@ -22,11 +23,7 @@ impl<T> fmt::Display for Failed<T> {
     }
 }
 
-impl<T: fmt::Debug> std::error::Error for Failed<T> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+impl<T: fmt::Debug> std::error::Error for Failed<T> {}
 
 impl<T> From<Failed<T>> for Error {
     fn from(failed: Failed<T>) -> Self {

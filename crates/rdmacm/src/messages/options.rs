@@ -12,14 +12,17 @@ use std::time::Duration;
 ///
 /// * What the peer sends and this side has not received yet must fit into the
 ///   [receives](Self::receives). On RoCE the peer's device tries again for as long as
-///   there is no room, unless [`rnr_retry_count`] sets an end to that; on iWARP the
-///   connection ends.
+///   there is no room, unless [`rnr_retry_count`] sets an end to that. On iWARP a send
+///   succeeds when this machine's TCP has taken it, and the first message that finds no
+///   room ends the connection: of the sends before, nobody knows how many arrived, and
+///   the error is [`Cause::Ended`], whose event names no reason.
 /// * On iWARP the connecting side speaks first (RFC 5044 §7.1): what the accepting side
 ///   sends before it has received something may come too early, and end the
 ///   connection on the other side before it is there.
 /// * A message longer than the [size](Self::size) of the side that receives it ends
 ///   the connection.
 ///
+/// [`Cause::Ended`]: crate::Cause::Ended
 /// [`rnr_retry_count`]: rdmacm_core::ConnParam::rnr_retry_count
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageOptions {

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Instant;
 
 use rdmacm_core::EventKind;
 use rdmacm_verbs::{Pieces, Refused, SendOperation, WorkId};
 
+use super::fault::Fault;
 use super::message::Message;
-use super::state::{Fault, Settled};
+use super::state::Settled;
 use super::traffic::Traffic;
 use super::waiters::Interest;
+use crate::ending::Ending;
 use crate::error::Cause;
 use crate::hub::{Place, Tracked};
 
@@ -45,17 +48,60 @@ impl Line<'_> {
             Some(_) => self.traffic.device().heed_removal(),
         }
         self.traffic.pump();
-        match (self.traffic.fault(), ended) {
-            (Some(Fault::Device(error)), _) => Some(Cause::Verbs(error)),
-            (Some(Fault::Failed(error)), _) => Some(Cause::Completion(error)),
+        let Some(fault) = self.traffic.fault() else {
+            return ended.map(Cause::Ended);
+        };
+        let now = self.tracked.hub().now();
+        let stands = self.traffic.fault_stands(now, ended.is_some());
+        match (fault, ended) {
+            (Fault::Device(error), _) => Some(Cause::Verbs(error)),
+            (Fault::Failed(error), _) if stands => {
+                self.tracked.give_up();
+                Some(Cause::Completion(error))
+            }
+            (Fault::Failed(error), Some(ended)) => Some(Cause::Ended(ended.after(error))),
             (_, Some(ended)) => Some(Cause::Ended(ended)),
-            (Some(Fault::Flushed), None) => {
+            (Fault::Refused(error), None) if stands => Some(Cause::Verbs(error)),
+            (Fault::Flushed, None) if stands => {
                 // The peer need not know of it yet.
                 self.tracked.give_up();
                 None
             }
-            (None, None) => None,
+            (_, None) => None,
         }
+    }
+
+    /// Until when the peer's departure is waited for, if it is.
+    pub(crate) fn waits_for_departure(self) -> Option<Instant> {
+        self.traffic.waits_for_departure(self.tracked.hub().now())
+    }
+}
+
+/// A place that is left also when the moment changes until which the peer's departure is
+/// waited for.
+#[derive(Debug)]
+pub(crate) struct UntilDeparture<'a, P> {
+    pub(crate) place: P,
+    pub(crate) line: Line<'a>,
+    pub(crate) until: Option<Instant>,
+}
+
+impl<P: Place> Place for UntilDeparture<'_, P> {
+    /// What came to the place; `None` where the moment is another.
+    type Item = Option<P::Item>;
+
+    fn take(&mut self) -> Option<Self::Item> {
+        let item = self.place.take();
+        let is_other = self.line.waits_for_departure() != self.until;
+        item.map(Some).or_else(|| is_other.then_some(None))
+    }
+
+    fn wait(&mut self, key: u64, waker: &Waker) {
+        self.place.wait(key, waker);
+    }
+
+    fn leave(&mut self, key: u64) {
+        self.place.leave(key);
     }
 }
 
@@ -109,16 +155,26 @@ impl Place for Room<'_> {
         if let Some(cause) = trouble {
             return Some(Err((cause, self.load.unload())));
         }
+        if traffic.fault().is_some() {
+            // What it was is about to be known.
+            return None;
+        }
         match &mut self.load {
-            Load::Bytes(bytes) => {
-                let sent = traffic.send(bytes)?;
-                Some(
-                    sent.map(|()| None)
-                        .map_err(|error| (error.into(), Pieces::NONE)),
-                )
-            }
+            Load::Bytes(bytes) => match traffic.send(bytes)? {
+                Ok(()) => Some(Ok(None)),
+                Err(error) if is_not_connected(&error) => {
+                    traffic.refuse(error);
+                    None
+                }
+                Err(error) => Some(Err((error.into(), Pieces::NONE))),
+            },
             Load::Lent(operation, lent) => match traffic.request(*operation, lent.take()?) {
                 Ok(Ok(work)) => Some(Ok(Some(work))),
+                Ok(Err(Refused { error, returned })) if is_not_connected(&error) => {
+                    *lent = Some(returned);
+                    traffic.refuse(error);
+                    None
+                }
                 Ok(Err(Refused { error, returned })) => Some(Err((error.into(), returned))),
                 Err(pieces) => {
                     *lent = Some(pieces);
@@ -135,6 +191,13 @@ impl Place for Room<'_> {
     fn leave(&mut self, key: u64) {
         self.line.leave(Interest::Room, key);
     }
+}
+
+/// Whether siw's kernel refused to send because the connection is over: the event that
+/// says why may not have been read yet.
+fn is_not_connected(error: &rdmacm_verbs::Error) -> bool {
+    let is_refused = matches!(error, rdmacm_verbs::Error::Command(_));
+    is_refused && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTCONN))
 }
 
 impl Load<'_> {
@@ -214,6 +277,32 @@ impl Place for Trouble<'_> {
 
     fn take(&mut self) -> Option<Cause> {
         self.0.trouble()
+    }
+
+    fn wait(&mut self, key: u64, waker: &Waker) {
+        self.0.wait(Interest::Trouble, key, waker);
+    }
+
+    fn leave(&mut self, key: u64) {
+        self.0.leave(Interest::Trouble, key);
+    }
+}
+
+/// How the connection ended.
+#[derive(Debug)]
+pub(crate) struct Over<'a>(pub(crate) Line<'a>);
+
+impl Place for Over<'_> {
+    type Item = Result<Ending, Cause>;
+
+    fn take(&mut self) -> Option<Self::Item> {
+        Some(match self.0.trouble()? {
+            Cause::Ended(ending) => Ok(ending),
+            Cause::Completion(error) => Ok(Ending::by(error)),
+            // The event that says so follows.
+            Cause::Verbs(error) if error.is_gone() => Ok(self.0.tracked.mailbox().ending()?),
+            cause => Err(cause),
+        })
     }
 
     fn wait(&mut self, key: u64, waker: &Waker) {

@@ -5,10 +5,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{Deadline, Transport};
-use rdmacm_verbs::{
-    Buffer, Completion, CompletionError, Done, Error, Pieces, WcOpcode, WcStatus, WorkId,
-};
+use rdmacm_verbs::{Buffer, Completion, CompletionError, Done, Pieces, WcOpcode, WorkId};
 
+use super::fault::Fault;
 use super::waiters::{Interest, Waiters};
 
 /// What became of a request, and its memory.
@@ -33,17 +32,6 @@ pub(super) enum Posted {
     Abandoned,
 }
 
-/// Why nothing more is carried.
-#[derive(Clone, Debug)]
-pub(super) enum Fault {
-    /// The connection has ended, and something else says why.
-    Flushed,
-    /// A request failed.
-    Failed(CompletionError),
-    /// The device has gone, or talks nonsense.
-    Device(Error),
-}
-
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) arrived: VecDeque<Arrival>,
@@ -54,6 +42,10 @@ pub(super) struct State {
     pub(super) settled: HashMap<WorkId, Settled>,
     pub(super) waiters: Waiters,
     pub(super) fault: Option<Fault>,
+    /// Since when somebody knows of it.
+    fault_since: Option<Instant>,
+    /// It is what is told, whatever happens later.
+    fault_stands: bool,
     /// A message that was sent has not arrived.
     pub(super) lost: bool,
     /// The next completion tells.
@@ -90,6 +82,8 @@ impl State {
             settled: HashMap::new(),
             waiters: Waiters::default(),
             fault: None,
+            fault_since: None,
+            fault_stands: false,
             lost: false,
             armed: false,
             deadline: Deadline::Never,
@@ -162,35 +156,99 @@ impl State {
     /// Nothing more is carried; the first reason counts, but for those that say
     /// only that there is another.
     pub(super) fn fail(&mut self, fault: Fault, after: &mut Aftermath) {
-        let known = match self.fault {
-            None => false,
-            Some(Fault::Flushed) => matches!(fault, Fault::Flushed),
-            Some(_) => true,
+        let known = self.fault.as_ref();
+        if known.is_some_and(|known| known.is_reason() || !fault.is_reason()) {
+            return;
+        }
+        self.fault = Some(fault);
+        self.fault_since = None;
+        self.fault_stands = false;
+        after.wakers.extend(self.waiters.all());
+    }
+
+    /// Whether siw may complete a request once more: it has been seen to do so with a
+    /// read during which the connection ended.
+    pub(super) fn may_repeat_itself(&self) -> bool {
+        self.transport == Transport::IWarp && self.fault.is_some()
+    }
+
+    /// Whether the fault is what is told: it cannot be the peer's departure, or that was
+    /// waited for in vain.
+    pub(super) fn fault_stands(&mut self, now: Instant, has_ended: bool) -> bool {
+        let Some(fault) = &self.fault else {
+            return false;
         };
-        if !known {
-            self.fault = Some(fault);
-            after.wakers.extend(self.waiters.all());
-        }
+        let patience = fault.patience();
+        let since = *self.fault_since.get_or_insert(now);
+        let is_over = now.saturating_duration_since(since) >= patience;
+        self.fault_stands |= patience.is_zero() || (is_over && !has_ended);
+        self.fault_stands
+    }
+
+    /// Until when the peer's departure is waited for, if it is.
+    pub(super) fn waits_for_departure(&self, now: Instant) -> Option<Instant> {
+        let until = self
+            .fault_since?
+            .checked_add(self.fault.as_ref()?.patience())?;
+        (!self.fault_stands && until > now).then_some(until)
     }
 }
 
-impl Fault {
-    fn of(error: CompletionError, transport: Transport) -> Self {
-        if is_aftermath(&error, transport) {
-            Self::Flushed
-        } else {
-            Self::Failed(error)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn gone() -> rdmacm_verbs::Error {
+        let device = String::from("rxe0");
+        rdmacm_verbs::Error::Gone { device }
+    }
+
+    fn state(fault: Fault, now: Instant) -> State {
+        let mut state = State::new(Vec::new(), Transport::InfiniBand, now);
+        state.fail(fault, &mut Aftermath::default());
+        state
+    }
+
+    #[test]
+    fn a_fault_waits_for_the_departure_and_stands_after() {
+        let now = Instant::now();
+        for (fault, wait) in [
+            (Fault::Flushed, SECOND * 2),
+            (Fault::Refused(gone()), SECOND),
+        ] {
+            let mut state = state(fault, now);
+            // It is waited for from the moment on at which somebody knows.
+            assert_eq!(state.waits_for_departure(now), None);
+            assert!(!state.fault_stands(now, false));
+            assert_eq!(state.waits_for_departure(now), Some(now + wait));
+            assert!(!state.fault_stands(now + wait / 2, false));
+            assert!(state.fault_stands(now + wait, false));
+            assert_eq!(state.waits_for_departure(now), None);
+            // What was told once is told again.
+            assert!(state.fault_stands(now + wait, true));
         }
     }
-}
 
-/// Whether it says no more than that something else ended the connection.
-///
-/// With the device gone, the queue says so when it is asked next. siw fails a message
-/// that it has sent to its last byte if the peer parts before it is told of that
-/// (`siw_qp_sq_proc_tx`), in the words for memory that is not registered: none of that is
-/// posted here.
-pub(super) fn is_aftermath(error: &CompletionError, transport: Transport) -> bool {
-    let is_cut_short = error.status == WcStatus::LOC_QP_OP_ERR && transport == Transport::IWarp;
-    error.is_flush() || error.is_device_gone() || is_cut_short
+    #[test]
+    fn a_departure_in_time_outranks_a_fault() {
+        let now = Instant::now();
+        let mut state = state(Fault::Refused(gone()), now);
+        assert!(!state.fault_stands(now, false));
+        assert!(!state.fault_stands(now + SECOND / 2, true));
+        assert!(!state.fault_stands(now + SECOND * 2, true));
+    }
+
+    #[test]
+    fn a_reason_replaces_what_only_says_that_there_is_one() {
+        let now = Instant::now();
+        let mut state = state(Fault::Flushed, now);
+        assert!(!state.fault_stands(now, false));
+        state.fail(Fault::Device(gone()), &mut Aftermath::default());
+        assert!(state.fault_stands(now, true));
+        assert_eq!(state.waits_for_departure(now), None);
+        state.fail(Fault::Flushed, &mut Aftermath::default());
+        assert!(matches!(state.fault, Some(Fault::Device(_))));
+    }
 }

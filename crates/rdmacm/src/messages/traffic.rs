@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use rdmacm_core::{Deadline, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{
-    Buffer, CompletionError, CompletionQueue, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused,
+    Buffer, CompletionQueue, Error, Pieces, ProtectionDomain, QpCaps, QueuePair, Refused,
     RemoteMemory, Result, SendOperation, SendRequest, WorkId,
 };
 
 use super::device::OpenDevice;
+use super::fault::Fault;
 use super::message::Message;
 use super::options::MessageOptions;
-use super::state::{Aftermath, Fault, Posted, Settled, State, is_aftermath};
+use super::state::{Aftermath, Posted, Settled, State};
 use super::waiters::Interest;
 
 /// Messages of up to so many bytes go in line, which all soft devices do.
@@ -88,11 +89,6 @@ impl Traffic {
         self.options
     }
 
-    /// Whether it says no more than that something else ended the connection.
-    pub(crate) fn is_aftermath(&self, error: &CompletionError) -> bool {
-        is_aftermath(error, self.queue_pair.transport())
-    }
-
     pub(crate) fn deadline(&self) -> Deadline {
         self.state().deadline
     }
@@ -132,6 +128,8 @@ impl Traffic {
             match self.completions.poll() {
                 Ok(Some(completion)) => state.sort(completion, &mut after),
                 Ok(None) => break,
+                // What was told once; there may be more behind it.
+                Err(Error::Stray { .. }) if state.may_repeat_itself() => {}
                 Err(error) => {
                     state.fail(Fault::Device(error), &mut after);
                     break;
@@ -198,6 +196,23 @@ impl Traffic {
 
     pub(super) fn fault(&self) -> Option<Fault> {
         self.state().fault.clone()
+    }
+
+    /// Nothing more can be posted; another reason to come says why.
+    pub(super) fn refuse(&self, error: Error) {
+        let mut after = Aftermath::default();
+        self.state().fail(Fault::Refused(error), &mut after);
+        after.settle();
+    }
+
+    /// Whether the fault is what is told, see [`State::fault_stands`].
+    pub(super) fn fault_stands(&self, now: Instant, has_ended: bool) -> bool {
+        self.state().fault_stands(now, has_ended)
+    }
+
+    /// Until when the peer's departure is waited for, if it is.
+    pub(super) fn waits_for_departure(&self, now: Instant) -> Option<Instant> {
+        self.state().waits_for_departure(now)
     }
 
     pub(super) fn is_quiet(&self) -> bool {

@@ -162,8 +162,7 @@ pub(crate) async fn connect(
             EventKind::ConnectResponse => {
                 tracked.answer_parting();
                 let established = id.with(queue_pair.as_ref()).establish(&event);
-                established
-                    .map_err(|error| attempt.fail_on(&id, Step::Establish, gone_or(error)))?;
+                established.map_err(|error| attempt.fail_on(&id, step, gone_or(error)))?;
                 return Ok(agreed(&attempt, step, tracked, &event));
             }
             EventKind::Established if event.failure().is_none() => {

@@ -2,8 +2,9 @@
 //! feature `verbs` none does.
 
 use super::Attempt;
+use crate::ending::Ending;
 use crate::error::{Cause, Result};
-use crate::hub::{Place, Tracked, next};
+use crate::hub::{End, Place, Tracked, next};
 
 /// What a connection's queue pair carries, if it carries messages.
 #[derive(Debug, Default)]
@@ -16,8 +17,8 @@ pub(crate) struct Carried {
 mod messages {
     use std::sync::Arc;
 
-    use super::{Attempt, Carried, Cause, Place, Result, Tracked, next};
-    use crate::messages::{Line, Traffic};
+    use super::{Attempt, Carried, Cause, End, Ending, Place, Result, Tracked, next};
+    use crate::messages::{Line, Over, Traffic};
     use crate::step::Step;
     use crate::steps::carry;
 
@@ -40,7 +41,19 @@ mod messages {
             }
         }
 
-        /// Whether the device has gone: there is nobody left to part from.
+        /// Waits until the connection is over: an event says so, or a message failed.
+        pub(crate) async fn ended(
+            &self,
+            attempt: &Attempt,
+            tracked: &Tracked,
+        ) -> Result<Ending, Cause> {
+            match self.line(tracked) {
+                Some(line) => carry::wait(attempt, line, Over(line)).await?,
+                None => self.wait(attempt, tracked, End(tracked.mailbox())).await,
+            }
+        }
+
+        /// Whether the device has gone: there is nobody left to disconnect from.
         pub(crate) fn is_over(&self) -> bool {
             let traffic = self.traffic.as_ref();
             traffic.is_some_and(|traffic| traffic.device().is_gone())
@@ -70,6 +83,14 @@ mod messages {
 impl Carried {
     pub(crate) async fn flush(&self, _: &Attempt, _: &Tracked) -> Result<()> {
         Ok(())
+    }
+
+    pub(crate) async fn ended(
+        &self,
+        attempt: &Attempt,
+        tracked: &Tracked,
+    ) -> Result<Ending, Cause> {
+        self.wait(attempt, tracked, End(tracked.mailbox())).await
     }
 
     pub(crate) fn is_over(&self) -> bool {

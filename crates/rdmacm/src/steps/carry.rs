@@ -7,7 +7,8 @@ use super::Attempt;
 use crate::error::{Cause, Error, Result};
 use crate::hub::{Place, next};
 use crate::messages::{
-    Arrivals, Failed, Line, Load, Loan, Message, Outcome, Quiet, Room, Trouble, returned,
+    Arrivals, Failed, Line, Load, Loan, Message, Outcome, Quiet, Room, Trouble, UntilDeparture,
+    returned,
 };
 use crate::step::Step;
 
@@ -63,12 +64,11 @@ pub(crate) async fn transfer<L: Loan>(
     };
     match wait(attempt, line, Outcome { line, work }).await {
         Ok((Ok(_), pieces)) => returned(pieces).ok_or_else(|| failed(Cause::Gone, Pieces::NONE)),
-        Ok((Err(error), pieces)) if line.traffic.is_aftermath(&error) => {
-            // Something else ended it.
+        Ok((Err(error), pieces)) => {
+            // Something else may have ended it.
             let trouble = wait(attempt, line, Trouble(line)).await;
             Err(failed(trouble.unwrap_or(Cause::Completion(error)), pieces))
         }
-        Ok((Err(error), pieces)) => Err(failed(Cause::Completion(error), pieces)),
         Err(cause) => Err(failed(cause, Pieces::NONE)),
     }
 }
@@ -91,12 +91,22 @@ pub(crate) async fn wait<P: Place + Unpin>(
     hub.hear_of(traffic.device())?;
     loop {
         let beat = traffic.next_beat();
-        let until = [attempt.until, beat].into_iter().flatten().min();
-        match next(hub, &mut place, until).await {
+        let departure = line.waits_for_departure();
+        let until = [attempt.until, beat, departure].into_iter().flatten().min();
+        let place = UntilDeparture {
+            place: &mut place,
+            line,
+            until: departure,
+        };
+        match next(hub, place, until).await {
+            Ok(Some(item)) => return Ok(item),
+            Ok(None) => {}
             Err(CoreError::DeadlinePassed) if attempt.until != until => {
-                traffic.beat(hub.now());
+                if beat == until {
+                    traffic.beat(hub.now());
+                }
             }
-            outcome => return outcome.map_err(Cause::from),
+            Err(error) => return Err(error.into()),
         }
     }
 }

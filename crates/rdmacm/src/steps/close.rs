@@ -14,12 +14,11 @@ pub(crate) async fn ended(
     tracked: &Tracked,
     carried: &Carried,
 ) -> Result<Ending> {
-    let end = End(tracked.mailbox());
-    let ended = carried.wait(attempt, tracked, end).await;
+    let ended = carried.ended(attempt, tracked).await;
     ended.map_err(|cause| attempt.fail_on(tracked.id(), Step::Close, cause))
 }
 
-/// Parts in order: tells the peer, and waits until it knows.
+/// Disconnects in order: tells the peer, and waits until it knows.
 pub(crate) async fn close(attempt: &Attempt, tracked: Tracked, carried: &Carried) -> Result<()> {
     carried.flush(attempt, &tracked).await?;
     let step = Step::Close;
@@ -38,7 +37,11 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked, carried: &Carried
         Err(Cause::Gone) => return Ok(()),
         Err(cause) => return Err(attempt.fail_on(id, step, cause)),
     }
-    match ended(attempt, &tracked, carried).await?.failure() {
+    let answer = carried.wait(attempt, &tracked, End(tracked.mailbox()));
+    let answer = answer
+        .await
+        .map_err(|cause| attempt.fail_on(id, step, cause))?;
+    match answer.failure() {
         Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
             Err(attempt.fail_on(id, step, Cause::Event(failure)))
         }

@@ -44,6 +44,7 @@ pub(crate) enum Told {
 }
 
 pub(crate) fn told(error: &rdmacm::Error) -> Told {
+    assert!(error.is_ended(), "{error}");
     match error.cause() {
         Cause::Verbs(error) if error.is_gone() => Told::Gone,
         // The device's end was read first.

@@ -1,14 +1,17 @@
 //! Peers whose process is killed.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{Connector, Listener};
+use rdmacm::{Connection, Connector, Failed, Listener, MessageOptions};
+use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_verbs::{Buffer, RemoteMemory};
 
-use super::ending;
+use super::{ending, tell, told};
 use crate::child;
 use crate::face::asynchronous::on_one_thread;
 
@@ -17,12 +20,19 @@ crate::cases!("face::messages::crashed":
     whoever_connected_hears_of_it,
     a_task_that_accepted_hears_of_it,
     a_task_that_connected_hears_of_it,
+    whoever_reads_is_told_of_the_end_and_not_of_its_traces,
+    whoever_writes_is_told_of_the_end_and_not_of_its_traces,
+    whoever_sends_is_told_of_the_end_and_not_of_its_traces,
 );
 
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("connects_until_killed", connects_until_killed),
     ("listens_until_killed", listens_until_killed),
+    ("serves_until_killed", serves_until_killed),
 ];
+
+/// How long the memory is that a peer exposes.
+const LENGTH: usize = 1 << 16;
 
 const PORT: &str = "RDMACM_TEST_PORT";
 
@@ -46,6 +56,23 @@ fn listens_until_killed() {
     panic!("there is more to receive: {:?}", server.receive());
 }
 
+/// In a child: has memory for the peer, and takes what it sends.
+fn serves_until_killed() {
+    let messages = MessageOptions::new().size(LENGTH);
+    let listener = Listener::options().messages(messages);
+    let listener = listener.bind(child::site().v4(0)).unwrap();
+    println!("{}", listener.local_addr().port());
+    let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
+    let exposed = server.expose(LENGTH, access).unwrap();
+    // siw's client speaks first.
+    assert_eq!(*server.receive().unwrap(), *b"hello");
+    tell(&server, exposed.remote());
+    loop {
+        server.receive().unwrap();
+    }
+}
+
 /// A peer in a process of its own.
 struct Peer(Child);
 
@@ -55,9 +82,13 @@ impl Peer {
         Self(command.env(PORT, port.to_string()).spawn().unwrap())
     }
 
-    /// And its port.
+    /// And the port it listens on.
     fn listening(site: &Site) -> (Self, u16) {
-        let mut command = child::task_at("listens_until_killed", site);
+        Self::doing("listens_until_killed", site)
+    }
+
+    fn doing(task: &str, site: &Site) -> (Self, u16) {
+        let mut command = child::task_at(task, site);
         let mut peer = Self(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut line = String::new();
         let output = peer.0.stdout.take().unwrap();
@@ -80,7 +111,7 @@ impl Drop for Peer {
 }
 
 /// Waits for more while the peer is killed.
-fn hears_of_it(connection: &rdmacm::Connection, mut peer: Peer) {
+fn hears_of_it(connection: &Connection, mut peer: Peer) {
     let error = thread::scope(|scope| {
         let waiting = scope.spawn(|| connection.receive().unwrap_err());
         peer.kill();
@@ -138,4 +169,60 @@ fn a_task_that_connected_hears_of_it(site: &Site) {
         assert_eq!(*client.receive().await.unwrap(), *b"welcome");
         a_task_hears_of_it(&client, peer).await;
     });
+}
+
+/// How many peers are killed: each is somewhere else when it is.
+const KILLED: usize = 4;
+/// How often it has done something before.
+const DONE: usize = 8;
+
+type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, Failed<Buffer>>;
+
+/// The device of a process that is killed answers requests with errors while its memory
+/// goes, before its kernel disconnects for it.
+fn is_told_of_the_end(site: &Site, doing: Doing) {
+    for _ in 0..KILLED {
+        let (mut peer, port) = Peer::doing("serves_until_killed", site);
+        let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
+        let client = connector.connect().unwrap();
+        client.set_deadline(PATIENCE);
+        client.send(b"hello").unwrap();
+        let remote = told(&client);
+        let (done, has_done) = mpsc::channel();
+        let error = thread::scope(|scope| {
+            let working = scope.spawn(|| {
+                let mut buffer = client.allocate(LENGTH).unwrap();
+                loop {
+                    buffer = match doing(&client, buffer, remote) {
+                        Ok(buffer) => buffer,
+                        Err(failed) => return failed.error,
+                    };
+                    done.send(()).unwrap();
+                }
+            });
+            has_done.iter().take(DONE).for_each(drop);
+            peer.kill();
+            working.join().unwrap()
+        });
+        assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+        assert!(error.is_ended(), "{error}");
+        let ended = client.ended(PATIENCE).unwrap();
+        assert_eq!(ended.failed_request(), error.failed_request(), "{error}");
+        let again = client.receive().unwrap_err();
+        assert_eq!(ending(&again), EventKind::Disconnected, "{again}");
+        let kind = io::Error::from(error).kind();
+        assert_eq!(kind, io::ErrorKind::ConnectionReset);
+    }
+}
+
+fn whoever_reads_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+    is_told_of_the_end(site, Connection::read);
+}
+
+fn whoever_writes_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+    is_told_of_the_end(site, Connection::write);
+}
+
+fn whoever_sends_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+    is_told_of_the_end(site, |client, message, _| client.send_buffer(message));
 }
