@@ -28,8 +28,10 @@ pub(crate) const WITHOUT: &str = "the newest rdma-core was not built, or has no 
 
 /// More connections than this in one process are too many for it on siw.
 const ON_SIW: usize = 50;
-/// The first of the numbers that it makes up.
-const FIRST_NUMBER: u32 = 1000;
+/// The first of the numbers that it makes up, as server and as client: the kernel takes
+/// one that is in use twice for a stale connection.
+const OF_SERVER: u32 = 0x71_0000;
+const OF_CLIENT: u32 = 0x72_0000;
 /// What it agrees to: siw answers no fewer reads at once than it is asked to.
 fn agreed(site: &Site) -> Depths {
     match site.soft {
@@ -75,13 +77,14 @@ impl Plan {
     }
 
     /// The tool's command line for it.
-    fn start(&self, site: &Site, port: u16, more: &[&str]) -> Tool {
+    fn start(&self, site: &Site, port: u16, first_number: u32, more: &[&str]) -> Tool {
         let each = self.rounds[1].connections / self.ours;
         let (address, control) = (site.v4.to_string(), ADDRESS.to_string());
         let (port, each) = (port.to_string(), each.to_string());
         let instances = (self.ours + 1).to_string();
+        let first_number = first_number.to_string();
         let mut arguments = vec!["-b", &address, "-C", &control, "-p", &port];
-        arguments.extend(["-c", &each, "-P", &instances]);
+        arguments.extend(["-c", &each, "-P", &instances, "-q", &first_number]);
         arguments.extend(more);
         Tool::start_of(RdmaCore::Newest, "cmtime", &arguments)
     }
@@ -112,9 +115,9 @@ impl Plan {
 
 const ALLOCATING: &str = "\tAllocating verbs resources";
 
-fn check_number(round: Round, at: usize, info: &ConnInfo) {
+fn check_number(round: Round, first: u32, at: usize, info: &ConnInfo) {
     if !round.real_queue_pairs {
-        let number = FIRST_NUMBER + u32::try_from(at).unwrap();
+        let number = first + u32::try_from(at).unwrap();
         assert_eq!(info.qp_number, number);
     }
 }
@@ -123,7 +126,7 @@ fn check_number(round: Round, at: usize, info: &ConnInfo) {
 fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
     let port = free_port();
-    let server = plan.start(site, port, &["-L"]);
+    let server = plan.start(site, port, OF_SERVER, &["-L"]);
     let (mut control, address) = Control::of_leaves(port, plan.ours);
     assert_eq!(*address.ip(), site.v4);
     let node = Node::open().unwrap();
@@ -133,7 +136,7 @@ fn the_newest_server_takes_a_hundred_connections(site: &Site) {
         let connect = |at| {
             let connection = connect_to(site, &node, address.into());
             check_established(site, &connection, agreed(site));
-            check_number(*round, at, &connection.peer().unwrap());
+            check_number(*round, OF_SERVER, at, &connection.peer().unwrap());
             connection
         };
         let connections: Vec<_> = (0..round.connections).map(connect).collect();
@@ -158,7 +161,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
         Peer::listens(SocketAddrV4::new(site.v4, port))
     });
     let root = TcpListener::bind((ADDRESS, 0)).unwrap();
-    let client = plan.start(site, root.local_addr().unwrap().port(), &[]);
+    let client = plan.start(site, root.local_addr().unwrap().port(), OF_CLIENT, &[]);
     let mut control = Control::of_root(&root, &ours.collect::<Vec<_>>());
     for round in &plan.rounds {
         control.wait_at(Barrier::Begin);
@@ -197,7 +200,7 @@ fn accept(site: &Site, round: Round, at: usize, listener: &Listener) -> Connecti
     let incoming = listener.accept(PATIENCE).unwrap();
     let asked = incoming.peer().unwrap();
     check_request(site, &asked, 0, 0);
-    check_number(round, at, &asked);
+    check_number(round, OF_CLIENT, at, &asked);
     check_no_private_data(site, incoming.private_data(), REQUEST_ROOM);
     let answer = ConnParam::new().private_data(b"welcome").unwrap();
     let connection = incoming.param(answer).accept_on(End::new(site)).unwrap();
