@@ -11,8 +11,8 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{SECOND, Site};
 
-use crate::face::messages::crashed;
 use crate::face::handshakes;
+use crate::face::messages::crashed;
 use crate::rdma_core::RdmaCore;
 use crate::{command, face, judge, oracle, verbs};
 
