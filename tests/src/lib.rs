@@ -26,5 +26,6 @@ pub use posted::{post_message, receive, send};
 pub use random::{Random, seeds};
 pub use replies::{Answerable, receive_to_answer};
 pub use site::{
-    PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
+    FIRST_PORT, PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_ports,
+    free_qp_number,
 };
