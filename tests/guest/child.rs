@@ -9,7 +9,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
-use rdmacm_tests::{SECOND, Site};
+use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
 
 use crate::face::handshakes;
 use crate::face::messages::crashed;
@@ -19,6 +19,8 @@ use crate::{command, face, judge, oracle, verbs};
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
 const DRIVER: &str = "RDMACM_TEST_DRIVER";
+/// More than a task needs.
+const PORTS: u16 = 8;
 pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
@@ -43,6 +45,7 @@ pub(crate) fn run_at(name: &str, site: &Site) {
 pub(crate) fn task_at(name: &str, site: &Site) -> Command {
     let mut command = task(name);
     command.env(ADDRESS, site.v4.to_string());
+    command.env(FIRST_PORT, free_ports(PORTS).to_string());
     command.env(DRIVER, site.driver());
     command
 }

@@ -22,5 +22,6 @@ pub use paper::PaperQueuePair;
 pub use posted::{post_message, receive, send};
 pub use random::{Random, seeds};
 pub use site::{
-    PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_qp_number,
+    FIRST_PORT, PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_ports,
+    free_qp_number,
 };

@@ -1,8 +1,8 @@
 //! Where a test runs: one RDMA device of the guest and one dialect.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
@@ -216,9 +216,21 @@ pub fn free_qp_number() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A port no other test of this process uses, on either device: iWARP listens
-/// on the TCP port of the same number.
+/// A port no other test uses, on either device: iWARP listens on the TCP port of the
+/// same number. A process of a test's own counts from where [`FIRST_PORT`] says.
+#[must_use]
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(20_000);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    free_ports(1)
 }
+
+/// The first of so many ports.
+pub fn free_ports(count: u16) -> u16 {
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let first = std::env::var(FIRST_PORT).ok();
+        AtomicU16::new(first.map_or(20_000, |port| port.parse().unwrap()))
+    });
+    NEXT.fetch_add(count, Ordering::Relaxed)
+}
+
+/// The variable that tells a process of a test's own where its ports begin.
+pub const FIRST_PORT: &str = "RDMACM_TEST_FIRST_PORT";
