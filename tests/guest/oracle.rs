@@ -82,7 +82,7 @@ fn we_answer_as_the_newest_does() {
 /// In a child: puts all questions and compares the answers.
 pub(crate) fn ask(rdma_core: RdmaCore) {
     let release = rdma_core.release(PROGRAM);
-    world::run(|| {
+    world::run(rdma_core, || {
         let questions = questions::all(&Site::rxe(Dialect::AnyFamily), release);
         assert!(questions.len() >= LEAST, "{}", questions.len());
         let complaints = judge(&questions, rdma_core, release);

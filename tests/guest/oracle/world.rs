@@ -6,17 +6,23 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 
 use crate::addrinfo::private_etc::PrivateEtc;
+use crate::rdma_core::RdmaCore;
 
 /// The name server's program.
 pub(super) const NAME_SERVER: &str = "/usr/sbin/dnsmasq";
-/// Where it listens, away from the other tests' servers.
-const ADDRESS: &str = "127.0.0.53";
 /// Where it listens behind one that is dead.
 const SECOND_ADDRESS: &str = "127.0.0.56";
 /// Where nobody answers.
 const DEAD_ADDRESS: &str = "127.0.0.55";
-/// Whom it asks about what it does not know.
-const UPSTREAM: &str = "127.0.0.54:53";
+
+/// The name server's address and that of the server it asks about what it does not
+/// know. Judges run at the same time, each with servers of its own.
+fn servers(judge: RdmaCore) -> [&'static str; 2] {
+    match judge {
+        RdmaCore::System => ["127.0.0.53", "127.0.0.54"],
+        RdmaCore::Newest => ["127.0.1.53", "127.0.1.54"],
+    }
+}
 
 /// Addresses of both kinds of device, of none, and where no route leads, so that
 /// the system has something to sort. No neighbour here is silent.
@@ -74,7 +80,6 @@ cname=chain.test,second.test
 cname=both-alias.test,both.test
 cname=far-alias.test,elsewhere.upstream.test
 txt-record=text.test,no address
-server=/upstream.test/127.0.0.54
 ";
 const ZONE_HOSTS: &str = "\
 10.71.1.1 four.test
@@ -100,13 +105,15 @@ const CROWD: u8 = 60;
 
 /// Runs `questions` where all this holds: on a thread of its own, and in
 /// processes it starts.
-pub(super) fn run(questions: impl FnOnce() + Send) {
-    let upstream = UdpSocket::bind(UPSTREAM).unwrap();
-    thread::spawn(move || serve(&upstream));
+pub(super) fn run(judge: RdmaCore, questions: impl FnOnce() + Send) {
+    let [address, upstream] = servers(judge);
+    let socket = UdpSocket::bind((upstream, 53)).unwrap();
+    thread::spawn(move || serve(&socket));
     let resolver =
-        format!("nameserver {ADDRESS}\noptions timeout:5 attempts:1\nsearch corp.test\n");
-    etc(&resolver).run(|| {
-        let _server = NameServer::start(ADDRESS);
+        format!("nameserver {address}\noptions timeout:5 attempts:1\nsearch corp.test\n");
+    let zone = format!("{ZONE}server=/upstream.test/{upstream}\n");
+    etc(&resolver, &zone).run(|| {
+        let _server = NameServer::start(address);
         questions();
     });
 }
@@ -116,13 +123,13 @@ pub(super) fn run(questions: impl FnOnce() + Send) {
 pub(super) fn run_behind_a_dead_server(questions: impl FnOnce() + Send) {
     let _dead = UdpSocket::bind((DEAD_ADDRESS, 53)).unwrap();
     let resolver = format!("nameserver {DEAD_ADDRESS}\nnameserver {SECOND_ADDRESS}\n");
-    etc(&resolver).run(|| {
+    etc(&resolver, ZONE).run(|| {
         let _server = NameServer::start(SECOND_ADDRESS);
         questions();
     });
 }
 
-fn etc(resolver: &str) -> PrivateEtc {
+fn etc(resolver: &str, zone: &str) -> PrivateEtc {
     let crowd = (1..=CROWD).map(|host| format!("198.51.100.{host} crowd.test\n"));
     let zone_hosts = ZONE_HOSTS.to_owned() + &crowd.collect::<String>();
     PrivateEtc::new()
@@ -133,7 +140,7 @@ fn etc(resolver: &str) -> PrivateEtc {
         .file("services", SERVICES)
         .file("passwd", "root:x:0:0:root:/root:/bin/sh\n")
         .file("group", "root:x:0:\n")
-        .file("zone", ZONE)
+        .file("zone", zone)
         .file("zone-hosts", &zone_hosts)
 }
 

@@ -27,15 +27,37 @@ pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> O
     match connect(args, node, interrupt).await {
         Ok(connection) => {
             report.connected(&connection);
-            let work = ping(args, connection.queue_pair(), &mut report);
-            let done = attend(&connection, interrupt, Duration::ZERO, work).await;
-            report.over(done);
-            // The result is known, whether the peer answers or not.
-            let _ = connection.close(CLOSE_DEADLINE).await;
+            ping_until(connection, args, interrupt, &mut report).await;
         }
         Err(stop) => report.unconnected(&stop),
     }
     report.outcome(args)
+}
+
+/// Pings until that is done or cannot go on, and disconnects.
+async fn ping_until(
+    connection: Connection<Endpoint>,
+    args: &PingArgs,
+    interrupt: &Interrupt,
+    report: &mut ClientReport,
+) {
+    let mut pinger = match Pinger::new(args, connection.queue_pair()) {
+        Ok(pinger) => pinger,
+        Err(failure) => {
+            report.over(Err(Stop::Failed(failure)));
+            let _ = connection.close(CLOSE_DEADLINE).await;
+            return;
+        }
+    };
+    let work = ping(args, &mut pinger, report);
+    let done = attend(&connection, interrupt, Duration::ZERO, work).await;
+    report.over(done);
+    // The peer may be at a ping that was given up. It learns from the end of the
+    // connection, not from memory that is gone under its request.
+    let Pinger { start, sink, .. } = pinger;
+    // The result is known, whether the peer answers or not.
+    let _ = connection.close(CLOSE_DEADLINE).await;
+    drop((start, sink));
 }
 
 async fn connect(
@@ -55,10 +77,9 @@ async fn connect(
 
 async fn ping(
     args: &PingArgs,
-    endpoint: &Endpoint,
+    pinger: &mut Pinger<'_>,
     report: &mut ClientReport,
 ) -> Result<(), Failure> {
-    let mut pinger = Pinger::new(args, endpoint)?;
     let mut progress = Progress::new();
     for number in 0..args.count.unwrap_or(u32::MAX) {
         if number > 0 {
