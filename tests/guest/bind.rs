@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, Family, IbAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 crate::cases!("bind":
-    a_local_address_brings_its_device,
+    a_local_address_brings_its_device shows [BIND_IP, BIND],
     an_ipv6_address_brings_its_device,
     a_wildcard_has_no_device,
     loopback_is_taken_for_the_wildcard,

@@ -14,25 +14,25 @@ use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft, expect};
 pub(crate) mod device;
 
 crate::cases!("kept":
-    addr_resolved,
-    addr_error,
-    route_resolved,
-    connect_request,
-    established,
-    rejected,
-    disconnected,
+    addr_resolved shows [ADDR_RESOLVED],
+    addr_error shows [ADDR_ERROR],
+    route_resolved shows [ROUTE_RESOLVED],
+    connect_request shows [CONNECT_REQUEST],
+    established shows [ESTABLISHED],
+    rejected shows [REJECTED],
+    disconnected shows [DISCONNECTED],
 );
 
 crate::cases!("kept" as ON_ROCE:
-    connect_response,
-    timewait_exit,
-    multicast_join,
-    unreachable,
+    connect_response shows [CONNECT_RESPONSE],
+    timewait_exit shows [TIMEWAIT_EXIT],
+    multicast_join shows [MULTICAST_JOIN],
+    unreachable shows [UNREACHABLE],
 );
 
 crate::cases!("kept" as ON_IWARP:
-    connect_error,
-    unanswered,
+    connect_error shows [CONNECT_ERROR],
+    unanswered shows [UNREACHABLE],
 );
 
 crate::cases!("kept" as NEWER: user);

@@ -7,9 +7,9 @@ use rdmacm_core::{Error, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
 
 crate::cases!("lifetime":
-    a_thousand_ids_on_one_channel,
-    unread_events_of_a_dropped_id_are_dropped,
-    two_threads_share_a_channel,
+    a_thousand_ids_on_one_channel shows [CREATE_ID],
+    unread_events_of_a_dropped_id_are_dropped shows [DESTROY_ID],
+    two_threads_share_a_channel shows [GET_EVENT],
     ids_outlive_their_channel,
     a_handle_keeps_nothing_alive,
     a_command_in_another_thread_never_hits_the_next_id,

@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{Site, Soft, free_port};
 
 crate::cases!("listen":
-    any_backlog_listens,
+    any_backlog_listens shows [LISTEN],
     an_unbound_id_is_bound_to_the_wildcard,
     both_wildcards_listen,
     a_second_listen_is_refused,

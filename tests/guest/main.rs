@@ -64,18 +64,26 @@ mod writes;
 struct Case {
     name: &'static str,
     run: fn(&Site),
+    /// The commands and events of the kernel that it is the proof of.
+    shows: &'static [&'static str],
 }
 
-/// Lists a module's tests by their functions' names.
+/// Lists a module's tests by their functions' names, each with what
+/// `tests/coverage.md` may call it the proof of: `name shows [COMMAND, EVENT]`.
 macro_rules! cases {
-    ($module:literal: $($name:ident),+ $(,)?) => {
-        crate::cases!($module as CASES: $($name),+);
+    ($module:literal: $($name:ident $(shows [$($shown:ident),+])?),+ $(,)?) => {
+        crate::cases!($module as CASES: $($name $(shows [$($shown),+])?),+);
     };
     // Those of them that only some places have.
-    ($module:literal as $list:ident: $($name:ident),+ $(,)?) => {
+    ($module:literal as $list:ident:
+        $($name:ident $(shows [$($shown:ident),+])?),+ $(,)?) => {
         /// Tests of this module.
         pub(crate) const $list: &[crate::Case] = &[
-            $(crate::Case { name: concat!($module, "::", stringify!($name)), run: $name }),+
+            $(crate::Case {
+                name: concat!($module, "::", stringify!($name)),
+                run: $name,
+                shows: &[$($(stringify!($shown)),+)?],
+            }),+
         ];
     };
 }
@@ -92,6 +100,7 @@ macro_rules! once {
             $(crate::Case {
                 name: concat!($module, "::", stringify!($name)),
                 run: |_| $name(),
+                shows: &[],
             }),+
         ];
     };
@@ -273,11 +282,11 @@ const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
 
 /// On neither, as `both`.
-const ONCE: &[&[Case]] = &[
-    addrinfo::by_event::ONCE,
-    addrinfo::name_server::CASES,
-    coverage::CASES,
-];
+const ONCE: &[&[Case]] = &[addrinfo::by_event::ONCE, addrinfo::name_server::CASES];
+
+/// The same, where it is known what the kernel has.
+const OF_KNOWN_KERNELS: &[&[Case]] = &[coverage::CASES];
+const UNKNOWN_KERNEL: &str = "nothing is said of a kernel of one's own";
 
 /// The same, where the C library can be asked about names.
 const WITH_ORACLE: &[&[Case]] = &[oracle::CASES];
@@ -316,7 +325,10 @@ fn main() -> ExitCode {
         .test_threads
         .or(Some(schedule::processors() + WAITING.len()));
     let Suite { mut trials, runs } = tests(&kernel);
-    trials.sort_by_key(|trial| runs.get(trial.name()).map_or(When::Shared, |when| *when));
+    trials.sort_by_key(|trial| {
+        runs.get(trial.name())
+            .map_or(When::Shared, |case| case.when())
+    });
     if trials.iter().all(|trial| arguments.is_filtered_out(trial)) {
         println!("no test has such a name");
         return ExitCode::FAILURE;
@@ -331,7 +343,7 @@ fn main() -> ExitCode {
 struct Suite {
     trials: Vec<Trial>,
     /// Those that are not skipped.
-    runs: HashMap<String, When>,
+    runs: HashMap<String, &'static Case>,
 }
 
 fn tests(kernel: &str) -> Suite {
@@ -397,6 +409,11 @@ fn tests(kernel: &str) -> Suite {
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);
+    if ["new", "stock"].contains(&kernel) {
+        add(&mut tests, kernel, "both", site, OF_KNOWN_KERNELS);
+    } else {
+        skip(&mut tests, kernel, "both", OF_KNOWN_KERNELS, UNKNOWN_KERNEL);
+    }
     for rdma_core in RdmaCore::judges() {
         let modules = match rdma_core {
             RdmaCore::System => WITH_ORACLE,
@@ -412,16 +429,17 @@ fn tests(kernel: &str) -> Suite {
     tests
 }
 
-fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&[Case]]) {
+fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&'static [Case]]) {
     for case in modules.iter().copied().flatten() {
         let run = case.run;
-        let when = case.when();
         let name = format!("{kernel}/{place}/{}", case.name);
-        tests.runs.insert(name.clone(), when);
-        tests.trials.push(schedule::trial(name, when, move || {
-            run(&site);
-            Ok(())
-        }));
+        tests.runs.insert(name.clone(), case);
+        tests
+            .trials
+            .push(schedule::trial(name, case.when(), move || {
+                run(&site);
+                Ok(())
+            }));
     }
 }
 

@@ -14,7 +14,7 @@ use rdmacm_tests::{PATIENCE, Site, expect};
 
 crate::cases!("migrate":
     a_moved_id_reports_on_its_new_channel,
-    unread_events_move_along,
+    unread_events_move_along shows [MIGRATE_ID],
     events_that_were_read_stay_good,
     an_id_moves_to_where_it_is,
     the_old_channel_may_go,

@@ -6,7 +6,7 @@ use rdmacm_tests::{Site, Soft};
 pub(crate) mod groups;
 
 crate::cases!("multicast":
-    iwarp_has_no_groups,
+    iwarp_has_no_groups shows [JOIN_IP_MCAST, JOIN_MCAST],
     a_connected_service_joins_nothing,
     an_unbound_id_joins_nothing,
     the_kernel_judges_a_wildcard_group,

@@ -11,11 +11,11 @@ use rdmacm_tests::{Counting, Site, expect};
 use zerocopy::FromZeros;
 
 crate::cases!("newer":
-    written_events_arrive_in_order,
+    written_events_arrive_in_order shows [WRITE_CM_EVENT, USER],
     a_written_event_moves_with_its_id,
     a_written_event_goes_with_its_id,
-    an_internal_event_is_told_apart,
-    services_are_infinibands,
+    an_internal_event_is_told_apart shows [INTERNAL],
+    services_are_infinibands shows [RESOLVE_IB_SERVICE],
     there_are_no_records_of_what_was_not_resolved,
     an_old_kernel_is_asked_once,
 );

@@ -4,7 +4,7 @@ use rdmacm_core::{CmAddr, Dialect, Error, EventKind, Family, PathData, PathFlags
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
 
 crate::cases!("options":
-    the_type_of_service_reaches_the_route,
+    the_type_of_service_reaches_the_route shows [SET_OPTION],
     two_ids_share_a_port_if_both_allow_it,
     reuse_cannot_be_taken_back_once_bound,
     reuse_is_refused_to_a_listener,

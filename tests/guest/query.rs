@@ -7,8 +7,8 @@ use rdmacm_tests::{Counting, SECOND, Site, Soft, UNROUTABLE, expect};
 
 crate::cases!("query":
     a_new_id_has_nothing,
-    gids_are_those_of_the_transport,
-    roce_has_one_path_and_iwarp_none,
+    gids_are_those_of_the_transport shows [QUERY],
+    roce_has_one_path_and_iwarp_none shows [RESOLVE_ROUTE, QUERY_ROUTE],
     both_dialects_say_the_same,
     an_answer_is_kept_until_the_id_moves_on,
     a_refused_command_may_have_moved_the_id_on,

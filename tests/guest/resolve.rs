@@ -7,7 +7,7 @@ use rdmacm_core::{CmAddr, Error, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, UNROUTABLE, expect, free_port};
 
 crate::cases!("resolve":
-    addresses_of_both_families_resolve,
+    addresses_of_both_families_resolve shows [RESOLVE_IP, RESOLVE_ADDR],
     a_given_source_is_used,
     a_bound_id_keeps_its_source,
     a_source_of_another_family_changes_nothing,

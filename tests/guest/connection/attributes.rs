@@ -7,7 +7,7 @@ crate::cases!("connection::attributes":
     an_unbound_id_has_none,
     before_a_request_they_are_those_of_init,
     whoever_asked_gets_no_further,
-    whoever_was_asked_gets_all,
+    whoever_was_asked_gets_all shows [INIT_QP_ATTR],
     whoever_was_answered_gets_all,
     without_responder_resources_nobody_reads_here,
 );

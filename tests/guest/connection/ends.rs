@@ -4,9 +4,9 @@ use rdmacm_core::{ConnParam, EventKind, PortSpace, QpState};
 use rdmacm_tests::{PATIENCE, Pair, Side, Site, Soft, expect, free_qp_number};
 
 crate::cases!("connection::ends":
-    queue_pairs_move_along,
-    bare_commands_connect,
-    either_side_ends_it,
+    queue_pairs_move_along shows [ACCEPT],
+    bare_commands_connect shows [CONNECT],
+    either_side_ends_it shows [DISCONNECT],
     a_dropped_id_ends_it,
     both_sides_end_it_at_once,
     an_ended_connection_ends_again,

@@ -4,7 +4,7 @@ use rdmacm_core::{ConnParam, EventKind, Notification, PortSpace};
 use rdmacm_tests::{Site, Soft};
 
 crate::cases!("connection::notify":
-    an_established_connection_is_no_news,
+    an_established_connection_is_no_news shows [NOTIFY],
     what_is_not_that_far_is_refused,
     a_path_that_migrated_is_believed,
 );

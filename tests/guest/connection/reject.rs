@@ -6,7 +6,7 @@ use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
 use crate::held_back::hold_back_answers;
 
 crate::cases!("connection::reject":
-    a_request_is_refused,
+    a_request_is_refused shows [REJECT],
     options_are_refused,
     a_rejected_id_connects_no_more,
     a_request_is_answered_once,

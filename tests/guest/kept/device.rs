@@ -8,8 +8,8 @@ use super::{Kept, ORDERS, in_every_order};
 use crate::link::{Link, run};
 
 crate::cases!("kept::device":
-    device_removal,
-    addr_change,
+    device_removal shows [DEVICE_REMOVAL],
+    addr_change shows [ADDR_CHANGE],
 );
 
 crate::cases!("kept::device" as ON_ROCE:

@@ -8,11 +8,11 @@ use rdmacm_tests::{PATIENCE, Site, expect};
 use super::{bound, group, refused};
 
 crate::cases!("multicast::groups":
-    a_group_is_joined_and_left,
-    a_sender_joins_alone,
+    a_group_is_joined_and_left shows [JOIN_IP_MCAST],
+    a_sender_joins_alone shows [JOIN_MCAST],
     two_memberships_are_told_apart,
     a_group_is_left_by_dropping_it,
-    a_group_is_left_by_its_address,
+    a_group_is_left_by_its_address shows [LEAVE_MCAST],
     what_was_not_joined_is_not_left,
     a_group_survives_another_that_had_its_number,
     an_id_leaves_its_groups,
