@@ -10,15 +10,16 @@ use rdmacm_tests::{Site, Soft};
 
 use crate::link::run;
 
-/// Gives the guest's own traffic a band that is a second late.
+/// Gives the guest's own traffic a band that is a second late, and one that loses all.
 ///
 /// Before any test: an interface loses what is on its way when its queue changes.
 pub(crate) fn prepare() -> std::io::Result<()> {
     // A queue is emptied by whichever processor is at it, so what a connection sends
     // would reach two of them, and its end could overtake its data. One hears it all.
     std::fs::write("/sys/class/net/lo/queues/rx-0/rps_cpus", "1")?;
-    run("tc qdisc replace dev lo root handle 1: prio bands 4");
+    run("tc qdisc replace dev lo root handle 1: prio bands 5");
     run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
+    run("tc qdisc replace dev lo parent 1:5 netem loss 100%");
     Ok(())
 }
 
@@ -53,15 +54,6 @@ pub(crate) fn hold_back_ends(site: &Site, port: &str) {
     }
 }
 
-/// Holds back TCP's requests to this port of the site's IPv4 address.
-pub(crate) fn hold_back_requests(site: &Site, port: u16) {
-    if site.soft == Soft::Siw {
-        hold_back(&format!(
-            "match ip dport {port} 0xffff match u8 0x02 0x12 at 33"
-        ));
-    }
-}
-
 /// Holds back siw's answers to requests for this port, and not the end of a connection
 /// that follows them.
 pub(crate) fn hold_back_answers(port: u16) {
@@ -70,4 +62,30 @@ pub(crate) fn hold_back_answers(port: u16) {
         "match ip sport {port} 0xffff match u32 0x4d504120 0xffffffff at 52 \
          match u32 0x49442052 0xffffffff at 56 match u32 0x65702046 0xffffffff at 60"
     ));
+}
+
+/// Loses TCP's requests to a port of the site's IPv4 address, until dropped.
+pub(crate) struct LostRequests {
+    port: u16,
+}
+
+impl LostRequests {
+    pub(crate) fn new(port: u16) -> Self {
+        // The preference is what the filter is known by.
+        run(&format!(
+            "tc filter add dev lo parent 1: pref {port} protocol ip u32 \
+             match ip protocol 6 0xff match ip dport {port} 0xffff \
+             match u8 0x02 0x12 at 33 flowid 1:5"
+        ));
+        Self { port }
+    }
+}
+
+impl Drop for LostRequests {
+    fn drop(&mut self) {
+        run(&format!(
+            "tc filter del dev lo parent 1: pref {}",
+            self.port
+        ));
+    }
 }

@@ -14,7 +14,7 @@ use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
 use super::QueuePairs;
 use super::deadlines::{Impatience, absent_peer};
 use crate::child;
-use crate::held_back::hold_back_requests;
+use crate::held_back::LostRequests;
 
 crate::cases!("face::handshakes":
     one_more_than_a_node_has_waits,
@@ -86,8 +86,8 @@ impl Offload for Interruptible {
 
 extern "C" fn nothing(_: i32) {}
 
-/// In a child. The answer to TCP's request is a second late, which is how long CONNECT
-/// waits for it.
+/// In a child. TCP's requests are lost while CONNECT is interrupted: siw closes a listener
+/// with a connection that is interrupted once it is established.
 fn connects_among_signals() {
     let site = child::site();
     let interrupted = SigAction::new(
@@ -104,7 +104,7 @@ fn connects_among_signals() {
     SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     let to = listener.local_addr();
-    hold_back_requests(&site, to.port());
+    let lost = LostRequests::new(to.port());
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().device(device.clone());
     let node = Node::options().channel(channel);
@@ -122,6 +122,7 @@ fn connects_among_signals() {
                 kill(Pid::this(), Signal::SIGUSR1).unwrap();
                 thread::yield_now();
             }
+            drop(lost);
         });
         let connector = Connector::to(to).on(&node).deadline(PATIENCE);
         let connected = connector.connect_with(queue_pairs.clone());
