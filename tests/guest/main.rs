@@ -274,9 +274,6 @@ const WITH_NEWEST_CMTIME: &[&[Case]] = &[c_tools::cmtime::mesh::CASES];
 
 /// The same, where there are datagram services.
 const WITH_DATAGRAMS: &[&[Case]] = &[c_tools::mckey::CASES, c_tools::udaddy::CASES];
-const WITHOUT_DATAGRAMS: &str = "udaddy and mckey are not installed (rdmacm-utils), or have no datagrams to send: iWARP has \
-     none";
-
 /// On both devices, where there is strace.
 const WITH_STRACE: &[&[Case]] = &[system_calls::CASES];
 const WITHOUT_STRACE: &str = "strace is not installed";
@@ -367,6 +364,10 @@ fn tests(kernel: &str) -> Suite {
         let site = site(Dialect::AnyFamily);
         add(&mut tests, kernel, site.driver(), site, ON_BOTH_DEVICES);
         add(&mut tests, kernel, site.driver(), site, ALONE);
+        let without_datagrams = match site.soft {
+            Soft::Rxe => WITHOUT_TOOLS,
+            Soft::Siw => CONNECTED,
+        };
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
@@ -387,8 +388,8 @@ fn tests(kernel: &str) -> Suite {
             ),
             (
                 WITH_DATAGRAMS,
-                tools && site.soft == Soft::Rxe,
-                WITHOUT_DATAGRAMS,
+                site.soft == Soft::Rxe && tools,
+                without_datagrams,
             ),
             (
                 WITH_STRACE,

@@ -5,6 +5,7 @@ mod harness;
 mod host;
 mod lines;
 mod pure;
+mod skips;
 mod suite;
 mod times;
 mod totals;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::lines::Outcome;
+use self::skips::Skips;
 use self::totals::Totals;
 use crate::abi;
 use crate::guest::{Guest, Machine};
@@ -116,7 +118,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             let setting = format!("{variable}={number}");
             let command = ["env", &setting, &suite, tests].map(str::to_owned);
             totals.phase(&format!("{choice}/{tests}"), |totals| {
-                suite::run(&guest, &choice, &command, &machine, totals);
+                suite::run(&guest, &choice, &command, &machine, Skips::NONE, totals);
             });
         }
     }
@@ -192,16 +194,18 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     }
     let mut guests = Vec::new();
     for choice in choices(args.kernel.as_ref()) {
-        let kernel = Kernel::choose(&choice, args.modules.as_deref());
-        match kernel.and_then(|kernel| Guest::prepare(workspace, kernel)) {
-            Ok(guest) => {
+        let prepared = Kernel::choose(&choice, args.modules.as_deref())
+            .and_then(|kernel| Guest::prepare(workspace, kernel))
+            .and_then(|guest| Ok((guest, Skips::of(workspace, &choice)?)));
+        match prepared {
+            Ok((guest, skips)) => {
                 let command = [suite.to_string_lossy().into_owned()];
                 let step = format!("guest/{choice}");
                 totals.phase(&format!("{step}/trouble"), |totals| {
                     trouble::run(&guest, &step, totals);
                 });
                 totals.phase(&step, |totals| {
-                    suite::run(&guest, &choice, &command, &machine, totals);
+                    suite::run(&guest, &choice, &command, &machine, skips, totals);
                 });
                 if let Ok(program) = &program {
                     pure::run_static(&guest, program, &step, totals);

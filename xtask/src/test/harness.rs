@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::test::lines::{Line, Outcome};
+use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 
 /// A test program that cargo started.
@@ -24,6 +25,8 @@ pub(crate) struct Harness<'totals> {
     /// What goes before each test's name.
     prefix: &'totals str,
     program: Option<Program>,
+    /// Skips that are still expected.
+    skips: Skips,
     /// Results that were announced and have not come yet; none before the first
     /// announcement of a program.
     awaited: Option<usize>,
@@ -49,6 +52,7 @@ impl<'totals> Harness<'totals> {
             step,
             prefix,
             program: None,
+            skips: Skips::NONE,
             awaited: None,
             names: HashSet::new(),
             counted: 0,
@@ -56,6 +60,12 @@ impl<'totals> Harness<'totals> {
             rest: Vec::new(),
             said: String::new(),
         }
+    }
+
+    /// Tests may skip themselves, all of these or any.
+    pub(crate) fn expect(mut self, skips: Skips) -> Self {
+        self.skips = skips;
+        self
     }
 
     /// Takes output as it comes, in any pieces.
@@ -103,10 +113,16 @@ impl<'totals> Harness<'totals> {
             None | Some(0) => return self.totals.fail(&name, "this test was not announced"),
             Some(awaited) => self.awaited = Some(awaited - 1),
         }
-        if self.names.insert(name.clone()) {
-            self.totals.add(&name, outcome);
-        } else {
-            self.totals.fail(&name, "this test has a result already");
+        if !self.names.insert(name.clone()) {
+            return self.totals.fail(&name, "this test has a result already");
+        }
+        let expected = match outcome {
+            Outcome::Skipped(reason) => self.skips.see(&name, reason.as_deref()),
+            Outcome::Passed | Outcome::Failed => Ok(()),
+        };
+        match expected {
+            Ok(()) => self.totals.add(&name, outcome),
+            Err(error) => self.totals.fail(&name, &format!("{error:#}")),
         }
     }
 
@@ -143,11 +159,18 @@ impl<'totals> Harness<'totals> {
         }
     }
 
+    fn close_skips(&mut self) {
+        for (name, complaint) in self.skips.missing() {
+            self.totals.fail(name, &complaint);
+        }
+    }
+
     /// The end, with how the program as a whole ended. When anything failed,
     /// it prints what was said, and answers true.
     pub(crate) fn close(mut self, end: anyhow::Result<()>) -> bool {
         self.take(b"\n");
         self.close_program();
+        self.close_skips();
         let own_failures = self.totals.failed() - self.failed_before;
         match end {
             // Its results tell already why it did not end well.
@@ -186,8 +209,17 @@ mod tests {
     use super::*;
 
     fn totals(output: &str, end: anyhow::Result<()>) -> String {
+        expecting(&[], output, end)
+    }
+
+    /// The same, where these skip themselves because of x.
+    fn expecting(skips: &[&str], output: &str, end: anyhow::Result<()>) -> String {
+        let skips = skips
+            .iter()
+            .map(|name| ((*name).to_owned(), "x".to_owned()));
+        let skips = Skips::Listed(skips.collect());
         let mut totals = Totals::default();
-        let mut harness = Harness::new(&mut totals, "guest/new", "");
+        let mut harness = Harness::new(&mut totals, "guest/new", "").expect(skips);
         // In pieces that cut lines.
         for piece in output.as_bytes().chunks(7) {
             harness.take(piece);
@@ -203,7 +235,24 @@ mod tests {
     #[test]
     fn a_run_is_counted() {
         let output = "running 3 tests\ntest a ... ok\ntest b ... ok\ntest c ... ignored, x\n";
-        assert_eq!(totals(output, Ok(())), "2 passed, 0 failed, 1 skipped");
+        let counted = expecting(&["c"], output, Ok(()));
+        assert_eq!(counted, "2 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn a_skip_that_is_not_expected_is_a_failure() {
+        let output = "running 2 tests\ntest a ... ok\ntest b ... ignored, x\n";
+        assert_eq!(totals(output, Ok(())), "1 passed, 1 failed, 0 skipped");
+        let output = output.replace('x', "y");
+        let counted = expecting(&["b"], &output, Ok(()));
+        assert_eq!(counted, "1 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn a_skip_that_did_not_come_is_a_failure() {
+        let output = "running 1 test\ntest a ... ok\n";
+        let counted = expecting(&["a"], output, Ok(()));
+        assert_eq!(counted, "1 passed, 1 failed, 0 skipped");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::kernel::Choice;
 use crate::process;
 use crate::test::c_programs;
 use crate::test::harness::{Harness, NotZero};
+use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
 
@@ -68,12 +69,14 @@ fn find_executable(messages: &str) -> Option<PathBuf> {
         .find_map(|message| message.executable)
 }
 
-/// Runs it on one kernel: `argv` is its path and what it is told.
+/// Runs it on one kernel, where these tests skip themselves: `argv` is its path and what
+/// it is told.
 pub(crate) fn run(
     guest: &Guest,
     choice: &Choice,
     argv: &[String],
     machine: &Machine,
+    skips: Skips,
     totals: &mut Totals,
 ) {
     let step = format!("guest/{choice}");
@@ -81,7 +84,7 @@ pub(crate) fn run(
         "guest suite on {}, by {} ...",
         guest.kernel, guest.accelerator
     );
-    let mut harness = Harness::new(totals, &step, "");
+    let mut harness = Harness::new(totals, &step, "").expect(skips);
     let mut complaints = Vec::new();
     let mut sinks = Sinks {
         stdout: &mut |bytes| {
