@@ -209,6 +209,9 @@ const ALONE: &[&[Case]] = &[
 
 /// The same, on rxe.
 const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
+
+/// The same, on siw.
+const ALONE_ON_SIW: &[&[Case]] = &[face::handshakes::ON_IWARP];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
 /// Tests that mostly wait, for a timeout of the kernel as a rule: they begin first, and
@@ -371,6 +374,7 @@ fn tests(kernel: &str) -> Suite {
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
+            (ALONE_ON_SIW, site.soft == Soft::Siw, NO_TCP),
             (ON_RXE, site.soft == Soft::Rxe, CONNECTED),
             (COUNTED, site.soft == Soft::Rxe, CONNECTED),
             (ON_SIW, site.soft == Soft::Siw, NO_TCP),
@@ -450,7 +454,7 @@ impl Case {
             let mut cases = modules.iter().copied().flatten();
             cases.any(|one| one.name == self.name)
         };
-        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS];
+        let alone = [ALONE, ALONE_ON_RXE, ALONE_ON_SIW, COUNTED, WITH_DATAGRAMS];
         if alone.into_iter().any(is_of) {
             When::Alone
         } else if WAITING.contains(&self.name) {

@@ -1,5 +1,6 @@
 //! Handshakes of iWARP's, which take as long as the peer likes.
 
+use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,6 +20,10 @@ use crate::held_back::LostRequests;
 crate::cases!("face::handshakes":
     one_more_than_a_node_has_waits,
     one_that_a_signal_interrupts_goes_on,
+);
+
+crate::cases!("face::handshakes" as ON_IWARP:
+    one_that_nobody_answers_is_given_up,
 );
 
 pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_among_signals)];
@@ -65,6 +70,18 @@ fn one_more_than_a_node_has_waits(site: &Site) {
         let connected = patient.connect_with(queue_pairs.clone()).unwrap();
         drop((accepting.join().unwrap(), connected));
     });
+}
+
+/// By TCP, after two retries.
+fn one_that_nobody_answers_is_given_up(site: &Site) {
+    let _impatience = Impatience::new();
+    let connector = Connector::to((absent_peer(site), 7)).deadline(PATIENCE);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert_eq!(error.step(), Step::Connect);
+    assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT), "{error}");
+    assert!(error.is_unreachable() && error.is_timeout(), "{error}");
+    assert!(!error.is_ended() && !error.is_rejected(), "{error}");
+    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
 }
 
 fn one_that_a_signal_interrupts_goes_on(site: &Site) {

@@ -270,7 +270,7 @@ fn the_devices_removal_ends_the_waiting(site: &Site) {
         let errors = sides.map(|side| side.join().unwrap());
         assert!(
             errors
-                .iter()
+                .into_iter()
                 .flatten()
                 .any(|error| told(error) == Told::Gone)
         );
@@ -291,7 +291,7 @@ fn the_devices_removal_ends_the_waiting_on_tokio(site: &Site) {
         let errors = [one, other];
         assert!(
             errors
-                .iter()
+                .into_iter()
                 .flatten()
                 .any(|error| told(error) == Told::Gone)
         );

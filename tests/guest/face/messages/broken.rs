@@ -1,5 +1,6 @@
 //! Connections whose device or whose peer is gone.
 
+use std::io;
 use std::thread;
 
 use rdmacm::core::CmAddr;
@@ -43,15 +44,21 @@ pub(crate) enum Told {
     Parted,
 }
 
-pub(crate) fn told(error: &rdmacm::Error) -> Told {
+pub(crate) fn told(error: rdmacm::Error) -> Told {
     assert!(error.is_ended(), "{error}");
-    match error.cause() {
+    let told = match error.cause() {
         Cause::Verbs(error) if error.is_gone() => Told::Gone,
         // The device's end was read first.
         Cause::Ended(ending) if ending.failure().is_some() => Told::Gone,
         Cause::Ended(_) => Told::Parted,
         other => panic!("{other:?}"),
-    }
+    };
+    let kind = match told {
+        Told::Gone => io::ErrorKind::NotConnected,
+        Told::Parted => io::ErrorKind::ConnectionReset,
+    };
+    assert_eq!(io::Error::from(error).kind(), kind);
+    told
 }
 
 fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
@@ -65,13 +72,13 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
                 let waiting = [(); 2].map(|()| scope.spawn(|| client.receive().unwrap_err()));
                 waiting.map(|thread| thread.join().unwrap())
             });
-            told(&client.send(b"anyone?").unwrap_err());
+            told(client.send(b"anyone?").unwrap_err());
             assert!(client.close(SECOND).is_ok());
             errors
         });
         link.remove_device();
         let [one, other] = active.join().unwrap();
-        let told = [one, other, passive.join().unwrap()].map(|error| told(&error));
+        let told = [one, other, passive.join().unwrap()].map(told);
         assert!(told.contains(&Told::Gone), "{told:?}");
     });
 }
@@ -97,7 +104,7 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
                 tokio::task::spawn_blocking(removal).await.unwrap();
             };
             let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
-            let told = [&one, &other].map(told);
+            let told = [one, other].map(told);
             assert!(told.contains(&Told::Gone), "{told:?}");
         });
         link.is_removed();
