@@ -12,13 +12,12 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use libtest_mimic::{Completion, Trial};
 use rdmacm_addrinfo::{Acm, Directory, Hints};
 use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
 use crate::command::built;
-use crate::schedule::{self, When};
+use crate::schedule::{Planned, When};
 
 mod judge;
 mod list;
@@ -37,18 +36,18 @@ crate::cases!("acm":
 );
 
 /// A test for each script on this device.
-pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Trial> {
+pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let there = built(C_PROGRAM).exists();
     let scripts = scripts::all(&site).into_iter();
     let trial = |script: Script| {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
-            schedule::trial(name, When::Shared, move || {
+            Planned::new(name, When::Shared, move || {
                 with_own_run(|| judge::judge(&script, &site));
                 Ok(())
             })
         } else {
-            Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
+            Planned::skipped(name, WITHOUT_C)
         }
     };
     scripts.map(trial).collect()

@@ -9,11 +9,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use libtest_mimic::{Completion, Failed, Trial};
+use libtest_mimic::Failed;
 use rdmacm_tests::Site;
 
 use crate::rdma_core::RdmaCore;
-use crate::schedule::{self, When};
+use crate::schedule::{Planned, When};
 
 mod actor;
 mod difference;
@@ -56,7 +56,7 @@ fn casts(rdma_core: RdmaCore) -> &'static [[Kind; 2]] {
 }
 
 /// A test for each scenario on this device.
-pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Trial> {
+pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Planned> {
     let there = rdma_core.program(C_ACTOR).exists();
     let company = Arc::new(Company::new(rdma_core));
     let scenarios = script::scenarios(site.soft).into_iter();
@@ -66,9 +66,9 @@ pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Trial
         if there {
             let company = Arc::clone(&company);
             let run = move || judge(&scenario, &site, &company);
-            schedule::trial(name, When::Shared, run)
+            Planned::new(name, When::Shared, run)
         } else {
-            Trial::ignorable_test(name, || Ok(Completion::ignored_with(WITHOUT_C)))
+            Planned::skipped(name, WITHOUT_C)
         }
     };
     scenarios.map(trial).collect()

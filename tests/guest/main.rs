@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Completion, Trial};
+use libtest_mimic::Arguments;
 use rdma_core::RdmaCore;
 use rdmacm_core::Dialect;
 use rdmacm_tests::{Site, Soft};
-use schedule::When;
+use schedule::{Planned, When};
 
 mod acm;
 mod addrinfo;
@@ -214,10 +214,6 @@ const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device
 const ALONE_ON_SIW: &[&[Case]] = &[face::handshakes::ON_IWARP];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
 
-/// Tests that mostly wait, for a timeout of the kernel as a rule: they begin first, and
-/// the others run meanwhile.
-const WAITING: &[&str] = &[];
-
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
     connection::attributes::ON_ROCE,
@@ -320,15 +316,8 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut arguments = Arguments::from_args();
-    // Who waits takes no processor from the others.
-    arguments.test_threads = arguments
-        .test_threads
-        .or(Some(schedule::processors() + WAITING.len()));
-    let Suite { mut trials, runs } = tests(&kernel);
-    trials.sort_by_key(|trial| {
-        runs.get(trial.name())
-            .map_or(When::Shared, |case| case.when())
-    });
+    let (trials, threads) = schedule::plan(tests(&kernel).planned);
+    arguments.test_threads = arguments.test_threads.or(Some(threads));
     if trials.iter().all(|trial| arguments.is_filtered_out(trial)) {
         println!("no test has such a name");
         return ExitCode::FAILURE;
@@ -341,7 +330,7 @@ fn main() -> ExitCode {
 /// The tests of a kernel.
 #[derive(Default)]
 struct Suite {
-    trials: Vec<Trial>,
+    planned: Vec<Planned>,
     /// Those that are not skipped.
     runs: HashMap<String, &'static Case>,
 }
@@ -408,9 +397,11 @@ fn tests(kernel: &str) -> Suite {
             }
         }
         for rdma_core in RdmaCore::judges() {
-            tests.trials.extend(judge::trials(kernel, site, *rdma_core));
+            tests
+                .planned
+                .extend(judge::trials(kernel, site, *rdma_core));
         }
-        tests.trials.extend(acm::trials(kernel, site));
+        tests.planned.extend(acm::trials(kernel, site));
     }
     let site = Site::rxe(Dialect::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);
@@ -439,12 +430,10 @@ fn add(tests: &mut Suite, kernel: &str, place: &str, site: Site, modules: &[&'st
         let run = case.run;
         let name = format!("{kernel}/{place}/{}", case.name);
         tests.runs.insert(name.clone(), case);
-        tests
-            .trials
-            .push(schedule::trial(name, case.when(), move || {
-                run(&site);
-                Ok(())
-            }));
+        tests.planned.push(Planned::new(name, case.when(), move || {
+            run(&site);
+            Ok(())
+        }));
     }
 }
 
@@ -457,8 +446,6 @@ impl Case {
         let alone = [ALONE, ALONE_ON_RXE, ALONE_ON_SIW, COUNTED, WITH_DATAGRAMS];
         if alone.into_iter().any(is_of) {
             When::Alone
-        } else if WAITING.contains(&self.name) {
-            When::Waiting
         } else {
             When::Shared
         }
@@ -469,8 +456,7 @@ impl Case {
 fn skip(tests: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reason: &'static str) {
     for case in modules.iter().copied().flatten() {
         let name = format!("{kernel}/{place}/{}", case.name);
-        let skipped = move || Ok(Completion::ignored_with(reason));
-        tests.trials.push(Trial::ignorable_test(name, skipped));
+        tests.planned.push(Planned::skipped(name, reason));
     }
 }
 

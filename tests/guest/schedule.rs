@@ -6,7 +6,7 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 
 /// What a test needs of the guest. The order is that in which they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,21 +19,65 @@ pub(crate) enum When {
     Alone,
 }
 
-/// A test that takes its turn and is measured.
-pub(crate) fn trial<F>(name: String, when: When, run: F) -> Trial
-where
-    F: FnOnce() -> Result<(), Failed> + Send + 'static,
-{
-    let measured = name.clone();
-    Trial::test(name, move || {
-        let _turn = Turn::take(when);
-        let _clock = Clock::start(measured);
-        run()
-    })
+/// How the names of those end that mostly wait, for a timeout of the kernel as a rule.
+const WAITING: &[&str] = &[];
+
+/// A test, and when it runs.
+pub(crate) struct Planned {
+    when: When,
+    trial: Trial,
+}
+
+impl Planned {
+    /// A test that takes its turn and is measured. One that would share the guest may be
+    /// among those that wait.
+    pub(crate) fn new<F>(name: String, when: When, run: F) -> Self
+    where
+        F: FnOnce() -> Result<(), Failed> + Send + 'static,
+    {
+        let waits = WAITING.iter().any(|end| name.ends_with(end));
+        let when = match when {
+            When::Shared if waits => When::Waiting,
+            when => when,
+        };
+        let measured = name.clone();
+        let trial = Trial::test(name, move || {
+            let _turn = Turn::take(when);
+            let _clock = Clock::start(measured);
+            run()
+        });
+        Self { when, trial }
+    }
+
+    /// One that cannot run, and why.
+    pub(crate) fn skipped(name: String, reason: &'static str) -> Self {
+        let skipped = move || Ok(Completion::ignored_with(reason));
+        Self {
+            when: When::Shared,
+            trial: Trial::ignorable_test(name, skipped),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.trial.name()
+    }
+}
+
+/// In the order in which they begin, and on how many threads: whoever waits takes none
+/// from the others.
+pub(crate) fn plan(mut tests: Vec<Planned>) -> (Vec<Trial>, usize) {
+    for end in WAITING {
+        let is_there = tests.iter().any(|test| test.name().ends_with(end));
+        assert!(is_there, "no test's name ends in {end}");
+    }
+    tests.sort_by_key(|test| test.when);
+    let waiting = tests.iter().filter(|test| test.when == When::Waiting);
+    let threads = processors() + waiting.count();
+    (tests.into_iter().map(|test| test.trial).collect(), threads)
 }
 
 /// As many as work at the same time.
-pub(crate) fn processors() -> usize {
+fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
