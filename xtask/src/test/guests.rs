@@ -1,0 +1,108 @@
+//! The guests of a whole run: small ones, and those of the suite.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use crate::guest::{Guest, Machine};
+use crate::kernel::{Choice, Kernel};
+use crate::test::totals::Totals;
+use crate::test::wire::Selection;
+use crate::test::{Args, pure, suite, trouble, wire};
+use crate::workspace::Workspace;
+
+/// What is ready to run; what is not is a failure already.
+pub(crate) struct Guests {
+    kernels: Vec<(Choice, Guest)>,
+    suite: Option<PathBuf>,
+    /// The command as a static program.
+    command: Option<PathBuf>,
+}
+
+impl Guests {
+    /// Builds what they run, and makes the kernels that are not there yet.
+    pub(crate) fn prepare(
+        workspace: &Workspace,
+        choices: &[Choice],
+        args: &Args,
+        totals: &mut Totals,
+    ) -> Self {
+        let suite = keep(totals, "guest/build", suite::build(workspace));
+        let command = keep(totals, "pure/static", pure::build_static(workspace));
+        let mut kernels = Vec::new();
+        for choice in choices {
+            let kernel = Kernel::choose(choice, args.modules.as_deref());
+            let guest = kernel.and_then(|kernel| Guest::prepare(workspace, kernel));
+            if let Some(guest) = keep(totals, &format!("guest/{choice}"), guest) {
+                kernels.push((choice.clone(), guest));
+            }
+        }
+        Self {
+            kernels,
+            suite,
+            command,
+        }
+    }
+
+    /// Runs the wire's, and beside them those of each kernel one after the other.
+    pub(crate) fn run_small(&self, workspace: &Workspace, totals: &mut Totals) {
+        thread::scope(|scope| {
+            let each = self.kernels.iter().map(|(choice, guest)| {
+                scope.spawn(move || {
+                    let mut totals = Totals::default();
+                    self.run_singles(choice, guest, &mut totals);
+                    totals
+                })
+            });
+            let each: Vec<_> = each.collect();
+            let guests: Vec<_> = self
+                .kernels
+                .iter()
+                .map(|(_, guest)| guest.clone())
+                .collect();
+            totals.phase("wire", |totals| {
+                wire::run(workspace, &guests, Selection::SHORT, totals);
+            });
+            for singles in each {
+                match singles.join() {
+                    Ok(singles) => totals.absorb(singles),
+                    Err(_) => totals.fail("guest/small", "its thread panicked"),
+                }
+            }
+        });
+    }
+
+    fn run_singles(&self, choice: &Choice, guest: &Guest, totals: &mut Totals) {
+        let step = format!("guest/{choice}");
+        totals.phase(&format!("{step}/trouble"), |totals| {
+            trouble::run(guest, &step, totals);
+        });
+        if let Some(command) = &self.command {
+            totals.phase(&format!("{step}/static"), |totals| {
+                pure::run_static(guest, command, &step, totals);
+            });
+        }
+    }
+
+    /// Runs the suite, a kernel after the other.
+    pub(crate) fn run_suite(&self, args: &Args, totals: &mut Totals) {
+        let Some(suite) = &self.suite else { return };
+        let command = [suite.to_string_lossy().into_owned()];
+        let machine = Machine {
+            timeout: Duration::from_secs(args.timeout.into()),
+            ..Machine::default()
+        };
+        for (choice, guest) in &self.kernels {
+            totals.phase(&format!("guest/{choice}"), |totals| {
+                suite::run(guest, choice, &command, &machine, totals);
+            });
+        }
+    }
+}
+
+/// What went well; anything else is a failure of this name.
+fn keep<T>(totals: &mut Totals, name: &str, result: anyhow::Result<T>) -> Option<T> {
+    result
+        .map_err(|error| totals.fail(name, &format!("{error:#}")))
+        .ok()
+}
