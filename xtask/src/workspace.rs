@@ -49,7 +49,13 @@ impl Workspace {
         process::run(self.cargo().args(PROGRAMS))
     }
 
-    /// Builds them together with a test program; the path of that.
+    /// Builds the command alone.
+    pub(crate) fn build_command(&self) -> anyhow::Result<()> {
+        let mut cargo = self.cargo();
+        process::run(cargo.args(["build", "--quiet", "--package", "rdmacm-cli"]))
+    }
+
+    /// Builds every program and example together with a test program; the path of that.
     pub(crate) fn build_test(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut cargo = self.cargo();
         cargo.args(PROGRAMS).args(["--test", name]);
