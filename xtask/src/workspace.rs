@@ -11,9 +11,19 @@ use crate::process;
 /// The triple of the hosts and guests this works on.
 pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The whole workspace, with the examples: so every crate has the features that
-/// `cargo test --workspace` gives it, and is compiled once for both.
-const PROGRAMS: [&str; 5] = ["build", "--quiet", "--workspace", "--bins", "--examples"];
+/// What guests run. With the whole workspace and its examples, every crate has the
+/// features that `cargo test --workspace` gives it, and is compiled once for both. This
+/// program has them not, and would be compiled once more.
+const PROGRAMS: [&str; 8] = [
+    "build",
+    "--quiet",
+    "--workspace",
+    "--examples",
+    "--bin",
+    "rdmacm",
+    "--bin",
+    "rdmacm-wire",
+];
 
 /// The checkout that this program was started from.
 #[derive(Clone, Debug, Deserialize)]
@@ -44,7 +54,7 @@ impl Workspace {
         cargo
     }
 
-    /// Builds every program and example, for guests to run.
+    /// Builds the programs and examples that guests run.
     pub(crate) fn build_programs(&self) -> anyhow::Result<()> {
         process::run(self.cargo().args(PROGRAMS))
     }
@@ -55,7 +65,7 @@ impl Workspace {
         process::run(cargo.args(["build", "--quiet", "--package", "rdmacm-cli"]))
     }
 
-    /// Builds every program and example together with a test program; the path of that.
+    /// Builds those programs together with a test program; its path.
     pub(crate) fn build_test(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut cargo = self.cargo();
         cargo.args(PROGRAMS).args(["--test", name]);

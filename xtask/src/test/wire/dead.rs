@@ -23,6 +23,10 @@ async fn a_dead_peer_has_no_address(scene: Scene<'_>) -> anyhow::Result<()> {
     let near = scene.near();
     let id = near.id().await?;
     scene.turn().await;
+    // An earlier act may have met it.
+    let interface = scene.soft.interface();
+    near.runs(format!("ip -6 neigh flush dev {interface}"))
+        .await?;
     let step = Step::ResolveAddr {
         id: id.id,
         address: scene.far().address_v6(7471),
