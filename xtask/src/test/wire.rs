@@ -170,3 +170,22 @@ fn play(
         },
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_is_selected_once_on_each_of_its_devices() {
+        for case in ACTS.iter().flat_map(|act| act.cases) {
+            let devices = |selection| case.on(selection).map(Soft::device);
+            let short = devices(Selection::SHORT);
+            let mut devices: Vec<_> = short.chain(devices(Selection::LONG)).collect();
+            let selected = devices.len();
+            devices.sort_unstable();
+            devices.dedup();
+            assert_eq!(devices.len(), selected, "{}", case.name);
+            assert_ne!(selected, 0, "{}", case.name);
+        }
+    }
+}
