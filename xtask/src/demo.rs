@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use rdmacm_init::Ending;
 
 use crate::guest::{self, Guest, Machine, Sinks};
@@ -13,12 +14,16 @@ use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
 use crate::workspace::Workspace;
 
-/// Boots each kernel with a RoCE and an iWARP device and resolves names there
+/// Boots a kernel with a RoCE and an iWARP device and resolves names there
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this kernel: `stock`, `new` or the path of a bzImage
-    #[arg(long, value_name = "KERNEL")]
-    kernel: Option<Choice>,
+    /// Which kernel: `stock`, `new` or the path of a bzImage
+    // The one that is there sooner: `new` has to be compiled.
+    #[arg(long, value_name = "KERNEL", default_value = "stock")]
+    kernel: Choice,
+    /// Both `stock` and `new`
+    #[arg(long, conflicts_with_all = ["kernel", "modules"])]
+    all: bool,
     /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
@@ -97,17 +102,23 @@ const SCENES: [Scene; 8] = [
 /// Does what the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
-    if host_packages::is_debian() && args.kernel.is_none() {
-        host_packages::install(&Need::all())?;
+    let mut choices = vec![args.kernel.clone()];
+    if args.all {
+        choices = Role::ALL.map(Choice::Role).to_vec();
     }
-    workspace.build_programs()?;
-    let choices = match &args.kernel {
-        Some(choice) => vec![choice.clone()],
-        None => Role::ALL.map(Choice::Role).to_vec(),
-    };
-    for choice in &choices {
+    if host_packages::is_debian() {
+        host_packages::install(&needs(&choices))?;
+    }
+    let prepare = |choice| {
         let kernel = Kernel::choose(choice, args.modules.as_deref())?;
-        let guest = Guest::prepare(&workspace, kernel)?;
+        Guest::prepare(&workspace, kernel)
+    };
+    let mut first = Some(|| workspace.build_command());
+    for choice in &choices {
+        let guest = match first.take() {
+            Some(build) => beside(build, || prepare(choice))?,
+            None => prepare(choice)?,
+        };
         println!("==== {}, by {}", guest.kernel, guest.accelerator);
         show(&guest).with_context(|| format!("on the {choice} kernel"))?;
     }
@@ -116,6 +127,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         choices.len()
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Builds while something else, which mostly fetches and unpacks, is prepared.
+fn beside<T>(
+    build: impl FnOnce() -> anyhow::Result<()> + Send,
+    prepare: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    thread::scope(|scope| {
+        let thread = scope.spawn(build);
+        let prepared = prepare();
+        thread.join().map_err(|_| anyhow!("the build panicked"))??;
+        prepared
+    })
+}
+
+/// What these kernels and their guests take, so that a machine is made ready in one go.
+fn needs(choices: &[Choice]) -> Vec<Need> {
+    let kernels = choices.iter().map(|choice| match choice {
+        Choice::Role(Role::Stock) => &Need::MODULE_BUILD[..],
+        Choice::Role(Role::New) => &Need::KERNEL_BUILD,
+        Choice::Image(_) => &[],
+    });
+    [&Need::GUEST[..]]
+        .into_iter()
+        .chain(kernels)
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// Plays every scene in one guest: what is to be seen comes on its standard

@@ -93,3 +93,21 @@ fn parse_role(text: &str) -> Result<Role, String> {
         .find(|role| role.as_str() == text)
         .ok_or_else(|| format!("`{text}` is neither `stock` nor `new`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_well_formed() {
+        Arguments::command().debug_assert();
+        let demo = |words: &[&str]| {
+            let words = ["xtask", "demo"].iter().chain(words);
+            Arguments::try_parse_from(words).is_ok()
+        };
+        assert!(demo(&[]) && demo(&["--all"]) && demo(&["--kernel", "new"]));
+        assert!(!demo(&["--all", "--kernel", "new"]));
+    }
+}

@@ -1,6 +1,7 @@
 //! Every check and every test, and what they come to.
 
 mod c_programs;
+mod guests;
 mod harness;
 mod host;
 mod lines;
@@ -14,11 +15,14 @@ mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
+use self::guests::Guests;
 use self::lines::Outcome;
 use self::skips::Skips;
 use self::totals::Totals;
+use self::wire::Selection;
 use crate::abi;
 use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
@@ -53,6 +57,9 @@ pub(crate) struct WireArgs {
     /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
+    /// Only those that last seconds, as `cargo xtask test` plays them
+    #[arg(long)]
+    short: bool,
     /// Only tests whose names have this in them
     #[arg(value_name = "FILTER", default_value = "")]
     filter: String,
@@ -70,12 +77,18 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut totals = Totals::default();
-    wire::run(&workspace, &guests, &args.filter, &mut totals);
+    let selection = Selection {
+        short: true,
+        long: !args.short,
+        name: &args.filter,
+    };
+    wire::run(&workspace, &guests, selection, &mut totals);
     Ok(conclude(&totals))
 }
 
-/// Plays storms of connections and random operations, seed after seed, then
-/// connections that come and go, and nothing else
+/// Plays what takes long and nothing else: storms of connections and random operations,
+/// seed after seed, connections that come and go, and two guests on a wire of which one
+/// waits in vain
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -91,6 +104,9 @@ pub(crate) struct SoakArgs {
     /// How many connections that carry something come and go on each device
     #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
     cycles: u32,
+    /// How long ibacm's client is lied to, on the host
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    fuzz: u32,
 }
 
 /// What a seed may take on a slow machine, on both devices.
@@ -105,6 +121,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         ..Machine::default()
     };
     let mut totals = Totals::default();
+    let mut guests = Vec::new();
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
@@ -121,7 +138,12 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
                 suite::run(&guest, &choice, &command, &machine, Skips::NONE, totals);
             });
         }
+        guests.push(guest);
     }
+    totals.phase("wire", |totals| {
+        wire::run(&workspace, &guests, Selection::LONG, totals);
+    });
+    totals.phase("fuzz", |totals| host::fuzz(&workspace, args.fuzz, totals));
     Ok(conclude(&totals))
 }
 
@@ -132,16 +154,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         host_packages::install(&Need::all())?;
     }
     let mut totals = Totals::default();
-    totals.phase("host", |totals| host::run(&workspace, totals));
-    totals.phase("pure", |totals| pure::run(&workspace, totals));
-    totals.phase("abi-check", |totals| compare_abi(args, totals));
     if args.quick {
+        check_host(args, &workspace, &mut totals);
         let reason = "`--quick` leaves the guests out".to_owned();
         totals.add("guest", &Outcome::Skipped(Some(reason)));
     } else {
-        run_guests(args, &workspace, &mut totals);
+        run_all(args, &workspace, &mut totals);
     }
     Ok(conclude(&totals))
+}
+
+/// What the guests run is built first: the host's tests are made of the same crates.
+/// The small guests, which mostly wait, play while the host checks; those of the suite
+/// have the machine to themselves.
+fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
+    let guests = totals.phase("guest/build", |totals| {
+        Guests::prepare(workspace, &choices(args.kernel.as_ref()), args, totals)
+    });
+    thread::scope(|scope| {
+        let small = scope.spawn(|| {
+            let mut totals = Totals::default();
+            guests.run_small(workspace, &mut totals);
+            totals
+        });
+        check_host(args, workspace, totals);
+        match small.join() {
+            Ok(small) => totals.absorb(small),
+            Err(_) => totals.fail("guest/small", "its thread panicked"),
+        }
+    });
+    guests.run_suite(args, totals);
+}
+
+/// Everything that needs no guest.
+fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
+    totals.phase("host", |totals| host::run(workspace, totals));
+    totals.phase("pure", |totals| pure::run(workspace, totals));
+    totals.phase("abi-check", |totals| compare_abi(args, totals));
 }
 
 /// Where the time went, all failures once more, and the sum.
@@ -177,45 +226,6 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
         }
         Err(error) => totals.step(name, Err(error)),
     }
-}
-
-fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
-    let suite = match totals.phase("guest/build", |_| suite::build(workspace)) {
-        Ok(suite) => suite,
-        Err(error) => return totals.fail("guest/build", &format!("{error:#}")),
-    };
-    let machine = Machine {
-        timeout: Duration::from_secs(args.timeout.into()),
-        ..Machine::default()
-    };
-    let program = totals.phase("pure/static", |_| pure::build_static(workspace));
-    if let Err(error) = &program {
-        totals.fail("pure/static", &format!("{error:#}"));
-    }
-    let mut guests = Vec::new();
-    for choice in choices(args.kernel.as_ref()) {
-        let prepared = Kernel::choose(&choice, args.modules.as_deref())
-            .and_then(|kernel| Guest::prepare(workspace, kernel))
-            .and_then(|guest| Ok((guest, Skips::of(workspace, &choice)?)));
-        match prepared {
-            Ok((guest, skips)) => {
-                let command = [suite.to_string_lossy().into_owned()];
-                let step = format!("guest/{choice}");
-                totals.phase(&format!("{step}/trouble"), |totals| {
-                    trouble::run(&guest, &step, totals);
-                });
-                totals.phase(&step, |totals| {
-                    suite::run(&guest, &choice, &command, &machine, skips, totals);
-                });
-                if let Ok(program) = &program {
-                    pure::run_static(&guest, program, &step, totals);
-                }
-                guests.push(guest);
-            }
-            Err(error) => totals.fail(&format!("guest/{choice}"), &format!("{error:#}")),
-        }
-    }
-    totals.phase("wire", |totals| wire::run(workspace, &guests, "", totals));
 }
 
 /// The kernel that is asked for, or both.

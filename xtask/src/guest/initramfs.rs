@@ -10,32 +10,13 @@ use cpio::newc::{Builder, ModeFileType, trailer};
 use rdmacm_init::{PLAN_PATH, Plan};
 
 use crate::kernel::Kernel;
-use crate::process;
 use crate::workspace::Workspace;
 
-/// Named, although it is the host's own: without it, build scripts would be
-/// made static as well.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
-/// Builds the init as a static program, in a target folder of its own; its
-/// path.
+/// Builds the init as a static program; its path.
 pub(crate) fn build_init(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let target = workspace.target.join("guest");
-    let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--quiet",
-        "--release",
-        "--package",
-        "rdmacm-init",
-        "--target",
-        TARGET,
-    ]);
-    cargo.env("CARGO_TARGET_DIR", &target);
-    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
-    cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
-    process::run(&mut cargo).context("build the guest's init")?;
-    Ok(target.join(TARGET).join("release/rdmacm-init"))
+    workspace
+        .build_static("rdmacm-init", "rdmacm-init")
+        .context("build the guest's init")
 }
 
 /// Writes the archive; the plan gets its modules here.

@@ -165,6 +165,8 @@ fn build_siw(work: &Path, set: &Set, kept: &Path) -> anyhow::Result<PathBuf> {
     make.arg("-C")
         .arg(&headers)
         .arg(format!("M={}", module.display()));
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    make.arg(format!("-j{jobs}"));
     make.args(["CONFIG_RDMA_SIW=m", "modules"]);
     process::logged("build siw", &mut make, &kept.join("siw.log"))?;
     Ok(module.join("siw.ko"))

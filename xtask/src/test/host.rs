@@ -16,9 +16,10 @@ use crate::test::suite;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
 
-/// How long ibacm's client is lied to, in seconds; a plain `cargo test` is shorter.
+/// How long ibacm's client is lied to, in seconds; a plain `cargo test` is shorter, and a
+/// soak longer.
 const FUZZ: &str = "RDMACM_FUZZ_SECONDS";
-const FUZZ_SECONDS: &str = "30";
+const FUZZ_SECONDS: &str = "5";
 
 /// Format, lints, documentation, dependencies, unit and doc tests.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
@@ -28,13 +29,7 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     let everything = ["clippy", "--workspace", "--all-targets"];
     totals.measure("clippy", || step(&[&everything[..], &deny].concat()));
     // No part of "all targets": a plain `cargo test` must not run it.
-    let suite = [
-        "clippy",
-        "--package",
-        suite::PACKAGE,
-        "--test",
-        suite::TARGET,
-    ];
+    let suite = ["clippy", "--workspace", "--test", suite::TARGET];
     totals.measure("clippy/guest", || step(&[&suite[..], &deny].concat()));
     // The workspace's tests turn features on for everything.
     let bare = ["clippy", "--package", "rdmacm", "--lib"];
@@ -123,6 +118,14 @@ fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     let mut harness = Harness::new(totals, "host", "host");
     let end = listen(&mut cargo, &mut harness);
     harness.close(end);
+}
+
+/// Lies to ibacm's client for so many seconds.
+pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--workspace", "--lib", "acm::tests::fuzz"]);
+    cargo.env(FUZZ, seconds.to_string());
+    totals.measure("acm::tests::fuzz", || quiet(&mut cargo));
 }
 
 /// Both outputs in one, in the order they come: cargo names the program on the

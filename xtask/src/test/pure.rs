@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::guest::{self, Guest, Machine, Sinks};
 use crate::process;
 use crate::test::totals::Totals;
-use crate::workspace::Workspace;
+use crate::workspace::{TARGET, Workspace};
 
 /// What the command is made of, and what users of the library get.
 const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
@@ -22,7 +22,6 @@ const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
 const SYSTEM: [&str; 4] = ["linux-vdso", "libc", "libgcc_s", "ld-linux-x86-64"];
 /// The kernel's numbers and structs, in Rust, and nothing else.
 const NUMBERS: &str = "linux-raw-sys";
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Two devices, under emulation.
 const LONG: Duration = Duration::from_secs(180);
 
@@ -87,9 +86,8 @@ impl Package {
 }
 
 fn check_libraries(workspace: &Workspace) -> anyhow::Result<()> {
-    let mut cargo = workspace.cargo();
-    process::run(cargo.args(["build", "--quiet", "--release", "--package", "rdmacm-cli"]))?;
-    let libraries = libraries(&workspace.target.join("release/rdmacm"))?;
+    workspace.build_programs()?;
+    let libraries = libraries(&workspace.programs().join("rdmacm"))?;
     let others = strangers(&libraries);
     ensure!(others.is_empty(), "it needs {}", others.join(", "));
     Ok(())
@@ -116,11 +114,7 @@ fn strangers(libraries: &str) -> Vec<&str> {
 
 /// Builds the command without any library to be loaded; where it is.
 pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let mut cargo = workspace.cargo();
-    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
-    cargo.args(["build", "--quiet", "--package", "rdmacm-cli"]);
-    process::run(cargo.args(["--target", TARGET]))?;
-    let program = workspace.target.join(TARGET).join("debug/rdmacm");
+    let program = workspace.build_static("rdmacm-cli", "rdmacm")?;
     let libraries = libraries(&program)?;
     ensure!(
         libraries.contains("statically linked"),

@@ -23,6 +23,12 @@ impl Times {
         self.tests.push((name.to_owned(), time));
     }
 
+    /// All that another one has, after what is here.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.phases.extend(other.phases);
+        self.tests.extend(other.tests);
+    }
+
     /// The tests that took longest, in falling order.
     fn slowest(&self) -> Vec<&(String, Duration)> {
         let mut tests: Vec<_> = self.tests.iter().collect();
@@ -60,10 +66,14 @@ mod tests {
         times.add_phase("host", Duration::from_secs(1));
         times.add_phase("guest/new", Duration::from_millis(2_340));
         times.add_test("quick", Duration::from_millis(100));
-        times.add_test("slow", Duration::from_secs(61));
+        let mut others = Times::default();
+        others.add_phase("wire", Duration::from_secs(3));
+        others.add_test("slow", Duration::from_secs(61));
+        times.absorb(others);
         let expected = "  seconds  phase
       1.0  host
       2.3  guest/new
+      3.0  wire
   seconds  slowest tests
      61.0  slow
       0.1  quick

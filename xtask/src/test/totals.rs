@@ -75,6 +75,14 @@ impl Totals {
         result
     }
 
+    /// Counts all that another tally has.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.skipped += other.skipped;
+        self.failures.extend(other.failures);
+        self.times.absorb(other.times);
+    }
+
     /// How long a test took.
     pub(crate) fn took(&mut self, name: &str, time: Duration) {
         self.times.add_test(name, time);
@@ -137,5 +145,7 @@ mod tests {
         totals.step("e", Err(anyhow::anyhow!("no")));
         assert_eq!(totals.to_string(), "2 passed, 2 failed, 1 skipped");
         assert_eq!(totals.failed(), 2);
+        totals.absorb(totals.clone());
+        assert_eq!(totals.to_string(), "4 passed, 4 failed, 2 skipped");
     }
 }

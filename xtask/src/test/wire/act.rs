@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 
@@ -39,10 +40,10 @@ pub(super) enum Turn {
 /// One test, on its way.
 pub(super) type Story<'s> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 's>>;
 
-/// Says which tests to play.
-type Chosen<'a> = &'a dyn Fn(Soft, &Case) -> bool;
-/// Takes each result as it comes.
-type Tell<'a> = &'a mut dyn FnMut(Soft, &str, anyhow::Result<()>);
+/// Says on which devices to play a test.
+type Chosen<'a> = &'a dyn Fn(&'static Case) -> Vec<Soft>;
+/// Takes each result as it comes, and how long it took.
+type Tell<'a> = &'a mut dyn FnMut(Soft, &str, anyhow::Result<()>, Duration);
 
 /// A test that has no result yet.
 struct Open<T> {
@@ -65,16 +66,17 @@ pub(super) fn play(
     if acts.is_empty() {
         return;
     }
+    let began = Instant::now();
     let mut stage = Pair::start(guest, program).map(Stage::new);
     for (act, open) in acts {
         match stage {
             Ok(on) => stage = perform(&on, act.turns, open, tell).map(|()| on),
-            Err(ref trouble) => give_up(open, trouble, tell),
+            Err(ref trouble) => give_up(open, trouble, began, tell),
         }
     }
     if let Ok(stage) = stage {
         if let Err(error) = stage.end() {
-            tell(Soft::Rxe, "wire/end", Err(error));
+            tell(Soft::Rxe, "wire/end", Err(error), began.elapsed());
         }
     }
 }
@@ -82,21 +84,21 @@ pub(super) fn play(
 impl Act {
     fn open(&self, chosen: Chosen<'_>) -> Vec<Open<()>> {
         let cases = self.cases.iter();
-        let all = cases.flat_map(|case| case.on.iter().map(move |&soft| (soft, case)));
-        all.filter(|&(soft, case)| chosen(soft, case))
-            .map(|(soft, case)| Open {
-                soft,
-                case,
-                story: (),
-            })
-            .collect()
+        let all = cases.flat_map(|case| chosen(case).into_iter().map(move |soft| (soft, case)));
+        all.map(|(soft, case)| Open {
+            soft,
+            case,
+            story: (),
+        })
+        .collect()
     }
 }
 
 /// Trouble with a guest is the result of whatever has no other.
-fn give_up<T>(open: Vec<Open<T>>, trouble: &anyhow::Error, tell: Tell<'_>) {
+fn give_up<T>(open: Vec<Open<T>>, trouble: &anyhow::Error, began: Instant, tell: Tell<'_>) {
     for Open { soft, case, .. } in open {
-        tell(soft, case.name, Err(anyhow!("{trouble:#}")));
+        let trouble = Err(anyhow!("{trouble:#}"));
+        tell(soft, case.name, trouble, began.elapsed());
     }
 }
 
@@ -108,15 +110,16 @@ fn perform(
     tell: Tell<'_>,
 ) -> anyhow::Result<()> {
     stage.begin();
-    let begin = |Open { soft, case, .. }: Open<()>| Open {
+    let began = Instant::now();
+    let told = |Open { soft, case, .. }: Open<()>| Open {
         soft,
         case,
         story: (case.story)(Scene { stage, soft }),
     };
-    let mut open: Vec<_> = open.into_iter().map(begin).collect();
+    let mut open: Vec<_> = open.into_iter().map(told).collect();
     let mut turns = turns.iter();
     loop {
-        go_on(&mut open, tell);
+        go_on(&mut open, began, tell);
         let next = if open.len() > stage.waiting() {
             stage.listen()
         } else if let Some(turn) = turns.next() {
@@ -127,19 +130,19 @@ fn perform(
             Err(anyhow!("a story waits for a turn that its act has not"))
         };
         if let Err(trouble) = next {
-            give_up(open, &trouble, tell);
+            give_up(open, &trouble, began, tell);
             return Err(trouble);
         }
     }
 }
 
 /// Each story goes as far as it can.
-fn go_on(open: &mut Vec<Open<Story<'_>>>, tell: Tell<'_>) {
+fn go_on(open: &mut Vec<Open<Story<'_>>>, began: Instant, tell: Tell<'_>) {
     let mut context = Context::from_waker(Waker::noop());
     open.retain_mut(|one| match one.story.as_mut().poll(&mut context) {
         Poll::Pending => true,
         Poll::Ready(result) => {
-            tell(one.soft, one.case.name, result);
+            tell(one.soft, one.case.name, result, began.elapsed());
             false
         }
     });

@@ -10,8 +10,8 @@ use super::stage::Scene;
 use super::status::{ETIMEDOUT, TIMED_OUT};
 
 super::cases!(
-    BOTH: a_dead_peer_has_no_address,
-        a_request_to_a_dead_peer_ends,
+    short BOTH, long NEITHER: a_dead_peer_has_no_address;
+    short SIW, long RXE: a_request_to_a_dead_peer_ends,
         a_request_that_a_dead_peer_held_is_unreachable,
         a_disconnection_of_a_dead_peer_ends,
         a_response_to_a_dead_peer_is_heard_by_nobody,
@@ -23,6 +23,10 @@ async fn a_dead_peer_has_no_address(scene: Scene<'_>) -> anyhow::Result<()> {
     let near = scene.near();
     let id = near.id().await?;
     scene.turn().await;
+    // An earlier act may have met it.
+    let interface = scene.soft.interface();
+    near.runs(format!("ip -6 neigh flush dev {interface}"))
+        .await?;
     let step = Step::ResolveAddr {
         id: id.id,
         address: scene.far().address_v6(7471),

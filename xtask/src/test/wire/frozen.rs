@@ -11,7 +11,7 @@ use super::stage::Scene;
 use super::status::{ECONNRESET, ETIMEDOUT, TIMED_OUT};
 
 super::cases!(
-    BOTH: a_request_to_a_frozen_peer_ends,
+    short SIW, long RXE: a_request_to_a_frozen_peer_ends,
         a_request_that_a_frozen_peer_holds_is_unreachable,
         a_disconnection_of_a_frozen_peer_ends,
         a_frozen_peer_goes_unnoticed;

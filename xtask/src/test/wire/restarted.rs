@@ -9,13 +9,13 @@ use super::stage::Scene;
 use super::status::{INVALID_SERVICE, STALE, TIMED_OUT};
 
 super::cases!(
-    BOTH: a_connection_that_the_peer_forgot_ends_at_once,
+    short BOTH, long NEITHER: a_connection_that_the_peer_forgot_ends_at_once,
         a_peer_that_comes_back_is_connected_again;
-    RXE: a_request_reaches_the_next_listener,
+    short RXE, long NEITHER: a_request_reaches_the_next_listener,
         a_request_finds_no_listener_any_more,
         a_queue_pair_number_used_again_is_stale_once,
         a_queue_pair_number_used_again_in_a_response_is_stale;
-    SIW: a_request_dies_with_the_peer;
+    short SIW, long NEITHER: a_request_dies_with_the_peer;
 );
 
 async fn a_request_reaches_the_next_listener(scene: Scene<'_>) -> anyhow::Result<()> {

@@ -23,6 +23,8 @@ const IWARP_PATIENCE: Duration = Duration::from_secs(9);
 
 /// On both devices.
 pub(super) const BOTH: &[Soft] = &[Soft::Rxe, Soft::Siw];
+/// On none of them.
+pub(super) const NEITHER: &[Soft] = &[];
 /// On rxe alone.
 pub(super) const RXE: &[Soft] = &[Soft::Rxe];
 /// On siw alone.

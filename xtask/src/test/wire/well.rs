@@ -9,11 +9,11 @@ use super::stage::Scene;
 use super::status::{CONSUMER_DEFINED, ECONNREFUSED, INVALID_SERVICE, RESET, TIMED_OUT};
 
 super::cases!(
-    BOTH: a_connection_is_made_and_ended,
+    short BOTH, long NEITHER: a_connection_is_made_and_ended,
         a_rejection_carries_data,
         nobody_listens,
         nobody_has_the_address;
-    RXE: a_parting_is_all_that_is_heard;
+    short RXE, long NEITHER: a_parting_is_all_that_is_heard;
 );
 
 async fn a_connection_is_made_and_ended(scene: Scene<'_>) -> anyhow::Result<()> {
