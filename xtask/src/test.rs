@@ -198,7 +198,7 @@ fn run_guests(args: &Args, workspace: &Workspace, totals: &mut Totals) {
                 let command = [suite.to_string_lossy().into_owned()];
                 let step = format!("guest/{choice}");
                 totals.phase(&format!("{step}/trouble"), |totals| {
-                    trouble::run(&guest, &step, totals);
+                    trouble::run(&guest, &suite, &step, totals);
                 });
                 totals.phase(&step, |totals| {
                     suite::run(&guest, &choice, &command, &machine, totals);
