@@ -5,11 +5,13 @@
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::mem::ManuallyDrop;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
 use std::panic::catch_unwind;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm::{Cause, Connector, Error, Listener, Step, tokio};
 use rdmacm_core::{CmAddr, Dialect, Family};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
@@ -50,6 +52,7 @@ fn lose_listeners() {
         a_wildcard(&site, "[::]:0");
         nobody_waits(&site);
         a_task_waits(&site);
+        the_command_stays(&site);
         for listener in others {
             goes_on(&site, &listener);
         }
@@ -108,6 +111,28 @@ fn a_task_waits(site: &Site) {
         drop(ManuallyDrop::into_inner(listener));
         is_kept(address);
     });
+}
+
+/// A server of the command says so and does not end, which might crash the kernel.
+fn the_command_stays(site: &Site) {
+    let mut command = Command::new("rdmacm");
+    command.args(["ping", "--port", "0", "--listen", &site.v4.to_string()]);
+    let said = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
+    let mut said = BufReader::new(said.unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        line
+    };
+    let listening = line();
+    let address = listening.trim().rsplit(' ').next().unwrap();
+    close_socket(address.parse().unwrap());
+    let words = line();
+    assert!(words.contains("siw") && words.contains(address), "{words}");
+    // Its standard error ends with it.
+    let mut end = [PollFd::new(said.get_ref().as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(WHILE).unwrap();
+    assert_eq!(poll(&mut end, timeout).unwrap(), 0);
 }
 
 /// One whose socket is there waits, and is connected to.
