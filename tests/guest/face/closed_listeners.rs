@@ -46,16 +46,20 @@ fn lose_listeners() {
         let site = child::site();
         let others = [site.v4(0), CmAddr::any(Family::V4), CmAddr::any(Family::V6)];
         let others = others.map(|address| Listener::bind(address).unwrap());
-        an_address(&site, IpAddr::V4(site.v4));
-        an_address(&site, IpAddr::V6(site.v6));
-        a_wildcard(&site, "0.0.0.0:0");
-        a_wildcard(&site, "[::]:0");
-        nobody_waits(&site);
-        a_task_waits(&site);
-        the_command_stays(&site);
-        for listener in others {
-            goes_on(&site, &listener);
-        }
+        let site = &site;
+        // Each waits for seconds.
+        thread::scope(|scope| {
+            scope.spawn(|| an_address(site, IpAddr::V4(site.v4)));
+            scope.spawn(|| an_address(site, IpAddr::V6(site.v6)));
+            scope.spawn(|| a_wildcard(site, "0.0.0.0:0"));
+            scope.spawn(|| a_wildcard(site, "[::]:0"));
+            scope.spawn(|| nobody_waits(site));
+            scope.spawn(|| a_task_waits(site));
+            scope.spawn(|| the_command_stays(site));
+            for listener in &others {
+                scope.spawn(|| goes_on(site, listener));
+            }
+        });
     });
     // Why not is on standard error.
     println!("{}", outcome.map_or("failed", |()| DONE));
