@@ -11,8 +11,8 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
 use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
 
-use crate::face::handshakes;
 use crate::face::messages::crashed;
+use crate::face::{closed_listeners, handshakes};
 use crate::rdma_core::RdmaCore;
 use crate::{command, face, judge, oracle, verbs};
 
@@ -72,6 +72,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .iter()
         .chain(verbs::alone::TASKS)
         .chain(verbs::inherited::TASKS)
+        .chain(closed_listeners::TASKS)
         .chain(crashed::TASKS)
         .chain(handshakes::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;

@@ -12,6 +12,7 @@ pub(crate) mod asynchronous;
 mod belongings;
 pub(crate) mod blocking;
 pub(crate) mod burst;
+pub(crate) mod closed_listeners;
 pub(crate) mod deadlines;
 pub(crate) mod endpoint;
 pub(crate) mod handshakes;

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use rdmacm::Cause;
 use rdmacm::core::{Deadline, RdmaDevice};
 use rdmacm::tokio::{Incoming, Listener};
 use rdmacm_verbs::Context;
@@ -29,11 +30,22 @@ where
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     check_devices(&listener)?;
     terminal::remark(&format!("listening on {}", listener.local_addr()));
+    let is_wildcard = listener.local_addr().is_unspecified();
+    let mut closed = None;
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
-            incoming = listener.accept(Deadline::Never) => {
-                let incoming = incoming.map_err(|error| error.to_string())?;
+            // Other devices than the one whose socket is closed may bring peers.
+            incoming = listener.accept(Deadline::Never), if closed.is_none() || is_wildcard => {
+                let incoming = match incoming {
+                    Err(error) if matches!(error.cause(), Cause::ListenerSocketClosed { .. }) => {
+                        // The process's end may crash the kernel: that is the user's decision.
+                        terminal::remark(&error.to_string());
+                        closed = Some(error.to_string());
+                        continue;
+                    }
+                    incoming => incoming.map_err(|error| error.to_string())?,
+                };
                 while let Some(ended) = peers.try_join_next() {
                     ended.into_iter().for_each(&mut over);
                 }
@@ -56,7 +68,7 @@ where
     while let Some(ended) = peers.join_next().await {
         ended.into_iter().for_each(&mut over);
     }
-    Ok(())
+    closed.map_or(Ok(()), Err)
 }
 
 /// Whether the devices can be opened that peers may come through: listening needs the

@@ -207,6 +207,10 @@ mod tests {
             Cause::Source("eth7".to_owned()),
             Cause::QueuePair(io::Error::other("none left")),
             Cause::Stopped,
+            Cause::ListenerSocketClosed {
+                address: ([10, 1, 0, 7], 7471).into(),
+                device: "siw0".to_owned(),
+            },
             #[cfg(feature = "verbs")]
             Cause::Verbs(rdmacm_verbs::Error::Gone {
                 device: "rxe0".to_owned(),

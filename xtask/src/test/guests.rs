@@ -89,9 +89,11 @@ impl Guests {
     fn run_singles(&self, tested: &Tested, totals: &mut Totals) {
         let Tested { choice, guest, .. } = tested;
         let step = format!("guest/{choice}");
-        totals.phase(&format!("{step}/trouble"), |totals| {
-            trouble::run(guest, &step, totals);
-        });
+        if let Some(suite) = &self.suite {
+            totals.phase(&format!("{step}/trouble"), |totals| {
+                trouble::run(guest, suite, &step, totals);
+            });
+        }
         if let Some(command) = &self.command {
             totals.phase(&format!("{step}/static"), |totals| {
                 pure::run_static(guest, command, &step, totals);

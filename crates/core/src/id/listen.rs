@@ -17,7 +17,11 @@ impl IdHandle {
     /// changed) mean that maximum. An id that is not bound is bound to
     /// `0.0.0.0` and a port of the kernel's choice. A second call is refused and
     /// changes the backlog all the same.
-    /// Source: `rdma_listen(3)`, the kernel's `ucma.c`.
+    ///
+    /// siw closes the TCP socket it listens on, without an event, if a TCP peer disconnects
+    /// before siw has accepted its connection. Destroying the id makes the kernel use freed
+    /// memory then, which may crash it.
+    /// Source: `rdma_listen(3)`, the kernel's `ucma.c` and `siw_cm.c`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EINVAL` for an id that

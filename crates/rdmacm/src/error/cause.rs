@@ -46,6 +46,20 @@ pub enum Cause {
     /// The listener was stopped.
     #[error("the listener was stopped")]
     Stopped,
+    /// siw has closed the TCP socket that listened on this address through this device: a
+    /// TCP peer disconnected too early. Listen on another port; see
+    /// [`Listener`](crate::Listener#siw) for what happens when the process ends.
+    #[error(
+        "the kernel (siw) has closed the TCP socket that listened on {address} via {device}, as \
+         it does when a TCP peer disconnects too early: listen on another port, and keep this \
+         process: the kernel may crash when it ends"
+    )]
+    ListenerSocketClosed {
+        /// The address, which may be a wildcard.
+        address: core::CmAddr,
+        /// The device's name.
+        device: String,
+    },
     /// The connection has ended: how.
     #[error("the connection ended: {0}")]
     Ended(Ending),

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
-use rdmacm_core::{CmAddr, Deadline, IdHandle};
+use rdmacm_core::{CmAddr, CmId, Deadline, Event, IdHandle};
 
 use super::{Incoming, Stopper};
 use crate::error::{Cause, Error, Result, Target};
@@ -18,9 +19,11 @@ use crate::steps::{self, Attempt};
 
 mod options;
 mod requests;
+mod sockets;
 
 pub use options::ListenerOptions;
 pub use requests::Requests;
+use sockets::ListenSockets;
 
 /// Waits for peers on an address, or on all of them.
 ///
@@ -31,10 +34,22 @@ pub use requests::Requests;
 ///
 /// Dropping the listener ends it; requests that wait are rejected, those that
 /// were taken live on.
+///
+/// # siw
+/// The kernel's siw closes a listener's TCP socket, and reports it to nobody, if a TCP
+/// peer disconnects before siw has accepted its connection; a port scan suffices. While a
+/// caller waits for a peer, the listener checks every two seconds whether its socket is
+/// still there, and fails with [`Cause::ListenerSocketClosed`] if it is not. A listener on
+/// a wildcard address fails once for each device that this happens on, and goes on with the
+/// others. Destroying the id of such a listener makes the kernel use freed memory, so
+/// dropping the listener leaves the id, with its port, to the end of the process.
+/// **The kernel destroys it then and may crash**: to go on serving, listen on another port
+/// and let the process run. Devices of other drivers are not checked.
 #[doc(alias = "rdma_listen")]
 pub struct Listener<M> {
     node: Node<M>,
     ids: Vec<Tracked>,
+    sockets: ListenSockets,
     mailbox: Arc<Mailbox>,
     address: CmAddr,
     #[cfg(feature = "verbs")]
@@ -83,9 +98,11 @@ impl<M: Mode> Listener<M> {
             (port, _) => port,
         };
         let address = address.with_port(port);
+        let sockets = ListenSockets::of(&node.hub, &ids);
         Ok(Self {
             node,
             ids,
+            sockets,
             mailbox,
             address,
             #[cfg(feature = "verbs")]
@@ -147,12 +164,46 @@ impl<M: Mode> Listener<M> {
     async fn accept_async(&self, deadline: Deadline) -> Result<Incoming<M>> {
         let attempt = self.attempt();
         let until = deadline.until(self.node.hub.now());
-        let (request, child) = steps::next_request(&attempt, &self.mailbox, until).await?;
+        let (request, child) = self.next_request(&attempt, until).await?;
         let tracked = Tracked::new(&self.node.hub, child, Mailbox::new());
         let incoming = Incoming::new(tracked, request);
         #[cfg(feature = "verbs")]
         let incoming = incoming.messages(self.messages);
         Ok(incoming)
+    }
+
+    /// The next request, or the failure that none can come any more.
+    async fn next_request(
+        &self,
+        attempt: &Attempt,
+        until: Option<Instant>,
+    ) -> Result<(Box<Event>, CmId)> {
+        loop {
+            let check = self.sockets.next_check();
+            let by = [until, check].into_iter().flatten().min();
+            let error = match steps::next_request(attempt, &self.mailbox, by).await {
+                Ok(request) => return Ok(request),
+                Err(error) => error,
+            };
+            let now = self.node.hub.now();
+            let is_due = check.is_some_and(|check| check <= now);
+            if !is_due || !matches!(error.cause(), Cause::Deadline) {
+                return Err(error);
+            }
+            let checked = self.sockets.check(now);
+            checked.map_err(|cause| attempt.fail(Step::Accept, cause))?;
+        }
+    }
+}
+
+impl<M> Drop for Listener<M> {
+    fn drop(&mut self) {
+        let unsafe_ids = self.sockets.unsafe_ids();
+        for (position, tracked) in self.ids.drain(..).enumerate() {
+            if unsafe_ids.contains(&position) {
+                tracked.leak();
+            }
+        }
     }
 }
 
@@ -160,7 +211,8 @@ impl Listener<Blocking> {
     /// Waits for the next peer.
     ///
     /// # Errors
-    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`],
+    /// [`Cause::ListenerSocketClosed`].
     #[doc(alias = "rdma_get_request")]
     pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Blocking>> {
         block_on(&self.node.hub, self.accept_async(deadline.into()))
@@ -178,7 +230,8 @@ impl<R: Runtime> Listener<Async<R>> {
     /// them, and dropping the future loses none.
     ///
     /// # Errors
-    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`].
+    /// [`Cause::Deadline`] when none came, [`Cause::Stopped`],
+    /// [`Cause::ListenerSocketClosed`].
     #[doc(alias = "rdma_get_request")]
     pub async fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming<Async<R>>> {
         self.accept_async(deadline.into()).await

@@ -105,6 +105,14 @@ impl Tracked {
         next(&self.hub, &*self.mailbox, until).await
     }
 
+    /// Leaves the id to the end of the process, which keeps its channel open as well: for
+    /// an id that the kernel must not be asked to destroy. What comes for it is refused.
+    pub(crate) fn leak(mut self) {
+        if let Some(Ends { id, .. }) = self.ends.take() {
+            std::mem::forget(id);
+        }
+    }
+
     fn was_on(&self, hub: &Arc<Hub>) -> bool {
         let hub = Arc::downgrade(hub);
         self.former.iter().any(|one| one.ptr_eq(&hub))
