@@ -23,6 +23,9 @@ use crate::operation::Operation;
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::request::SendOperation;
 
+/// Its queue pairs are numbered from here.
+pub(crate) const FIRST_NUMBER: u32 = 0x100;
+
 /// The device, of which clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
@@ -30,6 +33,9 @@ pub(crate) struct Stub {
     commands: Arc<[UnixStream; 2]>,
     held: Arc<Mutex<Held>>,
     resets: bool,
+    transport: Transport,
+    /// How many entries its queues lack.
+    lacks: u32,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +57,24 @@ impl Stub {
             commands: Arc::new([front, back]),
             held: Arc::default(),
             resets,
+            transport: Transport::RoCE,
+            lacks: 0,
+        }
+    }
+
+    /// One of another transport.
+    pub(crate) fn of_transport(transport: Transport) -> Self {
+        Self {
+            transport,
+            ..Self::new(false)
+        }
+    }
+
+    /// One whose queues have an entry less than they are asked for.
+    pub(crate) fn stingy() -> Self {
+        Self {
+            lacks: 1,
+            ..Self::new(false)
         }
     }
 
@@ -77,6 +101,13 @@ impl Stub {
             }
         };
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    /// How many bytes of commands it was sent since the last question.
+    pub(crate) fn told_bytes(&self) -> usize {
+        let [_, mut back] = self.commands.each_ref();
+        let mut bytes = [0; 4096];
+        std::iter::from_fn(|| back.read(&mut bytes).ok()).sum()
     }
 
     /// A queue pair and the one queue where it reports, with room for so many
@@ -132,7 +163,7 @@ unsafe impl Provider for Stub {
     }
 
     fn transport(&self) -> Transport {
-        Transport::RoCE
+        self.transport
     }
 
     fn can(&self, _: QpType, _: &SendOperation) -> bool {
@@ -162,7 +193,7 @@ unsafe impl Provider for Stub {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = CreateCqResponse {
-            entries: request.entries,
+            entries: request.entries - self.lacks,
             ..CreateCqResponse::new_zeroed()
         };
         let ring = Ring(self.clone(), request.entries);
@@ -170,9 +201,11 @@ unsafe impl Provider for Stub {
     }
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
+        let handle = self.next_handle();
         let answer = CreateQpResponse {
-            handle: self.next_handle(),
-            max_send_wr: request.max_send_wr,
+            handle,
+            number: FIRST_NUMBER + handle,
+            max_send_wr: request.max_send_wr - self.lacks,
             max_recv_wr: request.max_recv_wr,
             max_send_sge: request.max_send_sge,
             max_recv_sge: request.max_recv_sge,
@@ -180,7 +213,7 @@ unsafe impl Provider for Stub {
             ..CreateQpResponse::new_zeroed()
         };
         let ring = |holds| Ring(self.clone(), holds);
-        let receive = Some(ring(request.max_recv_wr));
+        let receive = (request.is_srq == 0).then(|| ring(request.max_recv_wr));
         Ok(NewQueuePair::new(
             answer,
             ring(request.max_send_wr),
