@@ -15,7 +15,9 @@ use rdmacm_abi::uverbs::{
 use rdmacm_core::{QpAttr, QpType, Transport};
 use zerocopy::FromZeros;
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, Uverbs};
+use super::{
+    CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, Uverbs,
+};
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::Result;
@@ -25,6 +27,10 @@ use crate::request::SendOperation;
 
 /// Its queue pairs are numbered from here.
 pub(crate) const FIRST_NUMBER: u32 = 0x100;
+
+/// So are the keys of its memory.
+pub(crate) const FIRST_LOCAL_KEY: u32 = 0x1000;
+pub(crate) const FIRST_REMOTE_KEY: u32 = 0x2000;
 
 /// The device, of which clones are the same.
 #[derive(Clone, Debug)]
@@ -36,11 +42,16 @@ pub(crate) struct Stub {
     transport: Transport,
     /// How many entries its queues lack.
     lacks: u32,
+    /// Its requests are done one by one.
+    apart: bool,
+    /// How many reads it has under way.
+    depth: u8,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     sends: Vec<u64>,
+    pieces: Vec<Vec<u32>>,
     receives: Vec<u64>,
     told: VecDeque<WorkCompletion>,
     handles: u32,
@@ -59,6 +70,24 @@ impl Stub {
             resets,
             transport: Transport::RoCE,
             lacks: 0,
+            apart: false,
+            depth: 1,
+        }
+    }
+
+    /// One whose requests are done one by one, in any order.
+    pub(crate) fn apart() -> Self {
+        Self {
+            apart: true,
+            ..Self::new(false)
+        }
+    }
+
+    /// One whose connections have so many reads under way.
+    pub(crate) fn of_depth(depth: u8) -> Self {
+        Self {
+            depth,
+            ..Self::new(false)
         }
     }
 
@@ -125,6 +154,11 @@ impl Stub {
         self.held().sends.clone()
     }
 
+    /// How long the pieces of memory are that the send requests name.
+    pub(crate) fn pieces(&self) -> Vec<Vec<u32>> {
+        self.held().pieces.clone()
+    }
+
     /// The numbers of the receives it was given, oldest first.
     pub(crate) fn receives(&self) -> Vec<u64> {
         self.held().receives.clone()
@@ -175,7 +209,11 @@ unsafe impl Provider for Stub {
     }
 
     fn initiator_depth(&self, _: &QpAttr) -> u8 {
-        1
+        self.depth
+    }
+
+    fn completes_apart(&self) -> bool {
+        self.apart
     }
 
     fn open(&self, _: &Uverbs) -> Result<GetContextResponse> {
@@ -183,7 +221,12 @@ unsafe impl Provider for Stub {
     }
 
     fn register(&self, _: &Uverbs, _: Operation, _: RegMr) -> Result<RegMrResponse> {
-        Ok(RegMrResponse::new_zeroed())
+        let handle = self.next_handle();
+        Ok(RegMrResponse {
+            handle,
+            lkey: FIRST_LOCAL_KEY + handle,
+            rkey: FIRST_REMOTE_KEY + handle,
+        })
     }
 
     fn create_cq(
@@ -267,7 +310,12 @@ impl SendRing for Ring {
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        self.0.held().sends.push(request.number);
+        let mut held = self.0.held();
+        held.sends.push(request.number);
+        if let SlotPayload::Pieces(pieces) = request.payload {
+            held.pieces
+                .push(pieces.iter().map(|one| one.length).collect());
+        }
     }
 }
 
