@@ -352,6 +352,22 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_does_not_open_says_why() {
+        for (errno, words) in [
+            (libc::ENXIO, "rdma_ucm"),
+            (libc::EACCES, "no permission"),
+            (libc::EPERM, "no permission"),
+            (libc::EMFILE, "no file descriptor"),
+            (libc::EIO, "would not open"),
+        ] {
+            let error = io::Error::from_raw_os_error(errno);
+            let words_of_error = Error::open(Path::new("/dev/x"), &error).to_string();
+            let loaded = errno == libc::ENXIO && words_of_error.contains("is loaded");
+            assert!(words_of_error.contains(words) || loaded, "{words_of_error}");
+        }
+    }
+
+    #[test]
     fn a_missing_command_names_the_kernel_that_has_it() {
         let needs = |command| Error::unsupported(command).to_string();
         assert!(needs(CommandNumber::RESOLVE_IB_SERVICE).ends_with("Linux 6.18 or newer"));

@@ -218,3 +218,19 @@ fn a_connect_request_owns_its_child() {
     let destroyed: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
     assert_eq!(destroyed.id, 91);
 }
+
+#[test]
+fn a_look_that_was_called_for_is_called_for_again_while_there_is_more() {
+    let fixture = Fixture::new();
+    let _id = fixture.id(PortSpace::TCP);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    assert!(!fixture.device.looks(), "the kernel announces what it has");
+    fixture.device.look_again();
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    assert!(fixture.device.looks());
+    assert!(fixture.channel.try_next_event().unwrap().is_none());
+    assert!(!fixture.device.looks());
+}

@@ -181,3 +181,17 @@ fn a_services_name_is_shown_as_text() {
         "storage ServiceName(\"storage\")"
     );
 }
+
+#[test]
+fn a_kernel_that_knows_no_services_is_found_out() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::IB);
+    let number = CommandNumber::RESOLVE_IB_SERVICE;
+    for _ in 0..2 {
+        fixture.device.refuse(number, libc::EINVAL);
+    }
+    let unknown = id.resolve_ib_service(IbService::with_id(1)).unwrap_err();
+    assert!(matches!(unknown, Error::Unsupported { .. }), "{unknown}");
+    assert_eq!(fixture.sent(), [number; 2]);
+    assert!(!id.is_resolving());
+}

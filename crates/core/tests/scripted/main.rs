@@ -13,6 +13,7 @@ mod groups;
 mod migrate;
 mod options;
 mod queue_pair;
+mod room;
 mod script;
 
 use std::fmt::Debug;

@@ -326,9 +326,10 @@ impl QueuePair for Plain {
 fn a_queue_pair_has_neither_a_shared_queue_nor_options_unless_it_says_so() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.with(&Plain).connect(ConnParam::new()).unwrap();
+    let param = ConnParam::new().ece(ece(1, 2));
+    id.with(&Plain).connect(param).unwrap();
     let request: Connect = fixture.device.only(CommandNumber::CONNECT);
-    assert_eq!((request.param.srq, request.ece), (0, NONE));
+    assert_eq!((request.param.srq, request.ece), (0, ece(1, 2)));
     let refused = Plain.set_ece(OWN).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));
 }

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use nix::sys::eventfd::EventFd;
 use rdmacm_abi::{CreateId, CreateIdResponse, EventNumber, EventResponse};
-use rdmacm_core::CommandNumber;
 use rdmacm_core::device::{Attachment, Call, Device};
+use rdmacm_core::{CommandNumber, DeviceId, Gid, InfinibandPort, RdmaDevice};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// What a command gets, and once: the bytes of an answer, or an error number.
@@ -36,6 +36,7 @@ struct Held {
     woken: bool,
     look: bool,
     waits: usize,
+    rdma: Option<RdmaDevice>,
 }
 
 /// A command it was sent, but for those that look for events.
@@ -71,6 +72,7 @@ impl Scripted {
                 woken: false,
                 look: false,
                 waits: 0,
+                rdma: None,
             }),
         }
     }
@@ -123,6 +125,11 @@ impl Scripted {
 
     pub(crate) fn forget(&self) {
         self.take();
+    }
+
+    /// The RDMA device that every id is attached to.
+    pub(crate) fn attach(&self, device: RdmaDevice) {
+        self.held().rdma = Some(device);
     }
 
     /// How often somebody waited.
@@ -241,5 +248,15 @@ impl Device for Scripted {
 
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    fn look_up(&self, _: DeviceId) -> Option<RdmaDevice> {
+        self.held().rdma.clone()
+    }
+
+    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, rdmacm_core::Error> {
+        let ports = self.held().rdma.clone().into_iter();
+        let port = |device: RdmaDevice| InfinibandPort::new(device.name, 2, Gid([7; 16]));
+        Ok(ports.map(port).collect())
     }
 }
