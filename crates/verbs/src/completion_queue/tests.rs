@@ -13,7 +13,7 @@ use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::readable;
 use crate::request::{SendOperation, SendRequest};
-use crate::shared_receive_queue::SrqOptions;
+use crate::shared_receive_queue::{SharedReceiveQueue, SrqOptions};
 
 const CAPS: QpCaps = QpCaps {
     max_send_wr: 2,
@@ -227,7 +227,7 @@ fn what_was_outstanding_comes_back_when_the_device_goes() {
         taken.sort_by_key(|one| one.work);
         for (completion, work) in taken.into_iter().zip([sent, received]) {
             assert_eq!(completion.work, work);
-            assert_eq!(completion.queue_pair, FIRST_NUMBER + 1);
+            assert_eq!(completion.queue_pair, FIRST_NUMBER + 2);
             let failure = completion.result.unwrap_err();
             assert_eq!(failure.status, WcStatus::FATAL_ERR);
             // The device may use it yet where it would not be stopped.
@@ -299,6 +299,31 @@ fn what_completed_before_a_reset_is_forgotten_and_its_memory_kept() {
     let outstanding = queue_pair.destroy();
     assert_eq!(outstanding.len(), 1);
     assert_eq!(outstanding[0].0, work);
+}
+
+#[test]
+fn a_queue_pair_names_the_queues_it_was_given() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let domain = context.create_protection_domain().unwrap();
+    let [sends, receives] = [(); 2].map(|()| context.create_completion_queue(4).unwrap());
+    let (max_wr, max_sge) = (2, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&sends).receive_queue(&receives);
+    let own = options.create(&context).unwrap();
+    let asked = device.asked().unwrap();
+    assert_eq!((asked.send_cq, asked.recv_cq), (1, 2));
+    assert_eq!((asked.is_srq, asked.max_recv_wr), (0, CAPS.max_recv_wr));
+    assert!(own.shared_receive_queue().is_none());
+    let sharing = options.shared_receive_queue(&shared);
+    let sharing = sharing.create(&context).unwrap();
+    let asked = device.asked().unwrap();
+    assert_eq!((asked.srq, asked.is_srq, asked.max_recv_wr), (3, 1, 0));
+    let token = sharing
+        .shared_receive_queue()
+        .map(SharedReceiveQueue::token);
+    assert_eq!(token, Some(shared.token()));
 }
 
 #[test]

@@ -55,6 +55,7 @@ struct Held {
     receives: Vec<u64>,
     told: VecDeque<WorkCompletion>,
     handles: u32,
+    asked: Option<CreateQp>,
 }
 
 impl Stub {
@@ -154,6 +155,11 @@ impl Stub {
         self.held().sends.clone()
     }
 
+    /// What the last queue pair was to be like.
+    pub(crate) fn asked(&self) -> Option<CreateQp> {
+        self.held().asked
+    }
+
     /// How long the pieces of memory are that the send requests name.
     pub(crate) fn pieces(&self) -> Vec<Vec<u32>> {
         self.held().pieces.clone()
@@ -236,8 +242,8 @@ unsafe impl Provider for Stub {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = CreateCqResponse {
+            handle: self.next_handle(),
             entries: request.entries - self.lacks,
-            ..CreateCqResponse::new_zeroed()
         };
         let ring = Ring(self.clone(), request.entries);
         Ok((answer, Box::new(ring)))
@@ -245,6 +251,7 @@ unsafe impl Provider for Stub {
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
         let handle = self.next_handle();
+        self.held().asked = Some(request);
         let answer = CreateQpResponse {
             handle,
             number: FIRST_NUMBER + handle,
@@ -272,6 +279,7 @@ unsafe impl Provider for Stub {
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
         let ring = Ring(self.clone(), request.max_wr);
         let answer = CreateSrqResponse {
+            handle: self.next_handle(),
             max_wr: request.max_wr,
             max_sge: request.max_sge,
             ..CreateSrqResponse::new_zeroed()

@@ -47,8 +47,8 @@ fn a_queue_pair_says_what_it_is() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let known: &dyn rdmacm_core::QueuePair = &queue_pair;
-    assert_eq!(queue_pair.number(), FIRST_NUMBER + 1);
-    assert_eq!(known.number(), FIRST_NUMBER + 1);
+    assert_eq!(queue_pair.number(), FIRST_NUMBER + 2);
+    assert_eq!(known.number(), FIRST_NUMBER + 2);
     assert_eq!(
         (queue_pair.qp_type(), queue_pair.caps()),
         (QpType::RC, CAPS)
