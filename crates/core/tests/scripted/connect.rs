@@ -58,7 +58,8 @@ fn a_question_for_a_service_carries_data_and_the_answer_its_queue_pair() {
     let _listener = fixture.id(PortSpace::UDP);
     let child = fixture.child();
     let param = UdParam::new().qp_number(7).qkey(RDMA_UDP_QKEY);
-    child.accept(param.private_data(b"here").unwrap()).unwrap();
+    let param = param.private_data(b"here").unwrap();
+    child.accept(ConnParam::from(&param)).unwrap();
     let request: Accept = fixture.device.only(CommandNumber::ACCEPT);
     let Wire {
         qp_number, qkey, ..

@@ -49,6 +49,7 @@ fn a_queue_says_what_it_is() {
     let queue = context.create_completion_queue(3).unwrap();
     assert_eq!(queue.entries(), 3);
     assert!(queue.channel().is_none() && queue.context().is(&context));
+    assert_eq!(context.device_name(), "test0");
     let other = context.create_completion_queue(3).unwrap();
     assert_ne!(queue.token(), other.token());
     let stingy = Stub::stingy().open();
