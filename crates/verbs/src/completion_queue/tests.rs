@@ -328,6 +328,28 @@ fn a_queue_pair_names_the_queues_it_was_given() {
 }
 
 #[test]
+fn a_queue_pair_is_made_of_what_belongs_together() {
+    let (context, other) = (Stub::new(false).open(), Stub::new(false).open());
+    let own = "of its own context";
+    let queue = other.create_completion_queue(4).unwrap();
+    let options = || QueuePair::options(QpType::RC).caps(CAPS);
+    refused(options().send_queue(&queue).create(&context), own);
+    refused(options().receive_queue(&queue).create(&context), own);
+    let domain = other.create_protection_domain().unwrap();
+    refused(options().protection_domain(&domain).create(&context), own);
+    let (max_wr, max_sge) = (2, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    let sharing = options().shared_receive_queue(&shared);
+    refused(sharing.create(&context), own);
+    let another = other.create_protection_domain().unwrap();
+    let sharing = options().shared_receive_queue(&shared);
+    let apart = sharing.protection_domain(&another).create(&other);
+    refused(apart, "that of its shared receive queue");
+    let strange = QueuePair::options(QpType::XRC_INI).create(&context);
+    refused(strange, "only RC, UC and UD");
+}
+
+#[test]
 fn room_for_a_shared_queue_is_set_aside_once_for_all_its_queue_pairs() {
     let device = Stub::new(false);
     let context = device.open();

@@ -1,10 +1,13 @@
 //! Requests that a test's device has.
 
+use rdmacm_abi::AhAttr;
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
+use rdmacm_core::QpType;
 
 use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
 use crate::memory::{Buffer, RemoteMemory};
+use crate::protection_domain::ProtectionDomain;
 use crate::provider::stub::Stub;
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::request::{SendOperation, SendRequest};
@@ -193,4 +196,34 @@ fn pieces_without_bytes_are_left_out_and_counted() {
     let request = SendRequest::new(SendOperation::Send, pieces);
     queue_pair.post_send(request).unwrap();
     assert_eq!(device.pieces(), [[8]]);
+}
+
+#[test]
+fn a_datagram_has_a_destination_and_a_connection_has_none() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let domain = context.create_protection_domain().unwrap();
+    let make = |qp_type| {
+        let options = QueuePair::options(qp_type).caps(CAPS);
+        options.protection_domain(&domain).create(&context).unwrap()
+    };
+    let way = |domain: &ProtectionDomain| {
+        let handle = domain.create_address_handle(AhAttr::default());
+        handle.unwrap()
+    };
+    let refused = |queue_pair: &QueuePair, request: SendRequest<'_>| {
+        let refused = queue_pair.post_send(request).unwrap_err();
+        refused.error.to_string()
+    };
+    let (datagrams, connection) = (make(QpType::UD), make(QpType::RC));
+    let nowhere = refused(&datagrams, request(&datagrams));
+    assert!(nowhere.contains("needs a destination"), "{nowhere}");
+    let here = way(&domain);
+    let twice = refused(&connection, request(&connection).to(&here, 5, 6));
+    assert!(twice.contains("has its destination already"), "{twice}");
+    let other = way(&context.create_protection_domain().unwrap());
+    let others = refused(&datagrams, request(&datagrams).to(&other, 5, 6));
+    assert!(others.contains("another protection domain"), "{others}");
+    let posted = datagrams.post_send(request(&datagrams).to(&here, 5, 6));
+    posted.unwrap();
 }
