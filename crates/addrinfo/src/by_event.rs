@@ -220,3 +220,36 @@ fn name_errno(error: NameError) -> i32 {
         _ => libc::EIO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_has_its_error_number() {
+        for (error, number) in [
+            (rdmacm_core::Error::Wait { errno: 9 }.into(), 9),
+            (rdmacm_core::Error::Busy.into(), libc::EIO),
+            (Error::LookupDeadline, libc::ETIMEDOUT),
+            (Error::Interfaces(libc::ENOBUFS), libc::ENOBUFS),
+            (Error::Interfaces(0), libc::EINVAL),
+            (Error::TooManyLookups, libc::EAGAIN),
+            (Error::LookupDied, libc::EIO),
+            (Error::NothingToResolve, libc::EINVAL),
+            (NameError::NoName.into(), libc::ENOENT),
+            (NameError::NoData.into(), libc::ENOENT),
+            (NameError::AddressFamily.into(), libc::ENOENT),
+            (NameError::Service.into(), libc::ENOENT),
+            (NameError::Again.into(), libc::EAGAIN),
+            (NameError::Memory.into(), libc::ENOMEM),
+            (NameError::BadFlags.into(), libc::EINVAL),
+            (NameError::Family.into(), libc::EINVAL),
+            (NameError::SocketType.into(), libc::EINVAL),
+            (NameError::System(libc::ENFILE).into(), libc::ENFILE),
+            (NameError::System(0).into(), libc::EIO),
+            (NameError::Fail.into(), libc::EIO),
+        ] {
+            assert_eq!(errno(&error), number, "{error:?}");
+        }
+    }
+}

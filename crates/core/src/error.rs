@@ -341,6 +341,66 @@ mod tests {
     }
 
     #[test]
+    fn a_command_without_an_error_number_is_an_answer_that_makes_no_sense() {
+        let command = |kind: io::ErrorKind| {
+            let error = Error::command(Operation::Listen, CommandNumber::LISTEN, &kind.into());
+            assert!(matches!(error, Error::Answer { .. }), "{error}");
+            error.to_string()
+        };
+        assert!(command(io::ErrorKind::WriteZero).contains("only a part"));
+        assert!(command(io::ErrorKind::Other).contains("without a number"));
+    }
+
+    #[test]
+    fn a_node_that_does_not_open_says_why() {
+        for (errno, words) in [
+            (libc::ENXIO, "rdma_ucm"),
+            (libc::EACCES, "no permission"),
+            (libc::EPERM, "no permission"),
+            (libc::EMFILE, "no file descriptor"),
+            (libc::EIO, "would not open"),
+        ] {
+            let error = io::Error::from_raw_os_error(errno);
+            let words_of_error = Error::open(Path::new("/dev/x"), &error).to_string();
+            let loaded = errno == libc::ENXIO && words_of_error.contains("is loaded");
+            assert!(words_of_error.contains(words) || loaded, "{words_of_error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_command_names_the_kernel_that_has_it() {
+        let needs = |command| Error::unsupported(command).to_string();
+        assert!(needs(CommandNumber::RESOLVE_IB_SERVICE).ends_with("Linux 6.18 or newer"));
+        assert!(needs(CommandNumber::JOIN_MCAST).ends_with("Linux 3.12 or newer"));
+    }
+
+    #[test]
+    fn each_error_has_its_io_kind() {
+        use io::ErrorKind as Kind;
+        let operation = Operation::Listen;
+        for (error, kind) in [
+            (Error::invalid(operation, "no"), Kind::InvalidInput),
+            (Error::private_data(300, 56), Kind::InvalidInput),
+            (Error::unsupported(CommandNumber::BIND), Kind::Unsupported),
+            (
+                Error::answer(operation, CommandNumber::BIND, "no"),
+                Kind::InvalidData,
+            ),
+            (Error::Busy, Kind::ResourceBusy),
+            (Error::IdGone, Kind::NotFound),
+            (Error::Woken, Kind::Interrupted),
+            (
+                Error::Wait {
+                    errno: libc::EACCES,
+                },
+                Kind::PermissionDenied,
+            ),
+        ] {
+            assert_eq!(io::Error::from(error.clone()).kind(), kind, "{error}");
+        }
+    }
+
+    #[test]
     fn an_io_error_keeps_kind_and_source() {
         let error = io::Error::from(refused(libc::EADDRINUSE));
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);

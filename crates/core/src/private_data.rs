@@ -92,6 +92,12 @@ mod tests {
     }
 
     #[test]
+    fn the_length_goes_in_front() {
+        let data = PrivateData::new(b"hi").unwrap();
+        assert_eq!(data.as_ref(), b"\x02hi");
+    }
+
+    #[test]
     fn a_length_beyond_what_came_is_none() {
         assert_eq!(PrivateData::read(&[]), None);
         assert_eq!(PrivateData::read(&[2, 7]), None);

@@ -123,3 +123,88 @@ impl From<uverbs::AsyncEvent> for AsyncEvent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rdmacm_abi::uverbs::AsyncEventKind as Kind;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::*;
+    use crate::provider::stub::Stub;
+    use crate::readable;
+
+    fn told(kind: Kind, element: u64) -> uverbs::AsyncEvent {
+        uverbs::AsyncEvent {
+            element,
+            kind,
+            ..uverbs::AsyncEvent::new_zeroed()
+        }
+    }
+
+    #[test]
+    fn each_kind_has_its_subject() {
+        let token = Token::told(7).unwrap();
+        for (kinds, subject) in [
+            (&[Kind::CQ_ERR][..], Subject::CompletionQueue(token)),
+            (
+                &[Kind::SRQ_ERR, Kind::SRQ_LIMIT_REACHED],
+                Subject::SharedReceiveQueue(token),
+            ),
+            (
+                &[
+                    Kind::QP_FATAL,
+                    Kind::QP_REQ_ERR,
+                    Kind::QP_ACCESS_ERR,
+                    Kind::QP_LAST_WQE_REACHED,
+                    Kind::COMM_EST,
+                    Kind::SQ_DRAINED,
+                    Kind::PATH_MIG,
+                    Kind::PATH_MIG_ERR,
+                ],
+                Subject::QueuePair(token),
+            ),
+            (
+                &[
+                    Kind::PORT_ACTIVE,
+                    Kind::PORT_ERR,
+                    Kind::LID_CHANGE,
+                    Kind::PKEY_CHANGE,
+                    Kind::SM_CHANGE,
+                    Kind::CLIENT_REREGISTER,
+                    Kind::GID_CHANGE,
+                ],
+                Subject::Port(7),
+            ),
+            (&[Kind::DEVICE_FATAL], Subject::Device),
+            (&[Kind::new(99)], Subject::Unknown(7)),
+        ] {
+            for kind in kinds {
+                let event = AsyncEvent::from(told(*kind, 7));
+                assert_eq!((event.kind, event.subject), (*kind, subject));
+            }
+        }
+        // No object has such a name.
+        let strange = AsyncEvent::from(told(Kind::CQ_ERR, u64::MAX));
+        assert_eq!(strange.subject, Subject::Unknown(u64::MAX));
+    }
+
+    #[test]
+    fn events_are_taken_as_they_come_and_waited_for() {
+        let context = Stub::new(false).open();
+        let (file, mut far) = readable::tests::file();
+        let events = AsyncEvents(Readable::new(&context, Arc::clone(&file)).unwrap());
+        assert_eq!(events.take(), Ok(None));
+        assert_eq!(events.next(Duration::ZERO), Ok(None));
+        for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {
+            far.write_all(told(Kind::PORT_ERR, 2).as_bytes()).unwrap();
+            let event = next(&events).unwrap().unwrap();
+            assert_eq!(event.subject, Subject::Port(2));
+        }
+        file.close(|_| ());
+        assert_eq!(events.take().unwrap_err(), context.gone());
+    }
+}

@@ -148,3 +148,75 @@ pub(crate) fn result(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdmacm_abi::Be32;
+    use rdmacm_abi::uverbs::ImmediateOrKey;
+    use zerocopy::FromZeros;
+
+    const WORK: WorkId = WorkId {
+        queue: 7,
+        number: 9,
+    };
+
+    #[test]
+    fn a_request_is_named_by_both_its_numbers() {
+        for work in [
+            WORK,
+            WorkId {
+                queue: u32::MAX,
+                number: 1,
+            },
+        ] {
+            assert_eq!(WorkId::of(work.to_number()), work);
+        }
+        assert_eq!(WORK.to_number(), 0x7_0000_0009);
+    }
+
+    fn done(kind: WorkKind, flags: WcFlags) -> Done {
+        let told = WorkCompletion {
+            flags,
+            immediate_or_key: ImmediateOrKey::from_immediate(Be32::new(0x1234)),
+            byte_len: 5,
+            source_qp_number: 6,
+            ..WorkCompletion::new_zeroed()
+        };
+        result(kind, WORK, &told).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_received_came_with_something() {
+        let receive = WorkKind::Receive;
+        let with = done(receive, WcFlags::WITH_IMM | WcFlags::GRH);
+        assert_eq!((with.immediate, with.invalidated), (Some(0x1234), None));
+        assert_eq!((with.bytes, with.source.queue_pair), (5, 6));
+        assert!(with.source.has_route);
+        let key = 0x1234_u32.to_be();
+        let invalidated = done(receive, WcFlags::WITH_INVALIDATE);
+        assert_eq!(invalidated.invalidated, Some(key));
+        assert!(invalidated.immediate.is_none() && !invalidated.source.has_route);
+        let all = WcFlags::WITH_IMM | WcFlags::WITH_INVALIDATE | WcFlags::GRH;
+        let sent = done(WorkKind::Send(WrOpcode::SEND), all);
+        assert_eq!((sent.immediate, sent.invalidated), (None, None));
+        assert!(!sent.source.has_route);
+    }
+
+    #[test]
+    fn a_failure_says_which_request_it_was() {
+        let told = WorkCompletion {
+            status: WcStatus::REM_ACCESS_ERR,
+            vendor_error: 3,
+            qp_number: 0x11,
+            ..WorkCompletion::new_zeroed()
+        };
+        let kind = WorkKind::Send(WrOpcode::RDMA_READ);
+        let failure = result(kind, WORK, &told).unwrap_err();
+        assert_eq!((failure.status, failure.vendor), (told.status, 3));
+        assert_eq!((failure.queue_pair, failure.work), (0x11, WORK));
+        assert_eq!(failure.kind, kind);
+        assert_eq!(kind.to_string(), "RDMA_READ");
+        assert_eq!(WorkKind::Receive.to_string(), "RECEIVE");
+    }
+}

@@ -34,6 +34,11 @@ struct Created {
 impl CompletionChannel {
     pub(crate) fn create(context: &Context) -> Result<Self> {
         let file = context.uverbs().create_completion_channel()?;
+        Self::of(context, file)
+    }
+
+    /// One on whose file the kernel tells, or a test.
+    pub(crate) fn of(context: &Context, file: Arc<Closable>) -> Result<Self> {
         Ok(Self(Arc::new(Created {
             readable: Readable::new(context, Arc::clone(&file))?,
             file,

@@ -19,6 +19,8 @@ use crate::work_queue::WorkQueue;
 
 mod options;
 mod room;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub use options::CqOptions;

@@ -11,6 +11,8 @@ use crate::operation::Operation;
 mod cause;
 mod command;
 mod refused;
+#[cfg(test)]
+mod tests;
 
 pub use command::CommandError;
 pub use refused::Refused;
@@ -221,115 +223,5 @@ impl From<Error> for io::Error {
             _ => io::ErrorKind::Other,
         };
         Self::new(kind, error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rdmacm_core::{QpAttrMask, QpState, QpType};
-
-    fn refused(operation: Operation, command: CommandNumber, errno: i32) -> Error {
-        Error::command(operation, command, &io::Error::from_raw_os_error(errno))
-    }
-
-    #[test]
-    fn an_error_names_operation_command_errno_and_cause() {
-        let operation = Operation::ModifyQueuePair {
-            number: 0x11,
-            state: Some(QpState::RTS),
-            mask: QpAttrMask::STATE | QpAttrMask::SQ_PSN,
-        };
-        assert_eq!(
-            refused(operation, CommandNumber::MODIFY_QP, libc::EINVAL).to_string(),
-            "move queue pair 0x11 to RTS (STATE | SQ_PSN) (MODIFY_QP): EINVAL: its state does \
-             not allow this, the attributes are too many or too few for it, or a value is out of \
-             range"
-        );
-    }
-
-    #[test]
-    fn changed_credentials_are_explained_whatever_was_asked() {
-        for (operation, command) in [
-            (Operation::QueryPort(1), CommandNumber::QUERY_PORT),
-            (
-                Operation::CreateQueuePair(QpType::RC),
-                CommandNumber::CREATE_QP,
-            ),
-        ] {
-            let words = refused(operation, command, libc::EACCES).to_string();
-            assert!(words.contains("EACCES: this process's credentials have changed"));
-        }
-    }
-
-    #[test]
-    fn an_errno_without_a_known_cause_gets_the_systems_words() {
-        let error = refused(
-            Operation::OpenContext,
-            CommandNumber::GET_CONTEXT,
-            libc::EPERM,
-        );
-        assert!(error.to_string().contains("EPERM: Operation not"));
-    }
-
-    #[test]
-    fn the_text_of_an_error_is_complete_and_has_no_source() {
-        let device = || String::from("rxe0");
-        let path = || PathBuf::from("/dev/there");
-        let (errno, command) = (libc::EIO, CommandNumber::CREATE_CQ);
-        let errors = [
-            Error::NoNode { device: device() },
-            Error::Driver {
-                device: device(),
-                driver: DriverId::RXE,
-                abi_version: 9,
-                known: vec![(DriverId::RXE, 2), (DriverId::SIW, 1)],
-            },
-            Error::Gone { device: device() },
-            Error::Gids {
-                device: device(),
-                port: 1,
-                errno,
-            },
-            Error::Stray { number: 1 },
-            Error::Map { errno },
-            Error::Wait { errno },
-            Error::open(&path(), &io::Error::from_raw_os_error(errno)),
-            Error::OtherNode {
-                path: path(),
-                device: device(),
-            },
-            Error::Devices(rdmacm_core::Error::IdGone),
-            refused(Operation::OpenContext, command, libc::EPERM),
-            refused(Operation::OpenContext, command, libc::EIO),
-            Error::invalid(Operation::OpenContext, "a reason"),
-            Error::answer(Operation::OpenContext, command, "a reason"),
-        ];
-        for error in errors {
-            assert!(std::error::Error::source(&error).is_none(), "{error:?}");
-            let words = error.to_string();
-            let refused = Refused::new(error.clone(), ());
-            assert_eq!(refused.to_string(), words);
-            assert!(std::error::Error::source(&refused).is_none(), "{words}");
-            let wrapped = io::Error::from(error);
-            assert_eq!(wrapped.to_string(), words);
-            assert!(std::error::Error::source(&wrapped).is_none(), "{words}");
-        }
-    }
-
-    #[test]
-    fn an_io_error_keeps_kind_and_source() {
-        let operation = Operation::CreateCompletionQueue { entries: 0 };
-        let error = refused(operation, CommandNumber::CREATE_CQ, libc::EINVAL);
-        let error = io::Error::from(error);
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        assert!(
-            error
-                .to_string()
-                .starts_with("create a completion queue of 0")
-        );
-        let device = String::from("rxe0");
-        let gone = io::Error::from(Error::NoNode { device });
-        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -68,6 +68,33 @@ fn parse(text: &str) -> Option<Gid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn an_entry_is_its_gid_and_what_else_is_told_of_it() {
+        let folder = TempDir::new().unwrap();
+        let file = |directory: &str, text: &str| {
+            let directory = folder.path().join(directory);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("3"), text).unwrap();
+        };
+        let table = GidTable {
+            port: folder.path().to_owned(),
+        };
+        assert!(table.entry(3).is_err(), "there is no such index");
+        file("gids", "fe80:0000:0000:0000:0000:0000:0000:0001\n");
+        file("gid_attrs/types", "RoCE v2\n");
+        let entry = table.entry(3).unwrap().unwrap();
+        assert_eq!((entry.index, entry.gid.to_string()), (3, "fe80::1".into()));
+        assert_eq!(entry.kind.as_deref(), Some("RoCE v2"));
+        assert_eq!(entry.interface, None);
+        file("gid_attrs/ndevs", "\n");
+        assert_eq!(table.entry(3).unwrap().unwrap().interface, None);
+        file("gids", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+        assert_eq!(table.entry(3).unwrap().map(|entry| entry.index), None);
+        file("gids", "nonsense");
+        assert!(table.entry(3).is_err());
+    }
 
     #[test]
     fn a_gid_in_full_is_read() {

@@ -7,6 +7,8 @@ mod pages;
 mod piece;
 mod region;
 mod remote;
+#[cfg(test)]
+mod tests;
 
 pub use buffer::Buffer;
 pub use exposed::ExposedMemory;

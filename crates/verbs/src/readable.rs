@@ -118,3 +118,6 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
         .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
         .unwrap_or(PollTimeout::MAX)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -98,7 +98,8 @@ impl Uverbs {
     pub(crate) fn of_file(file: File, provider: Arc<dyn Provider>) -> Self {
         Self {
             device: "test0".to_owned(),
-            number: 0,
+            // One that is there: that of /dev/null.
+            number: libc::makedev(1, 3),
             mark: mark().expect("a page"),
             provider,
             file: Closable::new(file),

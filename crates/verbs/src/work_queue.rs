@@ -11,6 +11,8 @@ use crate::completion::Completion;
 
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use receive::{Owner, ReceiveParts, ReceiveQueue};
 pub(crate) use send::{SendParts, SendQueue};

@@ -2,7 +2,7 @@
 
 use rdmacm_addrinfo::{AddrInfo, AddrInfoFlags, Directory, Error, Hints, NameError, Reason, Step};
 use rdmacm_core::{
-    CmAddr, Dialect, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace,
+    CmAddr, Dialect, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace, QpType,
 };
 use rdmacm_sim::{Fabric, Host};
 
@@ -128,4 +128,27 @@ fn the_ip_commands_know_no_gids() {
     let invalid =
         |reason: &Reason| matches!(reason, Reason::Refused(CoreError::InvalidInput { .. }));
     assert!(invalid(&why.reason), "{why}");
+}
+
+#[test]
+fn a_datagram_service_is_one_of_its_own_port_space() {
+    let hints = Hints::ud().numeric_host().flags(AddrInfoFlags::FAMILY);
+    let hints = hints.family(Family::Ib);
+    let found = resolve(&fabric().1, Some(THERE), Some("7471"), &hints).unwrap();
+    assert_eq!(found[0].qp_type, QpType::UD);
+    assert_eq!(found[0].port_space, PortSpace::UDP);
+    let to = IbAddr::new(gid(THERE)).with_ip_service(PortSpace::UDP, 7471);
+    assert_eq!(found[0].destination, Some(to.into()));
+}
+
+#[test]
+fn a_route_begins_where_the_source_is() {
+    let here = fabric().1;
+    let found = resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
+    let paths = found[0].reach.as_ref().unwrap().path_records.clone();
+    let along = Hints::rc().route(paths);
+    assert!(resolve(&here, None, Some("7471"), &along).is_ok());
+    let from_v4 = along.source(([10, 1, 0, 3], 0));
+    let refused = resolve(&here, None, Some("7471"), &from_v4);
+    assert!(matches!(refused, Err(Error::Hints(_))), "{refused:?}");
 }

@@ -10,7 +10,7 @@ use rdmacm_addrinfo::{
 };
 use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error as CoreError, Event, EventChannel, EventKind, IbAddr,
-    IbService, PortSpace,
+    IbService, PortSpace, ServiceRecord, Transport,
 };
 use rdmacm_sim::{Adapter, Administrator, Fabric, Port, Release};
 
@@ -75,6 +75,30 @@ fn the_kernel_finds_a_service_for_the_id() {
         (AddrInfoFlags::SA, PortSpace::IB)
     );
     assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+}
+
+#[test]
+fn each_host_of_a_service_is_reached_by_its_own_gid() {
+    let (fabric, here) = fabric();
+    let other = "fe80::3";
+    let mut record = ServiceRecord::new(SERVICE + 1, gid(other));
+    record.name = "storage".try_into().unwrap();
+    fabric.offer(record);
+    let channel = channel(&here).unwrap();
+    let id = bound(&channel);
+    id.resolve_addrinfo(&Directory::new(), None, "storage", &service())
+        .unwrap();
+    hear(&channel, &id, EventKind::AddrInfoResolved);
+    let list = id.query_addrinfo().unwrap();
+    let gids: Vec<_> = list
+        .iter()
+        .map(|info| {
+            let via = info.via().unwrap();
+            assert_eq!(via.transport, Transport::InfiniBand);
+            via.destination_gid.unwrap()
+        })
+        .collect();
+    assert_eq!(gids, [gid(THERE), gid(other)]);
 }
 
 #[test]

@@ -263,3 +263,18 @@ fn dns_is_what_happens_anyway() {
     let found = Directory::new().addresses("10.1.0.7", "7471", &hints);
     assert_eq!(found, Ok(vec![([10, 1, 0, 7], 7471).into()]));
 }
+
+#[test]
+fn every_port_that_did_not_tell_is_named() {
+    let fabric = Fabric::new();
+    let ports = ["fe80::a", "fe80::b"].map(|text| Port::new(gid(text)));
+    let adapter = ports
+        .into_iter()
+        .fold(Adapter::new("mlx5_0"), Adapter::port);
+    let host = fabric.host([adapter]);
+    let refused = find(&host, "storage", &Hints::new().subnet_administrator());
+    let words = refused.unwrap_err().to_string();
+    let told = "no InfiniBand port tells of the service: mlx5_0 port 1: ";
+    assert!(words.starts_with(told), "{words}");
+    assert!(words.contains("; mlx5_0 port 2: "), "{words}");
+}

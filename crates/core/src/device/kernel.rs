@@ -113,6 +113,80 @@ impl Device for KernelDevice {
 mod tests {
     use super::*;
 
+    use crate::device::{Attachment, transact};
+    use nix::sys::stat::Mode;
+    use rdmacm_abi::{Listen, MigrateId, MigrateIdResponse, NoResponse};
+    use std::io::Read;
+    use std::time::Duration;
+    use tempfile::TempDir;
+    use zerocopy::FromZeros;
+
+    /// A pipe in the place of the kernel: what is written to it can be read there.
+    fn piped(folder: &TempDir, name: &str) -> KernelDevice {
+        let node = folder.path().join(name);
+        nix::unistd::mkfifo(&node, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        KernelDevice::open_at(&node).unwrap()
+    }
+
+    fn written(device: &KernelDevice) -> Vec<u8> {
+        let mut bytes = [0; 512];
+        let length = (&device.ucma).read(&mut bytes).unwrap();
+        bytes[..length].to_vec()
+    }
+
+    #[test]
+    fn a_command_is_written_whole_and_once() {
+        let folder = TempDir::new().unwrap();
+        let device = piped(&folder, "pipe");
+        let request = Listen::new(3, 9);
+        transact(&device, &request, &mut NoResponse, Attachment::None).unwrap();
+        let bytes = written(&device);
+        assert_eq!(bytes[..8], [7, 0, 0, 0, 8, 0, 0, 0]);
+        assert_eq!(bytes[8..12], 3_u32.to_ne_bytes());
+        assert_eq!(bytes[12..], 9_u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_command_that_is_refused_has_its_error_number() {
+        let folder = TempDir::new().unwrap();
+        let device = piped(&folder, "pipe");
+        let request = Listen::new(3, 9);
+        // Until it is full.
+        let error = std::iter::repeat_with(|| {
+            transact(&device, &request, &mut NoResponse, Attachment::None)
+        });
+        let error = error.take(1 << 20).find_map(Result::err).unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
+    }
+
+    #[test]
+    fn a_migration_names_the_descriptor_of_the_old_channel() {
+        let folder = TempDir::new().unwrap();
+        let (old, new) = (piped(&folder, "old"), piped(&folder, "new"));
+        let mut answer = MigrateIdResponse::new_zeroed();
+        let leaving = Attachment::OldChannel(&old);
+        transact(&new, &MigrateId::new(3), &mut answer, leaving).unwrap();
+        let bytes = written(&new);
+        let fd = old.ucma_fd().unwrap().as_raw_fd();
+        assert_eq!(bytes[8 + 12..8 + 16], fd.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_wake_up_and_a_look_are_taken_once_each() {
+        let folder = TempDir::new().unwrap();
+        let device = piped(&folder, "pipe");
+        assert!(!device.take_wake() && !device.take_look());
+        device.wake();
+        device.look_again();
+        assert!(device.take_wake() && device.take_look());
+        assert!(!device.take_wake() && !device.take_look());
+        device.wake();
+        assert!(device.wait(None).unwrap());
+        let soon = device.now() + Duration::from_millis(1);
+        assert!(!device.wait(Some(soon)).unwrap());
+        assert!(device.now() >= soon);
+    }
+
     #[test]
     fn a_node_that_is_missing_is_an_error_that_says_so() {
         let node = Path::new("/nonexistent/rdma_cm");

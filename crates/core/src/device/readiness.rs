@@ -157,6 +157,35 @@ mod tests {
     }
 
     #[test]
+    fn a_look_ends_a_wait_and_is_no_wake_up() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        assert!(!readiness.take_look());
+        readiness.look_again();
+        assert!(!readiness.wait(quiet.as_fd(), None).unwrap());
+        assert!(!readiness.take_wake() && readiness.take_look());
+        assert!(!readiness.take_look());
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_until_wake_up_and_look_are_taken() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let readable = || {
+            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
+        };
+        for wake_first in [true, false] {
+            readiness.wake();
+            readiness.look_again();
+            let takes: [fn(&Readiness) -> bool; 2] = [Readiness::take_wake, Readiness::take_look];
+            let (first, second) = (usize::from(!wake_first), usize::from(wake_first));
+            assert!(takes[first](&readiness) && readable());
+            assert!(takes[second](&readiness) && !readable());
+        }
+    }
+
+    #[test]
     fn a_wait_ends_at_its_deadline_and_not_before() {
         let (quiet, _keep_open) = pipe().unwrap();
         let (ended, end) = mpsc::channel();

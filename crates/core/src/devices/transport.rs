@@ -45,3 +45,24 @@ impl fmt::Display for Transport {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_protocol_of_the_kernels_has_its_name() {
+        for (protocol, transport, name) in [
+            ("ib", Transport::InfiniBand, "InfiniBand"),
+            ("opa", Transport::OmniPath, "Omni-Path"),
+            ("roce", Transport::RoCE, "RoCE"),
+            ("iw", Transport::IWarp, "iWARP"),
+            ("usnic", Transport::UsNic, "usNIC"),
+            ("new", Transport::Unknown, "unknown"),
+        ] {
+            assert_eq!(Transport::from_protocol(Some(protocol)), transport);
+            assert_eq!(transport.to_string(), name);
+        }
+        assert_eq!(Transport::from_protocol(None), Transport::Unknown);
+    }
+}

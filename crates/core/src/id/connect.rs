@@ -6,7 +6,7 @@ use super::{IdHandle, InFlight};
 use crate::address::Family;
 use crate::conn_param::{ConnParam, Moment, Place};
 use crate::device::Attachment;
-use crate::devices::{DeviceId, Transport};
+use crate::devices::Transport;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::queue_pair::DepthLimits;
@@ -222,14 +222,12 @@ impl IdHandle {
 
     /// Where the id is, as far as the room for private data goes.
     fn place(&self, moment: Moment) -> Result<Place> {
-        let addresses = self.addresses()?;
-        let by_gid = addresses
-            .source
-            .is_some_and(|source| source.family() == Family::Ib);
+        let source = self.local_addr()?;
+        let by_gid = source.is_some_and(|source| source.family() == Family::Ib);
         if by_gid && moment == Moment::Request {
             return Ok(Place::IbByGid);
         }
-        let device = addresses.device.and_then(DeviceId::look_up);
+        let device = self.rdma_device()?;
         Ok(match device.map(|device| device.transport) {
             Some(Transport::IWarp) if self.qp_type() != QpType::UD => Place::IWarp,
             // The smaller room where nobody can tell: an ACCEPT with too much

@@ -44,6 +44,23 @@ fn the_descriptor_is_readable_while_there_is_an_event() {
 }
 
 #[test]
+fn a_wait_ends_at_its_deadline_and_not_with_what_is_due_later() {
+    let hosts = TwoHosts::new();
+    hosts.fabric.set_administrator_delay(5 * SECOND);
+    let channel = hosts.channel();
+    let id = resolved(&channel);
+    let begun = channel.now();
+    id.resolve_route(10 * SECOND).unwrap();
+    let early = channel.next_event(2 * SECOND);
+    assert_eq!(early.unwrap_err(), Error::DeadlinePassed);
+    assert_eq!(channel.now() - begun, 2 * SECOND);
+    // What is due at the deadline is in time.
+    let event = channel.next_event(3 * SECOND).unwrap();
+    assert_eq!(event.kind(), EventKind::RouteResolved);
+    assert_eq!(channel.now() - begun, 5 * SECOND);
+}
+
+#[test]
 fn what_is_due_is_heard_when_time_passes() {
     let hosts = TwoHosts::new();
     hosts.fabric.set_administrator_delay(2 * SECOND);

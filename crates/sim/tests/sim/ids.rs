@@ -1,5 +1,6 @@
 //! Ids from their beginning to a route.
 
+use std::net::{Ipv6Addr, SocketAddrV6};
 use std::time::Duration;
 
 use rdmacm_abi::{CreateId, CreateIdResponse, IB_IP_PS_IB, PathFlags};
@@ -80,6 +81,49 @@ fn one_address_and_port_is_one_ids() {
 }
 
 #[test]
+fn one_port_number_serves_each_address() {
+    let fabric = Fabric::new();
+    let port = Port::new(gid(GID)).gid(gid("fe80::3"));
+    let host = fabric.host([Adapter::new("mlx5_0").port(port)]);
+    let device = host.open().unwrap();
+    let channel = EventChannel::options().device(device).open().unwrap();
+    let _ids = [GID, "fe80::3"].map(|text| {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let address = IbAddr::new(gid(text));
+        id.bind(address.with_ip_service(PortSpace::TCP, 7471))
+            .unwrap();
+        id
+    });
+}
+
+#[test]
+fn the_next_open_port_is_another_though_the_last_is_free() {
+    let hosts = TwoHosts::new();
+    let channel = hosts.channel();
+    let port = || {
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.bind(IbAddr::new(gid(GID))).unwrap();
+        id.local_port().unwrap()
+    };
+    let (first, second) = (port(), port());
+    assert_eq!(second, first + 1);
+}
+
+#[test]
+fn ipv6_addresses_are_wildcards_or_nobodys() {
+    let hosts = TwoHosts::new();
+    let channel = hosts.channel();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let local = |scope_id| SocketAddrV6::new("fe80::1".parse().unwrap(), 7, 0, scope_id);
+    errno(id.bind(local(0)), libc::EINVAL);
+    errno(id.bind(local(2)), libc::EADDRNOTAVAIL);
+    let any = CmAddr::from((Ipv6Addr::UNSPECIFIED, 7));
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.bind(any).unwrap();
+    assert_eq!(id.local_addr(), Ok(Some(any)));
+}
+
+#[test]
 fn what_no_port_has_is_no_device() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
@@ -128,6 +172,15 @@ fn a_route_leads_to_another_host() {
     assert_eq!((record.slid, record.dlid), (1, 2));
     assert_eq!(record.service_id, to.service_id);
     assert!(record.reversible);
+    // Exactly 2048 bytes, 100 Gb/s and a second.
+    let selectors = [
+        record.mtu_selector,
+        record.rate_selector,
+        record.packet_life_time_selector,
+    ];
+    assert_eq!(selectors, [2; 3]);
+    assert_eq!((record.mtu.number(), record.rate), (4, 0x10));
+    assert_eq!(record.packet_life_time, 0x12);
     errno(id.resolve_route(SECOND), libc::EINVAL);
 }
 

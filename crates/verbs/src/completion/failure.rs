@@ -93,3 +93,53 @@ impl fmt::Display for CompletionError {
 }
 
 impl std::error::Error for CompletionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdmacm_abi::uverbs::WrOpcode;
+
+    fn failure(status: WcStatus, vendor: u32) -> CompletionError {
+        let work = WorkId {
+            queue: 1,
+            number: 2,
+        };
+        CompletionError {
+            status,
+            vendor,
+            queue_pair: 0x11,
+            work,
+            kind: WorkKind::Send(WrOpcode::SEND),
+        }
+    }
+
+    #[test]
+    fn every_known_cause_is_told_in_words() {
+        for (status, words) in [
+            (WcStatus::LOC_LEN_ERR, "longer than the receive request"),
+            (WcStatus::LOC_QP_OP_ERR, "could not carry it out"),
+            (WcStatus::LOC_PROT_ERR, "for this queue pair"),
+            (WcStatus::WR_FLUSH_ERR, "went to the error state"),
+            (WcStatus::LOC_ACCESS_ERR, "for this access"),
+            (WcStatus::REM_INV_REQ_ERR, "found the request invalid"),
+            (WcStatus::REM_ACCESS_ERR, "does not allow access"),
+            (WcStatus::REM_OP_ERR, "could not do it"),
+            (WcStatus::RETRY_EXC_ERR, "did not acknowledge"),
+            (WcStatus::RNR_RETRY_EXC_ERR, "no receive request posted"),
+            (WcStatus::FATAL_ERR, "the device is gone"),
+        ] {
+            let text = failure(status, 0).to_string();
+            assert!(text.contains(words), "{text}");
+            let begins = format!("SEND on queue pair 0x11: {status:?}: ");
+            assert!(text.starts_with(&begins), "{text}");
+            let flush = failure(status, 0).is_flush();
+            assert_eq!(flush, status == WcStatus::WR_FLUSH_ERR);
+            let gone = failure(status, 0).is_device_gone();
+            assert_eq!(gone, status == WcStatus::FATAL_ERR);
+        }
+        let other = failure(WcStatus::GENERAL_ERR, 5);
+        assert_eq!(other.cause(), None);
+        let text = "SEND on queue pair 0x11: GENERAL_ERR (vendor 0x5)";
+        assert_eq!(other.to_string(), text);
+    }
+}

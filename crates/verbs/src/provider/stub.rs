@@ -15,13 +15,22 @@ use rdmacm_abi::uverbs::{
 use rdmacm_core::{QpAttr, QpType, Transport};
 use zerocopy::FromZeros;
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, Uverbs};
+use super::{
+    CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, Uverbs,
+};
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::request::SendOperation;
+
+/// Its queue pairs are numbered from here.
+pub(crate) const FIRST_NUMBER: u32 = 0x100;
+
+/// So are the keys of its memory.
+pub(crate) const FIRST_LOCAL_KEY: u32 = 0x1000;
+pub(crate) const FIRST_REMOTE_KEY: u32 = 0x2000;
 
 /// The device, of which clones are the same.
 #[derive(Clone, Debug)]
@@ -30,14 +39,23 @@ pub(crate) struct Stub {
     commands: Arc<[UnixStream; 2]>,
     held: Arc<Mutex<Held>>,
     resets: bool,
+    transport: Transport,
+    /// How many entries its queues lack.
+    lacks: u32,
+    /// Its requests are done one by one.
+    apart: bool,
+    /// How many reads it has under way.
+    depth: u8,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     sends: Vec<u64>,
+    pieces: Vec<Vec<u32>>,
     receives: Vec<u64>,
     told: VecDeque<WorkCompletion>,
     handles: u32,
+    asked: Option<CreateQp>,
 }
 
 impl Stub {
@@ -51,6 +69,42 @@ impl Stub {
             commands: Arc::new([front, back]),
             held: Arc::default(),
             resets,
+            transport: Transport::RoCE,
+            lacks: 0,
+            apart: false,
+            depth: 1,
+        }
+    }
+
+    /// One whose requests are done one by one, in any order.
+    pub(crate) fn apart() -> Self {
+        Self {
+            apart: true,
+            ..Self::new(false)
+        }
+    }
+
+    /// One whose connections have so many reads under way.
+    pub(crate) fn of_depth(depth: u8) -> Self {
+        Self {
+            depth,
+            ..Self::new(false)
+        }
+    }
+
+    /// One of another transport.
+    pub(crate) fn of_transport(transport: Transport) -> Self {
+        Self {
+            transport,
+            ..Self::new(false)
+        }
+    }
+
+    /// One whose queues have an entry less than they are asked for.
+    pub(crate) fn stingy() -> Self {
+        Self {
+            lacks: 1,
+            ..Self::new(false)
         }
     }
 
@@ -79,6 +133,13 @@ impl Stub {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
+    /// How many bytes of commands it was sent since the last question.
+    pub(crate) fn told_bytes(&self) -> usize {
+        let [_, mut back] = self.commands.each_ref();
+        let mut bytes = [0; 4096];
+        std::iter::from_fn(|| back.read(&mut bytes).ok()).sum()
+    }
+
     /// A queue pair and the one queue where it reports, with room for so many
     /// completions.
     pub(crate) fn queue_pair(&self, caps: QpCaps, entries: u32) -> (QueuePair, CompletionQueue) {
@@ -92,6 +153,16 @@ impl Stub {
     /// The numbers of the send requests it was given, oldest first.
     pub(crate) fn sends(&self) -> Vec<u64> {
         self.held().sends.clone()
+    }
+
+    /// What the last queue pair was to be like.
+    pub(crate) fn asked(&self) -> Option<CreateQp> {
+        self.held().asked
+    }
+
+    /// How long the pieces of memory are that the send requests name.
+    pub(crate) fn pieces(&self) -> Vec<Vec<u32>> {
+        self.held().pieces.clone()
     }
 
     /// The numbers of the receives it was given, oldest first.
@@ -132,7 +203,7 @@ unsafe impl Provider for Stub {
     }
 
     fn transport(&self) -> Transport {
-        Transport::RoCE
+        self.transport
     }
 
     fn can(&self, _: QpType, _: &SendOperation) -> bool {
@@ -144,7 +215,11 @@ unsafe impl Provider for Stub {
     }
 
     fn initiator_depth(&self, _: &QpAttr) -> u8 {
-        1
+        self.depth
+    }
+
+    fn completes_apart(&self) -> bool {
+        self.apart
     }
 
     fn open(&self, _: &Uverbs) -> Result<GetContextResponse> {
@@ -152,7 +227,12 @@ unsafe impl Provider for Stub {
     }
 
     fn register(&self, _: &Uverbs, _: Operation, _: RegMr) -> Result<RegMrResponse> {
-        Ok(RegMrResponse::new_zeroed())
+        let handle = self.next_handle();
+        Ok(RegMrResponse {
+            handle,
+            lkey: FIRST_LOCAL_KEY + handle,
+            rkey: FIRST_REMOTE_KEY + handle,
+        })
     }
 
     fn create_cq(
@@ -162,17 +242,20 @@ unsafe impl Provider for Stub {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = CreateCqResponse {
-            entries: request.entries,
-            ..CreateCqResponse::new_zeroed()
+            handle: self.next_handle(),
+            entries: request.entries - self.lacks,
         };
         let ring = Ring(self.clone(), request.entries);
         Ok((answer, Box::new(ring)))
     }
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
+        let handle = self.next_handle();
+        self.held().asked = Some(request);
         let answer = CreateQpResponse {
-            handle: self.next_handle(),
-            max_send_wr: request.max_send_wr,
+            handle,
+            number: FIRST_NUMBER + handle,
+            max_send_wr: request.max_send_wr - self.lacks,
             max_recv_wr: request.max_recv_wr,
             max_send_sge: request.max_send_sge,
             max_recv_sge: request.max_recv_sge,
@@ -180,7 +263,7 @@ unsafe impl Provider for Stub {
             ..CreateQpResponse::new_zeroed()
         };
         let ring = |holds| Ring(self.clone(), holds);
-        let receive = Some(ring(request.max_recv_wr));
+        let receive = (request.is_srq == 0).then(|| ring(request.max_recv_wr));
         Ok(NewQueuePair::new(
             answer,
             ring(request.max_send_wr),
@@ -196,6 +279,7 @@ unsafe impl Provider for Stub {
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
         let ring = Ring(self.clone(), request.max_wr);
         let answer = CreateSrqResponse {
+            handle: self.next_handle(),
             max_wr: request.max_wr,
             max_sge: request.max_sge,
             ..CreateSrqResponse::new_zeroed()
@@ -234,7 +318,12 @@ impl SendRing for Ring {
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        self.0.held().sends.push(request.number);
+        let mut held = self.0.held();
+        held.sends.push(request.number);
+        if let SlotPayload::Pieces(pieces) = request.payload {
+            held.pieces
+                .push(pieces.iter().map(|one| one.length).collect());
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Queue pairs whose device a test is.
 
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
-use rdmacm_core::{QpAttr, QpAttrMask, QpState};
+use rdmacm_core::{Gid, QpAttr, QpAttrMask, QpState, QpType, Transport};
 use zerocopy::FromZeros;
 
 use super::{QpCaps, QueuePair};
 use crate::error::Error;
 use crate::memory::{Buffer, RemoteMemory};
-use crate::provider::stub::Stub;
+use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::request::{SendOperation, SendRequest};
 use crate::shared_receive_queue::SrqOptions;
 
@@ -39,6 +39,157 @@ fn reason(error: &Error) -> &'static str {
     match error {
         Error::InvalidInput { reason, .. } => reason,
         other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_queue_pair_says_what_it_is() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let known: &dyn rdmacm_core::QueuePair = &queue_pair;
+    assert_eq!(queue_pair.number(), FIRST_NUMBER + 2);
+    assert_eq!(known.number(), FIRST_NUMBER + 2);
+    assert_eq!(
+        (queue_pair.qp_type(), queue_pair.caps()),
+        (QpType::RC, CAPS)
+    );
+    assert_eq!(queue_pair.send_queue().token(), queue.token());
+    assert_eq!(queue_pair.receive_queue().token(), queue.token());
+    assert!(queue_pair.shared_receive_queue().is_none() && !known.has_srq());
+    assert_eq!(known.transport(), Transport::RoCE);
+}
+
+#[test]
+fn a_queue_pair_smaller_than_asked_for_is_refused() {
+    let context = Stub::stingy().open();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let error = options.create(&context).unwrap_err();
+    assert!(
+        error.to_string().contains("smaller than asked for"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_an_iwarp_connection_that_is_drained_is_broken() {
+    for (transport, broken) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
+        let device = Stub::of_transport(transport);
+        let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+        to(&queue_pair, QpState::RTS);
+        assert!(!queue_pair.is_broken());
+        to(&queue_pair, QpState::SQD);
+        assert_eq!(queue_pair.is_broken(), broken);
+    }
+}
+
+#[test]
+fn a_broken_queue_pair_takes_no_requests() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    to(&queue_pair, QpState::ERR);
+    let refused = queue_pair.post_send(send(&queue_pair)).unwrap_err();
+    assert_eq!(
+        reason(&refused.error),
+        "the queue pair is in the error state"
+    );
+    let refused = queue_pair.post_receive(memory(&queue_pair)).unwrap_err();
+    assert_eq!(
+        reason(&refused.error),
+        "the queue pair is in the error state"
+    );
+}
+
+#[test]
+fn only_a_group_that_was_joined_is_left() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
+    let group = Gid([0xff; 16]);
+    let left = |lid| queue_pair.detach(group, lid);
+    assert_eq!(
+        reason(&left(1).unwrap_err()),
+        "it is not attached to this group"
+    );
+    queue_pair.attach(group, 1).unwrap();
+    queue_pair.attach(group, 1).unwrap();
+    assert!(left(2).is_err() && left(1).is_ok() && left(1).is_err());
+}
+
+#[test]
+fn what_a_request_does_is_refused_where_it_cannot() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
+    let refused = |operation, pieces: crate::memory::Pieces| {
+        let request = SendRequest::new(operation, pieces);
+        let refused = queue_pair.post_send(request).unwrap_err();
+        reason(&refused.error)
+    };
+    let short = RemoteMemory::new(0x1000, 7, 7).unwrap();
+    let whole = || memory(&queue_pair).into();
+    let shorter = "the peer's memory is shorter than this side's";
+    for operation in [
+        SendOperation::Write(short),
+        SendOperation::WriteWithImmediate(short, 1),
+        SendOperation::Read(short),
+    ] {
+        assert_eq!(refused(operation, whole()), shorter);
+    }
+    let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
+    let swap = SendOperation::CompareSwap {
+        remote,
+        compare: 0,
+        swap: 1,
+    };
+    let half = queue_pair.protection_domain().allocate(4).unwrap();
+    let one = "an atomic takes one piece of 8 bytes";
+    assert_eq!(refused(swap, half.into()), one);
+    assert_eq!(refused(swap, crate::memory::Pieces::NONE), one);
+    let [first, second] = [(); 2].map(|()| memory(&queue_pair));
+    let mut two = crate::memory::Pieces::from(first);
+    two.push(second.into());
+    let many = "it names more pieces of memory than the queue pair's requests may";
+    assert_eq!(refused(SendOperation::Send, two), many);
+    let other = Stub::new(false).open().create_protection_domain().unwrap();
+    let others = other.allocate(8).unwrap();
+    let domain = "its memory is registered in another protection domain";
+    assert_eq!(refused(SendOperation::Send, others.into()), domain);
+}
+
+#[test]
+fn what_goes_in_line_is_sent_and_small() {
+    let device = Stub::new(false);
+    let caps = QpCaps {
+        max_inline_data: 4,
+        ..CAPS
+    };
+    let (queue_pair, _queue) = device.queue_pair(caps, 8);
+    let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
+    let post = |operation, bytes: &'static [u8]| {
+        let outcome = queue_pair.post_send(SendRequest::inline(operation, bytes));
+        outcome.map_err(|refused| reason(&refused.error))
+    };
+    assert!(post(SendOperation::Send, b"four").is_ok());
+    let more = post(SendOperation::Send, b"five!").unwrap_err();
+    assert!(more.contains("more than the queue pair carries in line"));
+    let read = post(SendOperation::Read(remote), b"four");
+    assert_eq!(read.unwrap_err(), "what comes back needs registered memory");
+}
+
+#[test]
+fn the_room_of_earlier_requests_returns_with_a_later_completion() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 2);
+    for round in 1..4 {
+        let silent = queue_pair.post_send(send(&queue_pair).unsignaled());
+        let silent = silent.unwrap();
+        let work = queue_pair.post_send(send(&queue_pair)).unwrap();
+        let last = device.sends()[2 * round - 1];
+        device.complete(last, WcStatus::SUCCESS, WcOpcode::SEND);
+        let completion = queue.poll().unwrap().unwrap();
+        assert_eq!(completion.work, work);
+        let [(earlier, _)] = &completion.earlier[..] else {
+            panic!("{completion:?}")
+        };
+        assert_eq!(*earlier, silent);
     }
 }
 

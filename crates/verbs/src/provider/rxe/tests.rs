@@ -1,5 +1,7 @@
 //! Queues whose other side a test is.
 
+mod elements;
+
 use std::mem::offset_of;
 
 use rdmacm_abi::Reserved;

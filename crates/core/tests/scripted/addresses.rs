@@ -1,0 +1,274 @@
+//! What the kernel knows about an id: in both dialects, and as long as it holds.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use rdmacm_abi::{
+    AddressFamily, Be16, Be64, EventNumber, IpSlot, QueryAddr, QueryAddrResponse,
+    QueryPathResponse, QueryRouteResponse, SockaddrIb, SockaddrStorage,
+};
+use rdmacm_core::{
+    Addresses, CmAddr, CommandNumber, Dialect, Error, Gid, IdHandle, PortSpace, Result,
+};
+use zerocopy::FromZeros;
+
+use crate::script::FIRST_ID;
+use crate::{Fixture, errno};
+
+fn v4(host: u8, port: u16) -> std::net::SocketAddr {
+    ([10, 0, 0, host], port).into()
+}
+
+/// An id of 10.0.0.1:7 with the peer 10.0.0.2:8, on port 3 of the device 5.
+fn answer() -> QueryAddrResponse {
+    QueryAddrResponse {
+        node_guid: Be64::new(0x1122),
+        port_number: 3,
+        pkey: Be16::new(0x8001),
+        source_size: 16,
+        destination_size: 16,
+        source: v4(1, 7).into(),
+        destination: v4(2, 8).into(),
+        device_index: 5,
+        ..QueryAddrResponse::new_zeroed()
+    }
+}
+
+fn route_answer() -> QueryRouteResponse {
+    let mut answer = QueryRouteResponse {
+        node_guid: Be64::new(0x1122),
+        source: v4(1, 7).into(),
+        destination: v4(2, 8).into(),
+        path_count: 1,
+        port_number: 3,
+        device_index: 5,
+        ..QueryRouteResponse::new_zeroed()
+    };
+    answer.paths[0].pkey = Be16::new(0x8001);
+    answer.paths[0].source_gid = [1; 16];
+    answer.paths[0].destination_gid = [2; 16];
+    answer
+}
+
+fn check(id: &IdHandle, addresses: Addresses) {
+    assert_eq!(addresses.source, Some(v4(1, 7).into()));
+    assert_eq!(addresses.destination, Some(v4(2, 8).into()));
+    let device = addresses.device.unwrap();
+    assert_eq!((device.index, device.guid.0), (Some(5), 0x1122));
+    assert_eq!((addresses.port_number, addresses.pkey), (3, 0x8001));
+    assert_eq!(id.local_addr(), Ok(addresses.source));
+    assert_eq!(id.peer_addr(), Ok(addresses.destination));
+    assert_eq!((id.local_port(), id.peer_port()), (Ok(7), Ok(8)));
+}
+
+#[test]
+fn addresses_are_asked_for_once_and_read_field_by_field() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    fixture.device.answer(CommandNumber::QUERY, &answer());
+    check(&id, id.addresses().unwrap());
+    let request: QueryAddr = fixture.device.only(CommandNumber::QUERY);
+    assert_eq!(request, QueryAddr::new(FIRST_ID));
+}
+
+#[test]
+fn the_ip_commands_tell_the_same() {
+    let fixture = Fixture::with(Dialect::IpOnly);
+    let id = fixture.id(PortSpace::TCP);
+    for _ in 0..3 {
+        fixture
+            .device
+            .answer(CommandNumber::QUERY_ROUTE, &route_answer());
+    }
+    check(&id, id.addresses().unwrap());
+    let gids = id.gids().unwrap();
+    assert_eq!(gids.source, Gid([1; 16]));
+    assert_eq!(gids.destination, Some(Gid([2; 16])));
+    let paths = id.path_records().unwrap();
+    assert_eq!((paths.len(), paths[0].record.pkey), (1, 0x8001));
+    assert_eq!(fixture.sent().len(), 3);
+}
+
+#[test]
+fn an_id_without_a_place_has_nothing() {
+    for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
+        let fixture = Fixture::with(dialect);
+        let id = fixture.id(PortSpace::TCP);
+        let addresses = id.addresses().unwrap();
+        assert_eq!((addresses.source, addresses.destination), (None, None));
+        assert_eq!((addresses.device, addresses.port_number), (None, 0));
+        assert_eq!((id.local_port(), id.peer_port()), (Ok(0), Ok(0)));
+        assert_eq!(id.gids().unwrap().destination, None);
+        assert!(id.path_records().unwrap().is_empty());
+        assert_eq!(id.rdma_device(), Ok(None));
+    }
+}
+
+#[test]
+fn a_wildcard_is_no_peer() {
+    for (wildcard, size) in [
+        (
+            SockaddrStorage::from(std::net::SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+            16,
+        ),
+        (
+            std::net::SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into(),
+            28,
+        ),
+        (SockaddrIb::default().into(), 48),
+    ] {
+        let fixture = Fixture::new();
+        let id = fixture.id(PortSpace::TCP);
+        let answer = QueryAddrResponse {
+            destination: wildcard,
+            destination_size: size,
+            ..answer()
+        };
+        fixture.device.answer(CommandNumber::QUERY, &answer);
+        assert_eq!(id.peer_addr(), Ok(None));
+    }
+}
+
+fn gid_slot(bytes: [u8; 16]) -> SockaddrStorage {
+    SockaddrIb {
+        family: AddressFamily::IB,
+        addr: bytes,
+        ..SockaddrIb::default()
+    }
+    .into()
+}
+
+#[test]
+fn gids_are_read_and_the_mapped_wildcard_is_no_peer() {
+    let gids = |destination: SockaddrStorage| {
+        let fixture = Fixture::new();
+        let id = fixture.id(PortSpace::TCP);
+        let answer = QueryAddrResponse {
+            source: gid_slot([9; 16]),
+            destination,
+            ..answer()
+        };
+        fixture.device.answer(CommandNumber::QUERY, &answer);
+        id.gids()
+    };
+    let both = gids(gid_slot([8; 16])).unwrap();
+    assert_eq!(both.source, Gid([9; 16]));
+    assert_eq!(both.destination, Some(Gid([8; 16])));
+    let mapped = Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().octets();
+    assert_eq!(gids(gid_slot(mapped)).unwrap().destination, None);
+    assert_eq!(gids(gid_slot([0; 16])).unwrap().destination, None);
+    let strange = gids(v4(1, 7).into()).unwrap_err();
+    assert!(matches!(strange, Error::Answer { .. }), "{strange}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_right_is_an_error() {
+    let ask = |answer: QueryAddrResponse| {
+        let fixture = Fixture::new();
+        let id = fixture.id(PortSpace::TCP);
+        fixture.device.answer(CommandNumber::QUERY, &answer);
+        id.addresses()
+    };
+    let wrong_size = QueryAddrResponse {
+        source_size: 28,
+        ..answer()
+    };
+    let no_family = QueryAddrResponse {
+        destination: SockaddrStorage::ZERO,
+        ..answer()
+    };
+    for answer in [wrong_size, no_family] {
+        let error = ask(answer).unwrap_err();
+        assert!(matches!(error, Error::Answer { .. }), "{error}");
+    }
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let mut paths = QueryPathResponse::<1>::new_zeroed();
+    paths.path_count.set(u32::MAX);
+    fixture.device.answer(CommandNumber::QUERY, &paths);
+    let error = id.path_records().unwrap_err();
+    assert!(error.to_string().contains("more paths"), "{error}");
+}
+
+#[test]
+fn paths_are_read_in_their_order() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let mut answer = QueryPathResponse::<2>::new_zeroed();
+    answer.path_count.set(2);
+    answer.paths[0].record.traffic_class = 11;
+    answer.paths[1].record.traffic_class = 12;
+    fixture.device.answer(CommandNumber::QUERY, &answer);
+    let paths = id.path_records().unwrap();
+    let classes = paths.iter().map(|path| path.record.traffic_class);
+    assert_eq!(classes.collect::<Vec<_>>(), [11, 12]);
+}
+
+#[test]
+fn an_old_kernel_leaves_the_devices_index_out() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let answer = QueryAddrResponse {
+        device_index: u32::MAX,
+        ..answer()
+    };
+    fixture.device.answer(CommandNumber::QUERY, &answer);
+    let device = id.addresses().unwrap().device.unwrap();
+    assert_eq!(device.index, None);
+}
+
+/// What an id does that may change where it is.
+const MOVES: [fn(&IdHandle) -> Result<()>; 7] = [
+    |id| id.bind(CmAddr::from(v4(1, 7))),
+    |id| id.resolve_addr(None, CmAddr::from(v4(2, 8)), Duration::from_secs(1)),
+    |id| id.resolve_route(Duration::from_secs(1)),
+    |id| id.listen(1),
+    |id| id.connect(rdmacm_core::ConnParam::new()),
+    |id| id.establish(),
+    |id| id.reject(b""),
+];
+
+#[test]
+fn an_answer_holds_until_the_id_moves_on() {
+    for step in MOVES {
+        let fixture = Fixture::new();
+        let id = fixture.id(PortSpace::TCP);
+        let ask = || {
+            fixture.device.forget();
+            id.addresses().unwrap();
+            fixture.sent().len()
+        };
+        assert_eq!([ask(), ask()], [1, 0]);
+        step(&id).unwrap();
+        assert_eq!([ask(), ask()], [1, 0]);
+    }
+}
+
+#[test]
+fn an_event_is_a_move_and_so_is_a_refused_one() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let ask = || {
+        fixture.device.forget();
+        id.addresses().unwrap();
+        fixture.sent().len()
+    };
+    assert_eq!([ask(), ask()], [1, 0]);
+    let _event = fixture.event(EventNumber::ADDR_RESOLVED, 0);
+    assert_eq!([ask(), ask()], [1, 0]);
+    fixture.device.refuse(CommandNumber::BIND, libc::EADDRINUSE);
+    errno(id.bind(CmAddr::from(v4(1, 7))), libc::EADDRINUSE);
+    assert_eq!([ask(), ask()], [1, 0]);
+}
+
+#[test]
+fn a_slot_for_ip_addresses_alone_may_be_empty() {
+    let fixture = Fixture::with(Dialect::IpOnly);
+    let id = fixture.id(PortSpace::TCP);
+    let answer = QueryRouteResponse {
+        destination: IpSlot::ZERO,
+        ..route_answer()
+    };
+    fixture.device.answer(CommandNumber::QUERY_ROUTE, &answer);
+    assert_eq!(id.peer_addr(), Ok(None));
+}

@@ -1,0 +1,290 @@
+//! What an error says of a refused command: the likely cause, in words.
+
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::time::Duration;
+
+use rdmacm_core::{
+    CmAddr, CmId, CommandNumber as N, ConnParam, Error, Family, IbAddr, IbService, JoinFlags,
+    Notification, PathData, PortSpace, QpState, Result,
+};
+
+use crate::Fixture;
+
+/// Each of these numbers, as the answer to this command, is told in these words.
+#[track_caller]
+fn told(number: N, call: impl Fn(&CmId) -> Result<()>, causes: &[(i32, &str)]) {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::UDP);
+    for (errno, words) in causes {
+        fixture.device.refuse(number, *errno);
+        let error = call(&id).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(*errno));
+        let Error::Command(refused) = &error else {
+            panic!("{error:?}")
+        };
+        match refused.cause() {
+            Some(cause) => assert!(cause.contains(words), "{errno}: {cause}"),
+            None => assert_eq!(*words, "", "{errno}: {error}"),
+        }
+    }
+}
+
+fn v4(port: u16) -> CmAddr {
+    CmAddr::from(([10, 0, 0, 9], port))
+}
+
+fn link_local(scope_id: u32) -> CmAddr {
+    let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+    SocketAddrV6::new(ip, 7, 0, scope_id).into()
+}
+
+fn native() -> CmAddr {
+    CmAddr::from("[fe80::1]".parse::<IbAddr>().unwrap())
+}
+
+#[test]
+fn whatever_the_command() {
+    told(
+        N::LISTEN,
+        |id| id.listen(1),
+        &[
+            (libc::ENXIO, "device of this id is gone"),
+            (libc::ENOENT, "does not know this id"),
+            (libc::EACCES, "credentials have changed"),
+            (libc::EIO, ""),
+        ],
+    );
+}
+
+#[test]
+fn of_binding() {
+    let bind = |address: CmAddr| move |id: &CmId| id.bind(address);
+    told(
+        N::BIND,
+        bind(v4(7)),
+        &[
+            (libc::EADDRNOTAVAIL, "shares its port"),
+            (libc::EADDRINUSE, "another id has"),
+            (libc::EPROTONOSUPPORT, "port space"),
+            (libc::ENODEV, "no RDMA device serves it"),
+            (libc::EINVAL, "bound already"),
+            (libc::EACCES, "CAP_NET_BIND_SERVICE"),
+        ],
+    );
+    let unprivileged = [(libc::EACCES, "this process's credentials have changed")];
+    told(N::BIND, bind(v4(1024)), &unprivileged);
+    told(N::BIND, bind(v4(0)), &unprivileged);
+    told(N::BIND, bind(v4(1023)), &[(libc::EACCES, "below 1024")]);
+    told(N::BIND, bind(v4(0)), &[(libc::EADDRNOTAVAIL, "ephemeral")]);
+    told(N::BIND, bind(native()), &[(libc::ENODEV, "this GID")]);
+    told(N::BIND, bind(link_local(2)), &[(libc::ENODEV, "scope id")]);
+    told(
+        N::BIND,
+        bind(link_local(0)),
+        &[(libc::EINVAL, "needs a scope id")],
+    );
+}
+
+#[test]
+fn of_resolving_an_address() {
+    let resolve = |source: Option<CmAddr>, destination: CmAddr| {
+        move |id: &CmId| id.resolve_addr(source, destination, Duration::from_secs(1))
+    };
+    let number = N::RESOLVE_ADDR;
+    told(
+        number,
+        resolve(None, v4(7)),
+        &[
+            (libc::ENETUNREACH, "no route"),
+            (libc::EHOSTUNREACH, "unreachable host"),
+            (libc::EADDRINUSE, "source address and port"),
+            (libc::EADDRNOTAVAIL, "no ephemeral port"),
+            (libc::EPROTONOSUPPORT, "port space"),
+            (libc::ENODEV, "serves the interface that leads"),
+            (libc::EINVAL, "has resolved already"),
+            (libc::EACCES, "a route prohibits it"),
+            (libc::EIO, ""),
+        ],
+    );
+    let from = resolve(Some(v4(7)), v4(7));
+    told(number, from, &[(libc::EADDRNOTAVAIL, "the source address")]);
+    told(number, from, &[(libc::ENODEV, "serves the source address")]);
+    told(number, from, &[(libc::EACCES, "below 1024")]);
+    let device = |words| [(libc::ENODEV, words)];
+    told(
+        number,
+        resolve(None, native()),
+        &device("subnet and partition"),
+    );
+    told(
+        number,
+        resolve(Some(native()), native()),
+        &device("this GID"),
+    );
+    told(number, resolve(None, link_local(2)), &device("scope id"));
+    let scope = [(libc::EINVAL, "needs a scope id")];
+    told(number, resolve(None, link_local(0)), &scope);
+    told(number, resolve(Some(link_local(0)), link_local(2)), &scope);
+    let resolved = [(libc::EINVAL, "has resolved already")];
+    told(
+        number,
+        resolve(Some(link_local(2)), link_local(2)),
+        &resolved,
+    );
+    let loopback = [(libc::EINVAL, "no RDMA device has a loopback")];
+    told(number, resolve(None, ([127, 0, 0, 1], 7).into()), &loopback);
+    told(number, resolve(None, CmAddr::any(Family::V4)), &loopback);
+}
+
+#[test]
+fn of_finding_a_route_and_listening() {
+    told(
+        N::RESOLVE_ROUTE,
+        |id| id.resolve_route(Duration::from_secs(1)),
+        &[
+            (libc::EINVAL, "no resolved address"),
+            (libc::ENODEV, "carries the route"),
+            (libc::EIO, ""),
+        ],
+    );
+    told(
+        N::LISTEN,
+        |id| id.listen(1),
+        &[
+            (libc::EINVAL, "listens already"),
+            (libc::EADDRINUSE, "the port is taken"),
+        ],
+    );
+}
+
+#[test]
+fn of_connecting_and_accepting() {
+    told(
+        N::CONNECT,
+        |id| id.connect(ConnParam::new()),
+        &[
+            (libc::EINVAL, "route is not resolved"),
+            (libc::ECONNREFUSED, "nobody listens"),
+            (libc::ETIMEDOUT, "did not answer"),
+            (libc::ENETUNREACH, "no route"),
+            (libc::EHOSTUNREACH, "no neighbour"),
+            (libc::EADDRINUSE, "no TCP port"),
+            (libc::EADDRNOTAVAIL, "no TCP port"),
+            (libc::ENOMEM, "out of memory"),
+            (libc::EIO, ""),
+        ],
+    );
+    told(
+        N::ACCEPT,
+        |id| id.accept(ConnParam::new()),
+        &[
+            (libc::EINVAL, "brought no request"),
+            (libc::ECONNRESET, "has gone"),
+            (libc::ENOMEM, "out of memory"),
+            (libc::EIO, ""),
+        ],
+    );
+    let nothing = (libc::EIO, "");
+    let awaits = (libc::EINVAL, "no response of a peer");
+    told(N::ACCEPT, |id| id.establish(), &[awaits, nothing]);
+    let refuses = (libc::EINVAL, "nothing to refuse");
+    told(N::REJECT, |id| id.reject(b""), &[refuses, nothing]);
+    let parts = (libc::EINVAL, "not begun to connect");
+    told(N::DISCONNECT, |id| id.disconnect(), &[parts, nothing]);
+}
+
+#[test]
+fn of_what_a_queue_pair_needs_or_saw() {
+    told(
+        N::NOTIFY,
+        |id| id.notify(Notification::CommunicationEstablished),
+        &[
+            (libc::EISCONN, "established already"),
+            (libc::EINVAL, "not that far"),
+            (libc::EIO, ""),
+        ],
+    );
+    told(
+        N::INIT_QP_ATTR,
+        |id| id.init_qp_attr(QpState::RTR).map(drop),
+        &[(libc::EINVAL, "attached to no device"), (libc::EIO, "")],
+    );
+}
+
+#[test]
+fn of_joining_a_group() {
+    let join =
+        |group: CmAddr| move |id: &CmId| id.join_multicast(group, JoinFlags::FULL_MEMBER).map(drop);
+    let group = ([239, 1, 1, 1], 0).into();
+    told(
+        N::JOIN_MCAST,
+        join(group),
+        &[
+            (libc::EINVAL, "must be for datagrams"),
+            (libc::ENOSYS, "iWARP has no multicast"),
+            (524, "IPv4 groups alone"),
+            (libc::EIO, ""),
+        ],
+    );
+    let wildcard = [(libc::EINVAL, "a wildcard asks")];
+    told(N::JOIN_MCAST, join(CmAddr::any(Family::V4)), &wildcard);
+}
+
+#[test]
+fn of_services() {
+    told(
+        N::QUERY,
+        |id| id.ib_service_records().map(drop),
+        &[
+            (libc::EOPNOTSUPP, "only InfiniBand"),
+            (libc::EINVAL, "attached to no device"),
+            (libc::ENODATA, "no service is resolved"),
+            (libc::EIO, ""),
+        ],
+    );
+    let only = [(libc::EOPNOTSUPP, "only InfiniBand")];
+    let service = IbService::with_id(1);
+    told(
+        N::RESOLVE_IB_SERVICE,
+        |id| id.resolve_ib_service(service),
+        &only,
+    );
+}
+
+#[test]
+fn of_options() {
+    let none = (libc::ENOSYS, "does not know the option");
+    let (tos, late) = ((libc::EINVAL, ""), |words| (libc::EINVAL, words));
+    let number = N::SET_OPTION;
+    told(number, |id| id.set_tos(1), &[tos]);
+    let listens = late("listens already");
+    told(number, |id| id.set_reuse_addr(true), &[none, listens]);
+    let bound = late("before the id is bound");
+    told(number, |id| id.set_reuse_addr(false), &[none, bound]);
+    let begun = late("not begun to resolve");
+    told(number, |id| id.set_af_only(true), &[none, begun]);
+    let reliable = late("reliable connected");
+    told(
+        number,
+        |id| id.set_ack_timeout(1),
+        &[none, reliable, (libc::EIO, "")],
+    );
+    let primary = late("primary, bidirectional");
+    let path = crate::options::path(PathData::USABLE, 1);
+    told(number, |id| id.set_ib_path(&[path]), &[none, primary]);
+}
+
+#[test]
+fn of_moving_and_of_making_an_id() {
+    let fixture = Fixture::new();
+    let (id, other) = (fixture.id(PortSpace::TCP), Fixture::new());
+    for (errno, words) in [(libc::EINVAL, "not on the channel"), (libc::EIO, "EIO: In")] {
+        other.device.refuse(N::MIGRATE_ID, errno);
+        let error = id.migrate(&other.channel).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+        fixture.device.refuse(N::CREATE_ID, errno);
+        let error = fixture.channel.create_id(PortSpace::TCP).unwrap_err();
+        let knows = error.to_string().contains("does not know this port space");
+        assert_eq!(knows, errno == libc::EINVAL, "{error}");
+    }
+}

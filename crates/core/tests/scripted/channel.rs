@@ -1,0 +1,236 @@
+//! Waiting for events, and whom they reach.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use rdmacm_abi::{CreateId, DestroyId, EventNumber};
+use rdmacm_core::device::Device;
+use rdmacm_core::{CommandNumber, Deadline, Error, EventKind, PortSpace, QpType};
+
+use crate::script::FIRST_ID;
+use crate::{Fixture, errno, invalid};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_event_that_is_there_costs_no_wait() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let report = || {
+        let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+        fixture.device.report(&event);
+    };
+    report();
+    let event = fixture.channel.next_event(Duration::ZERO).unwrap();
+    assert_eq!((event.kind(), event.id()), (EventKind::AddrResolved, &*id));
+    report();
+    let event = fixture.channel.next_event(Deadline::Never).unwrap();
+    assert_eq!(event.kind(), EventKind::AddrResolved);
+    assert_eq!(fixture.device.waits(), 0);
+}
+
+#[test]
+fn a_wait_without_an_event_ends_at_its_deadline() {
+    let fixture = Fixture::new();
+    let begun = fixture.channel.now();
+    let outcome = fixture.channel.next_event(SECOND);
+    assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);
+    assert_eq!(fixture.channel.now(), begun + SECOND);
+    let waits = fixture.device.waits();
+    let outcome = fixture.channel.next_event(begun);
+    assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);
+    assert_eq!(fixture.device.waits(), waits, "it has passed before");
+    errno(fixture.channel.next_event(Deadline::Never), libc::EDEADLK);
+}
+
+#[test]
+fn a_wait_for_readiness_ends_with_an_event_or_its_deadline() {
+    let fixture = Fixture::new();
+    let begun = fixture.channel.now();
+    assert_eq!(fixture.channel.wait(SECOND), Err(Error::DeadlinePassed));
+    assert_eq!(fixture.channel.now(), begun + SECOND);
+    let _id = fixture.id(PortSpace::TCP);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    assert_eq!(fixture.channel.wait(SECOND), Ok(()));
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    errno(fixture.channel.wait(Deadline::Never), libc::EDEADLK);
+}
+
+#[test]
+fn a_wake_up_goes_before_any_event_and_is_taken_once() {
+    let fixture = Fixture::new();
+    let _id = fixture.id(PortSpace::TCP);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    fixture.channel.waker().wake();
+    let outcome = fixture.channel.next_event(SECOND);
+    assert_eq!(outcome.unwrap_err(), Error::Woken);
+    assert!(fixture.channel.next_event(SECOND).is_ok());
+    fixture.channel.waker().wake();
+    assert_eq!(fixture.channel.wait(SECOND), Err(Error::Woken));
+    fixture.channel.waker().wake();
+    assert!(fixture.channel.pending().next().is_none());
+    fixture.channel.waker().wake();
+    assert!(fixture.channel.events().next().is_none());
+}
+
+#[test]
+fn the_iterators_give_what_is_there_and_then_end_or_wait() {
+    let fixture = Fixture::new();
+    let _id = fixture.id(PortSpace::TCP);
+    for number in [EventNumber::ADDR_RESOLVED, EventNumber::ROUTE_RESOLVED] {
+        fixture.device.report(&fixture.device.event(number, 0));
+    }
+    let kinds = fixture.channel.pending().map(|event| event.unwrap().kind());
+    let expected = [EventKind::AddrResolved, EventKind::RouteResolved];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    let mut events = fixture.channel.events();
+    assert_eq!(events.next().unwrap().unwrap().kind(), expected[0]);
+    errno(events.next().unwrap(), libc::EDEADLK);
+}
+
+#[test]
+fn an_interrupted_look_is_repeated_and_a_failed_one_told() {
+    let fixture = Fixture::new();
+    let _id = fixture.id(PortSpace::TCP);
+    fixture.device.fail_a_look(libc::EINTR);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    fixture.device.fail_a_look(libc::EACCES);
+    errno(fixture.channel.try_next_event(), libc::EACCES);
+}
+
+#[test]
+fn the_descriptor_is_the_devices() {
+    let fixture = Fixture::new();
+    let expected = fixture.device.readiness().as_raw_fd();
+    assert_eq!(fixture.channel.as_raw_fd(), expected);
+    assert_eq!(fixture.channel.as_fd().as_raw_fd(), expected);
+}
+
+#[test]
+fn an_id_is_made_for_its_port_space_and_destroyed_when_dropped() {
+    let fixture = Fixture::new();
+    for (port_space, qp_type) in [
+        (PortSpace::TCP, QpType::RC),
+        (PortSpace::IB, QpType::RC),
+        (PortSpace::UDP, QpType::UD),
+        (PortSpace::IPOIB, QpType::UD),
+    ] {
+        let id = fixture.channel.create_id(port_space).unwrap();
+        let request: CreateId = fixture.device.only(CommandNumber::CREATE_ID);
+        assert_eq!((request.port_space, request.qp_type), (port_space, qp_type));
+        assert_eq!((id.port_space(), id.qp_type()), (port_space, qp_type));
+        drop(id);
+        fixture.device.forget();
+    }
+    drop(fixture.id(PortSpace::TCP));
+    let request: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    assert_eq!(request.id, FIRST_ID + 4);
+}
+
+#[test]
+fn a_type_the_port_space_does_not_have_is_refused() {
+    let fixture = Fixture::new();
+    let create = |port_space, qp_type| fixture.channel.create_id_of_type(port_space, qp_type);
+    invalid(create(PortSpace::TCP, QpType::UD), "another type");
+    invalid(create(PortSpace::UDP, QpType::RC), "another type");
+    assert!(create(PortSpace::TCP, QpType::RC).is_ok());
+    let id = create(PortSpace::IB, QpType::UD).unwrap();
+    assert_eq!(id.qp_type(), QpType::UD);
+}
+
+#[test]
+fn an_id_the_kernel_does_not_make_is_none() {
+    let fixture = Fixture::new();
+    fixture
+        .device
+        .refuse(CommandNumber::CREATE_ID, libc::EINVAL);
+    let error = fixture.channel.create_id(PortSpace::TCP).unwrap_err();
+    assert!(error.to_string().contains("port space"), "{error}");
+    assert_eq!(fixture.sent(), [CommandNumber::CREATE_ID]);
+}
+
+#[test]
+fn what_concerns_nobody_is_passed_over_and_its_child_destroyed() {
+    let fixture = Fixture::new();
+    let gone = fixture.id(PortSpace::TCP);
+    let mut request = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    request.id = 77;
+    let resolved = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    drop(gone);
+    let id = fixture.id(PortSpace::TCP);
+    fixture.device.report(&resolved);
+    fixture.device.report(&request);
+    let event = fixture.event(EventNumber::ESTABLISHED, 0);
+    assert_eq!(*event.id(), id);
+    let destroyed: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    assert_eq!(destroyed.id, 77);
+}
+
+#[test]
+fn a_flood_that_concerns_nobody_is_read_in_turns() {
+    let fixture = Fixture::new();
+    let gone = fixture.id(PortSpace::TCP);
+    let resolved = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    drop(gone);
+    let _id = fixture.id(PortSpace::TCP);
+    for _ in 0..1000 {
+        fixture.device.report(&resolved);
+    }
+    let event = fixture.device.event(EventNumber::ESTABLISHED, 0);
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_none());
+    assert!(fixture.device.looks(), "there is more");
+    assert!(fixture.channel.next_event(SECOND).is_ok());
+}
+
+#[test]
+fn handles_name_their_id_and_outlive_it() {
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.id(PortSpace::TCP), fixture.id(PortSpace::TCP));
+    let handle = one.handle();
+    assert!(handle == one && handle != other && handle == handle.clone());
+    assert!(!handle.is_gone());
+    drop(one);
+    assert!(handle.is_gone() && handle != other);
+    assert_eq!(handle.listen(1), Err(Error::IdGone));
+}
+
+#[test]
+fn a_connect_request_owns_its_child() {
+    let fixture = Fixture::new();
+    let listener = fixture.id(PortSpace::TCP);
+    let mut request = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    request.id = 91;
+    fixture.device.report(&request);
+    let mut event = fixture.channel.try_next_event().unwrap().unwrap();
+    assert_eq!(*event.id(), listener);
+    assert_eq!(event.child().unwrap().port_space(), PortSpace::TCP);
+    let child = event.take_child().unwrap();
+    assert!(event.child().is_none() && event.into_child().is_none());
+    assert!(fixture.sent().is_empty());
+    drop(child);
+    let destroyed: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    assert_eq!(destroyed.id, 91);
+}
+
+#[test]
+fn a_look_that_was_called_for_is_called_for_again_while_there_is_more() {
+    let fixture = Fixture::new();
+    let _id = fixture.id(PortSpace::TCP);
+    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    assert!(!fixture.device.looks(), "the kernel announces what it has");
+    fixture.device.look_again();
+    fixture.device.report(&event);
+    assert!(fixture.channel.try_next_event().unwrap().is_some());
+    assert!(fixture.device.looks());
+    assert!(fixture.channel.try_next_event().unwrap().is_none());
+    assert!(!fixture.device.looks());
+}

@@ -1,0 +1,382 @@
+//! Completion queues whose device a test is.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
+use rdmacm_core::QpType;
+
+use super::*;
+use crate::memory::Buffer;
+use crate::provider::stub::{FIRST_NUMBER, Stub};
+use crate::queue_pair::{QpCaps, QueuePair};
+use crate::readable;
+use crate::request::{SendOperation, SendRequest};
+use crate::shared_receive_queue::{SharedReceiveQueue, SrqOptions};
+
+const CAPS: QpCaps = QpCaps {
+    max_send_wr: 2,
+    max_recv_wr: 2,
+    max_send_sge: 1,
+    max_recv_sge: 1,
+    max_inline_data: 0,
+};
+
+fn memory(queue_pair: &QueuePair) -> Buffer {
+    queue_pair.protection_domain().allocate(8).unwrap()
+}
+
+fn send(queue_pair: &QueuePair) -> WorkId {
+    let request = SendRequest::new(SendOperation::Send, memory(queue_pair));
+    queue_pair.post_send(request).unwrap()
+}
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T>, words: &str) {
+    let error = outcome.unwrap_err();
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+/// A channel, and where what it says is written.
+fn channel(context: &Context) -> (CompletionChannel, UnixStream) {
+    let (file, far) = readable::tests::file();
+    (CompletionChannel::of(context, file).unwrap(), far)
+}
+
+#[test]
+fn a_queue_says_what_it_is() {
+    let context = Stub::new(false).open();
+    let queue = context.create_completion_queue(3).unwrap();
+    assert_eq!(queue.entries(), 3);
+    assert!(queue.channel().is_none() && queue.context().is(&context));
+    assert_eq!(context.device_name(), "test0");
+    let other = context.create_completion_queue(3).unwrap();
+    assert_ne!(queue.token(), other.token());
+    let stingy = Stub::stingy().open();
+    refused(stingy.create_completion_queue(3), "smaller than asked for");
+}
+
+#[test]
+fn a_channel_is_of_the_queues_own_context() {
+    let (context, other) = (Stub::new(false).open(), Stub::new(false).open());
+    let (channel, _far) = channel(&context);
+    let options = CompletionQueue::options(1).channel(&channel);
+    refused(options.create(&other), "of its own context");
+    assert!(options.create(&context).unwrap().channel().is_some());
+}
+
+#[test]
+fn who_waits_needs_a_channel_without_other_queues() {
+    let context = Stub::new(false).open();
+    let without = context.create_completion_queue(1).unwrap();
+    refused(without.own_channel(), "without a completion channel");
+    refused(without.arm(false), "without a completion channel");
+    refused(without.next(Duration::ZERO), "without a completion channel");
+    let (channel, _far) = channel(&context);
+    let options = CompletionQueue::options(1).channel(&channel);
+    let [one, two] = [(); 2].map(|()| options.create(&context).unwrap());
+    refused(one.own_channel(), "has other queues too");
+    drop(two);
+    assert!(one.own_channel().is_ok());
+}
+
+#[test]
+fn a_channel_tells_which_queue_has_something() {
+    let context = Stub::new(false).open();
+    let (channel, mut far) = channel(&context);
+    assert_eq!(channel.take(), Ok(None));
+    assert_eq!(channel.next(Duration::ZERO), Ok(None));
+    let queue = CompletionQueue::options(1).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    for taken in [CompletionChannel::take, |channel: &CompletionChannel| {
+        channel.next(None)
+    }] {
+        let told = queue.token().handle();
+        far.write_all(&told.to_ne_bytes()).unwrap();
+        assert_eq!(taken(&channel), Ok(Some(queue.token())));
+    }
+    assert_eq!(channel.take(), Ok(None));
+}
+
+#[test]
+fn arming_is_a_command_to_the_device() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(1).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    device.told_bytes();
+    queue.arm(true).unwrap();
+    assert_ne!(device.told_bytes(), 0);
+}
+
+#[test]
+fn waiting_takes_what_is_there_and_ends_at_its_deadline() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, mut far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let queue_pair = options.create(&context).unwrap();
+    let soon = || Instant::now() + Duration::from_millis(2);
+    assert!(queue.next(soon()).unwrap().is_none());
+    let complete = || {
+        let work = send(&queue_pair);
+        let last = *device.sends().last().unwrap();
+        device.complete(last, WcStatus::SUCCESS, WcOpcode::SEND);
+        work
+    };
+    let work = complete();
+    assert_eq!(queue.next(soon()).unwrap().unwrap().work, work);
+    // An event of which nothing is left.
+    let told = queue.token().handle();
+    far.write_all(&told.to_ne_bytes()).unwrap();
+    assert!(queue.next(soon()).unwrap().is_none());
+    assert_eq!(channel.take(), Ok(None), "it was taken");
+    let waited = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| queue.next(None));
+        let work = complete();
+        far.write_all(&told.to_ne_bytes()).unwrap();
+        (waiter.join().unwrap().unwrap().unwrap().work, work)
+    });
+    assert_eq!(waited.0, waited.1);
+}
+
+#[test]
+fn who_waits_is_told_of_the_end() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.create(&context).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let queue_pair = options.create(&context).unwrap();
+    let work = send(&queue_pair);
+    let ended = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| queue.next(None));
+        context.close();
+        waiter.join().unwrap()
+    });
+    // What was outstanding is told first.
+    let completion = ended.unwrap().unwrap();
+    assert_eq!(completion.work, work);
+    assert!(completion.result.is_err());
+    assert!(queue.next(None).unwrap_err().is_gone());
+}
+
+#[test]
+fn a_queue_is_made_no_smaller_than_what_may_still_come() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    send(&queue_pair);
+    send(&queue_pair);
+    refused(queue.resize(1), "may still come");
+    assert_eq!(queue.entries(), 4);
+    queue.resize(2).unwrap();
+    assert_eq!(queue.entries(), 2);
+    queue.resize(9).unwrap();
+    assert_eq!(queue.entries(), 9);
+}
+
+#[test]
+fn many_are_taken_at_once_and_no_more_than_asked_for() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let works = [send(&queue_pair), send(&queue_pair)];
+    for number in device.sends() {
+        device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
+    }
+    let mut taken = Vec::new();
+    assert_eq!(queue.poll_into(&mut taken, 0), Ok(0));
+    assert_eq!(queue.poll_into(&mut taken, 1), Ok(1));
+    assert_eq!(queue.poll_into(&mut taken, 4), Ok(1));
+    assert_eq!(queue.poll_into(&mut taken, 4), Ok(0));
+    let taken: Vec<_> = taken.iter().map(|one| one.work).collect();
+    assert_eq!(taken, works);
+}
+
+#[test]
+fn what_was_not_posted_is_told_of_after_what_came_before() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    send(&queue_pair);
+    let posted = device.sends()[0];
+    device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
+    device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
+    let mut taken = Vec::new();
+    assert_eq!(queue.poll_into(&mut taken, 4), Ok(1));
+    let stray = Err(Error::Stray { number: posted });
+    assert_eq!(queue.poll_into(&mut taken, 4), stray);
+    assert_eq!(queue.poll_into(&mut taken, 4), Ok(0), "once");
+    // Of nobody's queue.
+    device.complete(u64::MAX, WcStatus::SUCCESS, WcOpcode::SEND);
+    assert!(queue.poll().unwrap().is_none());
+}
+
+#[test]
+fn what_was_outstanding_comes_back_when_the_device_goes() {
+    for quiet in [true, false] {
+        let device = Stub::new(false);
+        let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+        let sent = send(&queue_pair);
+        let received = queue_pair.post_receive(memory(&queue_pair)).unwrap();
+        device.refuse(!quiet);
+        queue_pair.context().close();
+        let mut taken = Vec::new();
+        assert_eq!(queue.poll_into(&mut taken, 4), Ok(2));
+        taken.sort_by_key(|one| one.work);
+        for (completion, work) in taken.into_iter().zip([sent, received]) {
+            assert_eq!(completion.work, work);
+            assert_eq!(completion.queue_pair, FIRST_NUMBER + 2);
+            let failure = completion.result.unwrap_err();
+            assert_eq!(failure.status, WcStatus::FATAL_ERR);
+            // The device may use it yet where it would not be stopped.
+            assert_eq!(completion.pieces.len(), usize::from(quiet));
+        }
+        let gone = queue.poll_into(&mut Vec::new(), 4);
+        assert!(gone.unwrap_err().is_gone());
+        assert!(queue_pair.is_broken());
+        device.refuse(false);
+    }
+}
+
+#[test]
+fn a_queue_pair_that_goes_leaves_the_completions_of_others() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let queue = context.create_completion_queue(8).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
+    let works = [&one, &other].map(send);
+    for number in device.sends() {
+        device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
+    }
+    assert_eq!(one.destroy().len(), 1);
+    assert_eq!(queue.poll().unwrap().unwrap().work, works[1]);
+    assert!(queue.poll().unwrap().is_none());
+}
+
+#[test]
+fn a_queue_pair_that_goes_after_its_device_leaves_those_of_others() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let queue = context.create_completion_queue(8).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
+    let mut left: Vec<_> = [&one, &one, &other, &other].map(send).into();
+    context.close();
+    let first = queue.poll().unwrap().unwrap();
+    left.retain(|work| *work != first.work);
+    let gone = one.destroy();
+    assert_eq!(
+        gone.len() + usize::from(first.work.queue == left[0].queue),
+        2
+    );
+    left.retain(|work| gone.iter().all(|(one, _)| one != work));
+    let mut rest: Vec<_> = std::iter::from_fn(|| queue.poll().ok()?)
+        .map(|one| one.work)
+        .collect();
+    rest.sort();
+    assert_eq!(rest, left);
+}
+
+#[test]
+fn what_completed_before_a_reset_is_forgotten_and_its_memory_kept() {
+    let device = Stub::new(true);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let work = send(&queue_pair);
+    device.complete(device.sends()[0], WcStatus::SUCCESS, WcOpcode::SEND);
+    let attr = rdmacm_core::QpAttr {
+        qp_state: rdmacm_core::QpState::RESET,
+        ..zerocopy::FromZeros::new_zeroed()
+    };
+    queue_pair
+        .modify(&attr, rdmacm_core::QpAttrMask::STATE)
+        .unwrap();
+    assert!(queue.poll().unwrap().is_none());
+    let outstanding = queue_pair.destroy();
+    assert_eq!(outstanding.len(), 1);
+    assert_eq!(outstanding[0].0, work);
+}
+
+#[test]
+fn a_queue_pair_names_the_queues_it_was_given() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let domain = context.create_protection_domain().unwrap();
+    let [sends, receives] = [(); 2].map(|()| context.create_completion_queue(4).unwrap());
+    let (max_wr, max_sge) = (2, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&sends).receive_queue(&receives);
+    let own = options.create(&context).unwrap();
+    let asked = device.asked().unwrap();
+    assert_eq!((asked.send_cq, asked.recv_cq), (1, 2));
+    assert_eq!((asked.is_srq, asked.max_recv_wr), (0, CAPS.max_recv_wr));
+    assert!(own.shared_receive_queue().is_none());
+    let sharing = options.shared_receive_queue(&shared);
+    let sharing = sharing.create(&context).unwrap();
+    let asked = device.asked().unwrap();
+    assert_eq!((asked.srq, asked.is_srq, asked.max_recv_wr), (3, 1, 0));
+    let token = sharing
+        .shared_receive_queue()
+        .map(SharedReceiveQueue::token);
+    assert_eq!(token, Some(shared.token()));
+}
+
+#[test]
+fn a_queue_pair_is_made_of_what_belongs_together() {
+    let (context, other) = (Stub::new(false).open(), Stub::new(false).open());
+    let own = "of its own context";
+    let queue = other.create_completion_queue(4).unwrap();
+    let options = || QueuePair::options(QpType::RC).caps(CAPS);
+    refused(options().send_queue(&queue).create(&context), own);
+    refused(options().receive_queue(&queue).create(&context), own);
+    let domain = other.create_protection_domain().unwrap();
+    refused(options().protection_domain(&domain).create(&context), own);
+    let (max_wr, max_sge) = (2, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    let sharing = options().shared_receive_queue(&shared);
+    refused(sharing.create(&context), own);
+    let another = other.create_protection_domain().unwrap();
+    let sharing = options().shared_receive_queue(&shared);
+    let apart = sharing.protection_domain(&another).create(&other);
+    refused(apart, "that of its shared receive queue");
+    let strange = QueuePair::options(QpType::XRC_INI).create(&context);
+    refused(strange, "only RC, UC and UD");
+}
+
+#[test]
+fn room_for_a_shared_queue_is_set_aside_once_for_all_its_queue_pairs() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let domain = context.create_protection_domain().unwrap();
+    let (max_wr, max_sge) = (2, 1);
+    let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
+    assert_eq!((shared.capacity(), shared.limit()), (2, Ok(0)));
+    let queue = context.create_completion_queue(4).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    let options = options.shared_receive_queue(&shared);
+    let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
+    assert!(!queue.set_aside(3, 0) && queue.set_aside(2, 0));
+    queue.return_room(2);
+    drop(one);
+    assert!(!queue.set_aside(3, 0));
+    let work = shared.post_receive(memory(&other)).unwrap();
+    device.complete(device.receives()[0], WcStatus::SUCCESS, WcOpcode::RECV);
+    let outstanding = other.destroy();
+    assert_eq!(outstanding.len(), 1);
+    assert_eq!(outstanding[0].0, work);
+    assert!(queue.set_aside(4, 0));
+    queue.return_room(2);
+    // No room is left for all that may be received.
+    let narrow = context.create_completion_queue(1).unwrap();
+    refused(
+        options.receive_queue(&narrow).create(&context),
+        "room for all",
+    );
+}

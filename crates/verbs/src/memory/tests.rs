@@ -1,0 +1,159 @@
+//! Memory that is registered with a test's device.
+
+use rdmacm_abi::AccessFlags;
+
+use super::{Buffer, Piece, Pieces};
+use crate::protection_domain::ProtectionDomain;
+use crate::provider::stub::{FIRST_LOCAL_KEY, FIRST_REMOTE_KEY, Stub};
+
+fn domain() -> (Stub, ProtectionDomain) {
+    let device = Stub::new(false);
+    let domain = device.open().create_protection_domain().unwrap();
+    (device, domain)
+}
+
+fn filled(domain: &ProtectionDomain, length: u8) -> Buffer {
+    let bytes: Vec<u8> = (0..length).collect();
+    domain.register(bytes).unwrap()
+}
+
+#[test]
+fn a_buffers_bytes_are_its_own_and_can_be_changed() {
+    let (_device, domain) = domain();
+    let mut buffer = filled(&domain, 6);
+    buffer[2] = 77;
+    assert_eq!(*buffer, [0, 1, 77, 3, 4, 5]);
+    assert!(buffer.protection_domain().is(&domain));
+    assert!(domain.allocate(0).is_err());
+    assert_eq!(*domain.allocate(3).unwrap(), [0; 3]);
+}
+
+#[test]
+fn a_part_that_is_cut_off_is_a_buffer_of_its_own() {
+    let (_device, domain) = domain();
+    let mut first = filled(&domain, 9);
+    let mut second = first.split_off(4);
+    let third = second.split_off(3);
+    assert_eq!(*first, [0, 1, 2, 3]);
+    assert_eq!(*second, [4, 5, 6]);
+    assert_eq!(*third, [7, 8]);
+    let start = Piece::from(first).sge();
+    let place = Piece::from(third).sge();
+    assert_eq!((place.address - start.address, place.length), (7, 2));
+    assert_eq!(place.lkey, start.lkey);
+}
+
+#[test]
+fn chunks_are_of_one_size_but_for_the_last() {
+    let (_device, domain) = domain();
+    let lengths = |length, size| {
+        let chunks = filled(&domain, length).into_chunks(size);
+        chunks.iter().map(|chunk| chunk.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(7, 3), [3, 3, 1]);
+    assert_eq!(lengths(6, 3), [3, 3]);
+    assert_eq!(lengths(2, 3), [2]);
+}
+
+#[test]
+fn a_piece_names_its_part_of_the_memory() {
+    let (_device, domain) = domain();
+    let mut buffer = filled(&domain, 20);
+    let rest = buffer.split_off(8);
+    let start = Piece::from(buffer).sge();
+    assert_eq!((start.length, start.lkey), (8, FIRST_LOCAL_KEY + 1));
+    let piece = rest.part(2..5).unwrap();
+    assert_eq!((piece.len(), piece.is_empty()), (3, false));
+    let named = piece.sge();
+    assert_eq!((named.address, named.length), (start.address + 10, 3));
+    assert!(piece.is_of(&domain) && piece.is_writable());
+    let rest = piece.into_buffer().unwrap();
+    assert!(rest.part(4..4).unwrap().is_empty());
+}
+
+#[test]
+#[expect(clippy::reversed_empty_ranges, reason = "what a caller may say")]
+fn a_part_is_within_its_memory() {
+    let (_device, domain) = domain();
+    for (range, within) in [(0..8, true), (8..8, true), (0..9, false), (5..4, false)] {
+        let buffer = filled(&domain, 8).part(range.clone());
+        assert_eq!(buffer.is_ok(), within, "{range:?}");
+        let exposed = domain.expose(8, AccessFlags::LOCAL_WRITE).unwrap();
+        assert_eq!(exposed.part(range.clone()).is_ok(), within, "{range:?}");
+    }
+}
+
+#[test]
+fn pieces_keep_their_order() {
+    let (_device, domain) = domain();
+    let piece = |length| Piece::from(filled(&domain, length));
+    let mut pieces = Pieces::from(vec![piece(1), piece(2)]);
+    pieces.push(piece(3));
+    let lengths: Vec<_> = pieces.iter().map(Piece::len).collect();
+    assert_eq!(lengths, [1, 2, 3]);
+    assert_eq!(pieces.into_buffer().unwrap().len(), 1, "the first");
+    assert_eq!(
+        Pieces::from(filled(&domain, 4))
+            .into_buffer()
+            .unwrap()
+            .len(),
+        4
+    );
+}
+
+#[test]
+fn what_is_exposed_is_named_for_the_peer_and_can_be_read_and_written() {
+    let (_device, domain) = domain();
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+    let exposed = domain.expose(24, access).unwrap();
+    assert_eq!((exposed.len(), exposed.access()), (24, access));
+    assert!(exposed.protection_domain().is(&domain));
+    let remote = exposed.remote();
+    assert_eq!((remote.len(), remote.key()), (24, FIRST_REMOTE_KEY + 1));
+    assert!(!remote.is_empty() && remote.part(..0).unwrap().is_empty());
+    let piece = exposed.part(8..24).unwrap();
+    let named = piece.sge();
+    assert_eq!(named.address, remote.address() + 8);
+    assert_eq!((named.length, named.lkey), (16, FIRST_LOCAL_KEY + 1));
+    exposed.write(3, b"hello");
+    let mut read = [0; 7];
+    exposed.read(2, &mut read);
+    assert_eq!(read, *b"\0hello\0");
+    let word = exposed.word(16).unwrap();
+    word.store(7, std::sync::atomic::Ordering::Relaxed);
+    let mut read = [0; 8];
+    exposed.read(16, &mut read);
+    assert_eq!(read, 7_u64.to_ne_bytes());
+    assert!(exposed.word(17).is_none());
+    assert!(domain.expose(0, access).is_err());
+}
+
+#[test]
+fn memory_that_is_not_written_to_takes_nothing_in() {
+    let (device, domain) = domain();
+    let exposed = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
+    assert!(!exposed.part(0..8).unwrap().is_writable());
+    device.told_bytes();
+    exposed.change_access(AccessFlags::LOCAL_WRITE).unwrap();
+    assert_ne!(device.told_bytes(), 0);
+    assert_eq!(exposed.access(), AccessFlags::LOCAL_WRITE);
+    assert!(exposed.part(0..8).unwrap().is_writable());
+    let other = device.open().create_protection_domain().unwrap();
+    assert!(!exposed.part(0..8).unwrap().is_of(&other));
+}
+
+#[test]
+fn memory_is_deregistered_before_it_is_freed_and_kept_where_it_cannot_be() {
+    let (device, domain) = domain();
+    let buffer = filled(&domain, 4);
+    let is_freed = buffer.grave();
+    device.told_bytes();
+    drop(buffer);
+    assert!(is_freed() && device.told_bytes() > 0);
+    let buffer = filled(&domain, 4);
+    let is_freed = buffer.grave();
+    device.refuse(true);
+    drop(buffer);
+    assert!(!is_freed());
+    device.refuse(false);
+}

@@ -1,0 +1,218 @@
+//! What stands in a slot of siw's queues.
+
+use rdmacm_abi::uverbs::siw::{
+    Cqe, CqeFlags, CqeStatus, MAX_INLINE, MAX_SGE, Opcode, Rqe, Sqe, WqeFlags,
+};
+use rdmacm_abi::uverbs::{Sge, WcFlags, WcOpcode, WcStatus};
+use rdmacm_core::{QpAttr, QpType};
+use zerocopy::FromZeros;
+
+use super::{QUEUES, completions, memory, told};
+use crate::memory::RemoteMemory;
+use crate::provider::siw::{Receives, Sends, Siw};
+use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::request::SendOperation;
+
+fn remote() -> RemoteMemory {
+    RemoteMemory::new(0x1000, 64, 0x77).unwrap()
+}
+
+fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
+    SendSlot {
+        number: 0x1_0000_0002,
+        operation,
+        signaled: false,
+        solicited: false,
+        fence: false,
+        payload,
+        destination: None,
+    }
+}
+
+/// What the driver finds.
+fn written(request: &SendSlot<'_>) -> Sqe {
+    let by_hand = memory();
+    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, 0, 4).unwrap();
+    ring.push(request);
+    by_hand.read(0)
+}
+
+fn piece(address: u64, length: u32) -> Sge {
+    Sge {
+        address,
+        length,
+        lkey: 3,
+    }
+}
+
+#[test]
+fn each_operation_has_its_number_and_the_peers_memory() {
+    let (address, key) = (remote().address(), remote().key());
+    for (operation, opcode, place) in [
+        (SendOperation::Send, Opcode::SEND, (0, 0)),
+        (
+            SendOperation::SendWithInvalidate(0x99),
+            Opcode::SEND_REMOTE_INV,
+            (0, 0x99),
+        ),
+        (
+            SendOperation::Write(remote()),
+            Opcode::WRITE,
+            (address, key),
+        ),
+        (SendOperation::Read(remote()), Opcode::READ, (address, key)),
+    ] {
+        let element = written(&slot(operation, SlotPayload::Pieces(&[])));
+        assert_eq!((element.id, element.opcode), (0x1_0000_0002, opcode));
+        assert_eq!((element.remote_address, element.rkey), place);
+        assert_eq!((element.flags, element.sge_count), (WqeFlags::VALID, 0));
+        assert!(Siw.can(QpType::RC, &operation));
+        assert!(!Siw.can(QpType::UD, &operation));
+    }
+    for operation in [
+        SendOperation::SendWithImmediate(1),
+        SendOperation::WriteWithImmediate(remote(), 1),
+        SendOperation::FetchAdd {
+            remote: remote(),
+            add: 1,
+        },
+    ] {
+        assert!(!Siw.can(QpType::RC, &operation), "{operation:?}");
+    }
+}
+
+#[test]
+fn each_wish_is_a_flag() {
+    let plain = || slot(SendOperation::Send, SlotPayload::Pieces(&[]));
+    let signaled = SendSlot {
+        signaled: true,
+        ..plain()
+    };
+    let solicited = SendSlot {
+        solicited: true,
+        ..plain()
+    };
+    let fence = SendSlot {
+        fence: true,
+        ..plain()
+    };
+    for (request, flag) in [
+        (signaled, WqeFlags::SIGNALLED),
+        (solicited, WqeFlags::SOLICITED),
+        (fence, WqeFlags::READ_FENCE),
+    ] {
+        assert_eq!(written(&request).flags, WqeFlags::VALID | flag);
+    }
+}
+
+#[test]
+fn pieces_are_listed_and_a_read_has_its_one_whole() {
+    let pieces = [piece(0x1000, 5), piece(0x2000, 6)];
+    let element = written(&slot(SendOperation::Send, SlotPayload::Pieces(&pieces)));
+    assert_eq!(element.sge_count, 2);
+    assert_eq!(element.sges[..2], pieces);
+    let crossing = [piece(0x2ffd, 31)];
+    let divided = |operation| written(&slot(operation, SlotPayload::Pieces(&crossing))).sge_count;
+    assert_eq!(divided(SendOperation::Write(remote())), 2);
+    assert_eq!(divided(SendOperation::Read(remote())), 1);
+}
+
+#[test]
+fn bytes_in_line_stand_behind_their_length() {
+    let element = written(&slot(SendOperation::Send, SlotPayload::Inline(b"hello")));
+    assert_eq!(element.flags, WqeFlags::VALID | WqeFlags::INLINE);
+    assert_eq!((element.sge_count, element.sges[0].length), (1, 5));
+    assert_eq!(element.inline_data()[..6], *b"hello\0");
+    let none = written(&slot(SendOperation::Send, SlotPayload::Inline(b"")));
+    assert_eq!((none.flags, none.sge_count), (WqeFlags::VALID, 0));
+    for (operation, can) in [
+        (SendOperation::Send, true),
+        (SendOperation::Write(remote()), true),
+        (SendOperation::SendWithInvalidate(1), false),
+        (SendOperation::Read(remote()), false),
+    ] {
+        assert_eq!(Siw.can_inline(&operation), can, "{operation:?}");
+    }
+}
+
+#[test]
+fn a_queue_holds_what_its_slots_do() {
+    let by_hand = memory();
+    let sends = Sends::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
+    assert_eq!(sends.capacity(), 8);
+    assert_eq!((sends.max_pieces() as usize, MAX_SGE), (6, 6));
+    assert_eq!(sends.max_inline() as usize, MAX_INLINE);
+    assert!(sends.has_room(8) && !sends.has_room(9) && sends.has_room(0));
+    let receives = Receives::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
+    assert_eq!((receives.capacity(), receives.max_pieces()), (8, 6));
+    let mut receives = Receives::map(&by_hand.uverbs, QUEUES, 0, 1).unwrap();
+    receives.push(9, &[piece(1, 2), piece(3, 0), piece(4, 5)]);
+    let element: Rqe = by_hand.read(0);
+    assert_eq!((element.id, element.sge_count), (9, 2));
+    assert_eq!(element.sges[..2], [piece(1, 2), piece(4, 5)]);
+    assert!(!receives.has_room());
+}
+
+#[test]
+fn each_status_and_operation_is_translated() {
+    let completion = |element: Cqe| {
+        let by_hand = memory();
+        let mut ring = completions(&by_hand, 1).unwrap();
+        by_hand.write(0, &element);
+        ring.pop().unwrap()
+    };
+    for (siw, common) in [
+        (CqeStatus::SUCCESS, WcStatus::SUCCESS),
+        (CqeStatus::LOC_LEN_ERR, WcStatus::LOC_LEN_ERR),
+        (CqeStatus::LOC_PROT_ERR, WcStatus::LOC_PROT_ERR),
+        (CqeStatus::LOC_QP_OP_ERR, WcStatus::LOC_QP_OP_ERR),
+        (CqeStatus::WR_FLUSH_ERR, WcStatus::WR_FLUSH_ERR),
+        (CqeStatus::BAD_RESP_ERR, WcStatus::BAD_RESP_ERR),
+        (CqeStatus::LOC_ACCESS_ERR, WcStatus::LOC_ACCESS_ERR),
+        (CqeStatus::REM_ACCESS_ERR, WcStatus::REM_ACCESS_ERR),
+        (CqeStatus::REM_INV_REQ_ERR, WcStatus::REM_INV_REQ_ERR),
+        (CqeStatus::GENERAL_ERR, WcStatus::GENERAL_ERR),
+    ] {
+        let status = Cqe {
+            status: siw,
+            ..told(1)
+        };
+        assert_eq!(completion(status).status, common);
+    }
+    for (siw, common) in [
+        (Opcode::SEND, WcOpcode::SEND),
+        (Opcode::WRITE, WcOpcode::RDMA_WRITE),
+        (Opcode::READ, WcOpcode::RDMA_READ),
+        (Opcode::READ_LOCAL_INV, WcOpcode::RDMA_READ),
+        (Opcode::RECEIVE, WcOpcode::RECV),
+    ] {
+        let opcode = Cqe {
+            opcode: siw,
+            ..told(1)
+        };
+        let completion = completion(opcode);
+        assert_eq!(completion.opcode, common);
+        assert_eq!(completion.flags, WcFlags::empty());
+    }
+    let invalidated = Cqe {
+        flags: CqeFlags::VALID | CqeFlags::REM_INVAL,
+        ..told(1)
+    };
+    assert_eq!(completion(invalidated).flags, WcFlags::WITH_INVALIDATE);
+}
+
+#[test]
+fn a_queue_keeps_its_size() {
+    let by_hand = memory();
+    let mut ring = completions(&by_hand, 4).unwrap();
+    let refused = ring.resize(&by_hand.uverbs, 0, 8).unwrap_err();
+    assert!(refused.to_string().contains("keep their size"), "{refused}");
+}
+
+#[test]
+fn depths_are_told_the_other_way_round() {
+    let mut attr = QpAttr::new_zeroed();
+    (attr.max_destination_rd_atomic, attr.max_rd_atomic) = (4, 2);
+    assert_eq!(Siw.initiator_depth(&attr), 4);
+    assert_eq!(Siw.max_read_pieces(), 1);
+}
