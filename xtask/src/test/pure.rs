@@ -18,8 +18,8 @@ use crate::workspace::{TARGET, Workspace};
 
 /// What the command is made of, and what users of the library get.
 const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
-/// What Rust's own library needs of the system.
-const SYSTEM: [&str; 4] = ["linux-vdso", "libc", "libgcc_s", "ld-linux-x86-64"];
+/// What Rust's own library needs of the system: libm where nothing is optimised.
+const SYSTEM: [&str; 5] = ["linux-vdso", "libc", "libm", "libgcc_s", "ld-linux-x86-64"];
 /// The kernel's numbers and structs, in Rust, and nothing else.
 const NUMBERS: &str = "linux-raw-sys";
 /// Two devices, under emulation.
