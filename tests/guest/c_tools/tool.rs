@@ -103,8 +103,22 @@ impl Tool {
 
     /// What Ctrl-C does.
     pub(crate) fn interrupt(&self) {
+        self.signal(Signal::SIGINT);
+    }
+
+    /// Stands still from now on.
+    pub(crate) fn suspend(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Goes on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
         let process = Pid::from_raw(self.child.id().try_into().unwrap());
-        kill(process, Signal::SIGINT).unwrap();
+        kill(process, signal).unwrap();
     }
 
     /// Ends one that ends not by itself, and still ran.

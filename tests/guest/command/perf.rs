@@ -13,6 +13,7 @@ crate::cases!("command::perf":
     latency_is_measured,
     large_messages,
     for_as_long_as_is_asked,
+    a_server_that_is_behind_hears_that_its_client_has_finished,
     a_persistent_server_serves_peers_at_once,
     terms_of_others_are_refused_in_words,
     a_server_of_something_else_is_told,
@@ -123,6 +124,22 @@ fn for_as_long_as_is_asked(site: &Site) {
     let ended = server.finish();
     ended.check_success();
     ended.check_says(": read-lat, 64 bytes, 1 at once");
+}
+
+/// All that is sent finds room, so the client needs nothing of a server that stands still:
+/// there it finds the messages, their end and the connection's end all at once, and more
+/// than it reads at a stretch.
+fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
+    let (mut server, port) = server(site, &[]);
+    let arguments = ["--test", "send-bw", "--size", "64", "--depth", "128"];
+    let client = client(site, &port, &[&arguments[..], &["--count", "200"]].concat());
+    server.wait_for("rdmacm: ");
+    server.suspend();
+    client.finish().check_success();
+    server.resume();
+    let ended = server.finish();
+    ended.check_success();
+    ended.check_says(": send-bw, 64 bytes, 128 at once");
 }
 
 fn a_persistent_server_serves_peers_at_once(site: &Site) {

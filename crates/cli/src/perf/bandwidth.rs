@@ -67,18 +67,28 @@ impl<'a> Stream<'a> {
 
 /// Receives what is sent until the client has finished, and says so each time that there is as much room again as
 /// may be under way. iWARP ends a connection where there is none.
+///
+/// A client that has finished disconnects, and from then on nothing can be posted. What it
+/// sent before is read all the same: that it has finished is the last of it.
 pub(super) async fn receive(load: &Load<'_>) -> Result<(), Failure> {
     let talk = Talk::new(load.endpoint);
     let mut received = 0_u32;
+    let mut refused = None;
     loop {
-        match load.next().await? {
+        let (arrived, made_room) = match load.next_of_what_was_sent().await {
+            Ok(next) => next,
+            Err(failure) => return Err(refused.unwrap_or(failure)),
+        };
+        match arrived {
             Arrived::Message => received += 1,
             Arrived::Request => {}
             Arrived::Finish => return Ok(()),
         }
-        if received == load.terms.depth {
-            talk.say(Message::GO_AHEAD)?;
+        let mut posted = made_room;
+        if posted.is_ok() && received == load.terms.depth {
+            posted = talk.say(Message::GO_AHEAD);
             received = 0;
         }
+        refused = refused.or(posted.err());
     }
 }

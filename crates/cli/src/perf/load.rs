@@ -130,6 +130,15 @@ impl<'a> Load<'a> {
         self.arrived(completion)
     }
 
+    /// The same, for a side that may be behind its peer: what has arrived is told though
+    /// the queue pair takes no more, and how making room for another message went.
+    pub(super) async fn next_of_what_was_sent(
+        &self,
+    ) -> Result<(Arrived, Result<(), Failure>), Failure> {
+        let completion = self.endpoint.next().await?;
+        self.arrived_and_made_room(completion)
+    }
+
     /// What has come by now.
     pub(super) fn poll(&self) -> Result<Option<Arrived>, Failure> {
         let completion = self.endpoint.poll()?;
@@ -137,15 +146,23 @@ impl<'a> Load<'a> {
     }
 
     fn arrived(&self, completion: Completion) -> Result<Arrived, Failure> {
+        let (arrived, made_room) = self.arrived_and_made_room(completion)?;
+        made_room.map(|()| arrived)
+    }
+
+    fn arrived_and_made_room(
+        &self,
+        completion: Completion,
+    ) -> Result<(Arrived, Result<(), Failure>), Failure> {
         let done = completion.result?;
         if done.opcode != WcOpcode::RECV {
-            return Ok(Arrived::Request);
+            return Ok((Arrived::Request, Ok(())));
         }
         if done.bytes == 0 {
-            return Ok(Arrived::Finish);
+            return Ok((Arrived::Finish, Ok(())));
         }
-        self.endpoint.queue_pair().post_receive(completion.pieces)?;
-        Ok(Arrived::Message)
+        let posted = self.endpoint.queue_pair().post_receive(completion.pieces);
+        Ok((Arrived::Message, posted.map(drop).map_err(Failure::from)))
     }
 
     /// All of this side's memory.

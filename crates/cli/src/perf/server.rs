@@ -53,7 +53,9 @@ async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Resu
     let stop = serve_measuring(&connection, &peer, terms, interrupt).await;
     if stop.is_ok() {
         // The client's last word may have to be acknowledged, and it disconnects next.
-        let _ = connection.ended(CLOSE_DEADLINE).await;
+        if let Err(error) = connection.ended(CLOSE_DEADLINE).await {
+            terminal::remark(&format!("{peer}: has finished and stays: {error}"));
+        }
     }
     // The result is known, whether the peer answers or not.
     let _ = connection.close(CLOSE_DEADLINE).await;
