@@ -196,9 +196,8 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
 /// or memory.
 const ALONE: &[&[Case]] = &[
     face::burst::CASES,
-    face::deadlines::CASES,
     face::endpoint::waiting::ALONE,
-    face::handshakes::CASES,
+    face::handshakes::ALONE,
     face::messages::broken::CASES,
     face::messages::cycles::CASES,
     face::storm::CASES,
@@ -210,9 +209,13 @@ const ALONE: &[&[Case]] = &[
 /// The same, on rxe.
 const ALONE_ON_RXE: &[&[Case]] = &[face::messages::broken::ON_ROCE, kept::device::ON_ROCE];
 
-/// The same, on siw.
-const ALONE_ON_SIW: &[&[Case]] = &[face::handshakes::ON_IWARP];
 const UNWATCHED: &str = "iWARP leaves its neighbours to TCP";
+
+/// On both devices, with nobody at work meanwhile: they measure time, and mostly wait.
+const QUIET: &[&[Case]] = &[face::deadlines::CASES, face::handshakes::CASES];
+
+/// The same, on siw.
+const QUIET_ON_SIW: &[&[Case]] = &[face::handshakes::ON_IWARP];
 
 /// Where there are datagrams and groups.
 const ON_RXE: &[&[Case]] = &[
@@ -242,6 +245,7 @@ const CONNECTED: &str = "siw has reliable connections alone";
 /// Where a handshake is TCP's to begin.
 const ON_SIW: &[&[Case]] = &[
     connection::reject::ON_IWARP,
+    data::failing::ON_IWARP,
     datagrams::elsewhere::CASES,
     face::offloaded::CASES,
     kept::ON_IWARP,
@@ -315,6 +319,10 @@ fn main() -> ExitCode {
         println!("the guest's own traffic cannot be led through a queue: {error}");
         return ExitCode::FAILURE;
     }
+    if let Err(error) = face::deadlines::prepare() {
+        println!("TCP cannot be told when to give up: {error}");
+        return ExitCode::FAILURE;
+    }
     let mut arguments = Arguments::from_args();
     let (trials, threads) = schedule::plan(tests(&kernel).planned);
     arguments.test_threads = arguments.test_threads.or(Some(threads));
@@ -355,6 +363,7 @@ fn tests(kernel: &str) -> Suite {
         }
         let site = site(Dialect::AnyFamily);
         add(&mut tests, kernel, site.driver(), site, ON_BOTH_DEVICES);
+        add(&mut tests, kernel, site.driver(), site, QUIET);
         add(&mut tests, kernel, site.driver(), site, ALONE);
         let without_datagrams = match site.soft {
             Soft::Rxe => WITHOUT_TOOLS,
@@ -363,7 +372,7 @@ fn tests(kernel: &str) -> Suite {
         for (modules, can_run, otherwise) in [
             (WITH_RESPONSE, site.soft == Soft::Rxe, NO_RESPONSE),
             (ALONE_ON_RXE, site.soft == Soft::Rxe, UNWATCHED),
-            (ALONE_ON_SIW, site.soft == Soft::Siw, NO_TCP),
+            (QUIET_ON_SIW, site.soft == Soft::Siw, NO_TCP),
             (ON_RXE, site.soft == Soft::Rxe, CONNECTED),
             (COUNTED, site.soft == Soft::Rxe, CONNECTED),
             (ON_SIW, site.soft == Soft::Siw, NO_TCP),
@@ -443,9 +452,11 @@ impl Case {
             let mut cases = modules.iter().copied().flatten();
             cases.any(|one| one.name == self.name)
         };
-        let alone = [ALONE, ALONE_ON_RXE, ALONE_ON_SIW, COUNTED, WITH_DATAGRAMS];
+        let alone = [ALONE, ALONE_ON_RXE, COUNTED, WITH_DATAGRAMS];
         if alone.into_iter().any(is_of) {
             When::Alone
+        } else if [QUIET, QUIET_ON_SIW].into_iter().any(is_of) {
+            When::Quiet
         } else {
             When::Shared
         }

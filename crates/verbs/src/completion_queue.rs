@@ -403,6 +403,22 @@ impl CompletionQueue {
         ready
     }
 
+    /// Reports what a work queue has yet as flushed, behind what the device has told.
+    pub(crate) fn flush(&self, token: u32, queue: &dyn WorkQueue) {
+        let mut state = self.state();
+        self.take_out(&mut state);
+        let all = std::mem::take(&mut state.taken).into_iter();
+        let (own, others) =
+            all.partition::<VecDeque<_>, _>(|told| WorkId::of(told.id).queue == token);
+        state.taken = others;
+        for told in own {
+            if !queue.complete(WorkId::of(told.id).number, &told, &mut state.ready) {
+                state.stray = Some(told.id);
+            }
+        }
+        queue.flush(&mut state.ready);
+    }
+
     /// Takes what there is out of the ring.
     fn take_out(&self, state: &mut State) {
         if self.context().is_elsewhere() {

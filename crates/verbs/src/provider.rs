@@ -63,7 +63,8 @@ pub(crate) fn choose(
 /// provider says that the request is complete: by a completion from
 /// [`CompletionRing::pop`] with the request's number, or by any of a later request
 /// of the same send queue, but where they
-/// [complete apart](Self::completes_apart). An implementer vouches that the
+/// [complete apart](Self::completes_apart); or by a move to ERR, unless the driver
+/// [flushes all](Self::flushes_all) by itself. An implementer vouches that the
 /// device leaves that memory alone from then on, and that it uses no memory but
 /// that of requests it was given, within the pieces they name.
 ///
@@ -109,6 +110,14 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
     /// the move changes nothing.
     fn resets(&self) -> bool {
         false
+    }
+
+    /// Whether a queue pair in ERR completes whatever was posted, sooner or later.
+    ///
+    /// Where it does not, the device leaves the memory of all requests of a queue pair
+    /// alone that has been moved to ERR, and they are reported as flushed by this side.
+    fn flushes_all(&self) -> bool {
+        true
     }
 
     /// How many reads and atomics a queue pair may have under way, by its attributes.

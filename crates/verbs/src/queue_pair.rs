@@ -118,11 +118,16 @@ impl QueuePair {
     /// count; [`QpAttr::mask`] does not. Which may change in which state says
     /// `ibv_modify_qp(3)`. siw looks at the state and the access flags only.
     ///
-    /// In ERR it takes no more requests and gives back what it has. In RESET it
+    /// In ERR it takes no more requests and gives back what it has. On siw all of that is
+    /// there to be polled when this returns; what was posted after the connection had
+    /// ended wakes nobody who waits for it, and comes back in no other way. In RESET it
     /// forgets its requests, which do not complete any more, and completions that were
     /// not taken; their memory stays with the queue pair until it is destroyed, because
     /// rxe of Linux 6.1 may still be filling it. siw takes RESET for a success and
     /// changes nothing: its requests complete as ever, and an error stays one.
+    ///
+    /// siw overlooks what arrives during any move until more does
+    /// (`siw_qp_llp_data_ready`), and refuses a request that is posted meanwhile.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a state, MTU or path migration that is none;
@@ -150,6 +155,9 @@ impl QueuePair {
         let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
         if state == QpState::ERR || drained {
             self.health.set_broken();
+        }
+        if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
+            self.flush();
         } else if state == QpState::RESET && self.context().uverbs().provider().resets() {
             self.sends.reset();
             self.send_queue.purge(self.sends.token());
@@ -158,6 +166,14 @@ impl QueuePair {
                 self.receive_queue.purge(receives.token());
             }
             self.health.set_whole();
+        }
+    }
+
+    /// Reports what the device will not complete.
+    fn flush(&self) {
+        self.send_queue.flush(self.sends.token(), &*self.sends);
+        if let Some(receives) = &self.receives {
+            self.receive_queue.flush(receives.token(), &**receives);
         }
     }
 

@@ -55,6 +55,16 @@ impl<T> Window<T> {
         entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
     }
 
+    /// The same, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (u32, &mut T)> {
+        let first = self.first;
+        let entries = self.entries.iter_mut().enumerate();
+        entries.filter_map(move |(place, entry)| {
+            let place = u32::try_from(place).ok()?;
+            Some((first.wrapping_add(place), entry.as_mut()?))
+        })
+    }
+
     /// Takes the one of this number; `None` if there is none.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
         let entry = self.entries.get_mut(self.place(number))?.take()?;
@@ -129,6 +139,7 @@ mod tests {
         *window.get_mut(4).unwrap() = 9;
         assert_eq!(window.get_mut(7), None);
         assert_eq!(window.iter().last(), Some((4, &9)));
+        assert_eq!(window.iter_mut().next_back(), Some((4, &mut 9)));
         assert_eq!(window.take_before(3), [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(window.take(3), Some(3));
         assert_eq!((window.len(), window.next()), (1, 5));

@@ -31,6 +31,10 @@ pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
 
     /// Gives all its requests up, because the device is gone.
     fn give_up(&self) -> Vec<Completion>;
+
+    /// Reports all its requests as flushed: the device leaves their memory alone, and may
+    /// tell of them yet or not.
+    fn flush(&self, ready: &mut VecDeque<Completion>);
 }
 
 /// What is common to the queues of one queue pair.
@@ -61,11 +65,26 @@ fn take_forgotten<T>(forgotten: &mut Vec<(u32, T)>, number: u32) -> Option<T> {
     Some(forgotten.remove(place).1)
 }
 
+/// Whether a device tells of a request that was reported without it.
+fn take_flushed(flushed: &mut Vec<u32>, number: u32) -> bool {
+    let place = flushed.iter().position(|one| *one == number);
+    place.map(|place| flushed.swap_remove(place)).is_some()
+}
+
 /// What a device would say that gives up a request of this queue pair as it goes.
 fn gone(queue_pair: u32) -> WorkCompletion {
+    failed(queue_pair, WcStatus::FATAL_ERR)
+}
+
+/// What a device would say of a request that it flushes.
+fn flushed(queue_pair: u32) -> WorkCompletion {
+    failed(queue_pair, WcStatus::WR_FLUSH_ERR)
+}
+
+fn failed(queue_pair: u32, status: WcStatus) -> WorkCompletion {
     WorkCompletion {
         qp_number: queue_pair,
-        status: WcStatus::FATAL_ERR,
+        status,
         opcode: WcOpcode::SEND,
         flags: WcFlags::empty(),
         ..WorkCompletion::new_zeroed()

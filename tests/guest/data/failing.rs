@@ -1,10 +1,10 @@
 //! Requests that fail: with which status, and with their memory.
 
-use rdmacm_core::{AccessFlags, QpType};
-use rdmacm_tests::{Side, Site, Soft};
+use rdmacm_core::{AccessFlags, EventKind, QpType};
+use rdmacm_tests::{PATIENCE, Side, Site, Soft};
 use rdmacm_verbs::{
-    Completion, CompletionError, Done, Piece, Pieces, QueuePair, RemoteMemory, SendOperation,
-    SendRequest, WcStatus,
+    Completion, CompletionError, CompletionQueue, Done, Piece, Pieces, QueuePair, RemoteMemory,
+    SendOperation, SendRequest, WcStatus,
 };
 
 use super::{ALL, ROOMY, contents, exposed, piece, received, room, roomy, sent};
@@ -18,6 +18,8 @@ crate::cases!("data::failing":
     a_key_to_receive_with_is_wrong,
     what_is_outstanding_is_flushed,
 );
+
+crate::cases!("data::failing" as ON_IWARP: what_is_posted_after_the_end_comes_back_in_err);
 
 crate::cases!("data::failing" as ON_ROCE:
     atomics_take_a_right_of_their_own,
@@ -290,4 +292,34 @@ fn nobody_is_there(site: &Site) {
     let error = sent(&client).result.unwrap_err();
     assert_eq!(error.status, WcStatus::RETRY_EXC_ERR);
     assert!(error.to_string().contains("did not acknowledge"), "{error}");
+}
+
+/// siw flushes its queues when the connection ends, and what is posted later it takes
+/// without ever completing it (`siw_post_send`).
+fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
+    let pair = roomy(site);
+    let client = &pair.client.queue_pair;
+    let queue = client.receive_queue();
+    let first = client.post_receive(room(client, 4)).unwrap();
+    queue.arm(false).unwrap();
+    pair.server.disconnect();
+    pair.client.expect(EventKind::Disconnected);
+    // What the channel tells of is not taken, so that this side does not know.
+    queue.channel().unwrap().next(PATIENCE).unwrap().unwrap();
+    let late = piece(client, b"late");
+    let send = client.post_send(SendRequest::new(SendOperation::Send, late));
+    let receive = client.post_receive(room(client, 4));
+    pair.client.id.with(client).fail().unwrap();
+    let flushed = |queue: &CompletionQueue| {
+        let polled = std::iter::from_fn(|| queue.poll().unwrap());
+        let works = polled.map(|completion| {
+            let error = completion.result.unwrap_err();
+            assert!(error.is_flush(), "{error}");
+            assert_eq!(completion.pieces.len(), 1);
+            completion.work
+        });
+        works.collect::<Vec<_>>()
+    };
+    assert_eq!(flushed(client.send_queue()), [send.unwrap()]);
+    assert_eq!(flushed(queue), [first, receive.unwrap()]);
 }

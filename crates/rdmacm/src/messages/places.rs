@@ -48,6 +48,11 @@ impl Line<'_> {
             Some(_) => self.traffic.device().heed_removal(),
         }
         self.traffic.pump();
+        if ended.is_some() && self.traffic.is_to_be_flushed() {
+            // Where that fails the device has gone, which is told of next.
+            let _ = self.tracked.id().with(self.traffic.queue_pair()).fail();
+            self.traffic.pump();
+        }
         let Some(fault) = self.traffic.fault() else {
             return ended.map(Cause::Ended);
         };
@@ -162,7 +167,7 @@ impl Place for Room<'_> {
         match &mut self.load {
             Load::Bytes(bytes) => match traffic.send(SendOperation::Send, bytes, None)? {
                 Ok(()) => Some(Ok(None)),
-                Err(error) if is_not_connected(&error) => {
+                Err(error) if traffic.is_over(&error) => {
                     traffic.refuse(error);
                     None
                 }
@@ -170,7 +175,7 @@ impl Place for Room<'_> {
             },
             Load::Lent(operation, lent) => match traffic.request(*operation, lent.take()?) {
                 Ok(Ok(work)) => Some(Ok(Some(work))),
-                Ok(Err(Refused { error, returned })) if is_not_connected(&error) => {
+                Ok(Err(Refused { error, returned })) if traffic.is_over(&error) => {
                     *lent = Some(returned);
                     traffic.refuse(error);
                     None
@@ -191,13 +196,6 @@ impl Place for Room<'_> {
     fn leave(&mut self, key: u64) {
         self.line.leave(Interest::Room, key);
     }
-}
-
-/// Whether siw's kernel refused to send because the connection is over: the event that
-/// says why may not have been read yet.
-fn is_not_connected(error: &rdmacm_verbs::Error) -> bool {
-    let is_refused = matches!(error, rdmacm_verbs::Error::Command(_));
-    is_refused && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTCONN))
 }
 
 impl Load<'_> {

@@ -214,6 +214,19 @@ impl Traffic {
         self.state().fault.clone()
     }
 
+    /// Whether a request was refused because the connection is over: by siw's kernel, or
+    /// because another's request has failed meanwhile. The event that says why may not
+    /// have been read yet.
+    pub(super) fn is_over(&self, error: &Error) -> bool {
+        match error {
+            Error::Command(_) => {
+                matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTCONN))
+            }
+            Error::InvalidInput { .. } => self.queue_pair.is_broken(),
+            _ => false,
+        }
+    }
+
     /// Nothing more can be posted; another reason to come says why.
     pub(super) fn refuse(&self, error: Error) {
         let mut after = Aftermath::default();
@@ -229,6 +242,12 @@ impl Traffic {
     /// Until when the peer's departure is waited for, if it is.
     pub(super) fn waits_for_departure(&self, now: Instant) -> Option<Instant> {
         self.state().waits_for_departure(now)
+    }
+
+    /// Whether the queue pair is to be moved to ERR for what it still has, now that its
+    /// connection has ended: siw keeps until then what was posted after that.
+    pub(super) fn is_to_be_flushed(&self) -> bool {
+        self.queue_pair.transport() == Transport::IWarp && !self.is_quiet()
     }
 
     pub(crate) fn is_quiet(&self) -> bool {

@@ -35,7 +35,9 @@ use sends::Sends;
 pub struct Siw;
 
 // SAFETY: siw completes a request that is signalled when it has done with its memory
-// (`siw_sqe_complete`, `siw_rqe_complete`), and looks at the elements that `Sends` and
+// (`siw_sqe_complete`, `siw_rqe_complete`). It sends and receives in RTS alone, with its
+// lock on the state, and a move to ERR, which takes that lock as well, is for good
+// (`siw_qp_sq_process`, `siw_qp_llp_data_ready`, `siw_qp_modify`). It looks at the elements that `Sends` and
 // `Receives` write from the pieces they are given.
 #[expect(unsafe_code, reason = "vouches for the driver")]
 unsafe impl Provider for Siw {
@@ -75,6 +77,12 @@ unsafe impl Provider for Siw {
         // a read before it takes (`siw_qp_sq_process`). And what is not signalled
         // TCP takes without a copy, and may send again from there.
         true
+    }
+
+    fn flushes_all(&self) -> bool {
+        // It flushes its queues when the connection ends, takes requests all the same
+        // (`siw_post_send`), and never looks at them in ERR (`siw_qp_modify`).
+        false
     }
 
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {

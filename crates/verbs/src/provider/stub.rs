@@ -44,6 +44,8 @@ pub(crate) struct Stub {
     lacks: u32,
     /// Its requests are done one by one.
     apart: bool,
+    /// Its queue pairs in ERR complete what they have.
+    flushes: bool,
     /// How many reads it has under way.
     depth: u8,
 }
@@ -72,6 +74,7 @@ impl Stub {
             transport: Transport::RoCE,
             lacks: 0,
             apart: false,
+            flushes: true,
             depth: 1,
         }
     }
@@ -81,6 +84,14 @@ impl Stub {
         Self {
             apart: true,
             ..Self::new(false)
+        }
+    }
+
+    /// The same, and in ERR they need not be done at all.
+    pub(crate) fn forgetful() -> Self {
+        Self {
+            flushes: false,
+            ..Self::apart()
         }
     }
 
@@ -220,6 +231,10 @@ unsafe impl Provider for Stub {
 
     fn completes_apart(&self) -> bool {
         self.apart
+    }
+
+    fn flushes_all(&self) -> bool {
+        self.flushes
     }
 
     fn open(&self, _: &Uverbs) -> Result<GetContextResponse> {

@@ -11,6 +11,10 @@ impl QueuePair {
     /// Posts a request to the send queue. It owns the request's memory until it
     /// gives it back with the [completion](crate::Completion).
     ///
+    /// On siw a request that is posted after the connection has ended, because this side
+    /// has not heard of that yet, completes when the queue pair is
+    /// [moved](Self::modify) to ERR.
+    ///
     /// # Errors
     /// [`Refused`] with the request, and nothing has happened: it is more than the
     /// queue or its completion queue has room for, or the queue pair's requests may

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
 
 use super::send::LONGEST;
-use super::{Health, WorkQueue, gone, take_forgotten};
+use super::{Health, WorkQueue, flushed, gone, take_flushed, take_forgotten};
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, Refused};
@@ -44,6 +44,9 @@ struct State {
     posted: Ledger<Pieces>,
     /// What the device had when it forgot its requests, and may yet be filling.
     forgotten: Vec<(u32, Pieces)>,
+    /// What was reported as flushed, and of which the device may yet tell: room for that
+    /// stays set aside.
+    flushed: Vec<u32>,
 }
 
 pub(crate) struct ReceiveParts {
@@ -67,6 +70,7 @@ impl ReceiveQueue {
                 ring: parts.ring,
                 posted: Ledger::default(),
                 forgotten: Vec::new(),
+                flushed: Vec::new(),
             }),
         }
     }
@@ -90,13 +94,7 @@ impl ReceiveQueue {
     }
 
     fn check(&self, pieces: &Pieces) -> Result<(), &'static str> {
-        if self
-            .owner
-            .as_ref()
-            .is_some_and(|owner| owner.health.is_broken())
-        {
-            Err("the queue pair is in the error state")
-        } else if pieces.len() > self.max_pieces {
+        if pieces.len() > self.max_pieces {
             Err("it names more pieces of memory than the queue's requests may")
         } else if pieces.iter().any(|piece| !piece.is_of(&self.domain)) {
             Err("its memory is registered in another protection domain")
@@ -115,6 +113,11 @@ impl ReceiveQueue {
             return Err(Refused::new(uverbs.gone(), pieces));
         }
         let mut state = self.state();
+        // With the queue locked, so that none comes behind a flush.
+        let owner = self.owner.as_ref();
+        if owner.is_some_and(|owner| owner.health.is_broken()) {
+            return Err(refused("the queue pair is in the error state", pieces));
+        }
         if state.posted.len() >= self.capacity || !state.ring.has_room() {
             return Err(refused("the receive queue is full", pieces));
         }
@@ -163,7 +166,11 @@ impl ReceiveQueue {
 
     /// What the device had, when the queue is gone in the kernel.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
-        let mut all = std::mem::take(&mut self.state().forgotten);
+        let mut state = self.state();
+        let flushed = std::mem::take(&mut state.flushed);
+        let mut all = std::mem::take(&mut state.forgotten);
+        drop(state);
+        self.return_room(flushed.len());
         all.extend(self.take_posted());
         let named = all.into_iter().map(|(number, pieces)| {
             let queue = self.token;
@@ -209,12 +216,28 @@ impl WorkQueue for ReceiveQueue {
     ) -> bool {
         let mut state = self.state();
         let Some(pieces) = state.posted.take(number) else {
+            if take_flushed(&mut state.flushed, number) {
+                self.return_room(1);
+                return true;
+            }
             return take_forgotten(&mut state.forgotten, number).is_some();
         };
         drop(state);
         self.return_room(1);
         ready.push_back(self.completion(number, pieces, told));
         true
+    }
+
+    fn flush(&self, ready: &mut VecDeque<Completion>) {
+        let told = flushed(self.owner.as_ref().map_or(0, |owner| owner.number));
+        let mut state = self.state();
+        let taken = state.posted.take_all();
+        state
+            .flushed
+            .extend(taken.iter().map(|(number, _)| *number));
+        drop(state);
+        let taken = taken.into_iter();
+        ready.extend(taken.map(|(number, pieces)| self.completion(number, pieces, &told)));
     }
 
     fn give_up(&self) -> Vec<Completion> {

@@ -7,7 +7,7 @@ use rdmacm_abi::uverbs::{QueryQp, Sge, WcStatus, WorkCompletion, WrOpcode};
 use rdmacm_core::QpType;
 
 use super::receive::NO_ROOM;
-use super::{Health, WorkQueue, gone, take_forgotten};
+use super::{Health, WorkQueue, flushed, gone, take_flushed, take_forgotten};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
@@ -55,6 +55,9 @@ struct State {
     posted: Window<Posted>,
     /// What the device had when it forgot its requests, and may yet be using.
     forgotten: Vec<(u32, Posted)>,
+    /// What was reported as flushed, and of which the device may yet tell: room for that
+    /// stays set aside.
+    flushed: Vec<u32>,
     signaled: usize,
     /// Whether the device has ever looked at this queue when told to: it does not
     /// before the queue pair is ready to send.
@@ -89,6 +92,7 @@ impl SendQueue {
                 ring,
                 posted: Window::default(),
                 forgotten: Vec::new(),
+                flushed: Vec::new(),
                 signaled: 0,
                 ready: false,
                 reads: false,
@@ -277,6 +281,8 @@ impl SendQueue {
     /// What the device had, when the queue pair is gone in the kernel.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
         let mut state = self.state();
+        let flushed = std::mem::take(&mut state.flushed);
+        self.parts.completions.return_room(flushed.len());
         let mut all = std::mem::take(&mut state.forgotten);
         all.extend(self.take_posted(&mut state));
         self.named(all)
@@ -291,12 +297,21 @@ impl SendQueue {
         taken
     }
 
+    /// Reports all that is to be reported.
+    fn report_all(&self, state: &mut State, ready: &mut VecDeque<Completion>) {
+        while let Some((number, told)) = state.next_reported() {
+            ready.extend(self.report(state, number, &told));
+        }
+    }
+
     fn report(&self, state: &mut State, number: u32, told: &WorkCompletion) -> Option<Completion> {
         let before = state.posted.take_before(number);
         let posted = state.posted.take(number)?;
         let earlier_signaled = before.iter().filter(|(_, posted)| posted.signaled).count();
         state.signaled -= earlier_signaled + usize::from(posted.signaled);
-        self.parts.completions.return_room(before.len() + 1);
+        let numbers = before.iter().map(|(number, _)| *number).chain([number]);
+        let told_of = numbers.filter(|number| !state.flushed.contains(number));
+        self.parts.completions.return_room(told_of.count());
         let work = WorkId {
             queue: self.parts.token,
             number,
@@ -363,18 +378,46 @@ impl WorkQueue for SendQueue {
         ready: &mut VecDeque<Completion>,
     ) -> bool {
         let mut state = self.state();
-        match state.posted.get_mut(number) {
+        let State {
+            posted,
+            flushed,
+            forgotten,
+            ..
+        } = &mut *state;
+        match posted.get_mut(number) {
             Some(posted) if posted.told.is_none() => posted.told = Some(*told),
             Some(_) => return false,
-            None => return take_forgotten(&mut state.forgotten, number).is_some(),
+            None if take_flushed(flushed, number) => {
+                self.parts.completions.return_room(1);
+                return true;
+            }
+            None => return take_forgotten(forgotten, number).is_some(),
         }
         if told.status != WcStatus::SUCCESS {
             self.parts.health.set_broken();
         }
-        while let Some((number, told)) = state.next_reported() {
-            ready.extend(self.report(&mut state, number, &told));
-        }
+        self.report_all(&mut state, ready);
         true
+    }
+
+    fn flush(&self, ready: &mut VecDeque<Completion>) {
+        let told = flushed(self.parts.number);
+        let mut state = self.state();
+        let State {
+            posted,
+            flushed,
+            signaled,
+            ..
+        } = &mut *state;
+        for (number, one) in posted.iter_mut().filter(|(_, one)| one.told.is_none()) {
+            one.told = Some(told);
+            flushed.push(number);
+        }
+        // No later one brings those back that are silent.
+        if let Some((_, last)) = posted.iter_mut().next_back() {
+            *signaled += usize::from(!std::mem::replace(&mut last.signaled, true));
+        }
+        self.report_all(&mut state, ready);
     }
 
     fn give_up(&self) -> Vec<Completion> {

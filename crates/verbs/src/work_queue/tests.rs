@@ -2,7 +2,8 @@
 
 use rdmacm_abi::AhAttr;
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
-use rdmacm_core::QpType;
+use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
+use zerocopy::FromZeros;
 
 use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
@@ -182,6 +183,92 @@ fn where_requests_are_done_one_by_one_each_waits_for_those_before_it() {
     silent(&queue_pair);
     complete(&device, 3, WcStatus::SUCCESS);
     assert_eq!(told(&queue), [], "it is silent");
+}
+
+/// Moves it to ERR.
+fn fail(queue_pair: &QueuePair) {
+    let error = QpAttr {
+        qp_state: QpState::ERR,
+        ..QpAttr::new_zeroed()
+    };
+    queue_pair.modify(&error, QpAttrMask::STATE).unwrap();
+}
+
+/// What it reports, each with its status.
+fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
+    let polled = std::iter::from_fn(|| queue.poll().unwrap());
+    let statuses = polled.map(|one| {
+        assert_eq!(one.pieces.len(), 1);
+        let failure = one.result.err();
+        let status = failure.map_or(WcStatus::SUCCESS, |failure| failure.status);
+        (one.work, status)
+    });
+    statuses.collect()
+}
+
+#[test]
+fn what_a_device_forgets_in_err_is_flushed_behind_what_it_tells() {
+    let device = Stub::forgetful();
+    let (queue_pair, queue) = device.queue_pair(CAPS, 8);
+    let sends = [send(&queue_pair), silent(&queue_pair), silent(&queue_pair)];
+    let receives = [(); 2].map(|()| queue_pair.post_receive(memory(&queue_pair)).unwrap());
+    complete(&device, 0, WcStatus::SUCCESS);
+    complete(&device, 2, WcStatus::SUCCESS);
+    device.complete(device.receives()[0], WcStatus::WR_FLUSH_ERR, WcOpcode::RECV);
+    fail(&queue_pair);
+    let expected = [
+        (sends[0], WcStatus::SUCCESS),
+        (sends[1], WcStatus::WR_FLUSH_ERR),
+        (sends[2], WcStatus::SUCCESS),
+        (receives[0], WcStatus::WR_FLUSH_ERR),
+        (receives[1], WcStatus::WR_FLUSH_ERR),
+    ];
+    assert_eq!(statuses(&queue), expected);
+    assert!(queue_pair.post_send(request(&queue_pair)).is_err());
+    assert!(queue_pair.post_receive(memory(&queue_pair)).is_err());
+    assert!(queue_pair.destroy().is_empty());
+}
+
+#[test]
+fn what_was_flushed_may_be_told_of_late_and_has_room() {
+    let device = Stub::forgetful();
+    let (queue_pair, queue) = device.queue_pair(CAPS, 8);
+    send(&queue_pair);
+    queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    fail(&queue_pair);
+    assert_eq!(statuses(&queue).len(), 2);
+    complete(&device, 0, WcStatus::WR_FLUSH_ERR);
+    queue.resize(1).unwrap_err();
+    assert!(queue.poll().unwrap().is_none());
+    queue.resize(1).unwrap();
+    device.complete(device.receives()[0], WcStatus::WR_FLUSH_ERR, WcOpcode::RECV);
+    assert!(queue.poll().unwrap().is_none());
+    queue.resize(0).unwrap();
+    complete(&device, 0, WcStatus::WR_FLUSH_ERR);
+    assert!(queue.poll().is_err(), "it was told of before");
+}
+
+#[test]
+fn a_device_that_flushes_all_is_waited_for() {
+    let device = Stub::apart();
+    let (queue_pair, queue) = device.queue_pair(CAPS, 8);
+    let work = send(&queue_pair);
+    fail(&queue_pair);
+    assert_eq!(statuses(&queue), []);
+    complete(&device, 0, WcStatus::WR_FLUSH_ERR);
+    assert_eq!(statuses(&queue), [(work, WcStatus::WR_FLUSH_ERR)]);
+}
+
+#[test]
+fn room_of_what_was_flushed_ends_with_the_queue_pair() {
+    let device = Stub::forgetful();
+    let (queue_pair, queue) = device.queue_pair(CAPS, 8);
+    send(&queue_pair);
+    queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    fail(&queue_pair);
+    queue.resize(1).unwrap_err();
+    drop(queue_pair);
+    queue.resize(0).unwrap();
 }
 
 #[test]
