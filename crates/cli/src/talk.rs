@@ -38,11 +38,10 @@ impl<'a> Talk<'a> {
     }
 
     /// Sends a message; its completion is overlooked when it comes.
-    pub(crate) fn say(&self, message: Message) -> Result<(), Failure> {
+    pub(crate) fn say(&self, message: Message) -> Result<WorkId, Failure> {
         let bytes = message.to_bytes();
         let request = SendRequest::inline(SendOperation::Send, &bytes);
-        self.endpoint.queue_pair().post_send(request)?;
-        Ok(())
+        Ok(self.endpoint.queue_pair().post_send(request)?)
     }
 
     /// Waits for the peer's next message.

@@ -86,7 +86,7 @@ pub(super) async fn receive(load: &Load<'_>) -> Result<(), Failure> {
         }
         let mut posted = made_room;
         if posted.is_ok() && received == load.terms.depth {
-            posted = talk.say(Message::GO_AHEAD);
+            posted = talk.say(Message::GO_AHEAD).map(drop);
             received = 0;
         }
         refused = refused.or(posted.err());

@@ -3,6 +3,7 @@
 use rdmacm::core::AccessFlags;
 use rdmacm_verbs::{
     Completion, ExposedMemory, Piece, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode,
+    WorkId,
 };
 
 use super::{Terms, Test};
@@ -21,6 +22,9 @@ pub(super) struct Load<'a> {
     pub(super) memory: ExposedMemory,
     pub(super) remote: RemoteMemory,
     pub(super) terms: Terms,
+    /// The message by which this side's memory was told, which may be done later than
+    /// the answer to it has come.
+    told: WorkId,
 }
 
 /// What has come of what was posted.
@@ -66,13 +70,12 @@ impl<'a> Load<'a> {
         // No message has more bytes than a message can say.
         let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
         let mut talk = Talk::new(endpoint);
-        let heard = if is_server {
+        let (heard, told) = if is_server {
             let heard = talk.hear().await?;
-            talk.say(message)?;
-            heard
+            (heard, talk.say(message)?)
         } else {
-            talk.say(message)?;
-            talk.hear_answer().await?
+            let told = talk.say(message)?;
+            (talk.hear_answer().await?, told)
         };
         let remote = heard.memory();
         let remote = remote.filter(|remote| remote.len() == u64::from(terms.size));
@@ -85,6 +88,7 @@ impl<'a> Load<'a> {
             memory,
             remote,
             terms,
+            told,
         })
     }
 
@@ -115,7 +119,7 @@ impl<'a> Load<'a> {
         let request = SendRequest::new(SendOperation::Send, Pieces::NONE);
         let finish = self.endpoint.queue_pair().post_send(request)?;
         loop {
-            let completion = self.endpoint.next().await?;
+            let completion = self.next_completion().await?;
             let work = completion.work;
             self.arrived(completion)?;
             if work == finish {
@@ -126,7 +130,7 @@ impl<'a> Load<'a> {
 
     /// Waits for what comes next.
     pub(super) async fn next(&self) -> Result<Arrived, Failure> {
-        let completion = self.endpoint.next().await?;
+        let completion = self.next_completion().await?;
         self.arrived(completion)
     }
 
@@ -135,14 +139,29 @@ impl<'a> Load<'a> {
     pub(super) async fn next_of_what_was_sent(
         &self,
     ) -> Result<(Arrived, Result<(), Failure>), Failure> {
-        let completion = self.endpoint.next().await?;
+        let completion = self.next_completion().await?;
         self.arrived_and_made_room(completion)
     }
 
     /// What has come by now.
     pub(super) fn poll(&self) -> Result<Option<Arrived>, Failure> {
-        let completion = self.endpoint.poll()?;
-        completion.map(|one| self.arrived(one)).transpose()
+        while let Some(completion) = self.endpoint.poll()? {
+            if completion.work != self.told {
+                return self.arrived(completion).map(Some);
+            }
+            completion.result?;
+        }
+        Ok(None)
+    }
+
+    async fn next_completion(&self) -> Result<Completion, Failure> {
+        loop {
+            let completion = self.endpoint.next().await?;
+            if completion.work != self.told {
+                return Ok(completion);
+            }
+            completion.result?;
+        }
     }
 
     fn arrived(&self, completion: Completion) -> Result<Arrived, Failure> {
