@@ -1,9 +1,7 @@
 //! When each test runs, and how long it takes.
 
 use std::num::NonZero;
-use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Completion, Failed, Trial};
@@ -15,6 +13,9 @@ pub(crate) enum When {
     Waiting,
     /// One of its processors.
     Shared,
+    /// A guest where nobody works, so that it may measure time while it waits. Others like
+    /// it do not disturb it.
+    Quiet,
     /// All of it.
     Alone,
 }
@@ -91,69 +92,71 @@ pub(crate) fn plan(mut tests: Vec<Planned>) -> (Vec<Trial>, usize) {
         assert!(is_there, "no test's name has {part} in it");
     }
     tests.sort_by_key(|test| test.when);
-    let waiting = tests.iter().filter(|test| test.when == When::Waiting);
-    let threads = processors() + waiting.count();
+    let waits = |test: &&Planned| matches!(test.when, When::Waiting | When::Quiet);
+    let threads = at_once() + tests.iter().filter(waits).count();
     (tests.into_iter().map(|test| test.trial).collect(), threads)
 }
 
-/// As many as work at the same time.
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
+/// As many as share the guest at the same time: one more than it has processors, for each
+/// waits now and then for its peer or the kernel.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get) + 1
 }
 
 /// A test's turn in the guest. A test that failed in its turn leaves nothing to be
 /// careful about.
-enum Turn {
-    Waiting {
-        _guest: RwLockReadGuard<'static, ()>,
-    },
-    Shared {
-        _guest: RwLockReadGuard<'static, ()>,
-        _processor: Processor,
-    },
-    Alone {
-        _guest: RwLockWriteGuard<'static, ()>,
-    },
+struct Turn(When);
+
+/// How many have their turn, of each kind.
+struct Turns {
+    waiting: usize,
+    shared: usize,
+    quiet: usize,
+    alone: usize,
 }
 
-static GUEST: RwLock<()> = RwLock::new(());
+static TURNS: Mutex<Turns> = Mutex::new(Turns {
+    waiting: 0,
+    shared: 0,
+    quiet: 0,
+    alone: 0,
+});
+static ONE_IS_OVER: Condvar = Condvar::new();
 
-impl Turn {
-    fn take(when: When) -> Self {
-        let shared = || GUEST.read().unwrap_or_else(PoisonError::into_inner);
+impl Turns {
+    fn has_room_for(&self, when: When) -> bool {
+        let nobody_works = self.waiting + self.shared == 0;
+        self.alone == 0
+            && match when {
+                When::Waiting => self.quiet == 0,
+                When::Shared => self.quiet == 0 && self.shared < at_once(),
+                When::Quiet => nobody_works,
+                When::Alone => nobody_works && self.quiet == 0,
+            }
+    }
+
+    fn of(&mut self, when: When) -> &mut usize {
         match when {
-            When::Waiting => Self::Waiting { _guest: shared() },
-            When::Shared => Self::Shared {
-                _processor: Processor::take(),
-                _guest: shared(),
-            },
-            When::Alone => Self::Alone {
-                _guest: GUEST.write().unwrap_or_else(PoisonError::into_inner),
-            },
+            When::Waiting => &mut self.waiting,
+            When::Shared => &mut self.shared,
+            When::Quiet => &mut self.quiet,
+            When::Alone => &mut self.alone,
         }
     }
 }
 
-/// One of the guest's processors, given back when dropped.
-struct Processor;
-
-/// How many are taken.
-static TAKEN: Mutex<usize> = Mutex::new(0);
-static GIVEN_BACK: Condvar = Condvar::new();
-
-impl Processor {
-    fn take() -> Self {
-        let all = processors();
-        let taken = GIVEN_BACK.wait_while(lock(&TAKEN), |taken| *taken >= all);
-        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
-        Self
+impl Turn {
+    fn take(when: When) -> Self {
+        let turns = ONE_IS_OVER.wait_while(lock(&TURNS), |turns| !turns.has_room_for(when));
+        *turns.unwrap_or_else(PoisonError::into_inner).of(when) += 1;
+        Self(when)
     }
 }
 
-impl Drop for Processor {
+impl Drop for Turn {
     fn drop(&mut self) {
-        *lock(&TAKEN) -= 1;
-        GIVEN_BACK.notify_one();
+        *lock(&TURNS).of(self.0) -= 1;
+        ONE_IS_OVER.notify_all();
     }
 }
 

@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
 use rdmacm::{Cause, Connector, Job, Node, Offload, Step};
-use rdmacm_tests::{PATIENCE, Site, Soft, expect, free_port};
+use rdmacm_tests::{PATIENCE, Site, Soft, expect};
 
 use super::QueuePairs;
 use super::asynchronous::on_one_thread;
@@ -41,7 +41,8 @@ fn run(command: &str) {
 /// A neighbour that is known, and is not there: packets leave and nothing comes
 /// back.
 pub(super) fn absent_peer(site: &Site) -> Ipv4Addr {
-    let [.., low] = free_port().to_be_bytes();
+    static ABSENT: AtomicU8 = AtomicU8::new(0);
+    let low = ABSENT.fetch_add(1, Ordering::Relaxed);
     let [first, second, third, _] = site.v4.octets();
     // Beyond the addresses that others use.
     let ip = Ipv4Addr::new(first, second, third, 100 + low % 150);
@@ -63,26 +64,10 @@ fn ids_to(ip: Ipv4Addr) -> usize {
     shown.matches(&destination).count()
 }
 
-/// How often TCP asks again before it gives a handshake up: by default so often
-/// that it takes 127 s, which is how long siw's id outlives our deadline.
-const SYN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_syn_retries";
-
-/// Makes the bound of siw's leftovers one that a test can wait for, until
-/// dropped. Nobody else is there to notice.
-pub(super) struct Impatience(String);
-
-impl Impatience {
-    pub(super) fn new() -> Self {
-        let before = std::fs::read_to_string(SYN_RETRIES).unwrap();
-        std::fs::write(SYN_RETRIES, "2").unwrap();
-        Self(before)
-    }
-}
-
-impl Drop for Impatience {
-    fn drop(&mut self) {
-        std::fs::write(SYN_RETRIES, &self.0).unwrap();
-    }
+/// Makes TCP ask again twice only before it gives a handshake up, which takes 7 s. By
+/// default that takes 127 s, and so long siw's id outlives our deadline.
+pub(crate) fn prepare() -> std::io::Result<()> {
+    std::fs::write("/proc/sys/net/ipv4/tcp_syn_retries", "2")
 }
 
 /// On rxe nothing is left at once. siw's TCP handshake goes on in the kernel, and
@@ -114,7 +99,6 @@ fn a_neighbour_that_does_not_answer(site: &Site) {
 /// The face of events is the caller's own loop: it has no blocking call but
 /// siw's CONNECT, which the caller puts on a thread.
 fn a_peer_that_does_not_answer_in_events(site: &Site) {
-    let _impatience = Impatience::new();
     let ip = absent_peer(site);
     let channel = EventChannel::open().unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -142,7 +126,6 @@ fn a_peer_that_does_not_answer_in_events(site: &Site) {
 }
 
 fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
-    let _impatience = Impatience::new();
     let ip = absent_peer(site);
     let started = Instant::now();
     let connector = Connector::to((ip, 7)).deadline(DEADLINE);
@@ -155,7 +138,6 @@ fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
 }
 
 fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
-    let _impatience = Impatience::new();
     let ip = absent_peer(site);
     on_one_thread().block_on(async {
         let started = Instant::now();
@@ -193,7 +175,6 @@ impl Offload for Faster {
 
 /// The caller is the last who knows the queue pair then.
 fn an_end_that_is_faster_than_its_caller(site: &Site) {
-    let _impatience = Impatience::new();
     let ip = absent_peer(site);
     let node = Node::options().offload(Arc::new(Faster::default())).open();
     let node = node.unwrap();

@@ -13,12 +13,15 @@ use rdmacm::{Cause, Connector, Job, Listener, Node, Offload, Step};
 use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
 
 use super::QueuePairs;
-use super::deadlines::{Impatience, absent_peer};
+use super::deadlines::absent_peer;
 use crate::child;
 use crate::held_back::LostRequests;
 
 crate::cases!("face::handshakes":
     one_more_than_a_node_has_waits,
+);
+
+crate::cases!("face::handshakes" as ALONE:
     one_that_a_signal_interrupts_goes_on,
 );
 
@@ -41,7 +44,6 @@ impl Offload for Counted {
 
 /// The first is left behind, and the kernel is still at it.
 fn one_more_than_a_node_has_waits(site: &Site) {
-    let _impatience = Impatience::new();
     let nobody: Ipv4Addr = absent_peer(site);
     let listener = Listener::bind(site.v4(0)).unwrap();
     let offload = Arc::new(Counted::default());
@@ -74,7 +76,6 @@ fn one_more_than_a_node_has_waits(site: &Site) {
 
 /// By TCP, after two retries.
 fn one_that_nobody_answers_is_given_up(site: &Site) {
-    let _impatience = Impatience::new();
     let connector = Connector::to((absent_peer(site), 7)).deadline(PATIENCE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
     assert_eq!(error.step(), Step::Connect);
