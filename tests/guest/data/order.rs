@@ -1,7 +1,9 @@
 //! In which order requests complete, and how they are waited for.
 
+use std::process::{Child, Command};
+
 use rdmacm_tests::{PATIENCE, Site, Soft};
-use rdmacm_verbs::{Pieces, SendOperation, SendRequest, WorkId};
+use rdmacm_verbs::{Pieces, QueuePair, SendOperation, SendRequest, WorkId};
 
 use super::{exposed, next, pattern, piece, received, room, roomy, sent};
 
@@ -15,6 +17,7 @@ crate::cases!("data::order":
     several_threads_wait_at_one_queue,
     a_queue_goes_round_many_times,
     short_messages_from_two_pages_arrive,
+    many_short_messages_arrive,
 );
 
 fn what_is_not_signaled_comes_with_what_is(site: &Site) {
@@ -185,14 +188,14 @@ fn several_threads_wait_at_one_queue(site: &Site) {
         }
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| assert!(received(server).result.is_ok()));
+                scope.spawn(|| received(server).result.unwrap());
             }
             let message = || SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
             client
                 .post_sends((0..8).map(|_| message()).collect())
                 .unwrap();
             for _ in 0..8 {
-                assert!(sent(client).result.is_ok());
+                sent(client).result.unwrap();
             }
         });
     }
@@ -247,5 +250,60 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
         let came = received(server).pieces.into_buffer().unwrap();
         assert_eq!(*came, pattern(ours.len(), 1)[message], "{before}");
         assert!(sent(client).result.is_ok());
+    }
+}
+
+/// More of them than siw sends for whoever posts them: it leaves the rest to a thread of
+/// its own, which runs before the poster does where others want the processors too.
+fn many_short_messages_arrive(site: &Site) {
+    let pair = roomy(site);
+    let _others = Others::new();
+    short_messages(&pair.client.queue_pair, &pair.server.queue_pair);
+}
+
+/// Processes that keep the processors busy.
+struct Others([Child; 4]);
+
+impl Others {
+    fn new() -> Self {
+        let busy = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+        };
+        Self([(); 4].map(|()| busy().unwrap()))
+    }
+}
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+fn short_messages(client: &QueuePair, server: &QueuePair) {
+    const BATCH: usize = 25;
+    let [ours, theirs] = [client, server].map(|one| exposed(one, BATCH));
+    for batch in 0..120 {
+        let bytes = pattern(BATCH, batch);
+        ours.write(0, &bytes);
+        for at in 0..BATCH {
+            let part = theirs.part(at..at + 1).unwrap();
+            server.post_receive(part).unwrap();
+        }
+        let message = |at| SendRequest::new(SendOperation::Send, ours.part(at..at + 1).unwrap());
+        client
+            .post_sends((0..BATCH).map(message).collect())
+            .unwrap();
+        for _ in 0..BATCH {
+            sent(client).result.unwrap();
+            received(server).result.unwrap();
+        }
+        let mut came = [0; BATCH];
+        theirs.read(0, &mut came);
+        assert_eq!(came[..], bytes, "{batch}");
     }
 }

@@ -95,8 +95,8 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     match request.payload {
         SlotPayload::Pieces(pieces) => {
             element.sge_count = copy(pieces, &mut element.sges);
-            if element.sge_count == 1 && !matches!(request.operation, SendOperation::Read(_)) {
-                element.sge_count = divide(&mut element.sges);
+            if element.sge_count == 1 && !reads && is_short(&element.sges) {
+                element.sge_count = 2;
             }
         }
         SlotPayload::Inline([]) => {}
@@ -117,54 +117,15 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     (element, flags)
 }
 
-/// Cuts a single short piece in two where it crosses into another page, and gives
-/// the number of pieces. siw puts a single one that goes with its header into that,
-/// and takes the wrong bytes from two pages (`siw_try_1seg`).
-fn divide(pieces: &mut [Sge]) -> u8 {
-    /// More than goes with a header.
-    const SHORT: u32 = 128;
-    const PAGE: u64 = 4096;
-    let [first, second, ..] = pieces else {
-        return 1;
-    };
-    let crossing = PAGE - first.address % PAGE;
-    match u32::try_from(crossing) {
-        Ok(before) if before < first.length && first.length < SHORT => {
-            *second = Sge {
-                address: first.address + crossing,
-                length: first.length - before,
-                lkey: first.lkey,
-            };
-            first.length = before;
-            2
-        }
-        _ => 1,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn piece(address: u64, length: u32) -> Sge {
-        Sge {
-            address,
-            length,
-            lkey: 7,
-        }
-    }
-
-    #[test]
-    fn a_short_piece_is_cut_where_a_page_ends() {
-        let divided = |address, length| {
-            let mut pieces = [piece(address, length), piece(0, 0)];
-            (divide(&mut pieces), pieces)
-        };
-        let cut = [piece(0x2ffd, 3), piece(0x3000, 28)];
-        assert_eq!(divided(0x2ffd, 31), (2, cut));
-        for (address, length) in [(0x2ffd, 3), (0x3000, 31), (0x2ffd, 4000)] {
-            let whole = [piece(address, length), piece(0, 0)];
-            assert_eq!(divided(address, length), (1, whole));
-        }
-    }
+/// Whether siw would copy the only piece behind the message's header (`siw_try_1seg`),
+/// which goes wrong. From two pages it takes the wrong bytes. And it takes them from the
+/// poster's address space until `siw_post_send` returns, although its own thread, which
+/// has no such, may be sending by then: siw leaves the rest to that after a hundred
+/// requests, and when TCP is full. The request then fails, and the connection with it.
+/// An empty piece behind the only one keeps siw from that; being the last, it is never
+/// looked at (`siw_tx_hdt`).
+fn is_short(pieces: &[Sge]) -> bool {
+    /// The room behind a header (`MAX_HDR_INLINE`).
+    const ROOM: u32 = 32;
+    pieces.first().is_some_and(|piece| piece.length <= ROOM)
 }

@@ -106,15 +106,32 @@ fn each_wish_is_a_flag() {
 }
 
 #[test]
-fn pieces_are_listed_and_a_read_has_its_one_whole() {
+fn pieces_are_listed() {
     let pieces = [piece(0x1000, 5), piece(0x2000, 6)];
     let element = written(&slot(SendOperation::Send, SlotPayload::Pieces(&pieces)));
     assert_eq!(element.sge_count, 2);
     assert_eq!(element.sges[..2], pieces);
-    let crossing = [piece(0x2ffd, 31)];
-    let divided = |operation| written(&slot(operation, SlotPayload::Pieces(&crossing))).sge_count;
-    assert_eq!(divided(SendOperation::Write(remote())), 2);
-    assert_eq!(divided(SendOperation::Read(remote())), 1);
+}
+
+/// An empty one behind it keeps siw from copying it behind the header.
+#[test]
+fn a_short_piece_is_not_alone() {
+    let count = |operation, length| {
+        let pieces = [piece(0x2ffd, length)];
+        let element = written(&slot(operation, SlotPayload::Pieces(&pieces)));
+        assert_eq!(element.sges[..2], [pieces[0], Sge::new_zeroed()]);
+        element.sge_count
+    };
+    for (operation, short) in [
+        (SendOperation::Send, 2),
+        (SendOperation::SendWithInvalidate(1), 2),
+        (SendOperation::Write(remote()), 2),
+        (SendOperation::Read(remote()), 1),
+    ] {
+        assert_eq!(count(operation, 1), short, "{operation:?}");
+        assert_eq!(count(operation, 32), short, "{operation:?}");
+        assert_eq!(count(operation, 33), 1, "{operation:?}");
+    }
 }
 
 #[test]
