@@ -1,6 +1,8 @@
 //! When each test runs, and how long it takes.
 
+use std::any::Any;
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,8 +66,12 @@ impl Planned {
         let measured = name.clone();
         let trial = Trial::test(name, move || {
             let _turn = Turn::take(when);
-            let _clock = Clock::start(measured);
-            run()
+            let clock = Clock::start(measured);
+            catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                // At once: the end of a long output may be cut off.
+                println!("failed {}: {}", clock.name, reason(panic.as_ref()));
+                resume_unwind(panic)
+            })
         });
         Self { when, trial }
     }
@@ -82,6 +88,13 @@ impl Planned {
     pub(crate) fn name(&self) -> &str {
         self.trial.name()
     }
+}
+
+/// Why a test panicked, on one line.
+fn reason(panic: &dyn Any) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no message").replace('\n', " | ")
 }
 
 /// In the order in which they begin, and on how many threads: whoever waits takes none

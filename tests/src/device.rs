@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use rdmacm_abi::{EventNumber, EventResponse};
@@ -132,7 +133,11 @@ impl Garbling {
 
 /// The kernel, which never says that a peer is connected.
 #[derive(Debug)]
-pub struct Unestablished(KernelDevice);
+pub struct Unestablished {
+    kernel: KernelDevice,
+    accepted: Mutex<bool>,
+    has_accepted: Condvar,
+}
 
 impl Unestablished {
     /// Opens the kernel's device.
@@ -142,7 +147,20 @@ impl Unestablished {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
-        Self(KernelDevice::open().unwrap())
+        Self {
+            kernel: KernelDevice::open().unwrap(),
+            accepted: Mutex::new(false),
+            has_accepted: Condvar::new(),
+        }
+    }
+
+    /// Waits until the kernel has accepted a connect request.
+    ///
+    /// # Panics
+    /// When another thread has panicked in here.
+    pub fn wait_for_accept(&self) {
+        let accepted = self.accepted.lock().unwrap();
+        let _true = self.has_accepted.wait_while(accepted, |is| !*is).unwrap();
     }
 }
 
@@ -211,8 +229,12 @@ device_over!(Garbling, kernel, |this, call| {
     Ok(())
 });
 
-device_over!(Unestablished, 0, |this, call| {
-    this.0.execute(call)?;
+device_over!(Unestablished, kernel, |this, call| {
+    this.kernel.execute(call)?;
+    if call.number() == CommandNumber::ACCEPT {
+        *this.accepted.lock().unwrap() = true;
+        this.has_accepted.notify_all();
+    }
     if call.number() == CommandNumber::GET_EVENT {
         let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
         // The kernel has counted it, so it must be handed out: as one that says nothing.

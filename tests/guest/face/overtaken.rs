@@ -18,7 +18,11 @@ crate::cases!("face::overtaken":
 );
 
 fn unestablished() -> ChannelOptions {
-    EventChannel::options().device(Arc::new(Unestablished::new()))
+    options(Arc::new(Unestablished::new()))
+}
+
+fn options(device: Arc<Unestablished>) -> ChannelOptions {
+    EventChannel::options().device(device)
 }
 
 fn whoever_parted_was_connected(site: &Site) {
@@ -63,14 +67,21 @@ fn whoever_parted_was_connected_on_tokio(site: &Site) {
     });
 }
 
+/// siw loses what is sent, and followed by a disconnect, while it accepts
+/// (`siw_cm_llp_data_ready`).
 fn what_was_sent_arrives(site: &Site) {
-    let node = Node::options().channel(unestablished()).open().unwrap();
+    let device = Arc::new(Unestablished::new());
+    let node = Node::options()
+        .channel(options(Arc::clone(&device)))
+        .open()
+        .unwrap();
     let listener = Listener::options().on(&node).bind(site.v4(0)).unwrap();
     let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
     thread::scope(|scope| {
         let parting = scope.spawn(|| {
             let client = connector.connect().unwrap();
             client.set_deadline(PATIENCE);
+            device.wait_for_accept();
             client.send(b"in passing").unwrap();
             client.close(PATIENCE).unwrap();
         });
