@@ -8,6 +8,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rdmacm_addrinfo::{Directory, Error, Hints, NameError};
 use rdmacm_core::{CmAddr, Deadline};
 
+mod arena;
+
 const CHILD: &str = "RDMACM_TEST_CHILD";
 
 /// Runs the test of this name once more, alone and as the child.
@@ -18,6 +20,8 @@ fn in_a_child(test: &str, body: fn()) {
     let mut child = Command::new("/proc/self/exe");
     let output = child
         .env(CHILD, "")
+        // A backtrace wants more memory than the child has.
+        .env("RUST_BACKTRACE", "0")
         .args(["--exact", test])
         .output()
         .unwrap();
@@ -25,13 +29,14 @@ fn in_a_child(test: &str, body: fn()) {
     assert!(output.status.success(), "{told}");
 }
 
-/// What there is to ask with, made while there is everything. The C library has read
-/// its configuration: without that it takes any trouble for a name that nobody knows.
-fn lookup() -> impl Fn() -> Result<Vec<CmAddr>, Error> {
+/// What there is to ask for a host with, made while there is everything. The C library
+/// has read its configuration: without that it takes any trouble for a name that nobody
+/// knows.
+fn lookup(host: &'static str) -> impl Fn() -> Result<Vec<CmAddr>, Error> {
     let directory = Directory::new();
     // On this thread, so that it takes no other.
     let hints = Hints::rc().deadline(Deadline::Never);
-    let lookup = move || directory.addresses("localhost", "7471", &hints);
+    let lookup = move || directory.addresses(host, "7471", &hints);
     lookup().unwrap();
     lookup
 }
@@ -49,10 +54,27 @@ fn limited<T>(resource: Resource, most: u64, then: impl FnOnce() -> T) -> T {
 fn without_a_descriptor_the_system_fails_with_its_error_number() {
     let test = "without_a_descriptor_the_system_fails_with_its_error_number";
     in_a_child(test, || {
-        let lookup = lookup();
+        let lookup = lookup("localhost");
         let error = limited(Resource::RLIMIT_NOFILE, 0, &lookup).unwrap_err();
         assert_eq!(error, NameError::System(libc::EMFILE).into());
         assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+        lookup().unwrap();
+    });
+}
+
+#[test]
+fn without_memory_the_system_says_so() {
+    let test = "without_memory_the_system_says_so";
+    in_a_child(test, || {
+        // In figures that only the C library reads: a name makes it wait for memory.
+        let lookup = lookup("0x7f000001");
+        let error = limited(Resource::RLIMIT_AS, 0, || {
+            arena::drain_the_c_library();
+            lookup()
+        });
+        let error = error.unwrap_err();
+        assert_eq!(error, NameError::Memory.into());
+        // What was drained is not given back, but there may be more again.
         lookup().unwrap();
     });
 }
