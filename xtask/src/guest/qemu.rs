@@ -249,11 +249,14 @@ impl Listener {
 
 /// Processor, memory, kernel and the serial port, which is the kernel's
 /// console and QEMU's standard output.
+///
+/// rxe of later kernels waits for RCU whenever memory is deregistered: some 10 ms each
+/// time, unless it is hurried (`rcu_expedited`).
 fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
     let arguments = format!(
         "console=ttyS0 loglevel={LOG_LEVEL} panic=-1 oops=panic softlockup_panic=1 \
          hung_task_panic=1 random.trust_cpu=on dummy.numdummies=0 bonding.max_bonds=0 \
-         {}",
+         rcupdate.rcu_expedited=1 {}",
         boot.accelerator.arguments()
     );
     let processors = std::thread::available_parallelism()
