@@ -39,7 +39,8 @@ pub(super) enum Arrived {
 }
 
 /// What a side's end is to be like. The server has room for twice as many messages
-/// as may be under way: half of them are on their way while it says so.
+/// as may be under way: half of them are on their way while it says so. The message that
+/// the client has finished comes on top of them.
 pub(super) fn shape(terms: &Terms, is_server: bool) -> Shape {
     let streams = is_server && terms.test == Test::SendBw;
     let room = match terms.test {
@@ -49,7 +50,11 @@ pub(super) fn shape(terms: &Terms, is_server: bool) -> Shape {
     };
     Shape {
         sends: terms.depth + CONTROL,
-        receives: if streams { 2 * terms.depth } else { CONTROL },
+        receives: if streams {
+            2 * terms.depth + 1
+        } else {
+            CONTROL
+        },
         room,
         inline: 16,
         spin: terms.poll,
