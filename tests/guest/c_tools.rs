@@ -3,16 +3,14 @@
 //! Where no data move, rxe believes any queue pair number, so there our ends are made
 //! up; siw gets real queue pairs.
 
-use std::process::Command;
-use std::time::Instant;
-
 use end::End;
-use rdmacm::{Connection, Connector, Node, RetryPolicy};
+use rdmacm::{Connection, Connector, Node};
 use rdmacm_core::{CmAddr, ConnInfo, ConnParam, IdHandle};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
+use rdmacm_tests::{PATIENCE, Site, Soft};
 
 pub(crate) mod cmtime;
 mod end;
+pub(crate) mod listening;
 pub(crate) mod mckey;
 pub(crate) mod one_message;
 pub(crate) mod rping;
@@ -38,31 +36,6 @@ fn shares(site: &Site, on_siw: usize) -> impl Iterator<Item = usize> + use<> {
 /// Responder resources and initiator depth, as this side sees them.
 type Depths = (u8, u8);
 
-/// Waits until the kernel has an id that listens at this address and port.
-fn wait_until_it_listens(address: &str) {
-    wait_for_ids(address, |ids| ids.iter().any(|id| is_listening(id)));
-}
-
-fn is_listening(id: &str) -> bool {
-    id.contains(" state LISTEN ")
-}
-
-/// Waits until the kernel's ids at this address and port are as they shall be.
-fn wait_for_ids(address: &str, shall_be: impl Fn(&[&str]) -> bool) {
-    let its = format!(" src-addr {address} ");
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let mut listing = Command::new("rdma");
-        let listing = listing.args(["resource", "show", "cm_id"]).output();
-        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
-        let ids: Vec<_> = listing.lines().filter(|id| id.contains(&its)).collect();
-        if shall_be(&ids) {
-            break;
-        }
-        assert!(Instant::now() < until, "{ids:?}");
-    }
-}
-
 /// What we ask for when we connect.
 const ASKED: Depths = (3, 2);
 
@@ -74,15 +47,10 @@ fn asking() -> ConnParam {
     param.private_data(b"hello, version 1").unwrap()
 }
 
-/// Connects to a tool's server as soon as it listens.
-fn connect_when_it_listens(site: &Site, node: &Node, port: u16) -> Connection<End> {
-    connect_to(site, node, site.v4(port))
-}
-
+/// Connects to a tool's server, which listens.
 fn connect_to(site: &Site, node: &Node, address: CmAddr) -> Connection<End> {
-    let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
     let connector = Connector::to(address).on(node).param(asking());
-    let connector = connector.deadline(PATIENCE).retry(often);
+    let connector = connector.deadline(PATIENCE);
     let make = |_: &IdHandle| Ok(End::new(site));
     connector.connect_with(make).unwrap()
 }

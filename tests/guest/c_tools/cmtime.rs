@@ -8,9 +8,10 @@ use rdmacm_core::{ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site};
 
 use super::end::End;
+use super::listening::{wait_until_it_listens, wait_until_it_only_listens};
 use super::tool::Tool;
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
-use super::{check_established, connect_when_it_listens, is_listening, wait_for_ids};
+use super::{check_established, connect_to};
 use crate::rdma_core::RdmaCore;
 
 mod control;
@@ -40,10 +41,12 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         let port = rdmacm_tests::free_port();
         let (address, service) = (site.v4.to_string(), port.to_string());
         let server = Tool::start("cmtime", &["-b", &address, "-p", &service]);
+        let its_address = format!("{address}:{port}");
+        wait_until_it_listens(&server, &its_address);
         let node = Node::open().unwrap();
         let connections: Vec<_> = (0..count)
             .map(|_| {
-                let connection = connect_when_it_listens(site, &node, port);
+                let connection = connect_to(site, &node, site.v4(port));
                 check_established(site, &connection, ASKED);
                 connection
             })
@@ -51,17 +54,10 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         for connection in connections {
             connection.close(PATIENCE).unwrap();
         }
-        wait_until_it_only_listens(&format!("{address}:{port}"));
+        // It destroys what has parted, and says nothing about it.
+        wait_until_it_only_listens(&its_address);
         server.stop().check_said_all(&[]);
     }
-}
-
-/// It destroys what has parted, and says nothing about it.
-fn wait_until_it_only_listens(address: &str) {
-    wait_for_ids(
-        address,
-        |ids| matches!(ids, [listener] if is_listening(listener)),
-    );
 }
 
 fn its_client_makes_a_hundred_connections(site: &Site) {

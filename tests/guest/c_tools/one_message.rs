@@ -1,11 +1,12 @@
 //! `rdma_client` and `rdma_server`, which send each other one message, and
 //! `rdma_xclient` and `rdma_xserver`, of which only the client sends.
 
-use rdmacm::{Connection, Connector, Listener, RetryPolicy};
+use rdmacm::{Connection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
-use rdmacm_tests::{PATIENCE, SECOND, Site, free_port, post_message, receive, send};
+use rdmacm_tests::{PATIENCE, Site, free_port, post_message, receive, send};
 use rdmacm_verbs::QueuePair;
 
+use super::listening::wait_until_it_listens;
 use super::tool::Tool;
 use crate::held_back::{hold_back_ends, hold_back_first_messages};
 
@@ -22,11 +23,10 @@ crate::cases!("c_tools::one_message":
 /// Bytes of a message.
 const SIZE: usize = 16;
 
-/// A connection to a tool's server, as soon as it listens.
+/// A connection to a tool's server.
 fn connect(site: &Site, port: u16) -> Connection<QueuePair> {
     hold_back_first_messages(site, &port.to_string());
-    let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
-    let connector = Connector::to(site.v4(port)).deadline(PATIENCE).retry(often);
+    let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
     let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
     connector.connect_with(make).unwrap()
 }
@@ -60,6 +60,7 @@ fn its_server_answers(site: &Site) {
     let port = free_port();
     let (address, service) = (site.v4.to_string(), port.to_string());
     let server = Tool::start("rdma_server", &["-s", &address, "-p", &service]);
+    wait_until_it_listens(&server, &format!("{address}:{port}"));
     let connection = connect(site, port);
     send(connection.queue_pair(), b"sixteen bytes of");
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
@@ -85,6 +86,7 @@ fn its_xserver_parts(site: &Site) {
     let port = free_port();
     let service = port.to_string();
     let server = Tool::start("rdma_xserver", &["-p", &service, "-c", "r"]);
+    wait_until_it_listens(&server, &format!("0.0.0.0:{port}"));
     let connection = connect(site, port);
     post_message(connection.queue_pair(), b"sixteen bytes of");
     part(connection);

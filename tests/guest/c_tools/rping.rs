@@ -8,9 +8,10 @@ use rdmacm::{Listener, Node};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use super::end::End;
+use super::listening::wait_until_it_listens;
 use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
-use super::{check_established, connect_when_it_listens, wait_until_it_listens};
+use super::{check_established, connect_to};
 use crate::command::ping::{client, server};
 use crate::held_back::hold_back_first_messages;
 
@@ -47,9 +48,10 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         let (address, service) = (site.v4.to_string(), port.to_string());
         let arguments = ["-s", "-P", "-d", "-a", &address, "-p", &service];
         let mut server = Tool::start("rping", &[&arguments, more].concat());
+        wait_until_it_listens(&server, &format!("{address}:{port}"));
         let node = Node::open().unwrap();
         for _ in 0..CONNECTIONS / 2 {
-            let connection = connect_when_it_listens(site, &node, port);
+            let connection = connect_to(site, &node, site.v4(port));
             check_established(site, &connection, agreed);
             // It waits for both, and never answers a parting that overtook the rest.
             server.wait_for("ESTABLISHED");
@@ -102,7 +104,7 @@ fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
 fn its_server(site: &Site, more: &[&str]) -> (Tool, String) {
     let port = free_port().to_string();
     let server = rping(site, "-s", &port, &[&["-d"], more].concat());
-    wait_until_it_listens(&format!("{}:{port}", site.v4));
+    wait_until_it_listens(&server, &format!("{}:{port}", site.v4));
     (server, port)
 }
 

@@ -116,6 +116,13 @@ impl Tool {
         self.signal(Signal::SIGCONT);
     }
 
+    /// The state of its first thread, a letter (proc(5)).
+    pub(crate) fn state(&self) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
+        behind_the_name.chars().take(1).collect()
+    }
+
     fn signal(&self, signal: Signal) {
         let process = Pid::from_raw(self.child.id().try_into().unwrap());
         kill(process, signal).unwrap();

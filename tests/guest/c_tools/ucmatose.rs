@@ -1,15 +1,16 @@
 //! ucmatose: connections at once, on one event channel. Its server sends first, and
 //! parts when all are there; its client waits for that.
 
-use rdmacm::{Connection, Connector, Listener, Node, RetryPolicy};
+use rdmacm::{Connection, Connector, Listener, Node};
 use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, PortSpace};
-use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port, receive, send};
+use rdmacm_tests::{PATIENCE, Site, Soft, free_port, receive, send};
 use rdmacm_verbs::QueuePair;
 
 use super::end::End;
+use super::listening::wait_until_it_listens;
 use super::tool::Tool;
 use super::{ANSWER_ROOM, ASKED, REQUEST_ROOM, check_answer, check_no_private_data, check_request};
-use super::{asking, connect_when_it_listens, shares};
+use super::{asking, connect_to, shares};
 
 crate::cases!("c_tools::ucmatose":
     its_server_takes_a_hundred_connections,
@@ -70,8 +71,9 @@ fn concerned<'a>(all: &'a [Ours], event: &Event) -> &'a Ours {
 fn connect_to_its_server(site: &Site, count: usize) {
     let port = free_port();
     let server = start(site, "-b", port, count);
+    wait_until_it_listens(&server, &format!("{}:{port}", site.v4));
     let node = Node::open().unwrap();
-    let first = connect_when_it_listens(site, &node, port);
+    let first = connect_to(site, &node, site.v4(port));
     let channel = site.channel();
     let others: Vec<_> = (1..count)
         .map(|_| Ours::new(site, channel.create_id(PortSpace::TCP).unwrap()))
@@ -223,11 +225,10 @@ fn its_server_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
         let port = free_port();
         let server = exchanging(site, "-b", port, count, more);
+        wait_until_it_listens(&server, &format!("{}:{port}", site.v4));
         let node = Node::open().unwrap();
-        let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
         let connect = || {
             let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
-            let connector = connector.retry(often);
             connector.connect_with(posted(site)).unwrap()
         };
         let connections: Vec<_> = (0..count).map(|_| connect()).collect();

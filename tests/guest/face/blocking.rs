@@ -1,8 +1,9 @@
 //! The blocking face.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use rdmacm::core::{Error, EventKind, RejectReason};
+use rdmacm::core::{Error, EventKind, IdHandle, RejectReason};
 use rdmacm::{Cause, Connection, Connector, Listener, Node, RetryPolicy, Step};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
@@ -75,7 +76,7 @@ fn a_name_connects_and_parts(site: &Site) {
 fn real_queue_pairs_connect(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
-    let made = |_: &rdmacm::core::IdHandle| Ok(site.queue_pair());
+    let made = |_: &IdHandle| Ok(site.queue_pair());
     let (client, server) = thread::scope(|scope| {
         let client = scope.spawn(|| connector(site, port).connect_with(made).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
@@ -291,24 +292,31 @@ fn dropping_a_connection_tells_the_peer(site: &Site) {
     server.close(PATIENCE).unwrap();
 }
 
+/// The listener begins between two attempts: siw may break one that is connected to while
+/// it begins.
 fn trying_again_waits_for_the_listener(site: &Site) {
     let port = free_port();
     let queue_pairs = QueuePairs::new(site);
+    let once = connector(site, port).connect_with(queue_pairs.clone());
+    assert!(once.unwrap_err().is_retryable());
+    let attempts = AtomicU32::new(0);
+    let (bound, listeners) = std::sync::mpsc::channel();
     thread::scope(|scope| {
-        let (refused, was_refused) = std::sync::mpsc::channel();
-        let client = scope.spawn(move || {
-            let once = connector(site, port).connect_with(queue_pairs.clone());
-            refused.send(once.unwrap_err().is_retryable()).unwrap();
-            let connector = connector(site, port).retry(RetryPolicy::until_deadline());
-            connector.connect_with(queue_pairs).unwrap()
-        });
-        assert!(was_refused.recv().unwrap());
-        let listener = Listener::bind(site.v4(port)).unwrap();
+        let make = |_: &IdHandle| {
+            if attempts.fetch_add(1, Ordering::Relaxed) == 2 {
+                bound.send(Listener::bind(site.v4(port)).unwrap()).unwrap();
+            }
+            Ok(queue_pairs.one())
+        };
+        let connector = connector(site, port).retry(RetryPolicy::until_deadline());
+        let client = scope.spawn(move || connector.connect_with(make).unwrap());
+        let listener = listeners.recv_timeout(PATIENCE).unwrap();
         let incoming = listener.accept(PATIENCE).unwrap();
         let server = incoming.accept_with(QueuePairs::new(site)).unwrap();
         drop(client.join().unwrap());
         server.ended(PATIENCE).unwrap();
     });
+    assert_eq!(attempts.into_inner(), 3);
     let policy = RetryPolicy::attempts(3);
     let error = connector(site, free_port())
         .retry(policy)

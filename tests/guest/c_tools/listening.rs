@@ -1,0 +1,53 @@
+//! When a tool's server listens.
+
+use std::process::Command;
+use std::time::Instant;
+
+use rdmacm_tests::PATIENCE;
+
+use super::tool::Tool;
+
+/// Waits until the tool listens at this address and port, and does nothing else.
+///
+/// The kernel calls the id a listener before siw takes connections, and one that comes
+/// between the two breaks the server (`siw_create_listen`). So this also waits for the
+/// tool's sleep, which begins when the command has returned.
+pub(crate) fn wait_until_it_listens(tool: &Tool, address: &str) {
+    wait_for_ids(address, |ids| ids.iter().any(|id| is_listening(id)));
+    let until = Instant::now() + PATIENCE;
+    while tool.state() != ASLEEP {
+        assert!(Instant::now() < until, "{address}");
+        std::thread::yield_now();
+    }
+}
+
+/// The state of a process that waits and can be interrupted (proc(5)).
+const ASLEEP: &str = "S";
+
+/// Waits until nothing but a listener is left at this address and port.
+pub(crate) fn wait_until_it_only_listens(address: &str) {
+    wait_for_ids(
+        address,
+        |ids| matches!(ids, [listener] if is_listening(listener)),
+    );
+}
+
+fn is_listening(id: &str) -> bool {
+    id.contains(" state LISTEN ")
+}
+
+/// Waits until the kernel's ids at this address and port are as they shall be.
+fn wait_for_ids(address: &str, shall_be: impl Fn(&[&str]) -> bool) {
+    let its = format!(" src-addr {address} ");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut listing = Command::new("rdma");
+        let listing = listing.args(["resource", "show", "cm_id"]).output();
+        let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
+        let ids: Vec<_> = listing.lines().filter(|id| id.contains(&its)).collect();
+        if shall_be(&ids) {
+            break;
+        }
+        assert!(Instant::now() < until, "{ids:?}");
+    }
+}
