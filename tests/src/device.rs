@@ -164,6 +164,61 @@ impl Unestablished {
     }
 }
 
+/// The kernel, which loses a multicast group when it is told to, as InfiniBand's does when
+/// the subnet manager has forgotten it (`process_group_error`).
+#[derive(Debug)]
+pub struct LosingGroups {
+    kernel: KernelDevice,
+    /// That the last group was joined, in the kernel's words.
+    joined: Mutex<Vec<u8>>,
+    /// The same, of a group that is lost.
+    lost: Mutex<Option<Vec<u8>>>,
+}
+
+impl LosingGroups {
+    /// Opens the kernel's device.
+    ///
+    /// # Panics
+    /// Without one.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "opening is no default")]
+    pub fn new() -> Self {
+        Self {
+            kernel: KernelDevice::open().unwrap(),
+            joined: Mutex::default(),
+            lost: Mutex::default(),
+        }
+    }
+
+    /// Loses the group that was joined last.
+    ///
+    /// # Panics
+    /// When another thread has panicked in here.
+    pub fn lose(&self) {
+        *self.lost.lock().unwrap() = Some(self.joined.lock().unwrap().clone());
+        self.kernel.look_again();
+    }
+
+    /// Puts the news of a lost group in place of the kernel's next.
+    fn has_lost(&self, response: &mut [u8]) -> bool {
+        let Some(joined) = self.lost.lock().unwrap().take() else {
+            return false;
+        };
+        response.copy_from_slice(&joined);
+        let (event, _) = EventResponse::mut_from_prefix(response).unwrap();
+        event.event = EventNumber::MULTICAST_ERROR;
+        event.raw_status = u32::from_ne_bytes((-libc::ENETRESET).to_ne_bytes());
+        true
+    }
+
+    fn note(&self, response: &[u8]) {
+        let (event, _) = EventResponse::ref_from_prefix(response).unwrap();
+        if event.event == EventNumber::MULTICAST_JOIN {
+            response.clone_into(&mut self.joined.lock().unwrap());
+        }
+    }
+}
+
 macro_rules! device_over {
     ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
         impl Device for $device {
@@ -225,6 +280,17 @@ device_over!(Garbling, kernel, |this, call| {
     let spared = this.spared.load(Ordering::Relaxed);
     for byte in call.response().iter_mut().skip(spared) {
         *byte = this.random_byte();
+    }
+    Ok(())
+});
+
+device_over!(LosingGroups, kernel, |this, call| {
+    if call.number() != CommandNumber::GET_EVENT {
+        return this.kernel.execute(call);
+    }
+    if !this.has_lost(call.response()) {
+        this.kernel.execute(call)?;
+        this.note(call.response());
     }
     Ok(())
 });

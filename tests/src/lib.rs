@@ -16,7 +16,7 @@ mod random;
 mod site;
 
 pub use acm_daemon::{AcmDaemon, Act, acm_entry};
-pub use device::{Counting, Garbling, OldKernel, Unestablished};
+pub use device::{Counting, Garbling, LosingGroups, OldKernel, Unestablished};
 pub use pair::{Asked, Listening, Pair, Side};
 pub use paper::PaperQueuePair;
 pub use posted::{post_message, receive, send};

@@ -1,8 +1,10 @@
 //! Multicast groups.
 
-use rdmacm::core::{CmAddr, Error, JoinFlags};
-use rdmacm::{Cause, DatagramAddr, DatagramSocket, Step};
-use rdmacm_tests::{PATIENCE, SECOND, Site};
+use std::sync::Arc;
+
+use rdmacm::core::{CmAddr, Error, EventChannel, JoinFlags};
+use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Step};
+use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 
 use super::bound;
 
@@ -12,6 +14,7 @@ crate::cases!("datagrams::groups":
     a_group_is_joined_once,
     a_sender_alone_hears_nothing,
     groups_are_told_apart,
+    a_group_that_is_lost_is_told_once,
     what_is_no_group_is_refused,
     a_group_goes_with_its_socket,
 );
@@ -95,6 +98,33 @@ fn groups_are_told_apart(site: &Site) {
         let datagram = member.recv_from().unwrap();
         assert_eq!(datagram.destination(), to.gid());
     }
+}
+
+/// It is left, and the socket goes on.
+fn a_group_that_is_lost_is_told_once(site: &Site) {
+    let device = Arc::new(LosingGroups::new());
+    let channel = EventChannel::options().device(device.clone());
+    let node = Node::options().channel(channel).open().unwrap();
+    let member = DatagramSocket::options().on(&node);
+    let member = member.bind(site.v4(0)).unwrap();
+    member.set_deadline(PATIENCE);
+    let sender = bound(site);
+    let [kept, lost] = [9, 10].map(|number| join(&member, number));
+    device.lose();
+    let error = member.recv_from().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENETRESET), "{error}");
+    let Cause::GroupLost { group: which, .. } = error.cause() else {
+        panic!("{error:?}");
+    };
+    assert_eq!(*which, group(10));
+    sender.send_to(b"nobody", &lost).unwrap();
+    sender.send_to(b"a member", &kept).unwrap();
+    assert_eq!(*member.recv_from().unwrap(), *b"a member");
+    let error = member.leave_multicast(group(10)).unwrap_err();
+    assert_eq!(error.step(), Step::LeaveMulticast);
+    assert_eq!(join(&member, 10), lost);
+    sender.send_to(b"again", &lost).unwrap();
+    assert_eq!(*member.recv_from().unwrap(), *b"again");
 }
 
 fn what_is_no_group_is_refused(site: &Site) {

@@ -83,16 +83,18 @@ impl OpenDevice {
     /// make queues tell as fast as they are looked at. The device's removal is heard
     /// of here.
     pub(crate) fn drain(&self) -> Drained {
-        for _ in 0..SHARE {
-            let Ok(Some(token)) = self.channel.take() else {
-                return self.drained();
-            };
+        let take = || self.channel.take().ok().flatten();
+        let notify = |token| {
             let traffic = self.traffics().get(&token).and_then(Weak::upgrade);
             if let Some(traffic) = traffic {
                 traffic.notified();
             }
+        };
+        if hand_out_a_share(take, notify) {
+            Drained::InPart
+        } else {
+            self.drained()
         }
-        Drained::InPart
     }
 
     fn drained(&self) -> Drained {
@@ -111,8 +113,44 @@ impl OpenDevice {
     }
 }
 
+/// Whether there may be more.
+fn hand_out_a_share<T>(mut take: impl FnMut() -> Option<T>, mut hand_out: impl FnMut(T)) -> bool {
+    for _ in 0..SHARE {
+        match take() {
+            Some(one) => hand_out(one),
+            None => return false,
+        }
+    }
+    true
+}
+
 impl AsFd for OpenDevice {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As of queues that tell again as soon as they are looked at.
+    #[test]
+    fn a_turn_ends_though_there_is_more() {
+        let mut queues = 0..10_000;
+        let mut told = Vec::new();
+        assert!(hand_out_a_share(|| queues.next(), |queue| told.push(queue)));
+        assert!(told.into_iter().eq(0..SHARE));
+    }
+
+    #[test]
+    fn a_turn_ends_with_what_there_is() {
+        let mut queues = 0..3;
+        let mut told = Vec::new();
+        assert!(!hand_out_a_share(
+            || queues.next(),
+            |queue| told.push(queue)
+        ));
+        assert_eq!(told, [0, 1, 2]);
     }
 }
