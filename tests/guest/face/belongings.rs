@@ -1,5 +1,6 @@
 //! What a process has, before and after.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Instant;
 
@@ -11,36 +12,40 @@ use crate::allocation::live_bytes;
 const SLACK: isize = 256 * 1024;
 
 /// What this process has.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Belongings {
-    descriptors: usize,
-    /// Of each kind that the kernel counts.
-    resources: Vec<(&'static str, usize)>,
-    /// Of a device's memory.
-    mappings: usize,
+    /// How many of each kind: of descriptors, of what the kernel counts, and of mappings
+    /// of a device's memory.
+    counts: BTreeMap<String, usize>,
     bytes: isize,
 }
 
 impl Belongings {
     pub(super) fn now() -> Self {
-        let kinds = ["cm_id", "qp", "cq", "pd", "mr", "ctx", "srq"];
+        let mut counts = BTreeMap::new();
+        for kind in ["cm_id", "qp", "cq", "pd", "mr", "ctx", "srq"] {
+            counts.insert(kind.to_owned(), count(kind));
+        }
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mappings = maps.matches("/dev/infiniband/").count();
+        counts.insert("mapping".to_owned(), mappings);
+        for kind in descriptors() {
+            *counts.entry(kind).or_default() += 1;
+        }
         Self {
-            descriptors: std::fs::read_dir("/proc/self/fd").unwrap().count(),
-            resources: kinds.map(|kind| (kind, count(kind))).into(),
-            mappings: maps.matches("/dev/infiniband/").count(),
+            counts,
             bytes: live_bytes(),
         }
     }
 
-    /// The same, with the memory that is taken once and stays: as much as there is
-    /// when the rest is as before.
+    /// What there is when a first run has left no more than this: memory that is taken
+    /// once stays, and what an earlier test has left to threads that end by themselves
+    /// has gone.
     pub(super) fn with_what_stays(self) -> Self {
-        let bytes = self.left(isize::MAX).bytes;
-        Self { bytes, ..self }
+        self.left(isize::MAX)
     }
 
-    /// It is as before.
+    /// There is no more than this.
     pub(super) fn are_left(&self) {
         self.left(SLACK);
     }
@@ -51,24 +56,33 @@ impl Belongings {
         let until = Instant::now() + PATIENCE;
         loop {
             let now = Self::now();
-            let bytes = now.bytes - self.bytes;
-            let same = Self {
-                bytes: self.bytes,
-                ..now
-            };
-            if same == *self && bytes < slack {
-                return Self {
-                    bytes: same.bytes + bytes,
-                    ..same
-                };
+            if now.is_no_more_than(self, slack) {
+                return now;
             }
-            assert!(
-                Instant::now() < until,
-                "{self:?}, then {same:?} and {bytes}"
-            );
+            assert!(Instant::now() < until, "{self:?}, then {now:?}");
             std::thread::yield_now();
         }
     }
+
+    fn is_no_more_than(&self, before: &Self, slack: isize) -> bool {
+        let had = |kind: &String| before.counts.get(kind).copied().unwrap_or(0);
+        let fits = |(kind, count): (&String, &usize)| *count <= had(kind);
+        self.counts.iter().all(fits) && self.bytes - before.bytes < slack
+    }
+}
+
+/// What each of this process's descriptors is of, without its number. One that is closed
+/// meanwhile is none.
+fn descriptors() -> impl Iterator<Item = String> {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let kinds = descriptors.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
+    kinds.map(|kind| {
+        let kind = kind.to_string_lossy().into_owned();
+        match kind.split_once(":[") {
+            Some((kind, _number)) if kind != "anon_inode" => kind.to_owned(),
+            _ => kind,
+        }
+    })
 }
 
 /// How many of a kind the kernel has for this process.
