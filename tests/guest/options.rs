@@ -67,6 +67,7 @@ fn reuse_cannot_be_taken_back_once_bound(site: &Site) {
 
 fn reuse_is_refused_to_a_listener(site: &Site) {
     let (_channel, id) = site.id();
+    id.bind(site.v4(free_port())).unwrap();
     id.listen(1).unwrap();
     let error = id.set_reuse_addr(true).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
@@ -76,7 +77,8 @@ fn reuse_is_refused_to_a_listener(site: &Site) {
 fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
     let (_channel, fresh) = site.id();
     fresh.set_af_only(true).unwrap();
-    fresh.bind(CmAddr::any(Family::V6)).unwrap();
+    let address = CmAddr::any(Family::V6).with_port(free_port());
+    fresh.bind(address).unwrap();
     fresh.set_af_only(false).unwrap();
     fresh.listen(1).unwrap();
     let error = fresh.set_af_only(true).unwrap_err();
