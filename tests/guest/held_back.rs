@@ -32,15 +32,24 @@ fn hold_back(what: &str) {
     ));
 }
 
+/// The first message of queue 0, which is that of sends (RFC 5041, 4.3).
+const FIRST_MESSAGE: &str = "match u32 0 0xffffffff at 60 match u32 1 0xffffffff at 64";
+
 /// Holds back the first message that each client sends to this port of the site's IPv4
 /// address.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
-        // The first message of queue 0, which is that of sends (RFC 5041, 4.3).
-        hold_back(&format!(
-            "match ip dport {port} 0xffff \
-             match u32 0 0xffffffff at 60 match u32 1 0xffffffff at 64"
-        ));
+        hold_back(&format!("match ip dport {port} 0xffff {FIRST_MESSAGE}"));
+    }
+}
+
+/// Holds back the first message that the server of this port sends to each client, and with
+/// it all that follows. `CONNECT` of siw fails with ENOMEM where several messages come
+/// before it returns: each takes one of the four places that `siw_connect` has for what is
+/// to be done, and needs one itself.
+pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
+    if site.soft == Soft::Siw {
+        hold_back(&format!("match ip sport {port} 0xffff {FIRST_MESSAGE}"));
     }
 }
 

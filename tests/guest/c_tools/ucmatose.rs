@@ -11,6 +11,7 @@ use super::listening::wait_until_it_listens;
 use super::tool::Tool;
 use super::{ANSWER_ROOM, ASKED, REQUEST_ROOM, check_answer, check_no_private_data, check_request};
 use super::{asking, connect_to, shares};
+use crate::held_back::hold_back_first_messages_of_the_server;
 
 crate::cases!("c_tools::ucmatose":
     its_server_takes_a_hundred_connections,
@@ -224,6 +225,7 @@ fn receive_all(connections: &[Connection<QueuePair>]) {
 fn its_server_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
         let port = free_port();
+        hold_back_first_messages_of_the_server(site, &port.to_string());
         let server = exchanging(site, "-b", port, count, more);
         wait_until_it_listens(&server, &format!("{}:{port}", site.v4));
         let node = Node::open().unwrap();
