@@ -55,6 +55,15 @@ impl Drop for Open {
     }
 }
 
+impl PartialEq for Context {
+    /// Whether both are clones of one open device.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Context {}
+
 impl Context {
     /// Opens a device.
     ///

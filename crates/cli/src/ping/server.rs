@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::IdHandle;
-use rdmacm::tokio::{Connection, Incoming};
+use rdmacm::tokio::{CmConnection, Incoming};
 use rdmacm_verbs::{Buffer, Pieces, RemoteMemory, SendOperation, SendRequest};
 
 use super::pattern::length;
@@ -52,7 +52,7 @@ async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt)
 
 /// Why not all was as it should be.
 async fn serve_pings(
-    connection: Connection<Endpoint>,
+    connection: CmConnection<Endpoint>,
     count: Option<u32>,
     interrupt: &Interrupt,
     pings: &mut u64,
@@ -63,7 +63,7 @@ async fn serve_pings(
     *pings = pinged.pings;
     if stop.is_ok() {
         // The last word may still be on its way, and parting is the client's.
-        let _ = connection.ended(CLOSE_DEADLINE).await;
+        let _ = connection.closed(CLOSE_DEADLINE).await;
     }
     // The result is known, whether the peer answers or not.
     let _ = connection.close(CLOSE_DEADLINE).await;

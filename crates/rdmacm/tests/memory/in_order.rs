@@ -5,7 +5,7 @@ use rdmacm::verbs::{
     ProtectionDomain, QueuePair, RawRegion, RemoteMemory, SendOperation, SendRequest,
     SharedReceiveQueue,
 };
-use rdmacm::{Message, Messages};
+use rdmacm::{Connection, Message};
 
 /// What is posted comes back before it is used again.
 fn post(queue_pair: &QueuePair, mut buffer: Buffer) -> Option<Buffer> {
@@ -50,5 +50,5 @@ fn main() {
     go_anywhere::<(Buffer, ExposedMemory, RawRegion, RemoteMemory)>();
     go_anywhere::<(Piece, Pieces, SendRequest<'static>, Completion)>();
     go_anywhere::<(Context, ProtectionDomain, QueuePair, SharedReceiveQueue)>();
-    go_anywhere::<(CompletionQueue, CompletionChannel, Message, Messages)>();
+    go_anywhere::<(CompletionQueue, CompletionChannel, Message, Connection)>();
 }
