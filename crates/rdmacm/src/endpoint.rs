@@ -4,9 +4,11 @@ use std::io;
 
 use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{IdHandle, QpType};
-use rdmacm_verbs::{Context, Pieces, QpOptions, QueuePair, Refused, WorkId};
+use rdmacm_verbs::{Pieces, QpOptions, QueuePair, Refused, WorkId};
 
 use crate::error::{Cause, Error, Result, Target};
+use crate::event_loop::EventLoop;
+use crate::messages::open_context;
 use crate::stage::Stage;
 
 const NOT_CONNECTED: &str = "endpoints are for reliable connections";
@@ -38,18 +40,22 @@ pub(crate) fn post_receive(
 }
 
 /// Creates a queue pair on the id's device, in INIT.
-pub(crate) fn create_queue_pair(id: &IdHandle, options: &QpOptions) -> Result<QueuePair> {
-    try_create(id, options).map_err(|error| {
+pub(crate) fn create_queue_pair(
+    event_loop: &EventLoop,
+    id: &IdHandle,
+    options: &QpOptions,
+) -> Result<QueuePair> {
+    try_create(event_loop, id, options).map_err(|error| {
         let target = Target::from_id(id, None);
         let cause = Cause::QueuePair(error);
         Error::with_target(Stage::QueuePair, target, std::time::Duration::ZERO, cause)
     })
 }
 
-fn try_create(id: &IdHandle, options: &QpOptions) -> io::Result<QueuePair> {
+fn try_create(event_loop: &EventLoop, id: &IdHandle, options: &QpOptions) -> io::Result<QueuePair> {
     let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
     let queue_pair = match options.context() {
-        None => options.create(&Context::open_by_id(device)?)?,
+        None => options.create(&open_context(event_loop, device)?)?,
         Some(context) => {
             let same = id.rdma_device()?;
             if same.is_none_or(|device| device.name != context.device_name()) {

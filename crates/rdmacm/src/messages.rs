@@ -23,7 +23,7 @@ pub use transfer_error::TransferError;
 
 pub(crate) use completions::next_completion;
 pub(crate) use connection::MessageConnection;
-pub(crate) use device::OpenDevice;
+pub(crate) use device::{Devices, OpenDevice, open_context};
 pub(crate) use factory::MessageQueuePairFactory;
 pub(crate) use failure::Failure;
 pub(crate) use queue_pair::{Destination, MessageQueuePair};

@@ -12,14 +12,14 @@ use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::gid_table::{GidEntry, GidTable};
+use crate::gid_table::GidEntry;
 use crate::limits::DeviceLimits;
 use crate::operation::Operation;
 use crate::port::PortAttr;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{self, Provider};
 use crate::token::Token;
-use crate::uverbs::Uverbs;
+use crate::uverbs::{KernelFile, Uverbs, UverbsFile};
 
 /// An open device, on which everything else is made. Clones are the same
 /// context; it is closed when they and all that was made on it are gone.
@@ -88,19 +88,44 @@ impl Context {
         })?;
         let provider = provider::choose(providers, name, node.driver, node.abi_version)?;
         let path = node.path();
-        let uverbs = Uverbs::open(name, &path, node.number, provider)?;
-        let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
-        let limits = DeviceLimits::from(limits);
-        // The number may have passed to another device since netlink told it.
-        if limits.node_guid != device.guid {
+        let file = KernelFile::open(name, &path, node.number)?;
+        let context = Self::open_file(name, Box::new(file), provider)?;
+        // Another device may have the number since netlink was asked.
+        if context.limits().node_guid != device.guid {
             return Err(Error::OtherNode {
                 path,
                 device: name.clone(),
             });
         }
+        Ok(context)
+    }
+
+    /// Opens a device by a file of the caller's, such as a simulated one, that speaks the
+    /// language of this driver.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] for a driver, or a version of its structs, that this crate does not
+    /// know; [`Error::Command`] if the file refuses.
+    pub fn with_file(
+        device: &str,
+        file: Box<dyn UverbsFile>,
+        driver: DriverId,
+        abi_version: u32,
+    ) -> Result<Self> {
+        let provider = provider::choose(&provider::known(), device, driver, abi_version)?;
+        Self::open_file(device, file, provider)
+    }
+
+    fn open_file(
+        device: &str,
+        file: Box<dyn UverbsFile>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Self> {
+        let uverbs = Uverbs::open(device, file, provider)?;
+        let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
         Ok(Self(Arc::new(Open {
-            device: name.clone(),
-            limits,
+            device: device.to_owned(),
+            limits: DeviceLimits::from(limits),
             // The first token is 1: rings that were replaced read as zeros.
             tokens: AtomicU32::new(1),
             uverbs,
@@ -176,12 +201,13 @@ impl Context {
     /// [`Error::Gids`] where sysfs has no such port or index, or is not there.
     #[doc(alias = "ibv_query_gid", alias = "ibv_query_gid_ex")]
     pub fn gid(&self, number: u8, index: u32) -> Result<Option<GidEntry>> {
-        let table = GidTable::of(&self.0.device, number);
-        table.entry(index).map_err(|error| Error::Gids {
-            device: self.0.device.clone(),
-            port: number,
-            errno: error.raw_os_error().unwrap_or(libc::EINVAL),
-        })
+        self.uverbs()
+            .gid(number, index)
+            .map_err(|error| Error::Gids {
+                device: self.0.device.clone(),
+                port: number,
+                errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+            })
     }
 
     /// All GIDs of the port `number`, from 1. A soft RoCE device has a table of a

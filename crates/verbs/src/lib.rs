@@ -58,11 +58,11 @@
 
 mod address_handle;
 mod async_events;
-mod closable;
 mod completion;
 mod completion_channel;
 mod completion_queue;
 mod context;
+mod device_source;
 mod ending;
 mod error;
 mod gid_table;
@@ -80,6 +80,7 @@ mod random;
 mod readable;
 mod removal;
 mod request;
+mod revocable_file;
 mod route_header;
 mod shared_receive_queue;
 mod token;
@@ -93,6 +94,7 @@ pub use completion::{Completion, CompletionError, DatagramSource, Done, WorkId, 
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CqOptions};
 pub use context::Context;
+pub use device_source::{DeviceSource, SystemDevices};
 pub use error::{CommandError, Error, Refused, Result};
 pub use gid_table::GidEntry;
 pub use limits::DeviceLimits;
@@ -106,3 +108,4 @@ pub use request::{SendOperation, SendRequest};
 pub use route_header::RouteHeader;
 pub use shared_receive_queue::{SharedReceiveQueue, SrqOptions};
 pub use token::Token;
+pub use uverbs::{Call, UverbsFile};

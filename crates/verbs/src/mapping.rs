@@ -7,10 +7,9 @@
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
@@ -95,7 +94,7 @@ unsafe impl Sync for Mapped {}
 
 impl Mapped {
     pub(crate) fn new(
-        file: &File,
+        file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
         mark: &Arc<ProcessMark>,
@@ -387,7 +386,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH as u64).unwrap();
         let mark = Arc::new(ProcessMark::new().unwrap());
-        Arc::new(Mapped::new(&file, 0, LENGTH, &mark).unwrap())
+        Arc::new(Mapped::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &mark).unwrap())
     }
 
     #[test]

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::closable::Closable;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::revocable_file::RevocableFile;
 
 /// A descriptor that the kernel made for a context, where records are read. It is
 /// waited for together with the context's end, by an epoll descriptor: that does
@@ -22,12 +22,12 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Readable {
     context: Context,
-    file: Arc<Closable>,
+    file: Arc<RevocableFile>,
     epoll: Epoll,
 }
 
 impl Readable {
-    pub(crate) fn new(context: &Context, file: Arc<Closable>) -> Result<Self> {
+    pub(crate) fn new(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(waiting)?;
         let event = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
         file.with(|file| {

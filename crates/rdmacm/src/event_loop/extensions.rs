@@ -13,6 +13,12 @@ type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 pub(crate) struct Extensions(Mutex<Values>);
 
 impl Extensions {
+    /// Replaces the value of this type.
+    pub(crate) fn insert<T: Any + Send + Sync>(&self, value: T) {
+        let replaced = self.values().insert(TypeId::of::<T>(), Arc::new(value));
+        drop(replaced);
+    }
+
     /// The value of this type, which is made if there is none.
     pub(crate) fn get_or_default<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut values = self.values();

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rdmacm_core::DeviceId;
-use rdmacm_verbs::{CompletionChannel, Context, Result, Token};
+use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
 
 use super::MessageQueuePair;
 use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
@@ -42,6 +42,34 @@ pub(crate) struct OpenDevice {
     queue_pairs: Mutex<HashMap<Token, Weak<MessageQueuePair>>>,
 }
 
+/// Where an event loop opens devices.
+#[derive(Debug)]
+pub(crate) struct Devices(Arc<dyn DeviceSource>);
+
+impl Devices {
+    pub(crate) fn new(source: Arc<dyn DeviceSource>) -> Self {
+        Self(source)
+    }
+}
+
+impl Default for Devices {
+    fn default() -> Self {
+        Self(Arc::new(SystemDevices))
+    }
+}
+
+/// Opens a device, with a context of its own.
+///
+/// # Errors
+/// Those of [`DeviceSource::open`].
+pub(crate) fn open_context(event_loop: &EventLoop, id: DeviceId) -> Result<Context> {
+    event_loop
+        .extensions()
+        .get_or_default::<Devices>()
+        .0
+        .open(id)
+}
+
 impl OpenDevice {
     /// The device that an id is attached to, in the event loop that watches it.
     ///
@@ -52,7 +80,7 @@ impl OpenDevice {
         if let Some(open) = devices.find(|device| device.id == id) {
             return Ok(open);
         }
-        Self::add(event_loop, &devices, id, Context::open_by_id(id)?)
+        Self::add(event_loop, &devices, id, open_context(event_loop, id)?)
     }
 
     /// The device of a context that is open already.

@@ -118,7 +118,7 @@ impl Endpoint {
     /// # Errors
     /// [`Stage::QueuePair`].
     pub fn resolved(resolved: Resolved, options: &QpOptions) -> Result<Self> {
-        let queue_pair = create_queue_pair(resolved.id(), options)?;
+        let queue_pair = create_queue_pair(resolved.event_loop(), resolved.id(), options)?;
         Ok(Self {
             queue_pair,
             resolved,
@@ -130,7 +130,7 @@ impl Endpoint {
     /// # Errors
     /// [`Stage::QueuePair`]; the peer is rejected then.
     pub fn incoming(incoming: Incoming, options: &QpOptions) -> Result<IncomingEndpoint> {
-        let queue_pair = create_queue_pair(incoming.id(), options)?;
+        let queue_pair = create_queue_pair(incoming.event_loop(), incoming.id(), options)?;
         Ok(IncomingEndpoint {
             queue_pair,
             incoming,

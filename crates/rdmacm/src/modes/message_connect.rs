@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use rdmacm_core::{ConnParam, QueuePair};
-use rdmacm_verbs::ProtectionDomain;
+use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 
-use super::{Connection, Connector, Incoming, Resolved};
+use super::{Connection, Connector, Incoming, NodeOptions, Resolved};
 use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::EventLoop;
 use crate::messages::{
-    MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory, OpenDevice,
-    device_error,
+    Devices, MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
+    OpenDevice, device_error,
 };
 use crate::queue_pair_factory::QueuePairFactory as _;
 use crate::stage::Stage;
@@ -178,6 +178,16 @@ impl Incoming {
             established,
             queue_pair,
         )))
+    }
+}
+
+impl NodeOptions {
+    /// Opens devices for messages, datagrams and endpoints from this source, instead of this
+    /// host: for a simulation, together with a simulated event channel.
+    #[must_use]
+    pub fn device_source(self, source: Arc<dyn DeviceSource>) -> Self {
+        self.extensions.insert(Devices::new(source));
+        self
     }
 }
 

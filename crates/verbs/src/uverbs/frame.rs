@@ -4,8 +4,10 @@ use std::io;
 use std::marker::PhantomData;
 
 use rdmacm_abi::Pointer;
-use rdmacm_abi::uverbs::{Command, Header, MAX_REQUEST};
+use rdmacm_abi::uverbs::{Header, MAX_REQUEST};
 use zerocopy::IntoBytes;
+
+use super::Call;
 
 /// The bytes of one `write(2)`. It holds the address of the response and is of
 /// use only while that is borrowed.
@@ -18,19 +20,15 @@ pub(super) struct Frame<'response> {
 impl<'response> Frame<'response> {
     /// The place of the request from which the kernel takes an address is
     /// overwritten, so that none of the caller's own reaches it.
-    pub(super) fn new<C: Command>(
-        request: &C,
-        response: &'response mut C::Response,
-    ) -> io::Result<Self> {
+    pub(super) fn new(call: &'response mut Call<'_>) -> io::Result<Self> {
         let mut bytes = [0; size_of::<Header>() + MAX_REQUEST];
-        let request = request.as_bytes();
         let (header, body) = bytes.split_at_mut(size_of::<Header>());
-        header.copy_from_slice(Header::of::<C>().as_bytes());
-        put(body, 0, request)?;
-        match C::POINTER {
+        header.copy_from_slice(call.header.as_bytes());
+        put(body, 0, call.request)?;
+        match call.pointer {
             Pointer::None => {}
             Pointer::Response { offset } => {
-                let address = response.as_mut_bytes().as_mut_ptr().expose_provenance();
+                let address = call.response.as_mut_ptr().expose_provenance();
                 put(body, offset, (address as u64).as_bytes())?;
             }
             // Which no verbs command has.
@@ -38,7 +36,7 @@ impl<'response> Frame<'response> {
         }
         Ok(Self {
             bytes,
-            length: size_of::<Header>() + request.len(),
+            length: size_of::<Header>() + call.request.len(),
             _response: PhantomData,
         })
     }
@@ -70,7 +68,8 @@ mod tests {
         };
         let mut response = AllocPdResponse::new_zeroed();
         let place = (&raw const response).addr() as u64;
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let mut call = Call::new(&request, &mut response);
+        let frame = Frame::new(&mut call).unwrap();
         assert_eq!(frame.bytes().len(), 16);
         assert_eq!(frame.bytes()[..8], [3, 0, 0, 0, 4, 0, 1, 0]);
         assert_eq!(frame.bytes()[8..], place.to_ne_bytes());
@@ -80,7 +79,8 @@ mod tests {
     fn a_command_without_a_response_is_written_as_it_is() {
         let request = DeallocPd { handle: 7 };
         let mut response = NoResponse;
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let mut call = Call::new(&request, &mut response);
+        let frame = Frame::new(&mut call).unwrap();
         assert_eq!(frame.bytes(), [4, 0, 0, 0, 3, 0, 0, 0, 7, 0, 0, 0]);
     }
 
@@ -88,7 +88,8 @@ mod tests {
     fn a_driver_has_room_for_its_words() {
         let request = Siw(CreateQp::new_zeroed());
         let mut response = siw::QpResponse::new_zeroed();
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let mut call = Call::new(&request, &mut response);
+        let frame = Frame::new(&mut call).unwrap();
         assert_eq!(frame.bytes().len(), 64);
         assert_eq!(frame.bytes()[4..8], [16, 0, 16, 0]);
     }
