@@ -4,7 +4,7 @@ use std::io;
 
 use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{IdHandle, QpType};
-use rdmacm_verbs::{Pieces, QpOptions, QueuePair, Refused, WorkId};
+use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
@@ -31,8 +31,8 @@ pub(crate) fn refused(stage: Stage, reason: &'static str) -> Error {
 /// Posts to the queue that the queue pair receives from, its own or a shared one.
 pub(crate) fn post_receive(
     queue_pair: &QueuePair,
-    memory: impl Into<Pieces>,
-) -> Result<WorkId, Refused<Pieces>> {
+    memory: impl Into<SgList>,
+) -> Result<WorkId, PostError<SgList>> {
     match queue_pair.shared_receive_queue() {
         Some(shared) => shared.post_receive(memory),
         None => queue_pair.post_receive(memory),

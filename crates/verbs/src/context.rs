@@ -8,9 +8,9 @@ use rdmacm_abi::uverbs::{CommandNumber, QueryDevice, QueryPort};
 use rdmacm_core::{DeviceId, DriverId, RdmaDevice, Transport};
 
 use crate::async_events::AsyncEvents;
+use crate::close_signal::CloseSignal;
 use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
-use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::gid_table::GidEntry;
 use crate::limits::DeviceLimits;
@@ -74,19 +74,11 @@ impl Context {
     /// when the kernel refuses.
     #[doc(alias = "ibv_open_device")]
     pub fn open(device: &RdmaDevice) -> Result<Self> {
-        Self::open_with(device, &provider::known())
-    }
-
-    /// Opens a device of one of these drivers.
-    ///
-    /// # Errors
-    /// Those of [`open`](Self::open).
-    pub fn open_with(device: &RdmaDevice, providers: &[Arc<dyn Provider>]) -> Result<Self> {
         let name = &device.name;
         let node = device.uverbs_node()?.ok_or_else(|| Error::NoNode {
             device: name.clone(),
         })?;
-        let provider = provider::choose(providers, name, node.driver, node.abi_version)?;
+        let provider = provider::choose(&provider::known(), name, node.driver, node.abi_version)?;
         let path = node.path();
         let file = KernelFile::open(name, &path, node.number)?;
         let context = Self::open_file(name, Box::new(file), provider)?;
@@ -289,16 +281,16 @@ impl Context {
         self.uverbs().gone()
     }
 
-    pub(crate) fn ending(&self) -> Result<&Ending> {
-        self.uverbs().ending()
+    pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
+        self.uverbs().close_signal()
     }
 
     /// Lets go of the device where it is being removed, as [`close`](Self::close)
     /// does: the kernel waits for that. Whoever waits for a completion does so by
     /// itself; who only polls calls this now and then. The first call begins to listen
     /// (an eventfd and a netlink socket); without descriptors for that nothing happens.
-    pub fn heed_removal(&self) {
-        self.uverbs().heed_removal();
+    pub fn check_removal(&self) {
+        self.uverbs().check_removal();
     }
 
     /// Keeps memory that the device may use, because the kernel did not end what
@@ -324,11 +316,5 @@ impl Context {
 
     pub(crate) fn uverbs(&self) -> &Uverbs {
         &self.0.uverbs
-    }
-
-    /// Whether both are one context. Handles of the kernel's count in one
-    /// context only.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }

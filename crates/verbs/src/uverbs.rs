@@ -10,10 +10,10 @@ use rdmacm_abi::uverbs::{
 };
 use zerocopy::FromZeros;
 
-use crate::ending::Ending;
+use crate::close_signal::CloseSignal;
 use crate::error::{Error, Result};
 use crate::gid_table::GidEntry;
-use crate::mapping::{Mapped, Mapping};
+use crate::mapping::{MappedMemory, Mapping};
 use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
@@ -34,7 +34,7 @@ pub(crate) use kernel::KernelFile;
 /// It can be closed under those who use it: then every command fails, those who
 /// wait are woken, and the driver is rid of its descriptors and its memory.
 #[derive(Debug)]
-pub struct Uverbs {
+pub(crate) struct Uverbs {
     device: String,
     /// The number of the node, by which its removal is announced.
     node: Option<u64>,
@@ -45,15 +45,15 @@ pub struct Uverbs {
     /// descriptor unasked.
     async_events: OnceLock<Arc<RevocableFile>>,
     ended: OnceLock<Ended>,
-    ending: OnceLock<Ending>,
-    given: Mutex<Given>,
+    close_signal: OnceLock<CloseSignal>,
+    resources: Mutex<Resources>,
 }
 
 /// What the driver has given out and is to get back when this ends.
 #[derive(Debug, Default)]
-struct Given {
+struct Resources {
     channels: Vec<Weak<RevocableFile>>,
-    mappings: Vec<Weak<Mapped>>,
+    mappings: Vec<Weak<MappedMemory>>,
     /// By their handles, with the multicast groups they are to leave: the kernel
     /// destroys none that is attached.
     queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
@@ -99,8 +99,8 @@ impl Uverbs {
             file: RevocableFile::new(file),
             async_events: OnceLock::new(),
             ended: OnceLock::new(),
-            ending: OnceLock::new(),
-            given: Mutex::default(),
+            close_signal: OnceLock::new(),
+            resources: Mutex::default(),
         })
     }
 
@@ -130,7 +130,7 @@ impl Uverbs {
     /// # Errors
     /// [`Error::Command`] when the kernel refuses, [`Error::Gone`] when the device
     /// has gone.
-    pub fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
+    pub(crate) fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
         self.with(|file| ask(file, operation, request))
     }
 
@@ -153,13 +153,13 @@ impl Uverbs {
     /// # Errors
     /// [`Error::Map`] when the kernel refuses, [`Error::Gone`] when the device has
     /// gone.
-    pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
+    pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
-            let mapped = Mapped::new(file.memory(), offset, length, &self.mark);
+            let mapped = MappedMemory::new(file.memory(), offset, length, &self.mark);
             let mapped = Arc::new(mapped.map_err(|error| Error::map(&error))?);
-            let mut given = self.given();
-            given.mappings.retain(|one| one.strong_count() > 0);
-            given.mappings.push(Arc::downgrade(&mapped));
+            let mut resources = self.resources();
+            resources.mappings.retain(|one| one.strong_count() > 0);
+            resources.mappings.push(Arc::downgrade(&mapped));
             Ok(Mapping::of(&mapped))
         })
     }
@@ -197,9 +197,9 @@ impl Uverbs {
             .take_fd(number)
             .ok_or_else(|| Error::answer(operation, command, "a descriptor that is none"))?;
         let file = Arc::new(RevocableFile::new(File::from(fd)));
-        let mut given = self.given();
-        given.channels.retain(|one| one.strong_count() > 0);
-        given.channels.push(Arc::downgrade(&file));
+        let mut resources = self.resources();
+        resources.channels.retain(|one| one.strong_count() > 0);
+        resources.channels.push(Arc::downgrade(&file));
         Ok(file)
     }
 
@@ -211,7 +211,7 @@ impl Uverbs {
     ) -> Result<NewQueuePair> {
         let made = self.provider.create_qp(self, operation, request)?;
         let handle = made.answer.handle;
-        let note = || self.given().queue_pairs.insert(handle, Vec::new());
+        let note = || self.resources().queue_pairs.insert(handle, Vec::new());
         // Closed in between, it is nobody's, and has no requests.
         let noted = self.file.with(|_| note());
         noted.map(|_| made).ok_or_else(|| self.gone())
@@ -221,11 +221,11 @@ impl Uverbs {
     pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
         let destroyed = self.file.with(|file| {
             // Before its handle becomes another's.
-            let groups = self.given().queue_pairs.remove(&handle);
+            let groups = self.resources().queue_pairs.remove(&handle);
             let groups = groups.unwrap_or_default();
             let destroyed = destroy_qp(&**file, handle, &groups);
             if !destroyed {
-                self.given().queue_pairs.insert(handle, groups);
+                self.resources().queue_pairs.insert(handle, groups);
             }
             destroyed
         });
@@ -236,8 +236,8 @@ impl Uverbs {
     pub(crate) fn attach(&self, operation: Operation, group: &AttachMulticast) -> Result<()> {
         self.with(|file| {
             ask(file, operation, group)?;
-            let mut given = self.given();
-            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let mut resources = self.resources();
+            let groups = resources.queue_pairs.entry(group.handle).or_default();
             let detach = detachment(group);
             if !groups.contains(&detach) {
                 groups.push(detach);
@@ -254,8 +254,8 @@ impl Uverbs {
     ) -> Result<Option<()>> {
         self.with(|file| {
             let detach = detachment(group);
-            let mut given = self.given();
-            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let mut resources = self.resources();
+            let groups = resources.queue_pairs.entry(group.handle).or_default();
             let Some(place) = groups.iter().position(|one| *one == detach) else {
                 return Ok(None);
             };
@@ -274,14 +274,14 @@ impl Uverbs {
     }
 
     /// Destroys what was just made and could not be completed.
-    pub fn undo<C: Command>(&self, request: &C) {
+    pub(crate) fn undo<C: Command>(&self, request: &C) {
         self.destroy(request);
     }
 
     /// Ends the context under those who use it, once commands that are under way
     /// are back: the driver is rid of its descriptors and its memory. From
     /// then on the device touches nothing of this process.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         if !self.mark.is_here() {
             // What goes in a child of this process is its copies alone.
             self.file.close(|_| ());
@@ -291,7 +291,7 @@ impl Uverbs {
         let closed = self.file.close(|file| {
             // Who has inherited the descriptor keeps the file, so closing it is
             // not enough to end these.
-            let queue_pairs = std::mem::take(&mut self.given().queue_pairs);
+            let queue_pairs = std::mem::take(&mut self.resources().queue_pairs);
             let mut quiet = true;
             for (handle, groups) in queue_pairs {
                 quiet &= destroy_qp(&**file, handle, &groups);
@@ -302,9 +302,9 @@ impl Uverbs {
         if closed.is_none() {
             return;
         }
-        let Given {
+        let Resources {
             channels, mappings, ..
-        } = std::mem::take(&mut *self.given());
+        } = std::mem::take(&mut *self.resources());
         for channel in channels.iter().filter_map(Weak::upgrade) {
             channel.close(|_| ());
         }
@@ -313,8 +313,8 @@ impl Uverbs {
             // waits until it is dropped.
             let _ = mapping.detach();
         }
-        if let Some(ending) = self.ending.get() {
-            ending.set();
+        if let Some(close_signal) = self.close_signal.get() {
+            close_signal.set();
         }
     }
 
@@ -341,33 +341,37 @@ impl Uverbs {
     }
 
     /// What those who wait listen to besides.
-    pub(crate) fn ending(&self) -> Result<&Ending> {
-        if let Some(ending) = self.ending.get() {
-            return Ok(ending);
+    pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
+        if let Some(close_signal) = self.close_signal.get() {
+            return Ok(close_signal);
         }
-        let made = Ending::new()?;
-        let ending = self.ending.get_or_init(|| made);
+        let made = CloseSignal::new()?;
+        let close_signal = self.close_signal.get_or_init(|| made);
         // What was announced before this listened: the node has gone before it is.
         if self.node.is_some_and(|node| !removal::exists(node)) {
             self.close();
         }
         if self.is_gone() {
-            ending.set();
+            close_signal.set();
         }
-        Ok(ending)
+        Ok(close_signal)
     }
 
     /// Closes if the kernel has announced that the device goes.
-    pub(crate) fn heed_removal(&self) {
-        let Ok(ending) = self.ending() else { return };
-        let removals = ending.removals().zip(self.node);
+    pub(crate) fn check_removal(&self) {
+        let Ok(close_signal) = self.close_signal() else {
+            return;
+        };
+        let removals = close_signal.removals().zip(self.node);
         if removals.is_some_and(|(removals, node)| removals.tell_of(node)) {
             self.close();
         }
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn resources(&self) -> MutexGuard<'_, Resources> {
+        self.resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

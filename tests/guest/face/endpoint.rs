@@ -91,7 +91,7 @@ fn exchange(from: &Connected, to: &Connected) {
     sent.result.unwrap();
     let received = to.next_received(PATIENCE).unwrap();
     assert_eq!(received.result.unwrap().bytes, 16);
-    let buffer = received.pieces.into_buffer().unwrap();
+    let buffer = received.sg_list.into_buffer().unwrap();
     assert_eq!(*buffer, *b"sixteen letters!");
     to.post_receive(buffer).unwrap();
 }
@@ -201,11 +201,11 @@ fn memory_is_read_and_written(site: &Site) {
     memory.fill(3);
     client.post_write(memory, exposed.remote()).unwrap();
     let done = client.next_sent(PATIENCE).unwrap();
-    let mut memory = done.pieces.into_buffer().unwrap();
+    let mut memory = done.sg_list.into_buffer().unwrap();
     memory.fill(0);
     client.post_read(memory, exposed.remote()).unwrap();
     let done = client.next_sent(PATIENCE).unwrap();
-    assert_eq!(*done.pieces.into_buffer().unwrap(), [3; 64]);
+    assert_eq!(*done.sg_list.into_buffer().unwrap(), [3; 64]);
 }
 
 fn invalid(error: &rdmacm::Error) -> &io::Error {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{AccessFlags, ConnParam, IdHandle};
 use rdmacm::tokio::{CmConnection, Connector};
-use rdmacm_verbs::ExposedMemory;
+use rdmacm_verbs::RemoteAccessRegion;
 
 use super::SHAPE;
 use super::pattern::pattern;
@@ -94,8 +94,8 @@ async fn ping(
 
 struct Pinger<'a> {
     talk: Talk<'a>,
-    start: ExposedMemory,
-    sink: ExposedMemory,
+    start: RemoteAccessRegion,
+    sink: RemoteAccessRegion,
     timeout: Duration,
     validate: bool,
     /// When the last ping did.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::IdHandle;
 use rdmacm::tokio::{CmConnection, Incoming};
-use rdmacm_verbs::{Buffer, Pieces, RemoteMemory, SendOperation, SendRequest};
+use rdmacm_verbs::{Buffer, RemoteMemory, SendOperation, SendRequest, SgList};
 
 use super::pattern::length;
 use super::{MAX_SIZE, SHAPE};
@@ -123,8 +123,8 @@ impl<'a> Pinged<'a> {
 
     async fn read(&mut self, start: RemoteMemory) -> Result<Buffer, Failure> {
         let size = size(start)?;
-        let piece = self.room(size)?.part(0..size)?;
-        let request = SendRequest::new(SendOperation::Read(start), piece);
+        let sge = self.room(size)?.part(0..size)?;
+        let request = SendRequest::new(SendOperation::Read(start), sge);
         owned(self.talk.carry_out(request).await?)
     }
 
@@ -167,8 +167,8 @@ fn size(start: RemoteMemory) -> Result<usize, Failure> {
     }
 }
 
-fn owned(pieces: Pieces) -> Result<Buffer, Failure> {
-    let buffer = pieces.into_buffer();
+fn owned(sg_list: SgList) -> Result<Buffer, Failure> {
+    let buffer = sg_list.into_buffer();
     // What was posted is one.
     buffer.ok_or_else(|| Failure::Peer("a request came back without its memory".to_owned()))
 }

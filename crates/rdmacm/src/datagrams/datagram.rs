@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use rdmacm_core::{AhAttr, Gid};
-use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, RouteHeader};
+use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, Grh};
 
 use super::address::DatagramAddr;
 use crate::messages::{Arrival, MessageQueuePair};
@@ -27,8 +27,8 @@ impl Local {
     /// The address of the sender: from the GID that the datagram was sent to, or else from
     /// the socket's own.
     fn reply_address(&self, source: DatagramSource, bytes: &[u8]) -> Option<AhAttr> {
-        let reply = source.way_back(bytes, self.port, &self.gids);
-        reply.or_else(|| source.way_back_from(bytes, self.port, self.own.as_ref()?))
+        let reply = source.reply_address(bytes, self.port, &self.gids);
+        reply.or_else(|| source.reply_address_from(bytes, self.port, self.own.as_ref()?))
     }
 }
 
@@ -80,8 +80,8 @@ impl Datagram {
     #[must_use]
     #[doc(alias = "ibv_grh")]
     pub fn destination(&self) -> Option<Gid> {
-        self.source.filter(|source| source.has_route)?;
-        Some(RouteHeader::parse(self.with_grh())?.destination)
+        self.source.filter(|source| source.has_grh)?;
+        Some(Grh::parse(self.with_grh())?.destination)
     }
 
     /// Its immediate data, in host order, if the peer has sent some, see

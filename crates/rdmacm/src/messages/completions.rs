@@ -54,7 +54,7 @@ impl CompletionSource<'_> {
             // Perhaps nobody waits for completions any more, who would notice the removal.
             EventKind::DeviceRemoval => context.close(),
             // A peer on the same device may have noticed its removal first.
-            _ => context.heed_removal(),
+            _ => context.check_removal(),
         }
         Some(Cause::Closed(reason))
     }

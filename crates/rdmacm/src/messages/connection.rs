@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use rdmacm_core::{AccessFlags, Deadline, EventKind};
-use rdmacm_verbs::{Buffer, ExposedMemory, SendOperation};
+use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
 
 use super::failure::Failure;
 use super::message::Message;
@@ -404,7 +404,7 @@ impl MessageConnection {
     }
 
     /// Registers memory that the peer may access.
-    pub(crate) fn expose(&self, length: usize, access: AccessFlags) -> Result<ExposedMemory> {
+    pub(crate) fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
         let domain = self.queue_pair.protection_domain();
         let exposed = domain.expose(length, access);
         exposed.map_err(|error| self.unregistered(error))

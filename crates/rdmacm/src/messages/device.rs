@@ -143,7 +143,7 @@ impl OpenDevice {
 
     /// Closes it if it was removed.
     pub(crate) fn check_removal(&self) {
-        self.context.heed_removal();
+        self.context.check_removal();
     }
 
     /// Whether it was removed, or its context closed.

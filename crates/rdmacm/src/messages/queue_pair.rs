@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{
-    AddressHandle, Buffer, CompletionQueue, Error, Pieces, ProtectionDomain, QpCaps, QueuePair,
-    Refused, RemoteMemory, Result, SendOperation, SendRequest, WorkId,
+    AddressHandle, Buffer, CompletionQueue, Error, PostError, ProtectionDomain, QpCaps, QueuePair,
+    RemoteMemory, Result, SendOperation, SendRequest, SgList, WorkId,
 };
 
 use super::device::OpenDevice;
@@ -253,7 +253,7 @@ impl MessageQueuePair {
         let mut inline = [0; MAX_INLINE];
         let request = match reservation.0 {
             None => match gather(slices, &mut inline) {
-                0 => SendRequest::new(operation, Pieces::NONE),
+                0 => SendRequest::new(operation, SgList::NONE),
                 length => {
                     let bytes = inline.get(..length).unwrap_or_default();
                     SendRequest::inline(operation, bytes)
@@ -262,7 +262,7 @@ impl MessageQueuePair {
             Some(mut buffer) => {
                 let length = gather(slices, &mut buffer);
                 match buffer.part(0..length) {
-                    Ok(piece) => SendRequest::new(operation, piece),
+                    Ok(sge) => SendRequest::new(operation, sge),
                     Err(refused) => {
                         self.unreserve(Some(refused.returned));
                         return Err(refused.error);
@@ -276,7 +276,7 @@ impl MessageQueuePair {
         };
         match self.post(request, InFlight::Copied) {
             Ok(_) => Ok(()),
-            Err(Refused { error, returned }) => {
+            Err(PostError { error, returned }) => {
                 self.state().pool.extend(returned.into_buffer());
                 Err(error)
             }
@@ -287,12 +287,16 @@ impl MessageQueuePair {
     pub(super) fn post_reserved(
         &self,
         operation: SendOperation,
-        pieces: Pieces,
-    ) -> Result<WorkId, Refused<Pieces>> {
-        self.post(SendRequest::new(operation, pieces), InFlight::Awaited)
+        sg_list: SgList,
+    ) -> Result<WorkId, PostError<SgList>> {
+        self.post(SendRequest::new(operation, sg_list), InFlight::Awaited)
     }
 
-    fn post(&self, request: SendRequest<'_>, waiter: InFlight) -> Result<WorkId, Refused<Pieces>> {
+    fn post(
+        &self,
+        request: SendRequest<'_>,
+        waiter: InFlight,
+    ) -> Result<WorkId, PostError<SgList>> {
         // Without the lock: other callers go on while the kernel is called.
         let posted = self.queue_pair.post_send(request);
         let work = posted.as_ref().ok().copied();
@@ -300,8 +304,8 @@ impl MessageQueuePair {
         self.state().posted(work, waiter, &mut deferred);
         deferred.run();
         posted.map_err(|refused| {
-            let returned = refused.returned.map(SendRequest::into_pieces);
-            Refused {
+            let returned = refused.returned.map(SendRequest::into_sg_list);
+            PostError {
                 error: refused.error,
                 returned: returned.unwrap_or_default(),
             }
@@ -338,7 +342,7 @@ impl MessageQueuePair {
             return;
         }
         let nothing = SendOperation::Write(RemoteMemory::NONE);
-        let request = SendRequest::new(nothing, Pieces::NONE);
+        let request = SendRequest::new(nothing, SgList::NONE);
         if let Ok(work) = self.post(request, InFlight::Abandoned) {
             self.state().keep_alive.work = Some(work);
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
 use rdmacm_verbs::{
-    Buffer, Completion, CompletionError, DatagramSource, Done, Pieces, WcOpcode, WorkId, WorkKind,
+    Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId, WorkKind,
 };
 
 use super::failure::Failure;
@@ -14,7 +14,7 @@ use super::keep_alive::KeepAlive;
 use super::waiters::{Interest, Waiters};
 
 /// The result of a request, and its memory.
-pub(crate) type Completed = (Result<Done, CompletionError>, Pieces);
+pub(crate) type Completed = (Result<Done, CompletionError>, SgList);
 
 /// A message that has arrived.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub(crate) struct Counts {
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     wakers: Vec<Waker>,
-    garbage: Vec<Pieces>,
+    garbage: Vec<SgList>,
 }
 
 impl Deferred {
@@ -160,8 +160,8 @@ impl State {
         self.counts.sent += u64::from(waiter == InFlight::Copied);
         let early = self.early.iter().position(|(early, _)| *early == work);
         if let Some(index) = early {
-            let (_, (result, pieces)) = self.early.swap_remove(index);
-            self.complete_request(work, result, pieces, deferred);
+            let (_, (result, sg_list)) = self.early.swap_remove(index);
+            self.complete_request(work, result, sg_list, deferred);
         }
         self.drop_early(deferred);
     }
@@ -172,35 +172,35 @@ impl State {
             let early = self.early.drain(..);
             deferred
                 .garbage
-                .extend(early.map(|(_, (_, pieces))| pieces));
+                .extend(early.map(|(_, (_, sg_list))| sg_list));
         }
     }
 
     /// Handles a completion, with the unsignaled requests that it completes as well.
     pub(super) fn complete(&mut self, completion: Completion, deferred: &mut Deferred) {
         let result = completion.result;
-        for (work, pieces) in completion.earlier {
-            self.complete_one(work, result, pieces, deferred);
+        for (work, sg_list) in completion.earlier {
+            self.complete_one(work, result, sg_list, deferred);
         }
-        self.complete_one(completion.work, result, completion.pieces, deferred);
+        self.complete_one(completion.work, result, completion.sg_list, deferred);
     }
 
     fn complete_one(
         &mut self,
         work: WorkId,
         result: Result<Done, CompletionError>,
-        pieces: Pieces,
+        sg_list: SgList,
         deferred: &mut Deferred,
     ) {
         if is_receive(&result) {
-            self.complete_receive(&result, pieces, deferred);
+            self.complete_receive(&result, sg_list, deferred);
         } else if self.in_flight.contains_key(&work) {
-            self.complete_request(work, result, pieces, deferred);
+            self.complete_request(work, result, sg_list, deferred);
         } else if self.reserved > 0 {
-            self.early.push((work, (result, pieces)));
+            self.early.push((work, (result, sg_list)));
         } else {
             // siw may complete a request twice.
-            deferred.garbage.push(pieces);
+            deferred.garbage.push(sg_list);
         }
         if let Err(error) = result {
             let failure = Failure::from_completion(error, self.transport);
@@ -212,20 +212,20 @@ impl State {
         &mut self,
         work: WorkId,
         result: Result<Done, CompletionError>,
-        pieces: Pieces,
+        sg_list: SgList,
         deferred: &mut Deferred,
     ) {
         match self.in_flight.remove(&work) {
             Some(InFlight::Copied) => {
                 self.lost_message |= result.is_err();
-                self.pool.extend(pieces.into_buffer());
+                self.pool.extend(sg_list.into_buffer());
             }
             Some(InFlight::Awaited) => {
-                self.completed.insert(work, (result, pieces));
+                self.completed.insert(work, (result, sg_list));
                 let waiter = self.waiters.first(Interest::Completion(work));
                 deferred.wakers.extend(waiter);
             }
-            Some(InFlight::Abandoned) | None => deferred.garbage.push(pieces),
+            Some(InFlight::Abandoned) | None => deferred.garbage.push(sg_list),
         }
         deferred.wakers.extend(self.waiters.first(Interest::Room));
         if self.is_idle() {
@@ -236,17 +236,17 @@ impl State {
     fn complete_receive(
         &mut self,
         result: &Result<Done, CompletionError>,
-        pieces: Pieces,
+        sg_list: SgList,
         deferred: &mut Deferred,
     ) {
         let length = match result {
             // The bytes of a write are in the memory that it names.
             Ok(done) if done.opcode == WcOpcode::RECV_RDMA_WITH_IMM => 0,
             Ok(done) => done.bytes as usize,
-            Err(_) => return deferred.garbage.push(pieces),
+            Err(_) => return deferred.garbage.push(sg_list),
         };
         self.arrived.push_back(Arrival {
-            buffer: pieces.into_buffer(),
+            buffer: sg_list.into_buffer(),
             length,
             immediate: result.ok().and_then(|done| done.immediate),
             source: result.ok().map(|done| done.source),
@@ -268,7 +268,9 @@ impl State {
             *waiter = InFlight::Abandoned;
         }
         let completed = self.completed.remove(&work);
-        deferred.garbage.extend(completed.map(|(_, pieces)| pieces));
+        deferred
+            .garbage
+            .extend(completed.map(|(_, sg_list)| sg_list));
     }
 
     pub(super) fn is_in_flight(&self, work: WorkId) -> bool {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rdmacm_verbs::{Pieces, Refused, SendOperation, WorkId};
+use rdmacm_verbs::{PostError, SendOperation, SgList, WorkId};
 
 use super::connection::{MessageConnection, Status};
 use super::failure::Failure;
@@ -26,18 +26,18 @@ impl MessageConnection {
         buffer: B,
     ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
         let attempt = self.transfer_attempt();
-        let failed = |cause, pieces| {
+        let failed = |cause, sg_list| {
             let error = self.fail(&attempt, stage, cause);
-            TransferError::new(error, B::from_pieces(pieces))
+            TransferError::new(error, B::from_pieces(sg_list))
         };
-        let mut pieces = Pieces::from(buffer.into());
+        let mut sg_list = SgList::from(buffer.into());
         loop {
             let reserved = self.wait(&attempt, Interest::Room, reserve_request);
             let reserved = reserved.await.and_then(|reserved| reserved);
             if let Err(cause) = reserved {
-                return Err(failed(cause, pieces));
+                return Err(failed(cause, sg_list));
             }
-            match self.queue_pair().post_reserved(operation, pieces) {
+            match self.queue_pair().post_reserved(operation, sg_list) {
                 Ok(work) => {
                     self.queue_pair().state().counts.sent += u64::from(stage == Stage::Send);
                     return Ok(StartedTransfer {
@@ -47,11 +47,13 @@ impl MessageConnection {
                         buffer: PhantomData,
                     });
                 }
-                Err(Refused { error, returned }) if self.queue_pair().is_refused_closed(&error) => {
-                    pieces = returned;
+                Err(PostError { error, returned })
+                    if self.queue_pair().is_refused_closed(&error) =>
+                {
+                    sg_list = returned;
                     self.queue_pair().fail(Failure::Refused(error));
                 }
-                Err(Refused { error, returned }) => {
+                Err(PostError { error, returned }) => {
                     return Err(failed(device_error(error), returned));
                 }
             }
@@ -89,9 +91,9 @@ impl MessageConnection {
         &self,
         attempt: &Attempt,
         stage: Stage,
-        (result, pieces): Completed,
+        (result, sg_list): Completed,
     ) -> Result<B, TransferError<B>> {
-        let buffer = B::from_pieces(pieces);
+        let buffer = B::from_pieces(sg_list);
         let cause = match (result, buffer) {
             (Ok(_), Some(buffer)) => return Ok(buffer),
             (Ok(_), None) => Cause::PeerGone,

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use rdmacm_core::{AccessFlags, CmAddr, ConnInfo, Deadline, IdHandle, QueuePair};
-use rdmacm_verbs::{Buffer, ExposedMemory, ProtectionDomain, RemoteMemory, SendOperation};
+use rdmacm_verbs::{Buffer, ProtectionDomain, RemoteAccessRegion, RemoteMemory, SendOperation};
 
 use super::{Node, ReceiveHalf, SendHalf, Transfer};
 #[cfg(doc)]
@@ -174,12 +174,12 @@ impl Connection {
     }
 
     /// Registers `length` zeros that the peer may access as `access` says, once it knows
-    /// [`ExposedMemory::remote`], from a message for example.
+    /// [`RemoteAccessRegion::remote`], from a message for example.
     ///
     /// # Errors
     /// [`Stage::Register`]: those of [`ProtectionDomain::expose`].
     #[doc(alias = "rdma_reg_read", alias = "rdma_reg_write")]
-    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<ExposedMemory> {
+    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
         self.inner.expose(length, access)
     }
 

@@ -2,7 +2,7 @@
 
 use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::ConnParam;
-use rdmacm_verbs::{Pieces, QpOptions, QueuePair, Refused, WorkId};
+use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
 use super::{CmConnection, Connector, Incoming, Node, Resolved};
 use crate::endpoint::{check, create_queue_pair, post_receive};
@@ -155,7 +155,7 @@ impl Endpoint {
     /// # Errors
     /// Those of [`QueuePair::post_receive`].
     #[doc(alias = "rdma_post_recv", alias = "rdma_post_recvv")]
-    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         post_receive(&self.queue_pair, memory)
     }
 
@@ -196,7 +196,7 @@ impl IncomingEndpoint {
     /// # Errors
     /// Those of [`QueuePair::post_receive`].
     #[doc(alias = "rdma_post_recv", alias = "rdma_post_recvv")]
-    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         post_receive(&self.queue_pair, memory)
     }
 

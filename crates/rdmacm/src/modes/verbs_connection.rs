@@ -2,7 +2,7 @@
 
 use rdmacm_core::Deadline;
 use rdmacm_verbs::{
-    Completion, Pieces, QueuePair, Refused, RemoteMemory, Result, SendOperation, SendRequest,
+    Completion, PostError, QueuePair, RemoteMemory, Result, SendOperation, SendRequest, SgList,
     WorkId,
 };
 
@@ -22,7 +22,7 @@ impl CmConnection<QueuePair> {
     /// # Errors
     /// Those of [`QueuePair::post_receive`].
     #[doc(alias = "rdma_post_recv", alias = "rdma_post_recvv")]
-    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         post_receive(self.queue_pair(), memory)
     }
 
@@ -31,7 +31,7 @@ impl CmConnection<QueuePair> {
     /// # Errors
     /// Those of [`QueuePair::post_send`].
     #[doc(alias = "rdma_post_send", alias = "rdma_post_sendv")]
-    pub fn post_send(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_send(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         self.post(SendOperation::Send, memory.into())
     }
 
@@ -42,9 +42,9 @@ impl CmConnection<QueuePair> {
     #[doc(alias = "rdma_post_read", alias = "rdma_post_readv")]
     pub fn post_read(
         &self,
-        into: impl Into<Pieces>,
+        into: impl Into<SgList>,
         from: RemoteMemory,
-    ) -> Result<WorkId, Refused<Pieces>> {
+    ) -> Result<WorkId, PostError<SgList>> {
         self.post(SendOperation::Read(from), into.into())
     }
 
@@ -55,20 +55,20 @@ impl CmConnection<QueuePair> {
     #[doc(alias = "rdma_post_write", alias = "rdma_post_writev")]
     pub fn post_write(
         &self,
-        from: impl Into<Pieces>,
+        from: impl Into<SgList>,
         to: RemoteMemory,
-    ) -> Result<WorkId, Refused<Pieces>> {
+    ) -> Result<WorkId, PostError<SgList>> {
         self.post(SendOperation::Write(to), from.into())
     }
 
-    fn post(&self, operation: SendOperation, memory: Pieces) -> Result<WorkId, Refused<Pieces>> {
+    fn post(&self, operation: SendOperation, memory: SgList) -> Result<WorkId, PostError<SgList>> {
         let request = SendRequest::new(operation, memory);
         let posted = self.queue_pair().post_send(request);
-        posted.map_err(|refused| Refused {
+        posted.map_err(|refused| PostError {
             error: refused.error,
             returned: refused
                 .returned
-                .map(SendRequest::into_pieces)
+                .map(SendRequest::into_sg_list)
                 .unwrap_or_default(),
         })
     }

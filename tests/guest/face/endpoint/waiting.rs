@@ -85,7 +85,7 @@ fn message(queue_pair: &QueuePair, number: u8) -> Buffer {
 
 fn number(received: Completion) -> u8 {
     assert_eq!(received.result.unwrap().bytes, 16);
-    let message = received.pieces.into_buffer().unwrap();
+    let message = received.sg_list.into_buffer().unwrap();
     assert_eq!(*message, [message[0]; 16]);
     message[0]
 }

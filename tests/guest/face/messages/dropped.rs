@@ -13,7 +13,7 @@ use rdmacm::tokio::{Connection, Node};
 use rdmacm::{Message, MessageOptions};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::Site;
-use rdmacm_verbs::{ExposedMemory, Piece, RemoteMemory};
+use rdmacm_verbs::{RemoteAccessRegion, RemoteMemory, Sge};
 
 use super::awaited::pair_with;
 use crate::data::{contents, pattern};
@@ -58,14 +58,14 @@ async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection,
 }
 
 /// As much of a buffer of a watched size as the peer has.
-fn memory(connection: &Connection, graves: &Graves, bytes: &[u8]) -> Piece {
+fn memory(connection: &Connection, graves: &Graves, bytes: &[u8]) -> Sge {
     let mut buffer = connection.allocate(graves.size()).unwrap();
     buffer[..LENGTH].copy_from_slice(bytes);
     buffer.part(0..LENGTH).unwrap()
 }
 
 /// What is under way, without its outcome.
-async fn transfer(connection: &Connection, kind: Kind, memory: Piece, remote: RemoteMemory) {
+async fn transfer(connection: &Connection, kind: Kind, memory: Sge, remote: RemoteMemory) {
     let done = match kind {
         Kind::Send => connection.send_buffer(memory).await,
         Kind::Read => connection.read(memory, remote).await,
@@ -79,7 +79,7 @@ async fn assert_done(
     kind: Kind,
     client: &Connection,
     server: &Connection,
-    exposed: &ExposedMemory,
+    exposed: &RemoteAccessRegion,
     bytes: &[u8],
 ) {
     if kind == Kind::Send {
@@ -192,7 +192,7 @@ impl Watched {
 async fn load(
     client: &Connection,
     server: &Connection,
-    theirs: &ExposedMemory,
+    theirs: &RemoteAccessRegion,
     watched: &Watched,
 ) -> Message {
     // On iWARP the connecting side speaks first.

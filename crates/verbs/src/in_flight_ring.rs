@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 /// What the device has, each under a number that counts on for ever. Completions
 /// may come in any order; each number is good for one.
 #[derive(Debug)]
-pub(crate) struct Window<T> {
+pub(crate) struct InFlightRing<T> {
     entries: VecDeque<Option<T>>,
     /// The number of the first entry.
     first: u32,
     held: usize,
 }
 
-impl<T> Default for Window<T> {
+impl<T> Default for InFlightRing<T> {
     fn default() -> Self {
         Self {
             entries: VecDeque::new(),
@@ -22,7 +22,7 @@ impl<T> Default for Window<T> {
     }
 }
 
-impl<T> Window<T> {
+impl<T> InFlightRing<T> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.held
@@ -116,44 +116,44 @@ mod tests {
 
     #[test]
     fn each_number_is_good_once_in_any_order() {
-        let mut window = Window::default();
-        let numbers = ["a", "b", "c"].map(|entry| window.push(entry));
+        let mut ring = InFlightRing::default();
+        let numbers = ["a", "b", "c"].map(|entry| ring.push(entry));
         assert_eq!(numbers, [0, 1, 2]);
-        assert_eq!(window.take(1), Some("b"));
-        assert_eq!((window.take(1), window.take(3)), (None, None));
-        assert_eq!((window.len(), window.entries.len()), (2, 3));
-        assert_eq!(window.take(0), Some("a"));
-        assert_eq!((window.len(), window.entries.len()), (1, 1));
-        assert_eq!((window.take(0), window.push("d")), (None, 3));
-        assert_eq!(window.take_all(), [(2, "c"), (3, "d")]);
-        assert_eq!((window.len(), window.next()), (0, 4));
+        assert_eq!(ring.take(1), Some("b"));
+        assert_eq!((ring.take(1), ring.take(3)), (None, None));
+        assert_eq!((ring.len(), ring.entries.len()), (2, 3));
+        assert_eq!(ring.take(0), Some("a"));
+        assert_eq!((ring.len(), ring.entries.len()), (1, 1));
+        assert_eq!((ring.take(0), ring.push("d")), (None, 3));
+        assert_eq!(ring.take_all(), [(2, "c"), (3, "d")]);
+        assert_eq!((ring.len(), ring.next()), (0, 4));
     }
 
     #[test]
     fn those_before_come_with_one_that_is_there() {
-        let mut window = Window::default();
+        let mut ring = InFlightRing::default();
         for entry in 0..5 {
-            window.push(entry);
+            ring.push(entry);
         }
-        assert_eq!(window.take_before(7), []);
-        *window.get_mut(4).unwrap() = 9;
-        assert_eq!(window.get_mut(7), None);
-        assert_eq!(window.iter().last(), Some((4, &9)));
-        assert_eq!(window.iter_mut().next_back(), Some((4, &mut 9)));
-        assert_eq!(window.take_before(3), [(0, 0), (1, 1), (2, 2)]);
-        assert_eq!(window.take(3), Some(3));
-        assert_eq!((window.len(), window.next()), (1, 5));
+        assert_eq!(ring.take_before(7), []);
+        *ring.get_mut(4).unwrap() = 9;
+        assert_eq!(ring.get_mut(7), None);
+        assert_eq!(ring.iter().last(), Some((4, &9)));
+        assert_eq!(ring.iter_mut().next_back(), Some((4, &mut 9)));
+        assert_eq!(ring.take_before(3), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(ring.take(3), Some(3));
+        assert_eq!((ring.len(), ring.next()), (1, 5));
     }
 
     #[test]
     fn numbers_wrap() {
-        let mut window = Window {
+        let mut ring = InFlightRing {
             first: u32::MAX,
-            ..Window::default()
+            ..InFlightRing::default()
         };
-        assert_eq!((window.push('a'), window.push('b')), (u32::MAX, 0));
-        assert_eq!(window.take_before(0), [(u32::MAX, 'a')]);
-        assert_eq!(window.take(0), Some('b'));
-        assert_eq!(window.take(u32::MAX), None);
+        assert_eq!((ring.push('a'), ring.push('b')), (u32::MAX, 0));
+        assert_eq!(ring.take_before(0), [(u32::MAX, 'a')]);
+        assert_eq!(ring.take(0), Some('b'));
+        assert_eq!(ring.take(u32::MAX), None);
     }
 }

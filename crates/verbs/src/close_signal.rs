@@ -10,7 +10,7 @@ use crate::removal::Removals;
 
 /// What a context's waits end by.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct CloseSignal {
     /// Readable for good once the context has ended.
     ended: EventFd,
     /// Where the kernel announces the device's removal. Not to be had in every
@@ -18,7 +18,7 @@ pub(crate) struct Ending {
     removals: Option<Removals>,
 }
 
-impl Ending {
+impl CloseSignal {
     pub(crate) fn new() -> Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {

@@ -1,10 +1,10 @@
-//! Room for completions.
+//! Credits for completions.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many completions a queue holds, and how many of these may still come.
 #[derive(Debug)]
-pub(super) struct Room(Mutex<Share>);
+pub(super) struct CqCredits(Mutex<Share>);
 
 #[derive(Debug)]
 pub(super) struct Share {
@@ -12,7 +12,7 @@ pub(super) struct Share {
     pub(super) set_aside: u32,
 }
 
-impl Room {
+impl CqCredits {
     pub(super) fn of(entries: u32) -> Self {
         Self(Mutex::new(Share {
             entries,
@@ -54,17 +54,17 @@ mod tests {
 
     #[test]
     fn no_more_is_set_aside_than_there_is() {
-        let room = Room::of(3);
-        assert!(room.set_aside(2, 0));
-        assert!(!room.set_aside(2, 0));
-        assert!(!room.set_aside(usize::MAX, 0));
-        assert!(!room.set_aside(1, 1));
-        assert!(room.set_aside(1, 0));
-        assert!(!room.set_aside(1, 0));
-        room.give_back(2);
-        assert!(room.set_aside(0, 2));
-        assert!(!room.set_aside(0, 3));
-        assert!(room.set_aside(2, 0));
-        assert_eq!(room.lock().set_aside, 3);
+        let credits = CqCredits::of(3);
+        assert!(credits.set_aside(2, 0));
+        assert!(!credits.set_aside(2, 0));
+        assert!(!credits.set_aside(usize::MAX, 0));
+        assert!(!credits.set_aside(1, 1));
+        assert!(credits.set_aside(1, 0));
+        assert!(!credits.set_aside(1, 0));
+        credits.give_back(2);
+        assert!(credits.set_aside(0, 2));
+        assert!(!credits.set_aside(0, 3));
+        assert!(credits.set_aside(2, 0));
+        assert_eq!(credits.lock().set_aside, 3);
     }
 }

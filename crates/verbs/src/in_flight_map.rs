@@ -5,12 +5,12 @@ use std::collections::HashMap;
 /// What the device has, each under a number that counts on for ever and is good for
 /// one completion. Some may never complete.
 #[derive(Debug)]
-pub(crate) struct Ledger<T> {
+pub(crate) struct InFlightMap<T> {
     entries: HashMap<u32, T>,
     next: u32,
 }
 
-impl<T> Default for Ledger<T> {
+impl<T> Default for InFlightMap<T> {
     fn default() -> Self {
         Self {
             entries: HashMap::new(),
@@ -19,7 +19,7 @@ impl<T> Default for Ledger<T> {
     }
 }
 
-impl<T> Ledger<T> {
+impl<T> InFlightMap<T> {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -62,22 +62,28 @@ mod tests {
 
     #[test]
     fn each_number_is_good_once_in_any_order() {
-        let mut ledger = Ledger::default();
-        let numbers = ["a", "b", "c"].map(|entry| ledger.push(entry));
+        let mut in_flight_map = InFlightMap::default();
+        let numbers = ["a", "b", "c"].map(|entry| in_flight_map.push(entry));
         assert_eq!(numbers, [0, 1, 2]);
-        assert_eq!(ledger.take(1), Some("b"));
-        assert_eq!((ledger.take(1), ledger.take(3)), (None, None));
-        assert_eq!((ledger.len(), ledger.next()), (2, 3));
-        assert_eq!(ledger.take_all(), [(0, "a"), (2, "c")]);
-        assert_eq!((ledger.len(), ledger.next()), (0, 3));
+        assert_eq!(in_flight_map.take(1), Some("b"));
+        assert_eq!((in_flight_map.take(1), in_flight_map.take(3)), (None, None));
+        assert_eq!((in_flight_map.len(), in_flight_map.next()), (2, 3));
+        assert_eq!(in_flight_map.take_all(), [(0, "a"), (2, "c")]);
+        assert_eq!((in_flight_map.len(), in_flight_map.next()), (0, 3));
     }
 
     #[test]
     fn numbers_wrap_around_those_that_stay() {
-        let mut ledger = Ledger::default();
-        ledger.push('a');
-        ledger.next = u32::MAX;
-        assert_eq!((ledger.push('b'), ledger.push('c')), (u32::MAX, 1));
-        assert_eq!(ledger.take_all(), [(u32::MAX, 'b'), (0, 'a'), (1, 'c')]);
+        let mut in_flight_map = InFlightMap::default();
+        in_flight_map.push('a');
+        in_flight_map.next = u32::MAX;
+        assert_eq!(
+            (in_flight_map.push('b'), in_flight_map.push('c')),
+            (u32::MAX, 1)
+        );
+        assert_eq!(
+            in_flight_map.take_all(),
+            [(u32::MAX, 'b'), (0, 'a'), (1, 'c')]
+        );
     }
 }

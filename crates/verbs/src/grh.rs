@@ -15,7 +15,7 @@ use crate::gid_table::GidEntry;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "ibv_grh")]
-pub struct RouteHeader {
+pub struct Grh {
     /// The sender's GID; of IPv4, `::ffff:a.b.c.d`.
     #[doc(alias = "sgid")]
     pub source: Gid,
@@ -66,7 +66,7 @@ struct V4 {
 const V4_AT: usize = 20;
 const UDP: u8 = 17;
 
-impl RouteHeader {
+impl Grh {
     /// Reads what stands at the beginning of `bytes`; `None` where they are fewer than
     /// 40, or are no such header.
     #[must_use]
@@ -105,7 +105,7 @@ fn is_intact(header: &[u8]) -> bool {
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
-impl From<Global> for RouteHeader {
+impl From<Global> for Grh {
     fn from(header: Global) -> Self {
         let [traffic_class, ..] = (header.version_class_flow.get() << 4).to_be_bytes();
         Self {
@@ -119,7 +119,7 @@ impl From<Global> for RouteHeader {
     }
 }
 
-impl From<V4> for RouteHeader {
+impl From<V4> for Grh {
     fn from(header: V4) -> Self {
         let gid = |address: [u8; 4]| Gid::from(std::net::Ipv4Addr::from(address).to_ipv6_mapped());
         Self {
@@ -143,11 +143,11 @@ impl DatagramSource {
     /// group's datagram does.
     #[must_use]
     #[doc(alias = "ibv_init_ah_from_wc", alias = "ibv_create_ah_from_wc")]
-    pub fn way_back(&self, datagram: &[u8], port: u8, gids: &[GidEntry]) -> Option<AhAttr> {
-        if !self.has_route {
+    pub fn reply_address(&self, datagram: &[u8], port: u8, gids: &[GidEntry]) -> Option<AhAttr> {
+        if !self.has_grh {
             return Some(self.local(port));
         }
-        let header = RouteHeader::parse(datagram)?;
+        let header = Grh::parse(datagram)?;
         let entry = gids.iter().find(|entry| header.is_to(entry))?;
         self.way_from(&header, port, entry)
     }
@@ -155,11 +155,11 @@ impl DatagramSource {
     /// The same from this GID of the port's, wherever the datagram was sent to: the way
     /// back for one to a group.
     #[must_use]
-    pub fn way_back_from(&self, datagram: &[u8], port: u8, from: &GidEntry) -> Option<AhAttr> {
-        if !self.has_route {
+    pub fn reply_address_from(&self, datagram: &[u8], port: u8, from: &GidEntry) -> Option<AhAttr> {
+        if !self.has_grh {
             return Some(self.local(port));
         }
-        self.way_from(&RouteHeader::parse(datagram)?, port, from)
+        self.way_from(&Grh::parse(datagram)?, port, from)
     }
 
     fn local(&self, port: u8) -> AhAttr {
@@ -172,7 +172,7 @@ impl DatagramSource {
         }
     }
 
-    fn way_from(&self, header: &RouteHeader, port: u8, entry: &GidEntry) -> Option<AhAttr> {
+    fn way_from(&self, header: &Grh, port: u8, entry: &GidEntry) -> Option<AhAttr> {
         Some(AhAttr {
             is_global: 1,
             grh: GlobalRoute {
@@ -222,8 +222,8 @@ mod tests {
         header
     }
 
-    fn of_v4() -> RouteHeader {
-        RouteHeader {
+    fn of_v4() -> Grh {
+        Grh {
             source: gid("::ffff:10.71.1.1"),
             destination: gid("::ffff:10.71.1.2"),
             flow_label: 0,
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_header_is_read() {
-        let header = RouteHeader {
+        let header = Grh {
             source: gid("fd71:1::1"),
             destination: gid("fd71:1::2"),
             flow_label: 0x5_4321,
@@ -243,19 +243,19 @@ mod tests {
             hop_limit: 64,
             next_header: UDP,
         };
-        assert_eq!(RouteHeader::parse(&v6()), Some(header));
+        assert_eq!(Grh::parse(&v6()), Some(header));
         let mut longer = v6().to_vec();
         longer.push(9);
-        assert_eq!(RouteHeader::parse(&longer), Some(header));
+        assert_eq!(Grh::parse(&longer), Some(header));
     }
 
     #[test]
     fn an_ipv4_header_stands_behind_anything() {
         // The soft device's own datagrams have no checksum.
-        assert_eq!(RouteHeader::parse(&v4(0)), Some(of_v4()));
+        assert_eq!(Grh::parse(&v4(0)), Some(of_v4()));
         for before in [0, 0x45, 0x60, 0xff] {
             let header = with_checksum(v4(before));
-            assert_eq!(RouteHeader::parse(&header), Some(of_v4()), "{before:#x}");
+            assert_eq!(Grh::parse(&header), Some(of_v4()), "{before:#x}");
         }
     }
 
@@ -263,18 +263,18 @@ mod tests {
     fn an_ipv6_address_that_looks_like_an_ipv4_header_is_an_address() {
         let mut header = v6();
         header[V4_AT] = 0x45;
-        let parsed = RouteHeader::parse(&header).unwrap();
+        let parsed = Grh::parse(&header).unwrap();
         assert_eq!(parsed.destination, gid("fd71:1::2"));
     }
 
     #[test]
     fn what_is_no_header_is_none() {
-        assert_eq!(RouteHeader::parse(&[]), None);
-        assert_eq!(RouteHeader::parse(&v6()[..39]), None);
-        assert_eq!(RouteHeader::parse(&[0; ROUTE]), None);
+        assert_eq!(Grh::parse(&[]), None);
+        assert_eq!(Grh::parse(&v6()[..39]), None);
+        assert_eq!(Grh::parse(&[0; ROUTE]), None);
         let mut options = v4(0);
         options[V4_AT] = 0x46;
-        assert_eq!(RouteHeader::parse(&options), None);
+        assert_eq!(Grh::parse(&options), None);
     }
 
     fn entry(index: u32, text: &str, kind: Option<&str>) -> GidEntry {
@@ -288,7 +288,7 @@ mod tests {
 
     const SOURCE: DatagramSource = DatagramSource {
         queue_pair: 17,
-        has_route: true,
+        has_grh: true,
         pkey_index: 0,
         lid: 5,
         path_bits: 1,
@@ -303,14 +303,14 @@ mod tests {
             entry(2, "::ffff:10.71.1.2", Some("RoCE v2")),
             entry(3, "fd71:1::2", None),
         ];
-        let way = SOURCE.way_back(&v4(0), 1, &gids).unwrap();
+        let way = SOURCE.reply_address(&v4(0), 1, &gids).unwrap();
         assert_eq!((way.is_global, way.port_number), (1, 1));
         assert_eq!((way.destination_lid, way.service_level), (5, 3));
         assert_eq!(way.source_path_bits, 1);
         assert_eq!(way.grh.destination_gid, gid("::ffff:10.71.1.1").0);
         assert_eq!(way.grh.source_gid_index, 2);
         assert_eq!((way.grh.hop_limit, way.grh.traffic_class), (63, 0x2c));
-        let way = SOURCE.way_back(&v6(), 1, &gids).unwrap();
+        let way = SOURCE.reply_address(&v6(), 1, &gids).unwrap();
         assert_eq!(way.grh.destination_gid, gid("fd71:1::1").0);
         assert_eq!(way.grh.source_gid_index, 3);
         assert_eq!(way.grh.flow_label, 0x5_4321);
@@ -322,13 +322,13 @@ mod tests {
         to_group[36..].copy_from_slice(&[239, 71, 0, 1]);
         let own = entry(4, "::ffff:10.71.1.2", Some("RoCE v2"));
         assert_eq!(
-            SOURCE.way_back(&to_group, 1, std::slice::from_ref(&own)),
+            SOURCE.reply_address(&to_group, 1, std::slice::from_ref(&own)),
             None
         );
-        let way = SOURCE.way_back_from(&to_group, 1, &own).unwrap();
+        let way = SOURCE.reply_address_from(&to_group, 1, &own).unwrap();
         assert_eq!(way.grh.destination_gid, gid("::ffff:10.71.1.1").0);
         assert_eq!(way.grh.source_gid_index, 4);
-        assert_eq!(SOURCE.way_back_from(&[], 1, &own), None);
+        assert_eq!(SOURCE.reply_address_from(&[], 1, &own), None);
     }
 
     #[test]
@@ -337,22 +337,22 @@ mod tests {
             entry(0, "fd71:1::9", None),
             entry(1, "fd71:1::2", Some("IB/RoCE v1")),
         ];
-        assert_eq!(SOURCE.way_back(&v6(), 1, &gids), None);
-        assert_eq!(SOURCE.way_back(&[], 1, &gids), None);
+        assert_eq!(SOURCE.reply_address(&v6(), 1, &gids), None);
+        assert_eq!(SOURCE.reply_address(&[], 1, &gids), None);
         // Its header is a global route's own.
         let mut older = v6();
         older[6] = 0x1b;
-        let way = SOURCE.way_back(&older, 1, &gids).unwrap();
+        let way = SOURCE.reply_address(&older, 1, &gids).unwrap();
         assert_eq!(way.grh.source_gid_index, 1);
     }
 
     #[test]
     fn without_a_route_the_way_back_is_local() {
         let local = DatagramSource {
-            has_route: false,
+            has_grh: false,
             ..SOURCE
         };
-        let way = local.way_back(&[], 2, &[]).unwrap();
+        let way = local.reply_address(&[], 2, &[]).unwrap();
         assert_eq!((way.is_global, way.port_number), (0, 2));
         assert_eq!(way.destination_lid, 5);
     }

@@ -76,7 +76,7 @@ pub(super) fn all(ring: &mut dyn CompletionRing) -> Vec<WorkCompletion> {
 /// The context ends while somebody reads: what comes is what was written or nothing,
 /// and it comes to an end.
 pub(super) fn read_while_closed(
-    by_hand: &ByHand,
+    ring_memory: &ByHand,
     mut ring: impl CompletionRing,
     is_written: impl Fn(&WorkCompletion) -> bool + Sync,
 ) {
@@ -86,7 +86,7 @@ pub(super) fn read_while_closed(
             let mut read = 0;
             // The last look begins when all is over.
             loop {
-                let is_over = by_hand.uverbs.is_gone();
+                let is_over = ring_memory.uverbs.is_gone();
                 while let Some(completion) = ring.pop() {
                     assert!(
                         is_written(&completion) || completion.id == 0,
@@ -100,7 +100,7 @@ pub(super) fn read_while_closed(
                 }
             }
         });
-        by_hand.uverbs.close();
+        ring_memory.uverbs.close();
         reader.join().unwrap();
     });
 }

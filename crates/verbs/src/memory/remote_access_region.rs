@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 use rdmacm_abi::AccessFlags;
 
 use super::pages::Pages;
-use super::piece::Piece;
 use super::region::{Memory, Region, Registration};
 use super::remote::RemoteMemory;
+use super::sge::Sge;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
@@ -27,9 +27,9 @@ use crate::protection_domain::ProtectionDomain;
 /// this process ever gets while a device may use them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_mr")]
-pub struct ExposedMemory(Arc<Region<Pages>>);
+pub struct RemoteAccessRegion(Arc<Region<Pages>>);
 
-impl ExposedMemory {
+impl RemoteAccessRegion {
     pub(crate) fn allocate(
         domain: &ProtectionDomain,
         length: usize,
@@ -77,8 +77,8 @@ impl ExposedMemory {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where the range is not within.
-    pub fn part(&self, range: Range<usize>) -> Result<Piece> {
-        Piece::of_exposed(self.clone(), range)
+    pub fn part(&self, range: Range<usize>) -> Result<Sge> {
+        Sge::of_exposed(self.clone(), range)
     }
 
     /// Copies bytes out from `start` on.

@@ -8,20 +8,20 @@ use std::fmt;
 use std::ops::{Deref, Range};
 
 use rdmacm_abi::AccessFlags;
-use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::Sge as AbiSge;
 
 use super::buffer::Buffer;
-use super::exposed::ExposedMemory;
 use super::region::Registration;
-use crate::error::{Error, Refused, Result};
+use super::remote_access_region::RemoteAccessRegion;
+use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
 /// A piece of registered memory in a request: a [`Buffer`], a part of one, or a
-/// part of [`ExposedMemory`].
+/// part of [`RemoteAccessRegion`].
 #[derive(Debug)]
 #[doc(alias = "ibv_sge")]
-pub struct Piece {
+pub struct Sge {
     memory: Memory,
     // Within the memory.
     range: Range<usize>,
@@ -30,23 +30,26 @@ pub struct Piece {
 #[derive(Debug)]
 enum Memory {
     Buffer(Buffer),
-    Exposed(ExposedMemory),
-    Raw(Sge),
+    Exposed(RemoteAccessRegion),
+    Raw(AbiSge),
 }
 
 const NOT_WITHIN: &str = "the part is not within the memory, or longer than a request can say";
 
-impl Piece {
-    pub(super) fn of_buffer(buffer: Buffer, range: Range<usize>) -> Result<Self, Refused<Buffer>> {
+impl Sge {
+    pub(super) fn of_buffer(
+        buffer: Buffer,
+        range: Range<usize>,
+    ) -> Result<Self, PostError<Buffer>> {
         if !fits(&range, buffer.len()) {
             let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
-            return Err(Refused::new(error, buffer));
+            return Err(PostError::new(error, buffer));
         }
         let memory = Memory::Buffer(buffer);
         Ok(Self { memory, range })
     }
 
-    pub(super) fn of_exposed(memory: ExposedMemory, range: Range<usize>) -> Result<Self> {
+    pub(super) fn of_exposed(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
         if !fits(&range, memory.len()) {
             return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
         }
@@ -65,7 +68,7 @@ impl Piece {
     #[must_use]
     #[doc(alias = "ibv_sge")]
     pub unsafe fn raw(address: u64, length: u32, key: u32) -> Self {
-        let memory = Memory::Raw(Sge {
+        let memory = Memory::Raw(AbiSge {
             address,
             length,
             lkey: key,
@@ -117,14 +120,14 @@ impl Piece {
             .is_none_or(|region| region.access().contains(AccessFlags::LOCAL_WRITE))
     }
 
-    pub(crate) fn sge(&self) -> Sge {
+    pub(crate) fn sge(&self) -> AbiSge {
         let (region, start) = match &self.memory {
             Memory::Buffer(buffer) => (buffer.region(), buffer.start()),
             Memory::Exposed(memory) => (memory.region(), 0),
             Memory::Raw(sge) => return *sge,
         };
         let offset = start + self.range.start;
-        Sge {
+        AbiSge {
             address: region.address() + offset as u64,
             // As checked when it was made.
             length: u32::try_from(self.len()).unwrap_or(u32::MAX),
@@ -147,28 +150,28 @@ fn fits(range: &Range<usize>, length: usize) -> bool {
 
 /// The pieces of one request, in order. One takes no allocation.
 #[derive(Default)]
-pub struct Pieces(Few);
+pub struct SgList(Few);
 
 #[derive(Default)]
 enum Few {
     #[default]
     None,
-    One(Piece),
-    Many(Vec<Piece>),
+    One(Sge),
+    Many(Vec<Sge>),
 }
 
-impl Pieces {
+impl SgList {
     /// None.
     pub const NONE: Self = Self(Few::None);
 
     /// One more, behind the others.
-    pub fn push(&mut self, piece: Piece) {
+    pub fn push(&mut self, sge: Sge) {
         self.0 = match std::mem::take(&mut self.0) {
-            Few::None => Few::One(piece),
-            Few::One(first) => Few::Many(vec![first, piece]),
-            Few::Many(mut pieces) => {
-                pieces.push(piece);
-                Few::Many(pieces)
+            Few::None => Few::One(sge),
+            Few::One(first) => Few::Many(vec![first, sge]),
+            Few::Many(mut sg_list) => {
+                sg_list.push(sge);
+                Few::Many(sg_list)
             }
         };
     }
@@ -176,67 +179,67 @@ impl Pieces {
     /// Gives them up where a device may still use their memory: it is kept until the
     /// context ends.
     pub(crate) fn keep(self) {
-        self.into_iter().for_each(Piece::keep);
+        self.into_iter().for_each(Sge::keep);
     }
 
     /// The first buffer among them: of a request with one, that one.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer> {
-        self.into_iter().find_map(Piece::into_buffer)
+        self.into_iter().find_map(Sge::into_buffer)
     }
 }
 
-impl Deref for Pieces {
-    type Target = [Piece];
+impl Deref for SgList {
+    type Target = [Sge];
 
-    fn deref(&self) -> &[Piece] {
+    fn deref(&self) -> &[Sge] {
         match &self.0 {
             Few::None => &[],
-            Few::One(piece) => std::slice::from_ref(piece),
-            Few::Many(pieces) => pieces,
+            Few::One(sge) => std::slice::from_ref(sge),
+            Few::Many(sg_list) => sg_list,
         }
     }
 }
 
-impl IntoIterator for Pieces {
-    type Item = Piece;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<Piece>, std::vec::IntoIter<Piece>>;
+impl IntoIterator for SgList {
+    type Item = Sge;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Sge>, std::vec::IntoIter<Sge>>;
 
     fn into_iter(self) -> Self::IntoIter {
         let (one, many) = match self.0 {
             Few::None => (None, Vec::new()),
-            Few::One(piece) => (Some(piece), Vec::new()),
-            Few::Many(pieces) => (None, pieces),
+            Few::One(sge) => (Some(sge), Vec::new()),
+            Few::Many(sg_list) => (None, sg_list),
         };
         one.into_iter().chain(many)
     }
 }
 
-impl fmt::Debug for Pieces {
+impl fmt::Debug for SgList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&**self).finish()
     }
 }
 
-impl From<Piece> for Pieces {
-    fn from(piece: Piece) -> Self {
-        Self(Few::One(piece))
+impl From<Sge> for SgList {
+    fn from(sge: Sge) -> Self {
+        Self(Few::One(sge))
     }
 }
 
-impl From<Buffer> for Pieces {
+impl From<Buffer> for SgList {
     fn from(buffer: Buffer) -> Self {
-        Piece::from(buffer).into()
+        Sge::from(buffer).into()
     }
 }
 
-impl From<Vec<Piece>> for Pieces {
-    fn from(pieces: Vec<Piece>) -> Self {
-        Self(Few::Many(pieces))
+impl From<Vec<Sge>> for SgList {
+    fn from(sg_list: Vec<Sge>) -> Self {
+        Self(Few::Many(sg_list))
     }
 }
 
-impl From<Buffer> for Piece {
+impl From<Buffer> for Sge {
     fn from(buffer: Buffer) -> Self {
         // No longer than a request can say: `sge` clamps what no device takes.
         let range = 0..buffer.len();
