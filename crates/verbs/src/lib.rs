@@ -48,7 +48,7 @@
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
 //! if let Some(answer) = queue_pair.receive_queue().next(Duration::from_secs(1))? {
 //!     let bytes = answer.result?.bytes as usize;
-//!     if let Some(room) = answer.pieces.into_buffer() {
+//!     if let Some(room) = answer.sg_list.into_buffer() {
 //!         println!("{:?}", &room[..bytes]);
 //!     }
 //! }

@@ -291,17 +291,12 @@ fn memory_is_read_and_written(site: &Site) {
 }
 
 pub(crate) fn tell(connection: &Connection, memory: RemoteMemory) {
-    let mut message = memory.address().to_be_bytes().to_vec();
-    message.extend(memory.len().to_be_bytes());
-    message.extend(memory.key().to_be_bytes());
-    connection.send(&message).unwrap();
+    connection.send(&memory.to_bytes()).unwrap();
 }
 
 pub(crate) fn told(connection: &Connection) -> RemoteMemory {
     let message = connection.receive().unwrap().unwrap();
-    let word = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
-    let key = u32::from_be_bytes(message[16..].try_into().unwrap());
-    RemoteMemory::new(word(0), word(8), key).unwrap()
+    RemoteMemory::from_bytes(&message).unwrap()
 }
 
 fn what_a_peer_forbids_ends_the_connection(site: &Site) {

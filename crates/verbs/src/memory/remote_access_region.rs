@@ -1,4 +1,4 @@
-//! Memory that peers may reach.
+//! Memory that peers may access.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
-/// Registered bytes that peers may read, write or change atomically, as far as
-/// the access flags say.
+/// Registered memory that peers may read, write or modify atomically, as its access flags
+/// say.
 ///
-/// A peer may do so at any moment, so this is never a slice: bytes are copied in
-/// and out, each word of 8 bytes at once where it is aligned. When the peer has
-/// written is for the two to agree on: a message behind it, say.
+/// A peer may do so at any time, so this is never a slice: bytes are copied in and out, each
+/// aligned word of 8 bytes at once. The peers agree on when something was written, by a
+/// message behind the write for example.
 ///
-/// Clones are the same memory. It is registered until they, and the requests that
-/// use it, are gone; from then on peers are refused, but for what a soft iWARP
-/// device has under way just then. It has pages of its own, which nothing else of
-/// this process ever gets while a device may use them.
+/// Clones are the same memory. It is registered until all of them, and the requests that use
+/// it, are dropped. Later accesses of peers are refused, except what a soft iWARP device has
+/// under way. It has pages of its own, which nothing else of this process uses while a device
+/// may access them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_mr")]
 pub struct RemoteAccessRegion(Arc<Region<Pages>>);
@@ -81,7 +81,8 @@ impl RemoteAccessRegion {
         Sge::of_exposed(self.clone(), range)
     }
 
-    /// Copies bytes out from `start` on.
+    /// Copies bytes out, from `start` on. They are copied in words of 8 bytes, as peers may
+    /// write at the same time: a MiB takes about twice as long as with `memcpy`.
     ///
     /// # Panics
     /// If they are not within, as a slice.
@@ -89,7 +90,7 @@ impl RemoteAccessRegion {
         self.0.memory().load(start, into);
     }
 
-    /// Copies bytes in from `start` on.
+    /// Copies bytes in, from `start` on, as [`read`](Self::read) copies them out.
     ///
     /// # Panics
     /// If they are not within, as a slice.
