@@ -8,28 +8,28 @@ use std::time::Instant;
 use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
 
+use crate::address_abi::{AddressAbi, SelectedAbi};
+use crate::command_support::CommandSupport;
 use crate::deadline::Deadline;
-use crate::device::{Attachment, Device, transact};
-use crate::devices::{DeviceId, InfinibandPort, RdmaDevice};
-use crate::dialect::{Choice, Dialect};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::id::IdState;
-use crate::known::Known;
+use crate::rdma_devices::{DeviceId, InfinibandPort, RdmaDevice, RdmaDevices};
 use crate::token::Token;
+use crate::ucma::{Attachment, UcmaFile, transact};
 
 mod create;
 mod iter;
+mod local_events;
 mod options;
-mod posted;
 mod receive;
 mod waker;
 
 pub use create::default_qp_type;
 pub use iter::{Events, Pending};
+pub(crate) use local_events::LocalEvent;
+use local_events::LocalEvents;
 pub use options::ChannelOptions;
-use posted::Post;
-pub(crate) use posted::Posted;
 pub use waker::Waker;
 
 /// An event channel: ids are made on it and report through it, any number of
@@ -68,11 +68,12 @@ pub struct EventChannel {
 /// What the ids of a channel keep alive.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) dialect: Choice,
-    pub(crate) known: Known,
+    pub(crate) ucma: Arc<dyn UcmaFile>,
+    pub(crate) devices: Arc<dyn RdmaDevices>,
+    pub(crate) address_abi: SelectedAbi,
+    pub(crate) command_support: CommandSupport,
     owners: Mutex<HashMap<Token, Owner>>,
-    post: Post,
+    local_events: LocalEvents,
 }
 
 /// Whom a token in an event stands for.
@@ -87,7 +88,7 @@ pub(crate) enum Owner {
 impl EventChannel {
     /// Opens the kernel's device and makes a channel on it. A missing device node makes
     /// the kernel load the module, see
-    /// [`KernelDevice::open`](crate::device::KernelDevice::open).
+    /// [`KernelFile::open`](crate::ucma::KernelFile::open).
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the device node or the
@@ -106,8 +107,8 @@ impl EventChannel {
     /// The set of address commands in use: the one asked for, or what the
     /// kernel is known, or as yet presumed, to understand.
     #[must_use]
-    pub fn dialect(&self) -> Dialect {
-        self.shared.dialect.current()
+    pub fn address_abi(&self) -> AddressAbi {
+        self.shared.address_abi.current()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -122,37 +123,61 @@ impl EventChannel {
     /// [`Error::Command`] when the kernel refuses.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
-        let device = &self.shared.device;
-        let until = deadline.into().until(device.now());
+        let ucma = &self.shared.ucma;
+        let until = deadline.into().until(ucma.now());
         loop {
             if let Some(event) = self.try_next_event()? {
                 return Ok(event);
             }
-            if until.is_some_and(|until| until <= device.now()) {
+            if until.is_some_and(|until| until <= ucma.now()) {
                 return Err(Error::DeadlinePassed);
             }
-            if wait(device.as_ref(), until)? {
+            if self.wait_until(until, None)? {
                 return Err(Error::Woken);
             }
         }
     }
 
-    /// Waits until there may be an event, without reading it: after a look that
-    /// found none, it costs no other before the wait.
+    /// Waits until an event may be available, without reading it. Call it after
+    /// [`try_next_event`](Self::try_next_event) returned `None`; it does not check
+    /// for events before it blocks.
     ///
     /// # Errors
     /// [`Error::DeadlinePassed`] and [`Error::Woken`] as
     /// [`next_event`](Self::next_event).
     pub fn wait(&self, deadline: impl Into<Deadline>) -> Result<()> {
-        let device = &self.shared.device;
-        let until = deadline.into().until(device.now());
-        if wait(device.as_ref(), until)? {
+        self.wait_for_any(None, deadline.into())
+    }
+
+    /// Waits like [`wait`](Self::wait), and also returns when `other` is readable,
+    /// such as the completion channel of a queue pair.
+    ///
+    /// The result does not say which of them ended the wait. After each return,
+    /// with or without an error, the caller checks both: it calls
+    /// [`try_next_event`](Self::try_next_event), and reads `other` without
+    /// blocking.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait).
+    pub fn wait_with(&self, other: BorrowedFd<'_>, deadline: impl Into<Deadline>) -> Result<()> {
+        self.wait_for_any(Some(other), deadline.into())
+    }
+
+    fn wait_for_any(&self, other: Option<BorrowedFd<'_>>, deadline: Deadline) -> Result<()> {
+        let ucma = &self.shared.ucma;
+        let until = deadline.until(ucma.now());
+        if self.wait_until(until, other)? {
             return Err(Error::Woken);
         }
-        if until.is_some_and(|until| until <= device.now()) {
+        if until.is_some_and(|until| until <= ucma.now()) {
             return Err(Error::DeadlinePassed);
         }
         Ok(())
+    }
+
+    fn wait_until(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> Result<bool> {
+        let woken = self.shared.ucma.wait(until, other);
+        woken.map_err(|error| Error::wait(&error))
     }
 
     /// The next event if there is one; does not wait for one. (A connect
@@ -164,7 +189,7 @@ impl EventChannel {
     /// [`Error::Woken`] when a [`Waker`] asked for attention, which goes before
     /// any event; [`Error::Command`] when the kernel refuses.
     pub fn try_next_event(&self) -> Result<Option<Event>> {
-        if self.shared.device.take_wake() {
+        if self.shared.ucma.take_wake() {
             return Err(Error::Woken);
         }
         self.shared.receive()
@@ -182,32 +207,57 @@ impl EventChannel {
         Pending::new(self)
     }
 
-    /// The time by which this channel measures deadlines: its device's clock.
+    /// The current time of the clock by which this channel measures deadlines:
+    /// the machine's, unless the channel's file has its own.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.shared.device.now()
+        self.shared.ucma.now()
     }
 
-    /// The RDMA device that answers here mean by this id; `None` where nothing
-    /// tells without doubt, see [`DeviceId::look_up`].
+    /// The time at which a simulated kernel has its next work to do; `None` if it
+    /// has none, and on a real kernel. For runtimes that run their timers over a
+    /// simulated clock, see [`UcmaFile::next_due`].
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        self.shared.ucma.next_due()
+    }
+
+    /// Advances the clock of a simulated kernel to `time`; has no effect on a real
+    /// one. For runtimes that run their timers over a simulated clock, see
+    /// [`UcmaFile::advance_to`].
+    pub fn advance_to(&self, time: Instant) {
+        self.shared.ucma.advance_to(time);
+    }
+
+    /// The RDMA device that the kernel names by this id; `None` if it is unknown
+    /// or ambiguous. See [`DeviceId::look_up`].
     #[must_use]
     pub fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        self.shared.device.look_up(id)
+        self.shared.devices.look_up(id)
     }
 
-    /// The active ports of InfiniBand that ids of this channel can be bound to,
-    /// see [`InfinibandPort::list`].
+    /// All RDMA devices that ids of this channel can use.
+    ///
+    /// # Errors
+    /// Those of [`RdmaDevice::list`].
+    #[doc(alias = "rdma_get_devices")]
+    pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
+        self.shared.devices.list()
+    }
+
+    /// The active InfiniBand ports that ids of this channel can be bound to.
+    /// See [`InfinibandPort::list`].
     ///
     /// # Errors
     /// Those of [`InfinibandPort::list`].
     pub fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
-        self.shared.device.infiniband_ports()
+        self.shared.devices.infiniband_ports()
     }
 
     /// A handle by which another thread ends a wait for events here.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        Waker::new(&self.shared.device)
+        Waker::new(&self.shared.ucma)
     }
 }
 
@@ -215,7 +265,7 @@ impl AsFd for EventChannel {
     /// A descriptor to poll: readable while an event or a wake-up is pending.
     /// It is not the kernel's file, and reading it yields nothing.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.device.readiness()
+        self.shared.ucma.readiness()
     }
 }
 
@@ -224,10 +274,6 @@ impl AsRawFd for EventChannel {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
-}
-
-fn wait(device: &dyn Device, until: Option<Instant>) -> Result<bool> {
-    device.wait(until).map_err(|error| Error::wait(&error))
 }
 
 impl Shared {
@@ -243,7 +289,7 @@ impl Shared {
     pub(crate) fn destroy(&self, id: u32) {
         let mut events_reported = DestroyIdResponse::new_zeroed();
         let _ = transact(
-            self.device.as_ref(),
+            self.ucma.as_ref(),
             &DestroyId::new(id),
             &mut events_reported,
             Attachment::None,

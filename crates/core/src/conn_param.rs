@@ -9,7 +9,7 @@ use crate::queue_pair::{DepthLimits, QueuePair};
 mod limit;
 mod ud;
 
-pub(crate) use limit::{Moment, Place};
+pub(crate) use limit::{CmMessage, Place};
 pub use ud::{RDMA_UDP_QKEY, UdParam};
 
 /// Queue pair numbers have 24 bits.

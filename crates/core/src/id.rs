@@ -10,27 +10,27 @@ use crate::channel::Shared;
 
 mod bind;
 mod connect;
-mod errand;
 mod handle;
-mod kept;
 mod listen;
 mod migrate;
 mod multicast;
 mod options;
 mod qp_attr;
 mod query;
+mod query_cache;
+mod queue_pair;
+mod resolution;
 mod resolve;
 mod service;
 mod state;
-mod with;
 mod write_event;
 
 pub use connect::Notification;
-pub use errand::Errand;
 pub use handle::IdHandle;
 pub use query::{Addresses, Gids};
+pub use queue_pair::WithQueuePair;
+pub use resolution::PendingResolution;
 pub(crate) use state::{Asked, IdState, InFlight};
-pub use with::WithQueuePair;
 
 /// The owner of an id. Its commands are those of [`IdHandle`], to which it
 /// dereferences.

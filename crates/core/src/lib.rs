@@ -16,11 +16,11 @@
 //!   and, where the number tells one, the likely cause.
 //! * What the kernel knows about an id is asked for when the caller asks, once,
 //!   and kept until the id moves on.
-//! * [`Device`](device::Device) is the seam below which something other than
+//! * [`UcmaFile`](ucma::UcmaFile) is the seam below which something other than
 //!   the kernel can answer, with a clock of its own.
 //!
 //! Needs no more than Linux 3.12 knows, and gets by with less
-//! ([`Dialect::IpOnly`]); tested on 6.1 and newer.
+//! ([`AddressAbi::IpOnly`]); tested on 6.1 and newer.
 //!
 //! # A resolved address
 //! ```no_run
@@ -39,12 +39,11 @@
 //! ```
 
 mod address;
+mod address_abi;
 mod channel;
+mod command_support;
 mod conn_param;
 mod deadline;
-pub mod device;
-mod devices;
-mod dialect;
 mod errno;
 mod error;
 mod event;
@@ -52,36 +51,37 @@ mod gate;
 mod gid;
 mod guid;
 mod id;
-mod known;
 mod multicast;
 mod netlink;
 mod operation;
 mod path;
 mod private_data;
 mod queue_pair;
+mod rdma_devices;
 mod service;
 mod token;
+pub mod ucma;
 
 pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
+pub use address_abi::AddressAbi;
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, RDMA_UDP_QKEY, UdParam};
 pub use deadline::Deadline;
-pub use devices::{
-    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport,
-    UverbsNode,
-};
-pub use dialect::Dialect;
 pub use errno::Name as ErrnoName;
 pub use error::{CommandError, Error, QueuePairError, Result};
 pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
 pub use gid::Gid;
 pub use guid::Guid;
-pub use id::{Addresses, CmId, Errand, Gids, IdHandle, Notification, WithQueuePair};
+pub use id::{Addresses, CmId, Gids, IdHandle, Notification, PendingResolution, WithQueuePair};
 pub use multicast::MulticastGroup;
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
 pub use private_data::PrivateData;
 pub use queue_pair::{DepthLimits, QueuePair};
+pub use rdma_devices::{
+    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, RdmaDevices,
+    SystemDevices, Transport, UverbsNode,
+};
 pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{
     AccessFlags, AhAttr, CommandNumber, Ece, GlobalRoute, IbService, JoinFlags, PathFlags, PathMtu,

@@ -8,12 +8,12 @@ use rdmacm_abi::{DestroyIdResponse, LeaveMulticast};
 use zerocopy::FromZeros;
 
 use crate::address::CmAddr;
-use crate::device::Attachment;
 use crate::error::Result;
 use crate::event::Event;
 use crate::id::{IdHandle, InFlight};
 use crate::operation::Operation;
 use crate::token::Token;
+use crate::ucma::Attachment;
 
 /// A membership in a multicast group, left when dropped.
 ///

@@ -4,10 +4,10 @@ use rdmacm_abi::{Command, CreateId, CreateIdResponse, PortSpace, QpType};
 use zerocopy::FromZeros;
 
 use super::EventChannel;
-use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
 use crate::id::{CmId, IdState};
 use crate::operation::Operation;
+use crate::ucma::{Attachment, transact};
 
 impl EventChannel {
     /// Makes an id in a port space, of the queue pair type that goes with it:
@@ -43,8 +43,8 @@ impl EventChannel {
         let state = IdState::unborn(&self.shared, port_space, qp_type, None);
         let request = CreateId::new(state.token().uid(), port_space, qp_type);
         let mut answer = CreateIdResponse::new_zeroed();
-        let device = self.shared.device.as_ref();
-        match transact(device, &request, &mut answer, Attachment::None) {
+        let ucma = self.shared.ucma.as_ref();
+        match transact(ucma, &request, &mut answer, Attachment::None) {
             Ok(()) => Ok(CmId::born(state, answer.id)),
             Err(error) => {
                 state.withdraw();

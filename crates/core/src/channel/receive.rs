@@ -7,12 +7,12 @@ use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
 use super::{Owner, Shared};
-use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
 use crate::event::{Event, EventKind};
 use crate::id::{CmId, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
+use crate::ucma::{Attachment, transact};
 
 /// How many events that concern nobody are read in one look: peers may ask for a
 /// listener that is gone as fast as they are read.
@@ -21,18 +21,18 @@ const SHARE: usize = 32;
 impl Shared {
     /// The next event that concerns a living id, if there is one.
     pub(super) fn receive(self: &Arc<Self>) -> Result<Option<Event>> {
-        let called_for = self.device.take_look();
+        let called_for = self.ucma.take_notification();
         let found = self.look();
         if called_for && !matches!(found, Ok(None)) {
             // There may be more that the kernel does not announce.
-            self.device.look_again();
+            self.ucma.notify();
         }
         found
     }
 
     fn look(self: &Arc<Self>) -> Result<Option<Event>> {
         for _ in 0..SHARE {
-            let answer = match self.post.take() {
+            let answer = match self.local_events.take() {
                 Some(posted) => posted.into(),
                 None => match self.get_event()? {
                     Some(answer) => answer,
@@ -44,16 +44,16 @@ impl Shared {
             }
         }
         // Whoever waits looks again, but for its deadline and its waker.
-        self.device.look_again();
+        self.ucma.notify();
         Ok(None)
     }
 
     /// `GET_EVENT`; the device's file is non-blocking.
     fn get_event(&self) -> Result<Option<EventResponse>> {
         let mut answer = EventResponse::new_zeroed();
-        let device = self.device.as_ref();
+        let ucma = self.ucma.as_ref();
         loop {
-            match transact(device, &GetEvent::new(), &mut answer, Attachment::None) {
+            match transact(ucma, &GetEvent::new(), &mut answer, Attachment::None) {
                 Ok(()) => return Ok(Some(answer)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 // Without effect: the event, if any, is still queued.

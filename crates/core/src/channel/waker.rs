@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::device::Device;
+use crate::ucma::UcmaFile;
 
 /// Ends a wait for events from another thread.
 ///
@@ -13,17 +13,17 @@ use crate::device::Device;
 /// count as one.
 /// A waker does not keep its channel open.
 #[derive(Clone)]
-pub struct Waker(Weak<dyn Device>);
+pub struct Waker(Weak<dyn UcmaFile>);
 
 impl Waker {
-    pub(super) fn new(device: &Arc<dyn Device>) -> Self {
-        Self(Arc::downgrade(device))
+    pub(super) fn new(ucma: &Arc<dyn UcmaFile>) -> Self {
+        Self(Arc::downgrade(ucma))
     }
 
     /// Wakes one waiting call; without effect once the channel is gone.
     pub fn wake(&self) {
-        if let Some(device) = self.0.upgrade() {
-            device.wake();
+        if let Some(ucma) = self.0.upgrade() {
+            ucma.wake();
         }
     }
 }

@@ -11,7 +11,7 @@ const IWARP: usize = 251;
 
 /// The message of the connection manager that carries private data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum CmMessage {
     /// A connect request, or a question for a datagram service.
     Request,
     /// The answer that accepts.
@@ -31,7 +31,7 @@ pub(crate) enum Place {
     IbByGid,
 }
 
-impl Moment {
+impl CmMessage {
     /// The room for private data, in bytes. Source: the kernel's `cm.h` and
     /// `cma.c`, IBTA Vol 1 §12.6 and §12.11.
     fn limit(self, qp_type: QpType, place: Place) -> usize {
@@ -80,27 +80,27 @@ pub(super) fn check_any(data: &[u8]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn check(moment: Moment, qp_type: QpType, length: usize, place: Place) -> Result<()> {
-        moment.check(qp_type, &[0; 256][..length], || Ok(place))
+    fn check(message: CmMessage, qp_type: QpType, length: usize, place: Place) -> Result<()> {
+        message.check(qp_type, &[0; 256][..length], || Ok(place))
     }
 
     #[test]
     fn every_message_has_its_room() {
-        for (moment, qp_type, place, room) in [
-            (Moment::Request, QpType::RC, Place::IbByIp, 56),
-            (Moment::Request, QpType::RC, Place::IbByGid, 92),
-            (Moment::Request, QpType::RC, Place::IWarp, 251),
-            (Moment::Request, QpType::UD, Place::IbByIp, 180),
-            (Moment::Request, QpType::UD, Place::IbByGid, 216),
-            (Moment::Accept, QpType::RC, Place::IbByIp, 196),
-            (Moment::Accept, QpType::RC, Place::IWarp, 251),
-            (Moment::Accept, QpType::UD, Place::IbByIp, 136),
-            (Moment::Reject, QpType::RC, Place::IbByIp, 148),
-            (Moment::Reject, QpType::RC, Place::IWarp, 251),
-            (Moment::Reject, QpType::UD, Place::IbByIp, 136),
+        for (message, qp_type, place, room) in [
+            (CmMessage::Request, QpType::RC, Place::IbByIp, 56),
+            (CmMessage::Request, QpType::RC, Place::IbByGid, 92),
+            (CmMessage::Request, QpType::RC, Place::IWarp, 251),
+            (CmMessage::Request, QpType::UD, Place::IbByIp, 180),
+            (CmMessage::Request, QpType::UD, Place::IbByGid, 216),
+            (CmMessage::Accept, QpType::RC, Place::IbByIp, 196),
+            (CmMessage::Accept, QpType::RC, Place::IWarp, 251),
+            (CmMessage::Accept, QpType::UD, Place::IbByIp, 136),
+            (CmMessage::Reject, QpType::RC, Place::IbByIp, 148),
+            (CmMessage::Reject, QpType::RC, Place::IWarp, 251),
+            (CmMessage::Reject, QpType::UD, Place::IbByIp, 136),
         ] {
-            assert_eq!(check(moment, qp_type, room, place), Ok(()));
-            let refused = check(moment, qp_type, room + 1, place);
+            assert_eq!(check(message, qp_type, room, place), Ok(()));
+            let refused = check(message, qp_type, room + 1, place);
             assert_eq!(refused, Err(Error::private_data(room + 1, room)));
         }
     }
@@ -108,6 +108,9 @@ mod tests {
     #[test]
     fn nobody_asks_where_an_id_is_for_data_that_fit_everywhere() {
         let unasked = || unreachable!("56 bytes fit everywhere");
-        assert_eq!(Moment::Request.check(QpType::RC, &[0; 56], unasked), Ok(()));
+        assert_eq!(
+            CmMessage::Request.check(QpType::RC, &[0; 56], unasked),
+            Ok(())
+        );
     }
 }

@@ -4,10 +4,10 @@ use rdmacm_abi::{Bind, BindIp, NoResponse};
 
 use super::IdHandle;
 use crate::address::{CmAddr, to_ip_slot, to_storage};
-use crate::device::Attachment;
-use crate::dialect::Dialect;
+use crate::address_abi::AddressAbi;
 use crate::error::Result;
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// Binds the id to a local address, and to the RDMA device that serves it.
@@ -28,12 +28,12 @@ impl IdHandle {
         let operation = Operation::Bind(address);
         let id = self.enter()?;
         id.moving_on(|| {
-            id.in_dialect(|dialect| match dialect {
-                Dialect::AnyFamily => {
+            id.with_address_abi(|address_abi| match address_abi {
+                AddressAbi::AnyFamily => {
                     let request = Bind::new(id.kernel_id(), to_storage(&address));
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
-                Dialect::IpOnly => {
+                AddressAbi::IpOnly => {
                     let request = BindIp::new(id.kernel_id(), to_ip_slot(operation, &address)?);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }

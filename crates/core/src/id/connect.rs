@@ -4,12 +4,12 @@ use rdmacm_abi::{Accept, Connect, Disconnect, NoResponse, Notify, QpType, Reject
 
 use super::{IdHandle, InFlight};
 use crate::address::Family;
-use crate::conn_param::{ConnParam, Moment, Place};
-use crate::device::Attachment;
-use crate::devices::Transport;
+use crate::conn_param::{CmMessage, ConnParam, Place};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::queue_pair::DepthLimits;
+use crate::rdma_devices::Transport;
+use crate::ucma::Attachment;
 
 /// What a queue pair reports that the connection manager may have missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl IdHandle {
         let param = param.into();
         let operation = Operation::Connect;
         let wire = param.for_connect(operation)?;
-        self.check_room(Moment::Request, param.data())?;
+        self.check_room(CmMessage::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
         id.asking(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
@@ -94,7 +94,7 @@ impl IdHandle {
         let operation = Operation::Accept;
         let id = self.enter_answered(operation)?;
         let wire = param.for_accept(operation, id.asked())?;
-        self.check_room(Moment::Accept, param.data())?;
+        self.check_room(CmMessage::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
         let send = || id.send(operation, &request, &mut NoResponse, Attachment::None);
         if self.qp_type() == QpType::UD {
@@ -150,7 +150,7 @@ impl IdHandle {
 
     fn reject_because(&self, reason: RejectReason, private_data: &[u8]) -> Result<()> {
         let operation = Operation::Reject;
-        self.check_room(Moment::Reject, private_data)?;
+        self.check_room(CmMessage::Reject, private_data)?;
         let id = self.enter_answered(operation)?;
         let request = Reject::new(id.kernel_id(), reason, private_data)
             .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
@@ -212,19 +212,19 @@ impl IdHandle {
     pub(super) fn agreed(&self, param: &ConnParam) -> Result<DepthLimits> {
         let id = self.enter_answered(Operation::Accept)?;
         let wire = param.for_accept(Operation::Accept, id.asked())?;
-        self.check_room(Moment::Accept, param.data())?;
+        self.check_room(CmMessage::Accept, param.data())?;
         Ok((&wire).into())
     }
 
-    fn check_room(&self, moment: Moment, data: &[u8]) -> Result<()> {
-        moment.check(self.qp_type(), data, || self.place(moment))
+    fn check_room(&self, message: CmMessage, data: &[u8]) -> Result<()> {
+        message.check(self.qp_type(), data, || self.place(message))
     }
 
     /// Where the id is, as far as the room for private data goes.
-    fn place(&self, moment: Moment) -> Result<Place> {
+    fn place(&self, message: CmMessage) -> Result<Place> {
         let source = self.local_addr()?;
         let by_gid = source.is_some_and(|source| source.family() == Family::Ib);
-        if by_gid && moment == Moment::Request {
+        if by_gid && message == CmMessage::Request {
             return Ok(Place::IbByGid);
         }
         let device = self.rdma_device()?;
@@ -253,14 +253,14 @@ impl InFlight {
 mod tests {
     use super::*;
     use crate::channel::EventChannel;
-    use crate::device::testing::Yes;
+    use crate::ucma::testing::AcceptAll;
     use rdmacm_abi::PortSpace;
     use std::sync::Arc;
 
-    /// Each message has a room of its own, see [`Moment`].
+    /// Each message has a room of its own, see [`CmMessage`].
     #[test]
     fn every_command_checks_its_own_room() {
-        let options = EventChannel::options().device(Arc::new(Yes::new()));
+        let options = EventChannel::options().ucma(Arc::new(AcceptAll::new()));
         let channel = options.open().unwrap();
         let id = channel.create_id(PortSpace::TCP).unwrap();
         let data = [7; 251];

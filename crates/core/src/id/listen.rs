@@ -3,9 +3,9 @@
 use rdmacm_abi::{Listen, NoResponse};
 
 use super::IdHandle;
-use crate::device::Attachment;
 use crate::error::Result;
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// Listens for connect requests, which arrive as

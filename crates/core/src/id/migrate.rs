@@ -8,9 +8,9 @@ use zerocopy::FromZeros;
 use super::CmId;
 use super::state::IdState;
 use crate::channel::{EventChannel, Shared};
-use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
+use crate::ucma::{Attachment, transact};
 
 impl CmId {
     /// Moves the id to another channel, with its unread events, which queue
@@ -39,7 +39,7 @@ impl CmId {
             if answer.is_ok() {
                 from.hand_over(id.token(), to);
                 // The kernel wakes nobody for events that moved.
-                to.device.look_again();
+                to.ucma.notify();
             } else if !known {
                 id.unregister(to);
             }
@@ -66,8 +66,8 @@ impl IdState {
 /// `MIGRATE_ID` is written to the new channel and names the old one.
 fn move_over(kernel_id: u32, from: &Shared, to: &Shared) -> Result<()> {
     let mut events_reported = MigrateIdResponse::new_zeroed();
-    let old = Attachment::OldChannel(from.device.as_ref());
+    let old = Attachment::OldChannel(from.ucma.as_ref());
     let request = MigrateId::new(kernel_id);
-    transact(to.device.as_ref(), &request, &mut events_reported, old)
+    transact(to.ucma.as_ref(), &request, &mut events_reported, old)
         .map_err(|error| Error::command(Operation::Migrate, MigrateId::NUMBER, &error))
 }

@@ -6,11 +6,11 @@ use zerocopy::FromZeros;
 use super::IdHandle;
 use super::state::InFlight;
 use crate::address::{CmAddr, to_ip_slot, to_storage};
-use crate::device::Attachment;
-use crate::dialect::Dialect;
+use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::multicast::{Membership, MulticastGroup};
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// Begins to join a multicast group; a
@@ -28,7 +28,7 @@ impl IdHandle {
     /// kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a send-only membership in [`Dialect::IpOnly`].
+    /// [`Error::Unsupported`] for a send-only membership in [`AddressAbi::IpOnly`].
     /// [`Error::Command`]: `EINVAL` for an id of another kind or in another state,
     /// and for a wildcard address on RoCE, `ENOSYS` on iWARP, `ENOTSUPP` (524) for
     /// IPv6 groups on RoCE v2.
@@ -85,16 +85,16 @@ impl InFlight {
     fn join(&self, operation: Operation, membership: &Membership, flags: JoinFlags) -> Result<u32> {
         let (uid, address) = (membership.token().uid(), membership.address());
         let mut answer = CreateIdResponse::new_zeroed();
-        self.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
+        self.with_address_abi(|address_abi| match address_abi {
+            AddressAbi::AnyFamily => {
                 let address = to_storage(&address);
                 let request = JoinMulticast::new(uid, self.kernel_id(), address, flags);
                 self.send(operation, &request, &mut answer, Attachment::None)
             }
-            Dialect::IpOnly if flags != JoinFlags::FULL_MEMBER => {
+            AddressAbi::IpOnly if flags != JoinFlags::FULL_MEMBER => {
                 Err(Error::unsupported(CommandNumber::JOIN_MCAST))
             }
-            Dialect::IpOnly => {
+            AddressAbi::IpOnly => {
                 let address = to_ip_slot(operation, &address)?;
                 let request = JoinIpMulticast::new(uid, self.kernel_id(), address);
                 self.send(operation, &request, &mut answer, Attachment::None)

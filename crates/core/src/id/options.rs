@@ -4,10 +4,10 @@ use rdmacm_abi::{IbOption, IdOption, NoResponse, PathRecordData, SetOption};
 use zerocopy::IntoBytes;
 
 use super::IdHandle;
-use crate::device::Attachment;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::path::PathData;
+use crate::ucma::Attachment;
 
 /// The largest exponent a queue pair's timeout has room for.
 const MAX_ACK_TIMEOUT: u8 = 31;

@@ -4,9 +4,9 @@ use rdmacm_abi::{InitQpAttr, QpAttr, QpState};
 use zerocopy::FromZeros;
 
 use super::IdHandle;
-use crate::device::Attachment;
 use crate::error::Result;
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// The attributes that move the queue pair of this id to a state, and in

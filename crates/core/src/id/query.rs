@@ -11,14 +11,14 @@ use zerocopy::FromZeros;
 use super::IdHandle;
 use super::state::InFlight;
 use crate::address::{CmAddr, from_ip_slot, from_storage};
-use crate::device::Attachment;
-use crate::devices::{DeviceId, RdmaDevice};
-use crate::dialect::Dialect;
+use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::gid::Gid;
 use crate::guid::Guid;
 use crate::operation::Operation;
 use crate::path::{PathData, PathRecords};
+use crate::rdma_devices::{DeviceId, RdmaDevice};
+use crate::ucma::Attachment;
 
 /// Written into an answer before the kernel is asked: kernels before 5.8 do
 /// not write the device's index.
@@ -39,7 +39,7 @@ pub struct Addresses {
     /// The number of the device's port, from 1; 0 without a device.
     pub port_number: u8,
     /// The partition key of the port, host order; 0 on RoCE and iWARP. In
-    /// [`Dialect::IpOnly`] it is that of the path record.
+    /// [`AddressAbi::IpOnly`] it is that of the path record.
     pub pkey: u16,
 }
 
@@ -81,8 +81,8 @@ impl IdHandle {
     #[doc(alias = "verbs")]
     pub fn rdma_device(&self) -> Result<Option<RdmaDevice>> {
         let device = self.addresses()?.device;
-        let known = self.enter()?.state().channel();
-        Ok(device.and_then(|id| known.device.look_up(id)))
+        let channel = self.enter()?.state().channel();
+        Ok(device.and_then(|id| channel.devices.look_up(id)))
     }
 
     /// The local address; `None` before the id is bound or resolved.
@@ -157,8 +157,8 @@ impl IdHandle {
 impl InFlight {
     fn ask_addresses(&self) -> Result<Addresses> {
         let operation = Operation::QueryAddresses;
-        self.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
+        self.with_address_abi(|address_abi| match address_abi {
+            AddressAbi::AnyFamily => {
                 let mut answer = blank_addresses();
                 let request = QueryAddr::new(self.kernel_id());
                 self.send(operation, &request, &mut answer, Attachment::None)?;
@@ -175,7 +175,7 @@ impl InFlight {
                     pkey: answer.pkey.get(),
                 })
             }
-            Dialect::IpOnly => {
+            AddressAbi::IpOnly => {
                 let answer = self.ask_route(operation)?;
                 Ok(Addresses {
                     source: from_ip_slot(&answer.source),
@@ -194,8 +194,8 @@ impl InFlight {
 
     fn ask_gids(&self) -> Result<Gids> {
         let operation = Operation::QueryGids;
-        self.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
+        self.with_address_abi(|address_abi| match address_abi {
+            AddressAbi::AnyFamily => {
                 let mut answer = blank_addresses();
                 let request = QueryGid::new(self.kernel_id());
                 self.send(operation, &request, &mut answer, Attachment::None)?;
@@ -205,7 +205,7 @@ impl InFlight {
                 })
             }
             // The first path has the GIDs even where there is no path.
-            Dialect::IpOnly => {
+            AddressAbi::IpOnly => {
                 let answer = self.ask_route(operation)?;
                 Ok(Gids {
                     source: Gid(answer.paths[0].source_gid),
@@ -217,8 +217,8 @@ impl InFlight {
 
     fn ask_paths(&self) -> Result<PathRecords> {
         let operation = Operation::QueryPathRecords;
-        let (command, paths) = self.in_dialect(|dialect| match dialect {
-            Dialect::AnyFamily => {
+        let (command, paths) = self.with_address_abi(|address_abi| match address_abi {
+            AddressAbi::AnyFamily => {
                 // One more than wanted: kernels have stopped when exactly one
                 // record's room was left.
                 type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
@@ -231,7 +231,7 @@ impl InFlight {
                     PathRecords::new(records, answer.path_count.get()),
                 ))
             }
-            Dialect::IpOnly => {
+            AddressAbi::IpOnly => {
                 let answer = self.ask_route(operation)?;
                 let records = answer.paths.iter().map(PathData::from);
                 Ok((

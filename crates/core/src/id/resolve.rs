@@ -6,10 +6,10 @@ use rdmacm_abi::{NoResponse, ResolveAddr, ResolveIp, ResolveRoute};
 
 use super::IdHandle;
 use crate::address::{CmAddr, to_ip_slot, to_storage};
-use crate::device::Attachment;
-use crate::dialect::Dialect;
+use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// Begins to resolve a destination to an RDMA address; an
@@ -49,14 +49,14 @@ impl IdHandle {
         }
         let id = self.enter()?;
         id.moving_on(|| {
-            id.in_dialect(|dialect| match dialect {
-                Dialect::AnyFamily => {
+            id.with_address_abi(|address_abi| match address_abi {
+                AddressAbi::AnyFamily => {
                     let from = source.as_ref().map(to_storage);
                     let to = to_storage(&destination);
                     let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
-                Dialect::IpOnly => {
+                AddressAbi::IpOnly => {
                     let from = source.map(|source| to_ip_slot(operation, &source));
                     let to = to_ip_slot(operation, &destination)?;
                     let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);

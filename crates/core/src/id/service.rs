@@ -7,10 +7,10 @@ use rdmacm_abi::{
 use zerocopy::FromZeros;
 
 use super::IdHandle;
-use crate::device::Attachment;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::service::ServiceRecord;
+use crate::ucma::Attachment;
 
 /// Room for so many records at first, then for more; at last for all that an
 /// answer can carry, whose length the kernel is told in 16 bits.
@@ -42,7 +42,7 @@ impl IdHandle {
         id.state().resolve_service()?;
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
-        let begun = id.if_known(CommandNumber::RESOLVE_IB_SERVICE, || {
+        let begun = id.if_supported(CommandNumber::RESOLVE_IB_SERVICE, || {
             id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
         });
         if begun.is_err() {

@@ -7,24 +7,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, We
 
 use rdmacm_abi::{Command, CommandNumber, Ece, PortSpace, QpType};
 
-use super::errand::Desk;
-use super::kept::Kept;
+use super::query_cache::QueryCache;
+use super::resolution::ResolutionSlot;
+use crate::address_abi::AddressAbi;
 use crate::channel::{Owner, Shared};
-use crate::device::{Attachment, transact};
-use crate::dialect::Dialect;
 use crate::error::{Error, Result};
 use crate::gate::Gate;
 use crate::multicast::Membership;
 use crate::operation::Operation;
 use crate::queue_pair::DepthLimits;
 use crate::token::Token;
+use crate::ucma::{Attachment, transact};
 
 /// No id has this number, and no command about it does anything.
 const UNBORN: u32 = u32::MAX;
 
 /// Where an id is.
 #[derive(Clone)]
-pub(super) struct Whereabouts {
+pub(super) struct Location {
     pub(super) channel: Arc<Shared>,
     /// Counts the moves: an id may have been elsewhere and come back.
     moves: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Asked {
 /// An id's state, shared by its owner, its handles and the commands in flight.
 pub(crate) struct IdState {
     /// Changes when the id migrates.
-    whereabouts: RwLock<Whereabouts>,
+    location: RwLock<Location>,
     /// Where the id was before: an event may be in the hands of a reader there.
     former: Mutex<Vec<Weak<Shared>>>,
     /// Those of them through which requests came that may still be unread; their
@@ -56,9 +56,9 @@ pub(crate) struct IdState {
     /// How often it has asked a peer with nobody having read the answer yet.
     waiting: AtomicU32,
     gate: Gate,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) kept: Mutex<QueryCache>,
     groups: Mutex<Vec<Arc<Membership>>>,
-    pub(super) desk: Mutex<Desk>,
+    pub(super) slot: Mutex<ResolutionSlot>,
 }
 
 impl IdState {
@@ -70,7 +70,7 @@ impl IdState {
         asked: Option<Asked>,
     ) -> Arc<Self> {
         let state = Arc::new(Self {
-            whereabouts: RwLock::new(Whereabouts {
+            location: RwLock::new(Location {
                 channel: Arc::clone(channel),
                 moves: 0,
             }),
@@ -86,7 +86,7 @@ impl IdState {
             gate: Gate::default(),
             kept: Mutex::default(),
             groups: Mutex::default(),
-            desk: Mutex::default(),
+            slot: Mutex::default(),
         });
         state.register(channel);
         state
@@ -157,16 +157,16 @@ impl IdState {
     // elsewhere while one was locked leaves nothing broken.
 
     pub(crate) fn channel(&self) -> Arc<Shared> {
-        self.whereabouts().channel
+        self.location().channel
     }
 
-    fn whereabouts(&self) -> Whereabouts {
+    fn location(&self) -> Location {
         self.place().clone()
     }
 
     /// Where the id is, and stays while this is held.
-    pub(super) fn place(&self) -> RwLockReadGuard<'_, Whereabouts> {
-        let place = self.whereabouts.read();
+    pub(super) fn place(&self) -> RwLockReadGuard<'_, Location> {
+        let place = self.location.read();
         place.unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,7 +208,7 @@ impl IdState {
         migrate: impl FnOnce(&Arc<Shared>) -> Result<()>,
     ) -> Result<()> {
         let mut place = self
-            .whereabouts
+            .location
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&place.channel, to) {
@@ -324,16 +324,16 @@ impl InFlight {
         response: &mut C::Response,
         attachment: Attachment<'_>,
     ) -> Result<()> {
-        let mut place = self.whereabouts();
+        let mut place = self.location();
         loop {
-            let device = place.channel.device.as_ref();
+            let device = place.channel.ucma.as_ref();
             let error = match transact(device, request, response, attachment) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             // EINVAL before anything else where the id is on another file: it
             // may have moved since the channel was looked up.
-            let now = self.whereabouts();
+            let now = self.location();
             if error.raw_os_error() != Some(libc::EINVAL) || now.moves == place.moves {
                 return Err(Error::command(operation, C::NUMBER, &error));
             }
@@ -341,24 +341,29 @@ impl InFlight {
         }
     }
 
-    /// Runs a command in the channel's dialect, see [`Choice::run`].
+    /// Runs a command in the channel's dialect, see [`SelectedAbi::run`].
     ///
-    /// [`Choice::run`]: crate::dialect::Choice::run
-    pub(crate) fn in_dialect<T>(&self, command: impl FnMut(Dialect) -> Result<T>) -> Result<T> {
+    /// [`SelectedAbi::run`]: crate::address_abi::SelectedAbi::run
+    pub(crate) fn with_address_abi<T>(
+        &self,
+        command: impl FnMut(AddressAbi) -> Result<T>,
+    ) -> Result<T> {
         let channel = self.channel();
-        channel.dialect.run(channel.device.as_ref(), command)
+        channel.address_abi.run(channel.ucma.as_ref(), command)
     }
 
-    /// Runs a command that older kernels lack, see [`Known::run`].
+    /// Runs a command that older kernels lack, see [`CommandSupport::run`].
     ///
-    /// [`Known::run`]: crate::known::Known::run
-    pub(crate) fn if_known<T>(
+    /// [`CommandSupport::run`]: crate::command_support::CommandSupport::run
+    pub(crate) fn if_supported<T>(
         &self,
         number: CommandNumber,
         command: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let channel = self.channel();
-        channel.known.run(channel.device.as_ref(), number, command)
+        channel
+            .command_support
+            .run(channel.ucma.as_ref(), number, command)
     }
 }
 
@@ -382,10 +387,10 @@ impl Drop for InFlight {
 mod tests {
     use super::*;
     use crate::channel::EventChannel;
-    use crate::device::testing::Yes;
+    use crate::ucma::testing::AcceptAll;
 
     fn channel() -> EventChannel {
-        let options = EventChannel::options().device(Arc::new(Yes::new()));
+        let options = EventChannel::options().ucma(Arc::new(AcceptAll::new()));
         options.open().unwrap()
     }
 

@@ -3,9 +3,9 @@
 use rdmacm_abi::{CommandNumber, EventNumber, NoResponse, WriteCmEvent};
 
 use super::IdHandle;
-use crate::device::Attachment;
 use crate::error::Result;
 use crate::operation::Operation;
+use crate::ucma::Attachment;
 
 impl IdHandle {
     /// Queues a [`User`](crate::EventKind::User) event of this id on its own
@@ -22,7 +22,7 @@ impl IdHandle {
     pub fn write_event(&self, status: i32, argument: u64) -> Result<()> {
         let id = self.enter()?;
         let request = WriteCmEvent::new(id.kernel_id(), EventNumber::USER, status, argument);
-        id.if_known(CommandNumber::WRITE_CM_EVENT, || {
+        id.if_supported(CommandNumber::WRITE_CM_EVENT, || {
             let operation = Operation::WriteEvent;
             id.send(operation, &request, &mut NoResponse, Attachment::None)
         })

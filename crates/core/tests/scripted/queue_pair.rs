@@ -105,20 +105,20 @@ impl QueuePair for Pair {
 
 /// The child of a connect request with these options, of the depths 4 and 20.
 fn child(fixture: &Fixture, ece: Ece) -> CmId {
-    let mut event = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     let mut conn = rdmacm_abi::ConnParam::new(1);
     (conn.responder_resources, conn.initiator_depth) = (4, 20);
     event.param = rdmacm_abi::EventParam::from_conn(&conn);
     event.ece = ece;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     event.into_child().unwrap()
 }
 
 fn response(fixture: &Fixture, ece: Ece) -> Event {
-    let mut event = fixture.device.event(EventNumber::CONNECT_RESPONSE, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_RESPONSE, 0);
     event.ece = ece;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     fixture.channel.try_next_event().unwrap().unwrap()
 }
 
@@ -129,14 +129,14 @@ fn connecting_names_the_queue_pair_and_its_devices_most() {
     id.with(&Pair::with_ece())
         .connect(ConnParam::new())
         .unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     let param = request.param;
     assert_eq!((param.qp_number, param.srq), (0x42, 1));
     assert_eq!((param.responder_resources, param.initiator_depth), (16, 8));
     assert_eq!(request.ece, OWN);
     let said = ConnParam::new().ece(ece(1, 2));
     id.with(&Pair::new()).connect(said).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     assert_eq!(request.ece, ece(1, 2), "the queue pair knows of none");
 }
 
@@ -146,7 +146,7 @@ fn each_state_takes_what_the_kernel_says_of_it() {
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QpAttr::new_zeroed();
     (answer.mask, answer.rq_psn) = (QpAttrMask::STATE | QpAttrMask::PORT, 5);
-    fixture.device.answer(CommandNumber::INIT_QP_ATTR, &answer);
+    fixture.ucma.answer(CommandNumber::INIT_QP_ATTR, &answer);
     let pair = Pair::new();
     id.with(&pair).init().unwrap();
     let moves = pair.moves.lock().unwrap();
@@ -210,7 +210,7 @@ fn options_of_a_request_are_taken_from_ones_own_vendor_alone() {
         let child = child(&fixture, asked);
         let pair = Pair::with_ece();
         child.with(&pair).accept(ConnParam::new()).unwrap();
-        let sent = fixture.device.take();
+        let sent = fixture.ucma.take();
         let request: Accept = sent.last().unwrap().request();
         (pair.given(), request.ece)
     };
@@ -233,7 +233,7 @@ fn accepting_moves_the_queue_pair_before_the_peer_is_told() {
     assert_eq!(pair.states(), [S::INIT, S::RTR, S::RTS]);
     let (last, _) = *pair.moves.lock().unwrap().last().unwrap();
     assert_eq!((last.max_destination_rd_atomic, last.max_rd_atomic), (4, 8));
-    let sent = fixture.device.take();
+    let sent = fixture.ucma.take();
     let request: Accept = sent.last().unwrap().request();
     assert_eq!((request.param.qp_number, request.ece), (0x42, ece(1, 2)));
 }
@@ -289,7 +289,7 @@ fn a_queue_pair_behind_a_pointer_is_itself() {
     let id = fixture.id(PortSpace::TCP);
     let pair = std::sync::Arc::new(Pair::with_ece());
     id.with(&pair).connect(ConnParam::new()).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     let param = request.param;
     assert_eq!((param.qp_number, param.srq, request.ece), (0x42, 1, OWN));
     id.with(&pair).establish(&response(&fixture, NONE)).unwrap();
@@ -328,7 +328,7 @@ fn a_queue_pair_has_neither_a_shared_queue_nor_options_unless_it_says_so() {
     let id = fixture.id(PortSpace::TCP);
     let param = ConnParam::new().ece(ece(1, 2));
     id.with(&Plain).connect(param).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     assert_eq!((request.param.srq, request.ece), (0, ece(1, 2)));
     let refused = Plain.set_ece(OWN).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));

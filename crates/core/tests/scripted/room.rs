@@ -29,10 +29,8 @@ fn attached(transport: Transport, port_space: PortSpace, by_gid: bool) -> (Fixtu
         device_index: 5,
         ..QueryAddrResponse::new_zeroed()
     };
-    fixture.device.answer(CommandNumber::QUERY, &answer);
-    fixture
-        .device
-        .attach(RdmaDevice::new(ID, "dev0", transport));
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
+    fixture.ucma.attach(RdmaDevice::new(ID, "dev0", transport));
     (fixture, id)
 }
 
@@ -67,11 +65,12 @@ fn each_transport_has_its_room() {
 }
 
 #[test]
-fn the_devices_are_those_that_the_channels_device_knows() {
+fn the_devices_are_those_given_to_the_channel() {
     let (fixture, id) = attached(Transport::RoCE, PortSpace::TCP, false);
     let device = id.rdma_device().unwrap().unwrap();
     assert_eq!((&*device.name, device.transport), ("dev0", Transport::RoCE));
-    assert_eq!(fixture.channel.look_up(ID), Some(device));
+    assert_eq!(fixture.channel.look_up(ID), Some(device.clone()));
+    assert_eq!(fixture.channel.rdma_devices(), Ok(vec![device.clone()]));
     let ports = fixture.channel.infiniband_ports().unwrap();
     assert_eq!((&*ports[0].device, ports[0].number), ("dev0", 2));
     assert_eq!(ports[0].gid, Gid([7; 16]));

@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_millis(50);
 
 fn listener<M: Mode>() -> (Arc<Flooding>, Listener<M>) {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::<M>::options().channel(channel).open().unwrap();
     let listener = Listener::options().on(&node).bind("10.1.0.7:7471");
     (device, listener.unwrap())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdmacm::core::EventChannel;
-use rdmacm::core::device::Device as _;
+use rdmacm::core::ucma::UcmaFile as _;
 use rdmacm::face::Listener;
 use rdmacm::tokio::Tokio;
 use rdmacm::{Async, Blocking, Cause, Error, Mode, face};
@@ -34,7 +34,7 @@ struct Flooded<M: Mode> {
 impl<M: Mode> Flooded<M> {
     fn begin() -> Self {
         let device = Arc::new(Flooding::new());
-        let channel = EventChannel::options().device(device.clone());
+        let channel = EventChannel::options().ucma(device.clone());
         let node = face::Node::<M>::options().channel(channel).open().unwrap();
         let [busy, quiet] = [7471, 7472].map(|port| {
             let address = format!("10.1.0.7:{port}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdmacm::core::device::Device as _;
+use rdmacm::core::ucma::UcmaFile as _;
 use rdmacm::core::{Error, EventChannel, PortSpace};
 use rdmacm::face::{Listener, Node};
 use rdmacm::tokio::Tokio;
@@ -17,7 +17,7 @@ const IN_TIME: Duration = Duration::from_millis(150);
 
 fn flooded() -> (Arc<Flooding>, EventChannel) {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let channel = channel.open().unwrap();
     drop(channel.create_id(PortSpace::TCP).unwrap());
     device.flood(FLOOD);
@@ -55,7 +55,7 @@ fn a_wait_is_ended_by_a_waker() {
 #[tokio::test]
 async fn a_node_gets_over_them() {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::<Async<Tokio>>::options().channel(channel);
     let node = node.open().unwrap();
     let listening = |address: &str| Listener::options().on(&node).bind(address);

@@ -5,11 +5,11 @@ use zerocopy::FromZeros;
 
 use super::IdHandle;
 use crate::conn_param::ConnParam;
-use crate::devices::Transport;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::operation::Operation;
 use crate::queue_pair::QueuePair;
+use crate::rdma_devices::Transport;
 
 /// An id together with its queue pair, which moves as the protocol does, see
 /// [`IdHandle::with`].

@@ -9,7 +9,7 @@ use crate::path::PathRecords;
 
 /// Answers that hold until the id moves on.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct QueryCache {
     /// Counts the moves, so that an answer the kernel gave before one is not
     /// kept after it.
     moves: u64,
@@ -30,9 +30,9 @@ impl IdState {
     /// The id has moved on, or may have.
     pub(crate) fn forget_answers(&self) {
         let mut kept = self.kept();
-        *kept = Kept {
+        *kept = QueryCache {
             moves: kept.moves.wrapping_add(1),
-            ..Kept::default()
+            ..QueryCache::default()
         };
     }
 
@@ -40,9 +40,9 @@ impl IdState {
     /// kernel and `keep` puts there. The lock is not held while asking.
     pub(super) fn keep_or_ask<T: Copy>(
         &self,
-        find: impl Fn(&Kept) -> Option<T>,
+        find: impl Fn(&QueryCache) -> Option<T>,
         ask: impl FnOnce() -> Result<T>,
-        keep: impl FnOnce(&mut Kept, T),
+        keep: impl FnOnce(&mut QueryCache, T),
     ) -> Result<T> {
         let moves = {
             let kept = self.kept();
@@ -61,7 +61,7 @@ impl IdState {
 
     /// Replaced whole and never left half-written, so a panic elsewhere while it
     /// was locked leaves nothing broken.
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, QueryCache> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's connection manager device.
+//! The kernel's ucma file.
 //!
 //! # Safety
 //! The only module of this crate with `unsafe`: it writes addresses of this
@@ -14,33 +14,33 @@ use std::time::Instant;
 use super::frame::Frame;
 use super::node;
 use super::readiness::Readiness;
-use super::{Call, Device};
+use super::{Call, UcmaFile};
 use crate::error::{Error, Result};
 
-/// Where the kernel's device node is.
+/// The path of the kernel's device node.
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
-/// An open file of `/dev/infiniband/rdma_cm`, and what it takes to wait for it.
+/// An open `/dev/infiniband/rdma_cm`, with the descriptors to wait on it.
 ///
-/// The descriptor is non-blocking, which makes `GET_EVENT` answer `EAGAIN`
-/// instead of sleeping and changes no other command, and is closed on exec.
-/// The kernel refuses every command with `EACCES` once this process's
-/// credentials differ from those at the open.
+/// The descriptor is closed on exec. It is non-blocking, which makes `GET_EVENT`
+/// fail with `EAGAIN` instead of blocking and changes no other command. The
+/// kernel refuses every command with `EACCES` once this process's credentials
+/// differ from those at the open.
 #[derive(Debug)]
-pub struct KernelDevice {
+pub struct KernelFile {
     ucma: File,
     readiness: Readiness,
 }
 
-impl KernelDevice {
-    /// Opens the kernel's device. Where its node is missing the kernel is asked for the
-    /// device by RDMA netlink, since Linux 5.3, and loads the module `rdma_ucm`; udev
-    /// then has five seconds to make the node.
+impl KernelFile {
+    /// Opens the kernel's device node. If the node is missing, this asks the kernel
+    /// for the device by RDMA netlink (Linux 5.3 or newer), which loads the module
+    /// `rdma_ucm`, and waits up to five seconds for udev to create the node.
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the node or the
-    /// permission is missing; [`Error::Wait`] when no descriptor to wait with is
-    /// to be had.
+    /// permission is missing; [`Error::Wait`] if the process cannot open the
+    /// descriptors to wait on.
     pub fn open() -> Result<Self> {
         Self::open_at(Path::new(NODE))
     }
@@ -71,13 +71,13 @@ impl KernelDevice {
     }
 }
 
-impl Device for KernelDevice {
+impl UcmaFile for KernelFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.write(&Frame::new(call)?)
     }
 
-    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
-        self.readiness.wait(self.ucma.as_fd(), until)
+    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+        self.readiness.wait(self.ucma.as_fd(), other, until)
     }
 
     fn wake(&self) {
@@ -88,12 +88,12 @@ impl Device for KernelDevice {
         self.readiness.take_wake()
     }
 
-    fn look_again(&self) {
-        self.readiness.look_again();
+    fn notify(&self) {
+        self.readiness.notify();
     }
 
-    fn take_look(&self) -> bool {
-        self.readiness.take_look()
+    fn take_notification(&self) -> bool {
+        self.readiness.take_notification()
     }
 
     fn now(&self) -> Instant {
@@ -113,7 +113,7 @@ impl Device for KernelDevice {
 mod tests {
     use super::*;
 
-    use crate::device::{Attachment, transact};
+    use crate::ucma::{Attachment, transact};
     use nix::sys::stat::Mode;
     use rdmacm_abi::{Listen, MigrateId, MigrateIdResponse, NoResponse};
     use std::io::Read;
@@ -121,76 +121,75 @@ mod tests {
     use tempfile::TempDir;
     use zerocopy::FromZeros;
 
-    /// A pipe in the place of the kernel: what is written to it can be read there.
-    fn piped(folder: &TempDir, name: &str) -> KernelDevice {
+    /// A pipe in place of the kernel: what is written to it can be read back.
+    fn pipe_file(folder: &TempDir, name: &str) -> KernelFile {
         let node = folder.path().join(name);
         nix::unistd::mkfifo(&node, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
-        KernelDevice::open_at(&node).unwrap()
+        KernelFile::open_at(&node).unwrap()
     }
 
-    fn written(device: &KernelDevice) -> Vec<u8> {
+    fn read_back(ucma: &KernelFile) -> Vec<u8> {
         let mut bytes = [0; 512];
-        let length = (&device.ucma).read(&mut bytes).unwrap();
+        let length = (&ucma.ucma).read(&mut bytes).unwrap();
         bytes[..length].to_vec()
     }
 
     #[test]
-    fn a_command_is_written_whole_and_once() {
+    fn a_command_is_one_write() {
         let folder = TempDir::new().unwrap();
-        let device = piped(&folder, "pipe");
+        let ucma = pipe_file(&folder, "pipe");
         let request = Listen::new(3, 9);
-        transact(&device, &request, &mut NoResponse, Attachment::None).unwrap();
-        let bytes = written(&device);
+        transact(&ucma, &request, &mut NoResponse, Attachment::None).unwrap();
+        let bytes = read_back(&ucma);
         assert_eq!(bytes[..8], [7, 0, 0, 0, 8, 0, 0, 0]);
         assert_eq!(bytes[8..12], 3_u32.to_ne_bytes());
         assert_eq!(bytes[12..], 9_u32.to_ne_bytes());
     }
 
     #[test]
-    fn a_command_that_is_refused_has_its_error_number() {
+    fn a_refused_command_returns_its_error_number() {
         let folder = TempDir::new().unwrap();
-        let device = piped(&folder, "pipe");
+        let ucma = pipe_file(&folder, "pipe");
         let request = Listen::new(3, 9);
-        // Until it is full.
-        let error = std::iter::repeat_with(|| {
-            transact(&device, &request, &mut NoResponse, Attachment::None)
-        });
+        // Until the pipe is full.
+        let error =
+            std::iter::repeat_with(|| transact(&ucma, &request, &mut NoResponse, Attachment::None));
         let error = error.take(1 << 20).find_map(Result::err).unwrap();
         assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
     }
 
     #[test]
-    fn a_migration_names_the_descriptor_of_the_old_channel() {
+    fn a_migration_names_the_descriptor_of_the_old_file() {
         let folder = TempDir::new().unwrap();
-        let (old, new) = (piped(&folder, "old"), piped(&folder, "new"));
+        let (old, new) = (pipe_file(&folder, "old"), pipe_file(&folder, "new"));
         let mut answer = MigrateIdResponse::new_zeroed();
-        let leaving = Attachment::OldChannel(&old);
-        transact(&new, &MigrateId::new(3), &mut answer, leaving).unwrap();
-        let bytes = written(&new);
+        let old_file = Attachment::OldChannel(&old);
+        transact(&new, &MigrateId::new(3), &mut answer, old_file).unwrap();
+        let bytes = read_back(&new);
         let fd = old.ucma_fd().unwrap().as_raw_fd();
         assert_eq!(bytes[8 + 12..8 + 16], fd.to_ne_bytes());
     }
 
     #[test]
-    fn a_wake_up_and_a_look_are_taken_once_each() {
+    fn a_wake_up_and_a_notification_are_taken_once_each() {
         let folder = TempDir::new().unwrap();
-        let device = piped(&folder, "pipe");
-        assert!(!device.take_wake() && !device.take_look());
-        device.wake();
-        device.look_again();
-        assert!(device.take_wake() && device.take_look());
-        assert!(!device.take_wake() && !device.take_look());
-        device.wake();
-        assert!(device.wait(None).unwrap());
-        let soon = device.now() + Duration::from_millis(1);
-        assert!(!device.wait(Some(soon)).unwrap());
-        assert!(device.now() >= soon);
+        let ucma = pipe_file(&folder, "pipe");
+        assert!(!ucma.take_wake() && !ucma.take_notification());
+        ucma.wake();
+        ucma.notify();
+        assert!(ucma.take_wake() && ucma.take_notification());
+        assert!(!ucma.take_wake() && !ucma.take_notification());
+        ucma.wake();
+        assert!(ucma.wait(None, None).unwrap());
+        let soon = ucma.now() + Duration::from_millis(1);
+        assert!(!ucma.wait(Some(soon), None).unwrap());
+        assert!(ucma.now() >= soon);
     }
 
     #[test]
-    fn a_node_that_is_missing_is_an_error_that_says_so() {
+    fn the_error_for_a_missing_node_names_it() {
         let node = Path::new("/nonexistent/rdma_cm");
-        let error = KernelDevice::open_at(node).unwrap_err();
+        let error = KernelFile::open_at(node).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         let words = error.to_string();
         assert!(words.starts_with("open /nonexistent/rdma_cm: ENOENT: the module "));

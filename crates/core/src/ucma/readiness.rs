@@ -1,4 +1,4 @@
-//! Waiting for events and wake-ups at once.
+//! Waiting for events, wake-ups and notifications at the same time.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,34 +11,33 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// The wake-up of a channel, and one descriptor that is readable while the
-/// kernel has an event or a wake-up is pending. Both are made when the channel
-/// opens: a thread that blocked before the wake-up was made would never hear
-/// it, and handing out a descriptor must not fail.
+/// The wake-up and notification flags of a file, with one descriptor that is
+/// readable while the kernel has an event or a flag is set. All descriptors are
+/// opened with the file: a thread that blocked before the eventfd existed would
+/// miss a wake-up, and [`fd`](Self::fd) cannot fail.
 #[derive(Debug)]
 pub(super) struct Readiness {
     epoll: Epoll,
-    wakeup: EventFd,
-    /// Why the eventfd is readable, so that asking costs no system call: it is
-    /// as long as one of the two is set. They change together with it, under
-    /// the lock: were they to disagree, a wake-up could be lost or a wait never
-    /// sleep.
+    eventfd: EventFd,
+    /// The eventfd is readable while one of these flags is set, so reading a flag
+    /// needs no system call. Flags and eventfd change together under the lock:
+    /// if they disagreed, a wake-up could be lost or a wait never block.
     woken: AtomicBool,
-    look: AtomicBool,
+    notified: AtomicBool,
     changing: Mutex<()>,
 }
 
 impl Readiness {
     pub(super) fn new(ucma: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let eventfd = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         epoll.add(ucma, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-        epoll.add(&wakeup, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
+        epoll.add(&eventfd, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
         Ok(Self {
             epoll,
-            wakeup,
+            eventfd,
             woken: AtomicBool::new(false),
-            look: AtomicBool::new(false),
+            notified: AtomicBool::new(false),
             changing: Mutex::default(),
         })
     }
@@ -47,71 +46,81 @@ impl Readiness {
         self.epoll.0.as_fd()
     }
 
-    /// `true` when it took a wake-up. The descriptors are polled one by one,
-    /// because the epoll descriptor would not say which of them is ready.
-    pub(super) fn wait(&self, ucma: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<bool> {
-        let mut fds = [
-            PollFd::new(ucma, PollFlags::POLLIN),
-            PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN),
-        ];
+    /// Returns `true` if it took a wake-up. Polls the descriptors one by one,
+    /// because the epoll descriptor does not say which of them is ready.
+    pub(super) fn wait(
+        &self,
+        ucma: BorrowedFd<'_>,
+        other: Option<BorrowedFd<'_>>,
+        until: Option<Instant>,
+    ) -> io::Result<bool> {
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let eventfd = self.eventfd.as_fd();
+        let mut fds = [eventfd, ucma, other.unwrap_or(ucma)].map(readable);
+        let polled = if other.is_some() {
+            &mut fds[..]
+        } else {
+            &mut fds[..2]
+        };
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        match poll(&mut fds, timeout(left)) {
-            Ok(_) => Ok(fds[1].any() == Some(true) && self.take_wake()),
-            // The caller looks for itself and comes back with the time left.
+        match poll(polled, timeout(left)) {
+            Ok(_) => Ok(fds[0].any() == Some(true) && self.take_wake()),
+            // The caller checks its deadline and waits again.
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
 
     pub(super) fn wake(&self) {
-        self.raise(&self.woken);
+        self.set(&self.woken);
     }
 
     pub(super) fn take_wake(&self) -> bool {
-        self.take(&self.woken, &self.look)
+        self.take(&self.woken, &self.notified)
     }
 
-    /// As a wake-up, but ends no caller's wait: who waits looks for events.
-    pub(super) fn look_again(&self) {
-        self.raise(&self.look);
+    /// Ends a wait like a wake-up, but only to check for events.
+    pub(super) fn notify(&self) {
+        self.set(&self.notified);
     }
 
-    pub(super) fn take_look(&self) -> bool {
-        self.take(&self.look, &self.woken)
+    pub(super) fn take_notification(&self) -> bool {
+        self.take(&self.notified, &self.woken)
     }
 
-    fn raise(&self, reason: &AtomicBool) {
+    fn set(&self, flag: &AtomicBool) {
         let _changing = self.changing();
-        // First the reason: who is woken before it is there finds none, and
-        // looks again and again until this thread has its turn.
-        reason.store(true, Ordering::Release);
-        // The counter is full only after 2^64 - 2 of these that nobody took:
-        // then the descriptor is readable, which is all this is to achieve.
-        let _ = self.wakeup.write(1);
+        // The flag first: a thread that the eventfd wakes before the flag is set
+        // would find none and spin until this thread runs again.
+        flag.store(true, Ordering::Release);
+        // Fails only if the counter is full, after 2^64 - 2 writes without a
+        // read: then the descriptor is readable already.
+        let _ = self.eventfd.write(1);
     }
 
-    /// Takes one reason; the descriptor stays readable while the other holds.
-    fn take(&self, reason: &AtomicBool, other: &AtomicBool) -> bool {
-        if !reason.load(Ordering::Acquire) {
+    /// Clears one flag; the descriptor stays readable while the other is set.
+    fn take(&self, flag: &AtomicBool, other: &AtomicBool) -> bool {
+        if !flag.load(Ordering::Acquire) {
             return false;
         }
         let _changing = self.changing();
-        let taken = reason.swap(false, Ordering::AcqRel);
+        let taken = flag.swap(false, Ordering::AcqRel);
         if taken && !other.load(Ordering::Acquire) {
-            // Readable by the rule above; reading resets it.
-            let _ = self.wakeup.read();
+            // Readable, because a flag was set; reading resets it.
+            let _ = self.eventfd.read();
         }
         taken
     }
 
-    /// Held over two calls that never sleep; there is nothing to be half-done.
+    /// Held for two calls that never block and leave no partial state.
     fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Rounded up to whole milliseconds, so that a wait never ends just before its
-/// deadline and spins; a far deadline is waited for in several goes.
+/// Rounds up to whole milliseconds, so that a wait never ends just before its
+/// deadline and spins. A longer time than `poll(2)` takes is cut off; the caller
+/// then waits again.
 fn timeout(left: Option<Duration>) -> PollTimeout {
     let Some(left) = left else {
         return PollTimeout::NONE;
@@ -146,7 +155,7 @@ mod tests {
         let readiness = Readiness::new(quiet.as_fd()).unwrap();
         assert!(!readiness.take_wake());
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| readiness.wait(quiet.as_fd(), None));
+            let waiter = scope.spawn(|| readiness.wait(quiet.as_fd(), None, None));
             readiness.wake();
             assert!(waiter.join().unwrap().unwrap());
         });
@@ -157,18 +166,36 @@ mod tests {
     }
 
     #[test]
-    fn a_look_ends_a_wait_and_is_no_wake_up() {
+    fn a_notification_ends_a_wait_and_is_not_a_wake_up() {
         let (quiet, _keep_open) = pipe().unwrap();
         let readiness = Readiness::new(quiet.as_fd()).unwrap();
-        assert!(!readiness.take_look());
-        readiness.look_again();
-        assert!(!readiness.wait(quiet.as_fd(), None).unwrap());
-        assert!(!readiness.take_wake() && readiness.take_look());
-        assert!(!readiness.take_look());
+        assert!(!readiness.take_notification());
+        readiness.notify();
+        assert!(!readiness.wait(quiet.as_fd(), None, None).unwrap());
+        assert!(!readiness.take_wake() && readiness.take_notification());
+        assert!(!readiness.take_notification());
     }
 
     #[test]
-    fn the_descriptor_is_readable_until_wake_up_and_look_are_taken() {
+    fn another_readable_descriptor_ends_a_wait() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        let (other, writer) = pipe().unwrap();
+        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let wait = |until| readiness.wait(quiet.as_fd(), Some(other.as_fd()), until);
+        let until = Instant::now() + Duration::from_millis(1);
+        assert!(!wait(Some(until)).unwrap());
+        assert!(
+            Instant::now() >= until,
+            "the other descriptor is not readable"
+        );
+        nix::unistd::write(&writer, b"x").unwrap();
+        assert!(!wait(None).unwrap());
+        readiness.wake();
+        assert!(wait(None).unwrap(), "a wake-up is taken all the same");
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_until_both_flags_are_taken() {
         let (quiet, _keep_open) = pipe().unwrap();
         let readiness = Readiness::new(quiet.as_fd()).unwrap();
         let readable = || {
@@ -177,8 +204,9 @@ mod tests {
         };
         for wake_first in [true, false] {
             readiness.wake();
-            readiness.look_again();
-            let takes: [fn(&Readiness) -> bool; 2] = [Readiness::take_wake, Readiness::take_look];
+            readiness.notify();
+            let takes: [fn(&Readiness) -> bool; 2] =
+                [Readiness::take_wake, Readiness::take_notification];
             let (first, second) = (usize::from(!wake_first), usize::from(wake_first));
             assert!(takes[first](&readiness) && readable());
             assert!(takes[second](&readiness) && !readable());
@@ -186,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_its_deadline_and_not_before() {
+    fn a_wait_ends_at_its_deadline_and_not_earlier() {
         let (quiet, _keep_open) = pipe().unwrap();
         let (ended, end) = mpsc::channel();
-        // Left behind where the wait never ends.
+        // The thread is leaked if the wait never ends.
         std::thread::spawn(move || {
             let readiness = Readiness::new(quiet.as_fd()).unwrap();
             let until = Instant::now() + Duration::from_millis(30);
-            let woken = readiness.wait(quiet.as_fd(), Some(until)).unwrap();
+            let woken = readiness.wait(quiet.as_fd(), None, Some(until)).unwrap();
             ended.send((woken, Instant::now() >= until)).unwrap();
         });
         let ended = end.recv_timeout(Duration::from_secs(60));
@@ -201,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_wake_up_is_a_readable_descriptor_whatever_the_threads_do() {
+    fn concurrent_threads_keep_flag_and_descriptor_consistent() {
         let (quiet, _keep_open) = pipe().unwrap();
         let readiness = Readiness::new(quiet.as_fd()).unwrap();
         for _ in 0..200 {
@@ -218,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_is_readable_when_the_device_is() {
+    fn the_descriptor_is_readable_when_the_ucma_file_is() {
         let (device, kernel) = pipe().unwrap();
         let readiness = Readiness::new(device.as_fd()).unwrap();
         let readable = || {
@@ -229,8 +257,8 @@ mod tests {
         nix::unistd::write(&kernel, b"event").unwrap();
         assert!(readable());
         assert!(
-            !readiness.wait(device.as_fd(), None).unwrap(),
-            "nobody woke it"
+            !readiness.wait(device.as_fd(), None, None).unwrap(),
+            "no wake-up was pending"
         );
     }
 }

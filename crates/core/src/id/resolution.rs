@@ -8,7 +8,7 @@ use rdmacm_abi::EventNumber;
 
 use super::IdHandle;
 use super::state::{IdState, InFlight};
-use crate::channel::Posted;
+use crate::channel::LocalEvent;
 use crate::error::{Error, Result};
 use crate::event::EventFailure;
 
@@ -20,7 +20,7 @@ use crate::event::EventFailure;
 ///
 /// It keeps neither the id nor its channel alive. Dropped without an
 /// [`end`](Self::end), it ends with `ECANCELED`, so that nobody waits for ever.
-pub struct Errand {
+pub struct PendingResolution {
     id: Weak<IdState>,
     ended: bool,
 }
@@ -31,14 +31,14 @@ enum Awaited {
     #[default]
     Nothing,
     /// The errand, which is under way.
-    Errand,
+    PendingResolution,
     /// The kernel's search for a service.
     Service,
 }
 
 /// What an id knows of its errand.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct ResolutionSlot {
     awaited: Awaited,
     /// What was brought was left here for the event of a service to tell of.
     left: bool,
@@ -55,17 +55,17 @@ impl IdHandle {
     /// # Errors
     /// [`Error::Busy`] while there is one, or the kernel resolves a service for
     /// the id; [`Error::IdGone`].
-    pub fn begin_errand(&self) -> Result<Errand> {
+    pub fn begin_resolution(&self) -> Result<PendingResolution> {
         let id = self.enter()?;
-        let mut desk = id.state().desk();
-        if desk.is_resolving() || desk.unread {
+        let mut slot = id.state().resolution_slot();
+        if slot.is_resolving() || slot.unread {
             return Err(Error::Busy);
         }
-        *desk = Desk {
-            awaited: Awaited::Errand,
-            ..Desk::default()
+        *slot = ResolutionSlot {
+            awaited: Awaited::PendingResolution,
+            ..ResolutionSlot::default()
         };
-        Ok(Errand {
+        Ok(PendingResolution {
             id: Arc::downgrade(id.state()),
             ended: false,
         })
@@ -74,20 +74,20 @@ impl IdHandle {
     /// Takes what an errand brought, once, after the event of its end; `None` where
     /// there is nothing of this type.
     #[must_use]
-    pub fn take_brought<T: Any>(&self) -> Option<T> {
+    pub fn take_result<T: Any>(&self) -> Option<T> {
         let id = self.enter().ok()?;
-        let mut desk = id.state().desk();
-        if desk.is_resolving() {
+        let mut slot = id.state().resolution_slot();
+        if slot.is_resolving() {
             return None;
         }
-        let brought = desk.brought.take()?;
+        let brought = slot.brought.take()?;
         match brought.downcast() {
             Ok(brought) => {
-                (desk.unread, desk.left) = (false, false);
+                (slot.unread, slot.left) = (false, false);
                 Some(*brought)
             }
             Err(other) => {
-                desk.brought = Some(other);
+                slot.brought = Some(other);
                 None
             }
         }
@@ -96,43 +96,43 @@ impl IdHandle {
     /// What the event told that ended the id's last errand, or the kernel's search
     /// for a service; `None` before, and where it ended well.
     #[must_use]
-    pub fn errand_failure(&self) -> Option<EventFailure> {
-        self.enter().ok()?.state().desk().failure
+    pub fn resolution_failure(&self) -> Option<EventFailure> {
+        self.enter().ok()?.state().resolution_slot().failure
     }
 
     /// Whether an errand is under way for the id, or the kernel resolves a service
     /// for it: until the event of the end is read.
     #[must_use]
     pub fn is_resolving(&self) -> bool {
-        let resolving = |id: InFlight| id.state().desk().is_resolving();
+        let resolving = |id: InFlight| id.state().resolution_slot().is_resolving();
         self.enter().is_ok_and(resolving)
     }
 }
 
-impl Desk {
+impl ResolutionSlot {
     fn is_resolving(&self) -> bool {
         self.awaited != Awaited::Nothing
     }
 }
 
-impl Errand {
+impl PendingResolution {
     /// Ends the errand with what it brings: well with a status of 0, otherwise
     /// badly, with a negative error number. What it brings waits with the id for
-    /// [`IdHandle::take_brought`] and goes with it.
+    /// [`IdHandle::take_result`] and goes with it.
     pub fn end(mut self, status: i32, brings: impl Any + Send) {
         self.report(status, Some(Box::new(brings)));
     }
 
-    /// Ends the errand with what waits for [`IdHandle::take_brought`] and without an
+    /// Ends the errand with what waits for [`IdHandle::take_result`] and without an
     /// event: somebody else will tell.
     pub fn leave(mut self, brings: impl Any + Send) {
         self.ended = true;
         if let Some(id) = self.id.upgrade() {
-            *id.desk() = Desk {
+            *id.resolution_slot() = ResolutionSlot {
                 left: true,
                 unread: true,
                 brought: Some(Box::new(brings)),
-                ..Desk::default()
+                ..ResolutionSlot::default()
             };
         }
     }
@@ -141,7 +141,7 @@ impl Errand {
     pub fn withdraw(mut self) {
         self.ended = true;
         if let Some(id) = self.id.upgrade() {
-            *id.desk() = Desk::default();
+            *id.resolution_slot() = ResolutionSlot::default();
         }
     }
 
@@ -150,7 +150,7 @@ impl Errand {
         let Some(id) = self.id.upgrade().filter(|id| id.is_open()) else {
             return;
         };
-        id.desk().brought = brings;
+        id.resolution_slot().brought = brings;
         id.post(ending(status), status);
     }
 }
@@ -164,7 +164,7 @@ fn ending(status: i32) -> EventNumber {
     }
 }
 
-impl Drop for Errand {
+impl Drop for PendingResolution {
     fn drop(&mut self) {
         if !self.ended {
             self.report(-libc::ECANCELED, None);
@@ -172,49 +172,49 @@ impl Drop for Errand {
     }
 }
 
-impl fmt::Debug for Errand {
+impl fmt::Debug for PendingResolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Errand").finish_non_exhaustive()
+        f.debug_struct("PendingResolution").finish_non_exhaustive()
     }
 }
 
 impl IdState {
     /// Whole between any two statements, so a panic elsewhere while it was locked
     /// leaves nothing broken.
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn resolution_slot(&self) -> MutexGuard<'_, ResolutionSlot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The kernel is about to resolve a service.
     pub(super) fn resolve_service(&self) -> Result<()> {
-        let mut desk = self.desk();
-        if desk.is_resolving() {
+        let mut slot = self.resolution_slot();
+        if slot.is_resolving() {
             return Err(Error::Busy);
         }
-        (desk.awaited, desk.failure) = (Awaited::Service, None);
+        (slot.awaited, slot.failure) = (Awaited::Service, None);
         Ok(())
     }
 
     /// The kernel has refused to.
     pub(super) fn no_service(&self) {
-        self.desk().awaited = Awaited::Nothing;
+        self.resolution_slot().awaited = Awaited::Nothing;
     }
 
     /// The event of an errand's end is being read, or of the kernel's search for a
     /// service, which is none of an errand's that was before it.
     pub(crate) fn errand_is_over(&self, failure: Option<EventFailure>) {
-        let mut desk = self.desk();
-        if desk.awaited == Awaited::Errand || desk.left {
-            desk.unread = failure.is_none() && desk.brought.is_some();
+        let mut slot = self.resolution_slot();
+        if slot.awaited == Awaited::PendingResolution || slot.left {
+            slot.unread = failure.is_none() && slot.brought.is_some();
         }
-        (desk.awaited, desk.left) = (Awaited::Nothing, false);
-        desk.failure = failure;
+        (slot.awaited, slot.left) = (Awaited::Nothing, false);
+        slot.failure = failure;
     }
 
     /// Queues an event of this id where the id is.
     fn post(&self, event: EventNumber, status: i32) {
         let place = self.place();
-        place.channel.post(Posted {
+        place.channel.post(LocalEvent {
             token: self.token(),
             event,
             status,

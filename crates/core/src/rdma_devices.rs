@@ -15,6 +15,7 @@ mod id;
 mod infiniband;
 mod link;
 mod port;
+mod source;
 mod sysfs;
 mod transport;
 mod uverbs;
@@ -25,6 +26,7 @@ pub use id::DeviceId;
 pub use infiniband::InfinibandPort;
 pub use link::{PhysicalState, PortState};
 pub use port::{Netdev, Port};
+pub use source::{RdmaDevices, SystemDevices};
 pub use transport::Transport;
 pub use uverbs::UverbsNode;
 

@@ -67,7 +67,7 @@ impl<'call, 'buffers> Frame<'call, 'buffers> {
 /// device it is on is none of the kernel's.
 fn old_channel(attachment: Attachment<'_>) -> i32 {
     match attachment {
-        Attachment::OldChannel(device) => device.ucma_fd().map_or(-1, |fd| fd.as_raw_fd()),
+        Attachment::OldChannel(ucma) => ucma.ucma_fd().map_or(-1, |fd| fd.as_raw_fd()),
         _ => -1,
     }
 }

@@ -11,14 +11,14 @@ use crate::token::Token;
 
 /// An event as it will be delivered: by the way the kernel's go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posted {
+pub(crate) struct LocalEvent {
     pub(crate) token: Token,
     pub(crate) event: EventNumber,
     pub(crate) status: i32,
 }
 
-impl From<Posted> for EventResponse {
-    fn from(posted: Posted) -> Self {
+impl From<LocalEvent> for EventResponse {
+    fn from(posted: LocalEvent) -> Self {
         let mut answer = Self::new_zeroed();
         answer.uid = posted.token.uid();
         answer.event = posted.event;
@@ -29,41 +29,41 @@ impl From<Posted> for EventResponse {
 
 /// The events of a channel that the kernel knows nothing of, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Post(Mutex<VecDeque<Posted>>);
+pub(crate) struct LocalEvents(Mutex<VecDeque<LocalEvent>>);
 
-impl Post {
+impl LocalEvents {
     /// Whole between any two statements, so a panic elsewhere while it was locked
     /// leaves nothing broken.
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Posted>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<LocalEvent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take(&self) -> Option<Posted> {
+    pub(super) fn take(&self) -> Option<LocalEvent> {
         self.queue().pop_front()
     }
 }
 
 impl Shared {
     /// Queues an event, and makes whoever waits here look for it.
-    pub(crate) fn post(&self, posted: Posted) {
-        self.post.queue().push_back(posted);
-        self.device.look_again();
+    pub(crate) fn post(&self, posted: LocalEvent) {
+        self.local_events.queue().push_back(posted);
+        self.ucma.notify();
     }
 
     /// Moves the unread ones of an id to another channel; nobody is told.
     pub(crate) fn hand_over(&self, token: Token, to: &Self) {
         // One after the other, never both locked: two ids may cross.
         let leaving: VecDeque<_> = {
-            let mut here = self.post.queue();
+            let mut here = self.local_events.queue();
             let (leaving, staying) = here.drain(..).partition(|one| one.token == token);
             *here = staying;
             leaving
         };
-        to.post.queue().extend(leaving);
+        to.local_events.queue().extend(leaving);
     }
 
     /// Forgets the unread ones of an id.
     pub(crate) fn discard(&self, token: Token) {
-        self.post.queue().retain(|one| one.token != token);
+        self.local_events.queue().retain(|one| one.token != token);
     }
 }

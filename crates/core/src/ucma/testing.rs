@@ -1,5 +1,5 @@
-//! A device for unit tests of this crate, which the simulator cannot stand in for:
-//! it is built on this crate.
+//! A ucma file for unit tests of this crate. They cannot use the simulator,
+//! which depends on this crate.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,19 +8,19 @@ use std::time::Instant;
 use nix::sys::eventfd::EventFd;
 use rdmacm_abi::CommandNumber;
 
-use super::{Call, Device};
+use super::{Call, UcmaFile};
 
-/// Carries out every command, with zeros for an answer, and has no events.
+/// Accepts every command with a response of zeros, and has no events.
 #[derive(Debug)]
-pub(crate) struct Yes(EventFd);
+pub(crate) struct AcceptAll(EventFd);
 
-impl Yes {
+impl AcceptAll {
     pub(crate) fn new() -> Self {
         Self(EventFd::new().unwrap())
     }
 }
 
-impl Device for Yes {
+impl UcmaFile for AcceptAll {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         match call.number() {
             CommandNumber::GET_EVENT => Err(io::ErrorKind::WouldBlock.into()),
@@ -28,7 +28,7 @@ impl Device for Yes {
         }
     }
 
-    fn wait(&self, _until: Option<Instant>) -> io::Result<bool> {
+    fn wait(&self, _until: Option<Instant>, _other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         Ok(false)
     }
 
@@ -38,9 +38,9 @@ impl Device for Yes {
         false
     }
 
-    fn look_again(&self) {}
+    fn notify(&self) {}
 
-    fn take_look(&self) -> bool {
+    fn take_notification(&self) -> bool {
         false
     }
 
