@@ -98,7 +98,7 @@ impl ResolveAddrInfo for IdHandle {
             // Free before anybody hears of it.
             drop(place);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            errand.end(status, found);
+            errand.finish(status, found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
@@ -108,7 +108,7 @@ impl ResolveAddrInfo for IdHandle {
                 Ok(())
             }
             Err(error) => {
-                errand.withdraw();
+                errand.cancel();
                 Err(Error::NoThread(error.kind()))
             }
         }
@@ -136,7 +136,7 @@ impl ServiceAsked {
     fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         // The kernel's event tells of the end.
-        id.begin_resolution()?.leave(Self {
+        id.begin_resolution()?.hand_to_service(Self {
             flags: hints.flags,
             qp_type: kind.qp_type,
         });

@@ -1,4 +1,4 @@
-//! Which of the newer commands this kernel knows.
+//! Which of the newer commands the kernel supports.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,17 +7,16 @@ use rdmacm_abi::{
     CommandNumber, EventNumber, IbService, NoResponse, ResolveIbService, WriteCmEvent,
 };
 
-use crate::address_abi::NO_ID;
 use crate::error::{Error, Result};
-use crate::ucma::{Attachment, UcmaFile, transact};
+use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
 
-const UNASKED: u8 = 0;
-const KNOWN: u8 = 1;
-const UNKNOWN: u8 = 2;
+const NOT_PROBED: u8 = 0;
+const SUPPORTED: u8 = 1;
+const UNSUPPORTED: u8 = 2;
 
-/// The kernel's newer commands, each found known or not by asking once. They
-/// came one by one, so each is asked about by itself, and never by version:
-/// distributions carry them back.
+/// Whether the kernel supports each of its newer commands, found by probing once. They
+/// were added one by one, so each is probed by itself. The kernel's version does not
+/// tell, because distributions backport commands.
 #[derive(Debug, Default)]
 pub(crate) struct CommandSupport {
     resolve_ib_service: AtomicU8,
@@ -25,9 +24,12 @@ pub(crate) struct CommandSupport {
 }
 
 impl CommandSupport {
-    /// Runs a command. An `EINVAL` may mean that the kernel does not know it
-    /// (its answer to every number beyond its table): then, once in a channel's
-    /// life, it is asked.
+    /// Runs a command. The kernel answers `EINVAL` to command numbers beyond its
+    /// table, so after an `EINVAL` this probes, once for each channel, whether the
+    /// kernel has the command.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if it has not; those of the command.
     pub(crate) fn run<T>(
         &self,
         ucma: &dyn UcmaFile,
@@ -36,7 +38,7 @@ impl CommandSupport {
     ) -> Result<T> {
         match command() {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                if self.knows(ucma, number) {
+                if self.supports(ucma, number) {
                     Err(error)
                 } else {
                     Err(Error::unsupported(number))
@@ -46,23 +48,26 @@ impl CommandSupport {
         }
     }
 
-    fn knows(&self, ucma: &dyn UcmaFile, number: CommandNumber) -> bool {
+    fn supports(&self, ucma: &dyn UcmaFile, number: CommandNumber) -> bool {
         let (answer, probe): (_, fn(&dyn UcmaFile) -> io::Result<()>) = match number {
             CommandNumber::RESOLVE_IB_SERVICE => (&self.resolve_ib_service, resolve_ib_service),
             CommandNumber::WRITE_CM_EVENT => (&self.write_cm_event, write_cm_event),
-            // In every kernel this crate works on.
+            // In every kernel that this crate supports.
             _ => return true,
         };
-        if answer.load(Ordering::Relaxed) == UNASKED {
-            let known = !is_invalid(&probe(ucma));
-            answer.store(if known { KNOWN } else { UNKNOWN }, Ordering::Relaxed);
+        if answer.load(Ordering::Relaxed) == NOT_PROBED {
+            let supported = !is_invalid(&probe(ucma));
+            answer.store(
+                if supported { SUPPORTED } else { UNSUPPORTED },
+                Ordering::Relaxed,
+            );
         }
-        answer.load(Ordering::Relaxed) == KNOWN
+        answer.load(Ordering::Relaxed) == SUPPORTED
     }
 }
 
-/// A command about an id that cannot exist answers `ENOENT` where the kernel
-/// knows the command and `EINVAL` where the number is beyond its table.
+/// A command about an id that cannot exist fails with `ENOENT` if the kernel has the
+/// command, and with `EINVAL` if its number is beyond the table.
 fn is_invalid(answer: &io::Result<()>) -> bool {
     matches!(answer, Err(error) if error.raw_os_error() == Some(libc::EINVAL))
 }
@@ -72,7 +77,7 @@ fn resolve_ib_service(ucma: &dyn UcmaFile) -> io::Result<()> {
     transact(ucma, &probe, &mut NoResponse, Attachment::None)
 }
 
-/// The kernel looks at the event's number before it looks for the id.
+/// The kernel checks the event's number before it looks for the id.
 fn write_cm_event(ucma: &dyn UcmaFile) -> io::Result<()> {
     let probe = WriteCmEvent::new(NO_ID, EventNumber::USER, 0, 0);
     transact(ucma, &probe, &mut NoResponse, Attachment::None)

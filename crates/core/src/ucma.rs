@@ -94,6 +94,10 @@ pub trait UcmaFile: fmt::Debug + Send + Sync {
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// A number that the kernel gives to no id and no membership, so that a command about
+/// it has no effect.
+pub(crate) const NO_ID: u32 = u32::MAX;
+
 /// One command for a [`UcmaFile`].
 #[derive(Debug)]
 pub struct Call<'a> {

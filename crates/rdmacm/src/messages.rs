@@ -108,7 +108,7 @@ impl QueuePairs for Maker {
         let device = hub.open_device(device)?;
         let traffic = Traffic::new(&device, QpType::RC, self.options)?;
         let messages = Messages { traffic };
-        id.with(&messages).init()?;
+        id.with_queue_pair(&messages).init()?;
         messages.traffic.post_all()?;
         Ok(messages)
     }

@@ -1,10 +1,10 @@
 //! How to open a channel.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{EventChannel, LocalEvents, Shared};
-use crate::address_abi::{AddressAbi, SelectedAbi};
-use crate::command_support::CommandSupport;
+use super::EventChannel;
+use crate::address_abi::AddressAbi;
+use crate::channel_state::ChannelState;
 use crate::error::Result;
 use crate::rdma_devices::{RdmaDevices, SystemDevices};
 use crate::ucma::{KernelFile, UcmaFile};
@@ -49,15 +49,9 @@ impl ChannelOptions {
             Some(ucma) => ucma,
             None => Arc::new(KernelFile::open()?),
         };
+        let devices = self.devices.unwrap_or_else(|| Arc::new(SystemDevices));
         Ok(EventChannel {
-            shared: Arc::new(Shared {
-                ucma,
-                devices: self.devices.unwrap_or_else(|| Arc::new(SystemDevices)),
-                address_abi: SelectedAbi::new(self.address_abi),
-                command_support: CommandSupport::default(),
-                owners: Mutex::default(),
-                local_events: LocalEvents::default(),
-            }),
+            state: ChannelState::new(ucma, devices, self.address_abi),
         })
     }
 }

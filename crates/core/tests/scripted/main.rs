@@ -9,11 +9,12 @@ mod channel;
 mod connect;
 mod events;
 mod groups;
+mod ids;
 mod migrate;
 mod options;
+mod private_data;
 mod queue_pair;
 mod resolutions;
-mod room;
 mod script;
 
 use std::fmt::Debug;

@@ -105,8 +105,8 @@ fn a_move_back_that_is_refused_leaves_the_old_channel_known() {
 fn the_end_of_an_errand_moves_along_and_others_stay() {
     let (old, new) = (Fixture::new(), other());
     let (id, stays) = (old.id(PortSpace::TCP), old.id(PortSpace::TCP));
-    id.begin_resolution().unwrap().end(0, 7_u8);
-    stays.begin_resolution().unwrap().end(0, 8_u8);
+    id.begin_resolution().unwrap().finish(0, 7_u8);
+    stays.begin_resolution().unwrap().finish(0, 8_u8);
     id.migrate(&new.channel).unwrap();
     let event = new.channel.try_next_event().unwrap().unwrap();
     assert_eq!(

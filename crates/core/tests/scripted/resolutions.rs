@@ -14,10 +14,10 @@ fn an_errand_ends_with_an_event_and_what_it_brings_is_taken_once() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     assert!(!id.is_resolving());
-    let errand = id.begin_resolution().unwrap();
+    let pending = id.begin_resolution().unwrap();
     assert!(id.is_resolving());
     assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
-    errand.end(0, 7_u8);
+    pending.finish(0, 7_u8);
     assert!(fixture.ucma.is_notified(), "whoever waits is to see it");
     assert_eq!(id.take_result::<u8>(), None, "its event was not read");
     let event = fixture.channel.try_next_event().unwrap().unwrap();
@@ -38,15 +38,15 @@ fn an_errand_ends_with_an_event_and_what_it_brings_is_taken_once() {
 fn an_errand_that_fails_says_why_until_the_next() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.begin_resolution().unwrap().end(-libc::ENOENT, ());
+    id.begin_resolution().unwrap().finish(-libc::ENOENT, ());
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.status(), -libc::ENOENT);
     let failure = id.resolution_failure().unwrap();
     assert_eq!(failure.raw_os_error(), Some(libc::ENOENT));
-    let errand = id.begin_resolution().unwrap();
+    let pending = id.begin_resolution().unwrap();
     assert_eq!(id.resolution_failure(), None);
-    drop(errand);
+    drop(pending);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.status(), -libc::ECANCELED, "nobody waits for ever");
 }
@@ -55,12 +55,12 @@ fn an_errand_that_fails_says_why_until_the_next() {
 fn what_is_left_is_told_of_by_somebody_else_and_what_is_withdrawn_by_nobody() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.begin_resolution().unwrap().leave(7_u8);
+    id.begin_resolution().unwrap().hand_to_service(7_u8);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert!(!id.is_resolving());
     assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
     assert_eq!(id.take_result::<u8>(), Some(7));
-    id.begin_resolution().unwrap().withdraw();
+    id.begin_resolution().unwrap().cancel();
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert!(!id.is_resolving());
     assert!(id.begin_resolution().is_ok());
@@ -70,7 +70,7 @@ fn what_is_left_is_told_of_by_somebody_else_and_what_is_withdrawn_by_nobody() {
 fn a_search_that_fails_takes_what_was_left_with_it() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
-    id.begin_resolution().unwrap().leave(7_u8);
+    id.begin_resolution().unwrap().hand_to_service(7_u8);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
     let _event = fixture.event(EventNumber::ADDRINFO_ERROR, -libc::ENODATA);
     assert!(id.resolution_failure().is_some());
@@ -84,11 +84,11 @@ fn a_search_that_fails_takes_what_was_left_with_it() {
 fn an_errand_outlives_its_id_and_reports_to_nobody() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    let errand = id.begin_resolution().unwrap();
+    let pending = id.begin_resolution().unwrap();
     let (posted, handle) = (fixture.id(PortSpace::TCP), id.handle());
-    posted.begin_resolution().unwrap().end(0, ());
+    posted.begin_resolution().unwrap().finish(0, ());
     drop((id, posted));
-    errand.end(0, ());
+    pending.finish(0, ());
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert_eq!(handle.begin_resolution().unwrap_err(), Error::IdGone);
     assert!(!handle.is_resolving() && handle.resolution_failure().is_none());

@@ -102,7 +102,7 @@ fn make_queue_pair(
         .sends(choices.sends);
     room.check().map_err(Cause::QueuePair)?;
     let traffic = Traffic::new(&device, QpType::UD, room)?;
-    id.with(traffic.queue_pair()).ready_to_send()?;
+    id.with_queue_pair(traffic.queue_pair()).ready_to_send()?;
     traffic.post_all()?;
     let local = local(id, device.context(), port)?;
     Ok((traffic, local, longest))

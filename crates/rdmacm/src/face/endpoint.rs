@@ -313,6 +313,6 @@ fn try_make(id: &IdHandle, options: &QpOptions) -> io::Result<QueuePair> {
             options.create(context)?
         }
     };
-    id.with(&queue_pair).init()?;
+    id.with_queue_pair(&queue_pair).init()?;
     Ok(queue_pair)
 }

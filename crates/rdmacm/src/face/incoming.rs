@@ -57,7 +57,7 @@ impl<M: Mode> Incoming<M> {
 
     /// The id: its device, addresses, GIDs and path records can be asked for,
     /// and a queue pair moved to INIT to post receives
-    /// (`incoming.id().with(&queue_pair).init()`).
+    /// (`incoming.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.tracked.id()

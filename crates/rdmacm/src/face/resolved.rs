@@ -41,7 +41,7 @@ impl<M: Mode> Resolved<M> {
 
     /// The id: its device, addresses, GIDs and path records can be asked for,
     /// and a queue pair moved to INIT to post receives
-    /// (`resolved.id().with(&queue_pair).init()`).
+    /// (`resolved.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.routed.tracked.id()

@@ -192,7 +192,7 @@ impl Mailbox {
         drop(inner);
         // Its owner gone, the id is destroyed, which answers as well.
         if let Some(queue_pair) = queue_pair.upgrade() {
-            let _ = id.with(queue_pair.as_ref()).disconnect();
+            let _ = id.with_queue_pair(queue_pair.as_ref()).disconnect();
         }
     }
 }

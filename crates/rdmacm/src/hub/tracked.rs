@@ -96,7 +96,10 @@ impl Tracked {
     pub(crate) fn give_up(&self) {
         let queue_pair = self.queue_pair().filter(|one| !is_iwarp(one.as_ref()));
         if let Some(queue_pair) = queue_pair.filter(|_| self.mailbox.give_up()) {
-            let _ = self.handle.with(queue_pair.as_ref()).disconnect();
+            let _ = self
+                .handle
+                .with_queue_pair(queue_pair.as_ref())
+                .disconnect();
         }
     }
 
@@ -171,7 +174,7 @@ impl Ends {
         let Self { id, queue_pair, .. } = self;
         if let Some(queue_pair) = &queue_pair {
             // What is posted comes back; the id's end follows in any case.
-            let _ = id.with(queue_pair.as_ref()).fail();
+            let _ = id.with_queue_pair(queue_pair.as_ref()).fail();
         }
         end_id(id, queue_pair.as_ref());
         drop(queue_pair);

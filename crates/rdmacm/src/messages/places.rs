@@ -50,7 +50,11 @@ impl Line<'_> {
         self.traffic.pump();
         if ended.is_some() && self.traffic.is_to_be_flushed() {
             // Where that fails the device has gone, which is told of next.
-            let _ = self.tracked.id().with(self.traffic.queue_pair()).fail();
+            let _ = self
+                .tracked
+                .id()
+                .with_queue_pair(self.traffic.queue_pair())
+                .fail();
             self.traffic.pump();
         }
         let Some(fault) = self.traffic.fault() else {

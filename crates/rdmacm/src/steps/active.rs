@@ -141,21 +141,21 @@ pub(crate) async fn connect(
     let step = Step::QueuePair;
     let id = tracked.id().clone();
     tracked.attach(Arc::clone(&queue_pair));
-    let initialised = id.with(queue_pair.as_ref()).init();
+    let initialised = id.with_queue_pair(queue_pair.as_ref()).init();
     initialised.map_err(|error| attempt.fail_on(&id, step, error))?;
 
     let step = Step::Connect;
     if is_iwarp(queue_pair.as_ref()) {
         // CONNECT performs TCP's handshake in the kernel, with the id locked.
         attempt.learn(&id);
-        let param = id.with(queue_pair.as_ref()).connect_param(param);
+        let param = id.with_queue_pair(queue_pair.as_ref()).connect_param(param);
         let param = param.map_err(|error| attempt.fail_on(&id, step, error))?;
         let permit = handshake(&attempt).await;
         let permit = permit.map_err(|cause| attempt.fail_on(&id, step, cause))?;
         tracked.shakes_hands(true);
         connect_elsewhere(&attempt, &tracked, param, permit);
     } else {
-        let asked = id.with(queue_pair.as_ref()).connect(param);
+        let asked = id.with_queue_pair(queue_pair.as_ref()).connect(param);
         asked.map_err(|error| attempt.fail_on(&id, step, error))?;
     }
     loop {
@@ -164,7 +164,7 @@ pub(crate) async fn connect(
         match event.kind() {
             EventKind::ConnectResponse => {
                 tracked.answer_parting();
-                let established = id.with(queue_pair.as_ref()).establish(&event);
+                let established = id.with_queue_pair(queue_pair.as_ref()).establish(&event);
                 established.map_err(|error| attempt.fail_on(&id, step, gone_or(error)))?;
                 return Ok(agreed(&attempt, step, tracked, &event));
             }

@@ -28,7 +28,7 @@ pub(crate) async fn close(attempt: &Attempt, tracked: Tracked, carried: &Carried
         return Ok(());
     }
     let parted = match tracked.queue_pair() {
-        Some(queue_pair) => id.with(queue_pair.as_ref()).disconnect(),
+        Some(queue_pair) => id.with_queue_pair(queue_pair.as_ref()).disconnect(),
         None => id.disconnect(),
     };
     match parted.map_err(gone_or) {

@@ -125,7 +125,7 @@ pub(crate) async fn establish(
     let id = tracked.id().clone();
     tracked.attach(Arc::clone(&queue_pair));
     tracked.answer_parting();
-    let accepted = id.with(queue_pair.as_ref()).accept(param);
+    let accepted = id.with_queue_pair(queue_pair.as_ref()).accept(param);
     accepted.map_err(|error| {
         let cause = match error.raw_os_error() {
             // iWARP says so of a queue pair that is not its device's as well.

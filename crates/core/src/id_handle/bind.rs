@@ -2,8 +2,8 @@
 
 use rdmacm_abi::{Bind, BindIp, NoResponse};
 
-use super::IdHandle;
-use crate::address::{CmAddr, to_ip_slot, to_storage};
+use super::{IdHandle, ip_slot};
+use crate::address::{CmAddr, to_storage};
 use crate::address_abi::AddressAbi;
 use crate::error::Result;
 use crate::operation::Operation;
@@ -27,14 +27,14 @@ impl IdHandle {
         let address = address.into();
         let operation = Operation::Bind(address);
         let id = self.enter()?;
-        id.moving_on(|| {
-            id.with_address_abi(|address_abi| match address_abi {
+        id.invalidating(|| {
+            id.with_address_abi(|abi| match abi {
                 AddressAbi::AnyFamily => {
                     let request = Bind::new(id.kernel_id(), to_storage(&address));
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
                 AddressAbi::IpOnly => {
-                    let request = BindIp::new(id.kernel_id(), to_ip_slot(operation, &address)?);
+                    let request = BindIp::new(id.kernel_id(), ip_slot(operation, &address)?);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
             })

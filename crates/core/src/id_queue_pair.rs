@@ -3,16 +3,16 @@
 use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState, QpType};
 use zerocopy::FromZeros;
 
-use super::IdHandle;
 use crate::conn_param::ConnParam;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::id_handle::IdHandle;
 use crate::operation::Operation;
 use crate::queue_pair::QueuePair;
 use crate::rdma_devices::Transport;
 
 /// An id together with its queue pair, which moves as the protocol does, see
-/// [`IdHandle::with`].
+/// [`IdHandle::with_queue_pair`].
 #[derive(Clone, Copy, Debug)]
 pub struct WithQueuePair<'a> {
     id: &'a IdHandle,
@@ -33,7 +33,7 @@ impl IdHandle {
     /// A datagram queue pair has no peer of its own:
     /// [`ready_to_send`](WithQueuePair::ready_to_send) is all it takes.
     #[must_use]
-    pub fn with<'a>(&'a self, queue_pair: &'a dyn QueuePair) -> WithQueuePair<'a> {
+    pub fn with_queue_pair<'a>(&'a self, queue_pair: &'a dyn QueuePair) -> WithQueuePair<'a> {
         WithQueuePair {
             id: self,
             queue_pair,
@@ -87,7 +87,7 @@ impl WithQueuePair<'_> {
     /// # Errors
     /// [`Error::QueuePair`].
     pub fn connect_param(&self, param: impl Into<ConnParam>) -> Result<ConnParam> {
-        let param = param.into().of(self.queue_pair);
+        let param = param.into().with_queue_pair(self.queue_pair);
         let ece = self.own_ece()?.unwrap_or(param.options());
         Ok(param.ece(ece))
     }
@@ -121,14 +121,14 @@ impl WithQueuePair<'_> {
     /// Those of [`IdHandle::accept`] and [`IdHandle::init_qp_attr`];
     /// [`Error::QueuePair`].
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
-        let param = param.into().of(self.queue_pair);
-        let agreed = self.id.agreed(&param)?;
+        let param = param.into().with_queue_pair(self.queue_pair);
+        let agreed = self.id.agreed_depths(&param)?;
         // The attributes come from the request, not from what is agreed to.
         let lower = |attr: &mut QpAttr| {
             attr.max_destination_rd_atomic = agreed.responder_resources;
             attr.max_rd_atomic = agreed.initiator_depth;
         };
-        let asked = self.id.enter()?.asked_ece();
+        let asked = self.id.enter()?.requested_ece();
         let accepted = self
             .agree_to_request(asked)
             .and_then(|()| self.advance_to_rts(lower))

@@ -9,12 +9,13 @@ use rdmacm_abi::{
 use zerocopy::FromZeros;
 
 use super::IdHandle;
-use super::state::InFlight;
 use crate::address::{CmAddr, from_ip_slot, from_storage};
 use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::gid::Gid;
 use crate::guid::Guid;
+use crate::id_addresses::{Addresses, Gids};
+use crate::id_state::InFlight;
 use crate::operation::Operation;
 use crate::path::{PathData, PathRecords};
 use crate::rdma_devices::{DeviceId, RdmaDevice};
@@ -23,37 +24,6 @@ use crate::ucma::Attachment;
 /// Written into an answer before the kernel is asked: kernels before 5.8 do
 /// not write the device's index.
 const NO_INDEX: u32 = u32::MAX;
-
-/// An id's addresses and where they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Addresses {
-    /// The local address; `None` before the id is bound or resolved.
-    #[doc(alias = "src_addr")]
-    pub source: Option<CmAddr>,
-    /// The peer's address; `None` where there is no peer.
-    #[doc(alias = "dst_addr")]
-    pub destination: Option<CmAddr>,
-    /// The device the id is attached to; `None` for a wildcard address.
-    pub device: Option<DeviceId>,
-    /// The number of the device's port, from 1; 0 without a device.
-    pub port_number: u8,
-    /// The partition key of the port, host order; 0 on RoCE and iWARP. In
-    /// [`AddressAbi::IpOnly`] it is that of the path record.
-    pub pkey: u16,
-}
-
-/// The GIDs of an id's ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Gids {
-    /// The local port's.
-    #[doc(alias = "sgid")]
-    pub source: Gid,
-    /// The peer's port's; `None` where there is no peer.
-    #[doc(alias = "dgid")]
-    pub destination: Option<Gid>,
-}
 
 impl IdHandle {
     /// The id's addresses, device, port and partition: one question, whose
@@ -65,10 +35,10 @@ impl IdHandle {
     /// answer cannot be right.
     pub fn addresses(&self) -> Result<Addresses> {
         let id = self.enter()?;
-        id.keep_or_ask(
-            |kept| kept.addresses,
-            || id.ask_addresses(),
-            |kept, addresses| kept.addresses = Some(addresses),
+        id.cache().get_or_query(
+            |cache| cache.addresses,
+            || id.query_addresses(),
+            |cache, addresses| cache.addresses = Some(addresses),
         )
     }
 
@@ -130,10 +100,10 @@ impl IdHandle {
     #[doc(alias = "ibaddr")]
     pub fn gids(&self) -> Result<Gids> {
         let id = self.enter()?;
-        id.keep_or_ask(
-            |kept| kept.gids,
-            || id.ask_gids(),
-            |kept, gids| kept.gids = Some(gids),
+        id.cache().get_or_query(
+            |cache| cache.gids,
+            || id.query_gids(),
+            |cache, gids| cache.gids = Some(gids),
         )
     }
 
@@ -146,18 +116,18 @@ impl IdHandle {
     #[doc(alias = "num_paths")]
     pub fn path_records(&self) -> Result<PathRecords> {
         let id = self.enter()?;
-        id.keep_or_ask(
-            |kept| kept.paths,
-            || id.ask_paths(),
-            |kept, paths| kept.paths = Some(paths),
+        id.cache().get_or_query(
+            |cache| cache.paths,
+            || id.query_paths(),
+            |cache, paths| cache.paths = Some(paths),
         )
     }
 }
 
 impl InFlight {
-    fn ask_addresses(&self) -> Result<Addresses> {
+    fn query_addresses(&self) -> Result<Addresses> {
         let operation = Operation::QueryAddresses;
-        self.with_address_abi(|address_abi| match address_abi {
+        self.with_address_abi(|abi| match abi {
             AddressAbi::AnyFamily => {
                 let mut answer = blank_addresses();
                 let request = QueryAddr::new(self.kernel_id());
@@ -176,7 +146,7 @@ impl InFlight {
                 })
             }
             AddressAbi::IpOnly => {
-                let answer = self.ask_route(operation)?;
+                let answer = self.query_route(operation)?;
                 Ok(Addresses {
                     source: from_ip_slot(&answer.source),
                     destination: from_ip_slot(&answer.destination).filter(is_peer),
@@ -192,9 +162,9 @@ impl InFlight {
         })
     }
 
-    fn ask_gids(&self) -> Result<Gids> {
+    fn query_gids(&self) -> Result<Gids> {
         let operation = Operation::QueryGids;
-        self.with_address_abi(|address_abi| match address_abi {
+        self.with_address_abi(|abi| match abi {
             AddressAbi::AnyFamily => {
                 let mut answer = blank_addresses();
                 let request = QueryGid::new(self.kernel_id());
@@ -206,7 +176,7 @@ impl InFlight {
             }
             // The first path has the GIDs even where there is no path.
             AddressAbi::IpOnly => {
-                let answer = self.ask_route(operation)?;
+                let answer = self.query_route(operation)?;
                 Ok(Gids {
                     source: Gid(answer.paths[0].source_gid),
                     destination: peer(Gid(answer.paths[0].destination_gid)),
@@ -215,9 +185,9 @@ impl InFlight {
         })
     }
 
-    fn ask_paths(&self) -> Result<PathRecords> {
+    fn query_paths(&self) -> Result<PathRecords> {
         let operation = Operation::QueryPathRecords;
-        let (command, paths) = self.with_address_abi(|address_abi| match address_abi {
+        let (command, paths) = self.with_address_abi(|abi| match abi {
             AddressAbi::AnyFamily => {
                 // One more than wanted: kernels have stopped when exactly one
                 // record's room was left.
@@ -232,7 +202,7 @@ impl InFlight {
                 ))
             }
             AddressAbi::IpOnly => {
-                let answer = self.ask_route(operation)?;
+                let answer = self.query_route(operation)?;
                 let records = answer.paths.iter().map(PathData::from);
                 Ok((
                     QueryRoute::NUMBER,
@@ -244,7 +214,7 @@ impl InFlight {
             .ok_or_else(|| Error::answer(operation, command, "it counts more paths than an id has"))
     }
 
-    fn ask_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
+    fn query_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
         let mut answer = QueryRouteResponse::new_zeroed();
         answer.device_index = NO_INDEX;
         let request = QueryRoute::new(self.kernel_id());

@@ -88,7 +88,7 @@ impl IdHandle {
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(value.as_bytes());
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, value))
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, value))
     }
 
     fn set(&self, operation: Operation, option: IdOption, value: &[u8]) -> Result<()> {

@@ -1,23 +1,23 @@
-//! Who may still talk to the kernel about an id, and who destroys it.
+//! Which commands may use an id, and which one destroys it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Set once the owner has let go; the other bits count commands in flight.
+/// The closed flag; the other bits count commands in flight.
 const CLOSED: u32 = 1 << 31;
 
 /// A count of commands in flight and a closed flag in one atomic word.
 ///
-/// A command enters unless the gate is closed. Exactly one caller is told that
-/// the gate is closed and empty: the owner when it closes an idle gate, or else
-/// the last command out. That caller destroys the kernel's id, so a number the
-/// kernel may already have given to another id is never used, and no lock is
-/// held while a command sleeps in the kernel.
+/// A command enters unless the gate is closed. Exactly one caller learns that the
+/// gate is closed and empty: the owner if it closes an idle gate, otherwise the
+/// last command that leaves. That caller destroys the id in the kernel. So no
+/// command uses a number that the kernel may have reassigned, and no lock is held
+/// while a command blocks in the kernel.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(AtomicU32);
+pub(super) struct Gate(AtomicU32);
 
 impl Gate {
-    /// Counts a command in; `false` when the owner has let go.
-    pub(crate) fn enter(&self) -> bool {
+    /// Enters a command; returns `false` if the gate is closed.
+    pub(super) fn enter(&self) -> bool {
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
                 (state & CLOSED == 0).then_some(state + 1)
@@ -25,18 +25,18 @@ impl Gate {
             .is_ok()
     }
 
-    /// Counts a command out; `true` when the caller is to destroy the id.
-    pub(crate) fn leave(&self) -> bool {
+    /// Leaves; returns `true` if the caller must destroy the id.
+    pub(super) fn leave(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1
     }
 
-    /// Lets nobody in from now on; `true` when the caller is to destroy the id.
-    pub(crate) fn close(&self) -> bool {
+    /// Closes the gate; returns `true` if the caller must destroy the id.
+    pub(super) fn close(&self) -> bool {
         self.0.fetch_or(CLOSED, Ordering::AcqRel) == 0
     }
 
-    /// Whether the owner has let go.
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Whether the gate is closed.
+    pub(super) fn is_closed(&self) -> bool {
         self.0.load(Ordering::Acquire) & CLOSED != 0
     }
 }
@@ -47,17 +47,17 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn an_idle_gate_is_destroyed_by_its_owner() {
+    fn the_owner_destroys_an_idle_id() {
         let gate = Gate::default();
         assert!(gate.enter());
         assert!(!gate.leave());
         assert!(gate.close());
         assert!(!gate.enter());
-        assert!(!gate.close(), "only the first to close destroys");
+        assert!(!gate.close(), "only the first close destroys");
     }
 
     #[test]
-    fn a_busy_gate_is_destroyed_by_the_last_command_out() {
+    fn the_last_command_destroys_a_busy_id() {
         let gate = Gate::default();
         assert!(gate.enter());
         assert!(gate.enter());
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_of_many_threads_destroys() {
+    fn exactly_one_thread_destroys() {
         for _ in 0..200 {
             let gate = Gate::default();
             let destroyers = AtomicUsize::new(0);

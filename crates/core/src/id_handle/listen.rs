@@ -35,6 +35,6 @@ impl IdHandle {
         let operation = Operation::Listen;
         // Before a request can come.
         id.set_listening();
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 }

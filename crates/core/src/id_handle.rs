@@ -1,26 +1,37 @@
-//! Naming an id without owning it.
+//! Handles to ids, and their commands.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
-use rdmacm_abi::{PortSpace, QpType};
+use rdmacm_abi::{IpSlot, PortSpace, QpType};
 
-use super::CmId;
-use super::state::{IdState, InFlight};
+use crate::address::{CmAddr, to_ip_slot};
 use crate::error::{Error, Result};
+use crate::id_state::{IdState, InFlight};
+use crate::operation::Operation;
 use crate::token::Token;
 
-/// Names an id without owning it: what events carry. It keeps neither the id
-/// nor its channel alive; once the owner has dropped the id, every command
-/// answers [`Error::IdGone`].
+mod bind;
+mod connect;
+mod listen;
+mod options;
+mod qp_attr;
+mod query;
+mod resolve;
+mod service;
+mod write_event;
+
+/// A handle to an id, with all of its commands. It keeps neither the id nor its
+/// channel alive: once the owner has dropped the [`CmId`](crate::CmId), every
+/// command returns [`Error::IdGone`]. Events carry handles.
 ///
-/// Commands are the kernel's own: `resolve_addr` and `resolve_route` begin
-/// something whose end an event reports, all others are done when they return.
+/// Each command is one command of the kernel. `resolve_addr`, `resolve_route`,
+/// `connect` and `join_multicast` begin something that ends with an event.
 ///
-/// Handles are equal if they name the same id, and hash accordingly: an event
-/// loop finds what belongs to an event in a map with handles for keys. No two
-/// ids of a process are ever equal, whether they live or not.
+/// Handles are equal if they name the same id, and hash accordingly, so an event
+/// loop can use them as keys of a map. An id is never equal to another id of the
+/// process, not even to one that is gone.
 #[derive(Clone)]
 pub struct IdHandle {
     token: Token,
@@ -30,7 +41,7 @@ pub struct IdHandle {
 }
 
 impl IdHandle {
-    pub(crate) fn to(state: &Arc<IdState>) -> Self {
+    pub(crate) fn new(state: &Arc<IdState>) -> Self {
         Self {
             token: state.token(),
             port_space: state.port_space(),
@@ -39,7 +50,7 @@ impl IdHandle {
         }
     }
 
-    /// The port space the id was made in.
+    /// The port space the id was created in.
     #[must_use]
     pub fn port_space(&self) -> PortSpace {
         self.port_space
@@ -57,7 +68,7 @@ impl IdHandle {
         !self.state.upgrade().is_some_and(|state| state.is_open())
     }
 
-    /// Counts a command in, so that the id is not destroyed under it.
+    /// Begins a command; the id is not destroyed before the result is dropped.
     pub(crate) fn enter(&self) -> Result<InFlight> {
         self.state
             .upgrade()
@@ -74,12 +85,6 @@ impl PartialEq for IdHandle {
 
 impl Eq for IdHandle {}
 
-impl PartialEq<CmId> for IdHandle {
-    fn eq(&self, other: &CmId) -> bool {
-        *self == **other
-    }
-}
-
 impl Hash for IdHandle {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.token.hash(hasher);
@@ -93,4 +98,10 @@ impl fmt::Debug for IdHandle {
             None => f.write_str("IdHandle(gone)"),
         }
     }
+}
+
+/// An address for the IP commands, which take no InfiniBand address.
+pub(crate) fn ip_slot(operation: Operation, address: &CmAddr) -> Result<IpSlot> {
+    let reason = "the IP commands know no InfiniBand addresses";
+    to_ip_slot(address).ok_or_else(|| Error::invalid(operation, reason))
 }

@@ -1,30 +1,17 @@
-//! Connecting, accepting, refusing and parting.
+//! Connecting, accepting, rejecting and disconnecting.
 
 use rdmacm_abi::{Accept, Connect, Disconnect, NoResponse, Notify, QpType, Reject, RejectReason};
 
-use super::{IdHandle, InFlight};
+use super::IdHandle;
 use crate::address::Family;
-use crate::conn_param::{CmMessage, ConnParam, Place};
+use crate::conn_param::{CmMessage, ConnParam, MessageFormat};
 use crate::error::{Error, Result};
+use crate::id_state::InFlight;
+use crate::notification::Notification;
 use crate::operation::Operation;
 use crate::queue_pair::DepthLimits;
 use crate::rdma_devices::Transport;
 use crate::ucma::Attachment;
-
-/// What a queue pair reports that the connection manager may have missed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Notification {
-    /// Data arrived on a connection that is not established yet: the peer's
-    /// last message of the handshake was lost.
-    #[doc(alias = "IBV_EVENT_COMM_EST")]
-    CommunicationEstablished,
-    /// The connection migrated to its alternate path. Only for one that has
-    /// such a path: on RoCE the kernel takes the other path, which is none, for
-    /// the way to the peer, and its messages go nowhere.
-    #[doc(alias = "IBV_EVENT_PATH_MIG")]
-    PathMigrated,
-}
 
 impl IdHandle {
     /// Asks the peer for a connection, or on an unreliable datagram id for its
@@ -62,10 +49,10 @@ impl IdHandle {
         let param = param.into();
         let operation = Operation::Connect;
         let wire = param.for_connect(operation)?;
-        self.check_room(CmMessage::Request, param.data())?;
+        self.check_private_data(CmMessage::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        id.asking(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.expecting_answer(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
     /// Accepts the connect request that brought this id. From now on the id
@@ -92,16 +79,16 @@ impl IdHandle {
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
         let param = param.into();
         let operation = Operation::Accept;
-        let id = self.enter_answered(operation)?;
-        let wire = param.for_accept(operation, id.asked())?;
-        self.check_room(CmMessage::Accept, param.data())?;
+        let id = self.enter_after_answer(operation)?;
+        let wire = param.for_accept(operation, id.requested_depths())?;
+        self.check_private_data(CmMessage::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
         let send = || id.send(operation, &request, &mut NoResponse, Attachment::None);
         if self.qp_type() == QpType::UD {
             // Nothing follows.
-            return id.moving_on(send);
+            return id.invalidating(send);
         }
-        id.asking(send)
+        id.expecting_answer(send)
     }
 
     /// Completes the handshake on the connecting side after a
@@ -116,9 +103,9 @@ impl IdHandle {
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
         let operation = Operation::Establish;
-        let id = self.enter_answered(operation)?;
+        let id = self.enter_after_answer(operation)?;
         let request = Accept::ready_to_use(id.kernel_id());
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
     /// Refuses the connect request that brought this id, or on the connecting
@@ -150,11 +137,11 @@ impl IdHandle {
 
     fn reject_because(&self, reason: RejectReason, private_data: &[u8]) -> Result<()> {
         let operation = Operation::Reject;
-        self.check_room(CmMessage::Reject, private_data)?;
-        let id = self.enter_answered(operation)?;
+        self.check_private_data(CmMessage::Reject, private_data)?;
+        let id = self.enter_after_answer(operation)?;
         let request = Reject::new(id.kernel_id(), reason, private_data)
             .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
     /// Ends the connection, or answers the peer that ends it. A
@@ -198,9 +185,9 @@ impl IdHandle {
     /// be answered: the kernel takes any of them for a refusal and forgets what it
     /// waits for. Destroying the id then takes more than a minute on RoCE, and on
     /// iWARP brings the kernel down (a `BUG` of `iwcm.c`, Linux 7.3).
-    fn enter_answered(&self, operation: Operation) -> Result<InFlight> {
+    fn enter_after_answer(&self, operation: Operation) -> Result<InFlight> {
         let id = self.enter()?;
-        if id.is_waiting() {
+        if id.awaits_answer() {
             let reason = "the peer's answer has not been read yet";
             return Err(Error::invalid(operation, reason));
         }
@@ -209,69 +196,41 @@ impl IdHandle {
 
     /// The depths that accepting with `param` agrees to; refuses what accepting
     /// would refuse.
-    pub(super) fn agreed(&self, param: &ConnParam) -> Result<DepthLimits> {
-        let id = self.enter_answered(Operation::Accept)?;
-        let wire = param.for_accept(Operation::Accept, id.asked())?;
-        self.check_room(CmMessage::Accept, param.data())?;
+    pub(crate) fn agreed_depths(&self, param: &ConnParam) -> Result<DepthLimits> {
+        let id = self.enter_after_answer(Operation::Accept)?;
+        let wire = param.for_accept(Operation::Accept, id.requested_depths())?;
+        self.check_private_data(CmMessage::Accept, param.data())?;
         Ok((&wire).into())
     }
 
-    fn check_room(&self, message: CmMessage, data: &[u8]) -> Result<()> {
-        message.check(self.qp_type(), data, || self.place(message))
+    fn check_private_data(&self, message: CmMessage, data: &[u8]) -> Result<()> {
+        message.check(self.qp_type(), data, || self.message_format(message))
     }
 
-    /// Where the id is, as far as the room for private data goes.
-    fn place(&self, message: CmMessage) -> Result<Place> {
+    fn message_format(&self, message: CmMessage) -> Result<MessageFormat> {
         let source = self.local_addr()?;
-        let by_gid = source.is_some_and(|source| source.family() == Family::Ib);
-        if by_gid && message == CmMessage::Request {
-            return Ok(Place::IbByGid);
+        let is_native = source.is_some_and(|source| source.family() == Family::Ib);
+        if is_native && message == CmMessage::Request {
+            return Ok(MessageFormat::IbByGid);
         }
         let device = self.rdma_device()?;
         Ok(match device.map(|device| device.transport) {
-            Some(Transport::IWarp) if self.qp_type() != QpType::UD => Place::IWarp,
-            // The smaller room where nobody can tell: an ACCEPT with too much
+            Some(Transport::IWarp) if self.qp_type() != QpType::UD => MessageFormat::IWarp,
+            // The smaller limit if the transport is unknown: an ACCEPT with too much
             // data would reject the peer.
-            _ => Place::IbByIp,
+            _ => MessageFormat::IbByIp,
         })
     }
 }
 
 impl InFlight {
-    /// Carries out a command after which it is the peer's turn to answer.
-    fn asking(&self, command: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.asks();
-        let asked = self.moving_on(command);
-        if asked.is_err() {
-            self.did_not_ask();
+    /// Runs a command that sends the peer a message which it answers.
+    fn expecting_answer(&self, command: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.expect_answer();
+        let sent = self.invalidating(command);
+        if sent.is_err() {
+            self.expect_no_answer();
         }
-        asked
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::channel::EventChannel;
-    use crate::ucma::testing::AcceptAll;
-    use rdmacm_abi::PortSpace;
-    use std::sync::Arc;
-
-    /// Each message has a room of its own, see [`CmMessage`].
-    #[test]
-    fn every_command_checks_its_own_room() {
-        let options = EventChannel::options().ucma(Arc::new(AcceptAll::new()));
-        let channel = options.open().unwrap();
-        let id = channel.create_id(PortSpace::TCP).unwrap();
-        let data = [7; 251];
-        let param = |length| ConnParam::new().private_data(&data[..length]).unwrap();
-        let too_long = |limit: usize| Err(Error::private_data(limit + 1, limit));
-        assert_eq!(id.reject(&data[..149]), too_long(148));
-        assert_eq!(id.reject_ece(&data[..149]), too_long(148));
-        assert_eq!(id.accept(param(197)), too_long(196));
-        assert_eq!(id.connect(param(57)), too_long(56));
-        assert_eq!(id.reject(&data[..148]), Ok(()));
-        assert_eq!(id.accept(param(196)), Ok(()));
-        assert_eq!(id.connect(param(56)), Ok(()));
+        sent
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rdmacm_abi::{NoResponse, ResolveAddr, ResolveIp, ResolveRoute};
 
-use super::IdHandle;
-use crate::address::{CmAddr, to_ip_slot, to_storage};
+use super::{IdHandle, ip_slot};
+use crate::address::{CmAddr, to_storage};
 use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -48,8 +48,8 @@ impl IdHandle {
             return Err(Error::invalid(operation, reason));
         }
         let id = self.enter()?;
-        id.moving_on(|| {
-            id.with_address_abi(|address_abi| match address_abi {
+        id.invalidating(|| {
+            id.with_address_abi(|abi| match abi {
                 AddressAbi::AnyFamily => {
                     let from = source.as_ref().map(to_storage);
                     let to = to_storage(&destination);
@@ -57,8 +57,8 @@ impl IdHandle {
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
                 AddressAbi::IpOnly => {
-                    let from = source.map(|source| to_ip_slot(operation, &source));
-                    let to = to_ip_slot(operation, &destination)?;
+                    let from = source.map(|source| ip_slot(operation, &source));
+                    let to = ip_slot(operation, &destination)?;
                     let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
                 }
@@ -87,7 +87,7 @@ impl IdHandle {
         let timeout = milliseconds(operation, timeout)?;
         let id = self.enter()?;
         let request = ResolveRoute::new(id.kernel_id(), timeout);
-        id.moving_on(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 }
 

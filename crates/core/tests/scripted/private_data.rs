@@ -1,4 +1,4 @@
-//! How much private data there is room for, which depends on where an id is.
+//! How much private data a message carries, by transport and addresses.
 
 use rdmacm_abi::{QueryAddrResponse, SockaddrIb, SockaddrStorage};
 use rdmacm_core::{
@@ -13,11 +13,11 @@ const ID: DeviceId = DeviceId {
     guid: Guid(0x1122),
 };
 
-/// An id on a device of this transport, with such a source.
-fn attached(transport: Transport, port_space: PortSpace, by_gid: bool) -> (Fixture, CmId) {
+/// An id on a device of this transport, with a native or an IP source address.
+fn attached(transport: Transport, port_space: PortSpace, is_native: bool) -> (Fixture, CmId) {
     let fixture = Fixture::new();
     let id = fixture.id(port_space);
-    let (source, source_size): (SockaddrStorage, u16) = if by_gid {
+    let (source, source_size): (SockaddrStorage, u16) = if is_native {
         (SockaddrIb::default().into(), 48)
     } else {
         (std::net::SocketAddr::from(([10, 0, 0, 1], 7)).into(), 16)
@@ -34,10 +34,10 @@ fn attached(transport: Transport, port_space: PortSpace, by_gid: bool) -> (Fixtu
     (fixture, id)
 }
 
-/// The most that a request carries, and a refusal.
-fn most(transport: Transport, port_space: PortSpace, by_gid: bool) -> [usize; 2] {
+/// The limits of a request and of a rejection.
+fn limits(transport: Transport, port_space: PortSpace, is_native: bool) -> [usize; 2] {
     let limit = |sends: fn(&CmId, usize) -> Result<(), Error>| {
-        let (_fixture, id) = attached(transport, port_space, by_gid);
+        let (_fixture, id) = attached(transport, port_space, is_native);
         match sends(&id, 251) {
             Err(Error::PrivateDataTooLong { limit, .. }) => limit,
             sent => {
@@ -53,15 +53,36 @@ fn most(transport: Transport, port_space: PortSpace, by_gid: bool) -> [usize; 2]
 }
 
 #[test]
-fn each_transport_has_its_room() {
+fn each_transport_has_its_limits() {
     let (tcp, udp) = (PortSpace::TCP, PortSpace::UDP);
-    assert_eq!(most(Transport::RoCE, tcp, false), [56, 148]);
-    assert_eq!(most(Transport::IWarp, tcp, false), [251, 251]);
-    assert_eq!(most(Transport::InfiniBand, tcp, true), [92, 148]);
-    assert_eq!(most(Transport::RoCE, udp, false), [180, 136]);
-    assert_eq!(most(Transport::InfiniBand, udp, true), [216, 136]);
-    // It has no datagrams; so nobody can tell.
-    assert_eq!(most(Transport::IWarp, udp, false), [180, 136]);
+    assert_eq!(limits(Transport::RoCE, tcp, false), [56, 148]);
+    assert_eq!(limits(Transport::IWarp, tcp, false), [251, 251]);
+    assert_eq!(limits(Transport::InfiniBand, tcp, true), [92, 148]);
+    assert_eq!(limits(Transport::RoCE, udp, false), [180, 136]);
+    assert_eq!(limits(Transport::InfiniBand, udp, true), [216, 136]);
+    // iWARP has no datagrams, so the smaller limits apply.
+    assert_eq!(limits(Transport::IWarp, udp, false), [180, 136]);
+}
+
+#[test]
+fn every_command_checks_the_limit_of_its_message() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let data = [7; 251];
+    let param = |length| ConnParam::new().private_data(&data[..length]).unwrap();
+    let too_long = |limit| {
+        Err(Error::PrivateDataTooLong {
+            length: limit + 1,
+            limit,
+        })
+    };
+    assert_eq!(id.reject(&data[..149]), too_long(148));
+    assert_eq!(id.reject_ece(&data[..149]), too_long(148));
+    assert_eq!(id.accept(param(197)), too_long(196));
+    assert_eq!(id.connect(param(57)), too_long(56));
+    assert_eq!(id.reject(&data[..148]), Ok(()));
+    assert_eq!(id.accept(param(196)), Ok(()));
+    assert_eq!(id.connect(param(56)), Ok(()));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fmt;
 
 use rdmacm_abi::{RejectReason, SidrStatus};
 
-use super::EventKind;
 use crate::errno::Name;
+use crate::event_kind::EventKind;
 
 /// The failure an event tells of: its kind and the kernel's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl EventFailure {
         self.kind
     }
 
-    /// The kernel's status, see [`Event::status`](super::Event::status).
+    /// The kernel's status, see [`Event::status`](crate::Event::status).
     #[must_use]
     pub fn status(self) -> i32 {
         self.status
