@@ -104,3 +104,8 @@ pub use sidr::SidrStatus;
 pub use sockaddr::{AddressFamily, IpSlot, SockaddrIb, SockaddrIn, SockaddrIn6, SockaddrStorage};
 pub use ud_param::UdParam;
 pub use write_event::{WriteCmEvent, WriteEventParam};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

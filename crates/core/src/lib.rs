@@ -77,7 +77,7 @@ pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_
 pub use conn_param::{ConnParam, RDMA_UDP_QKEY, UdParam};
 pub use deadline::Deadline;
 pub use errno::Name as ErrnoName;
-pub use error::{CommandError, Error, QueuePairError, Result};
+pub use error::{CommandError, Error, LikelyCause, QueuePairError, Result};
 pub use event::Event;
 pub use event_failure::EventFailure;
 pub use event_info::{ConnInfo, UdInfo};
@@ -105,3 +105,8 @@ pub use rdmacm_abi::{
 };
 pub use resolution::PendingResolution;
 pub use service::{ServiceData, ServiceName, ServiceNameError, ServiceRecord};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
