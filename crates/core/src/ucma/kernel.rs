@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use super::frame::Frame;
+use super::frame::{UcmaFrame, frame};
 use super::node;
 use super::readiness::Readiness;
 use super::{Call, UcmaFile};
@@ -52,15 +52,15 @@ impl KernelFile {
     }
 
     /// One `write(2)`: the kernel takes a command whole or not at all.
-    fn write(&self, frame: &Frame<'_, '_>) -> io::Result<()> {
+    fn write(&self, frame: &UcmaFrame<'_>) -> io::Result<()> {
         let bytes = frame.bytes();
         // SAFETY:
         // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also follows the addresses in the frame. `Frame::new` put
-        //   each of them there, in every place where the implementer of
-        //   `Command` has proved that the kernel looks, and each refers to a
-        //   buffer that the call borrows (the response exclusively) for longer
-        //   than this function runs and whose size the frame states.
+        // - The kernel also follows the addresses in the frame. `frame::frame` wrote
+        //   each of them, wherever the implementer of `Command` has proved that the
+        //   kernel reads one, and each refers to a buffer that the frame borrows (the
+        //   response exclusively) for longer than this function runs and whose size
+        //   the frame states. This module makes frames in no other way.
         let written =
             unsafe { libc::write(self.ucma.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
@@ -73,7 +73,7 @@ impl KernelFile {
 
 impl UcmaFile for KernelFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        self.write(&Frame::new(call)?)
+        self.write(&frame(call)?)
     }
 
     fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {

@@ -1,59 +1,35 @@
-//! A command as it is written: header and request, address filled in.
+//! Frames of commands.
 
 use std::io;
-use std::marker::PhantomData;
 
-use rdmacm_abi::Pointer;
 use rdmacm_abi::uverbs::{Command, Header, MAX_REQUEST};
+use rdmacm_abi::{Frame, Pointer};
 use zerocopy::IntoBytes;
 
-/// The bytes of one `write(2)`. It holds the address of the response and is of
-/// use only while that is borrowed.
-pub(super) struct Frame<'response> {
-    bytes: [u8; size_of::<Header>() + MAX_REQUEST],
-    length: usize,
-    _response: PhantomData<&'response mut [u8]>,
+/// The frame of any command.
+pub(super) type UverbsFrame<'response> = Frame<'response, { size_of::<Header>() + MAX_REQUEST }>;
+
+/// The frame of this request. The address that the kernel takes from the request is
+/// overwritten, so that no value of the caller reaches the kernel.
+pub(super) fn frame<'response, C: Command>(
+    request: &C,
+    response: &'response mut C::Response,
+) -> io::Result<UverbsFrame<'response>> {
+    fill(request, response).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-impl<'response> Frame<'response> {
-    /// The place of the request from which the kernel takes an address is
-    /// overwritten, so that none of the caller's own reaches it.
-    pub(super) fn new<C: Command>(
-        request: &C,
-        response: &'response mut C::Response,
-    ) -> io::Result<Self> {
-        let mut bytes = [0; size_of::<Header>() + MAX_REQUEST];
-        let request = request.as_bytes();
-        let (header, body) = bytes.split_at_mut(size_of::<Header>());
-        header.copy_from_slice(Header::of::<C>().as_bytes());
-        put(body, 0, request)?;
-        match C::POINTER {
-            Pointer::None => {}
-            Pointer::Response { offset } => {
-                let address = response.as_mut_bytes().as_mut_ptr().expose_provenance();
-                put(body, offset, (address as u64).as_bytes())?;
-            }
-            // Which no verbs command has.
-            Pointer::OptionValue { .. } => return Err(io::ErrorKind::InvalidInput.into()),
-        }
-        Ok(Self {
-            bytes,
-            length: size_of::<Header>() + request.len(),
-            _response: PhantomData,
-        })
+fn fill<'response, C: Command>(
+    request: &C,
+    response: &'response mut C::Response,
+) -> Option<UverbsFrame<'response>> {
+    let mut frame = Frame::new(Header::of::<C>().as_bytes(), request.as_bytes())?;
+    match C::POINTER {
+        Pointer::None => {}
+        Pointer::Response { offset } => frame.set_response(offset, response.as_mut_bytes())?,
+        // No verbs command has one.
+        Pointer::OptionValue { .. } => return None,
     }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-}
-
-fn put(body: &mut [u8], offset: usize, value: &[u8]) -> io::Result<()> {
-    body.get_mut(offset..)
-        .and_then(|rest| rest.get_mut(..value.len()))
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .copy_from_slice(value);
-    Ok(())
+    Some(frame)
 }
 
 #[cfg(test)]
@@ -70,7 +46,7 @@ mod tests {
         };
         let mut response = AllocPdResponse::new_zeroed();
         let place = (&raw const response).addr() as u64;
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let frame = frame(&request, &mut response).unwrap();
         assert_eq!(frame.bytes().len(), 16);
         assert_eq!(frame.bytes()[..8], [3, 0, 0, 0, 4, 0, 1, 0]);
         assert_eq!(frame.bytes()[8..], place.to_ne_bytes());
@@ -80,7 +56,7 @@ mod tests {
     fn a_command_without_a_response_is_written_as_it_is() {
         let request = DeallocPd { handle: 7 };
         let mut response = NoResponse;
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let frame = frame(&request, &mut response).unwrap();
         assert_eq!(frame.bytes(), [4, 0, 0, 0, 3, 0, 0, 0, 7, 0, 0, 0]);
     }
 
@@ -88,7 +64,7 @@ mod tests {
     fn a_driver_has_room_for_its_words() {
         let request = Siw(CreateQp::new_zeroed());
         let mut response = siw::QpResponse::new_zeroed();
-        let frame = Frame::new(&request, &mut response).unwrap();
+        let frame = frame(&request, &mut response).unwrap();
         assert_eq!(frame.bytes().len(), 64);
         assert_eq!(frame.bytes()[4..8], [16, 0, 16, 0]);
     }

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use rdmacm_abi::uverbs::Command;
 
-use super::frame::Frame;
+use super::frame::frame;
 
 /// One `write(2)`: the kernel takes a command whole or not at all.
 pub(super) fn transact<C: Command>(
@@ -23,11 +23,11 @@ pub(super) fn transact<C: Command>(
     request: &C,
     response: &mut C::Response,
 ) -> io::Result<()> {
-    let frame = Frame::new(request, response)?;
+    let frame = frame(request, response)?;
     let bytes = frame.bytes();
     // SAFETY:
     // - `bytes` is an initialised slice, so readable for its length.
-    // - The kernel also follows the address in the frame. `Frame::new` put it
+    // - The kernel also follows the address in the frame. `frame` wrote it
     //   there, where the implementer of `Command` has proved that the kernel
     //   looks, and nowhere else; it is that of the response, which the frame
     //   borrows exclusively for longer than this call and whose size the
