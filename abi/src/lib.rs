@@ -47,6 +47,7 @@ mod conn_param;
 mod connect;
 mod ece;
 mod event;
+mod frame;
 mod header;
 mod id;
 pub mod layout;
@@ -80,6 +81,7 @@ pub use conn_param::{ConnParam, PrivateDataTooLong};
 pub use connect::{Accept, Connect, Disconnect};
 pub use ece::Ece;
 pub use event::{EventNumber, EventParam, EventResponse, GetEvent};
+pub use frame::Frame;
 pub use header::Header;
 pub use id::{CreateId, CreateIdResponse, DestroyId, DestroyIdResponse};
 pub use limits::*;
@@ -104,3 +106,8 @@ pub use sidr::SidrStatus;
 pub use sockaddr::{AddressFamily, IpSlot, SockaddrIb, SockaddrIn, SockaddrIn6, SockaddrStorage};
 pub use ud_param::UdParam;
 pub use write_event::{WriteCmEvent, WriteEventParam};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

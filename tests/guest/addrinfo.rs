@@ -30,7 +30,7 @@ fn resolve<'name>(
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
     let dialect = site.dialect;
-    let open = move || EventChannel::options().dialect(dialect).open();
+    let open = move || EventChannel::options().address_abi(dialect).open();
     Directory::new()
         .channels(open)
         .resolve(node, service, hints)

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use rdmacm_core::{CmAddr, Dialect, Error, Family, IbAddr, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, Error, Family, IbAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 crate::cases!("bind":
@@ -176,8 +176,8 @@ fn an_infiniband_address_needs_infiniband(site: &Site) {
     let address = IbAddr::new(site.v6.into()).with_ip_service(PortSpace::TCP, 0);
     let error = id.bind(address).unwrap_err();
     match site.dialect {
-        Dialect::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),
-        Dialect::IpOnly => {
+        AddressAbi::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),
+        AddressAbi::IpOnly => {
             assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
             id.bind(site.v4(0)).unwrap();
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm_core::device::{Attachment, Device, KernelDevice, transact};
+use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile, transact};
 use rdmacm_core::{Error, EventKind, PortSpace, QpType};
 use rdmacm_tests::{SECOND, Site};
 use zerocopy::FromZeros;
@@ -114,7 +114,7 @@ fn pending_events_end_when_there_are_none(site: &Site) {
 }
 
 fn descriptors_are_closed_on_exec_and_do_not_block(_site: &Site) {
-    let device = KernelDevice::open().unwrap();
+    let device = KernelFile::open().unwrap();
     for fd in [device.ucma_fd().unwrap(), device.readiness()] {
         let flags = fcntl(fd, FcntlArg::F_GETFD).unwrap();
         assert!(FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC));
@@ -152,7 +152,7 @@ fn a_port_space_has_its_own_queue_pairs(site: &Site) {
 
 /// `MIGRATE_ID` through the seam: the one command that names a descriptor.
 fn an_id_moves_between_devices(site: &Site) {
-    let (old, new) = (KernelDevice::open().unwrap(), KernelDevice::open().unwrap());
+    let (old, new) = (KernelFile::open().unwrap(), KernelFile::open().unwrap());
     let request = rdmacm_abi::CreateId::new(1, PortSpace::TCP, QpType::RC);
     let mut created = rdmacm_abi::CreateIdResponse::new_zeroed();
     transact(&old, &request, &mut created, Attachment::None).unwrap();

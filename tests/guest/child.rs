@@ -8,7 +8,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, SFlag, mknod, stat};
 use nix::unistd::{Uid, setuid};
-use rdmacm_core::{CmAddr, Dialect, Error, EventChannel, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, Error, EventChannel, PortSpace};
 use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
 
 use crate::face::messages::crashed;
@@ -54,7 +54,7 @@ pub(crate) fn task_at(name: &str, site: &Site) -> Command {
 pub(crate) fn site() -> Site {
     let asked = std::env::var(DRIVER).unwrap();
     let mut sites = [Site::rxe, Site::siw]
-        .map(|site| site(Dialect::AnyFamily))
+        .map(|site| site(AddressAbi::AnyFamily))
         .into_iter();
     sites.find(|site| site.driver() == asked).unwrap()
 }

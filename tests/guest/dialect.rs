@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, Dialect, EventChannel, EventKind, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{OldKernel, SECOND, Site, expect};
 
 crate::cases!("dialect":
@@ -15,8 +15,8 @@ crate::cases!("dialect":
 
 fn old_kernel() -> EventChannel {
     let device = Arc::new(OldKernel::new());
-    let channel = EventChannel::options().device(device).open().unwrap();
-    assert_eq!(channel.dialect(), Dialect::AnyFamily);
+    let channel = EventChannel::options().ucma(device).open().unwrap();
+    assert_eq!(channel.address_abi(), AddressAbi::AnyFamily);
     channel
 }
 
@@ -36,7 +36,7 @@ fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     id.bind(site.v4(0)).unwrap();
-    assert_eq!(channel.dialect(), Dialect::IpOnly);
+    assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
     assert!(id.addresses().unwrap().device.is_some());
     resolve(site, &channel, site.v6(7471));
 }
@@ -44,14 +44,14 @@ fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
 fn an_old_kernel_is_found_out_by_a_resolution(site: &Site) {
     let channel = old_kernel();
     resolve(site, &channel, site.v4(7471));
-    assert_eq!(channel.dialect(), Dialect::IpOnly);
+    assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
 }
 
 fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     assert_eq!(id.addresses().unwrap().source, None);
-    assert_eq!(channel.dialect(), Dialect::IpOnly);
+    assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
 }
 
 fn an_old_kernel_is_found_out_by_many_threads_at_once(site: &Site) {
@@ -72,7 +72,7 @@ fn an_error_of_a_newer_kernel_stays_an_error(site: &Site) {
     id.bind(site.v4(0)).unwrap();
     let error = id.bind(site.v4(0)).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    assert_eq!(channel.dialect(), Dialect::AnyFamily);
+    assert_eq!(channel.address_abi(), AddressAbi::AnyFamily);
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     expect(&channel, EventKind::AddrResolved);
 }

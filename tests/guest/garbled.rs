@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{Dialect, Error, EventKind, PortSpace};
+use rdmacm_core::{AddressAbi, Error, EventKind, PortSpace};
 use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
 
 crate::cases!("garbled":
@@ -20,11 +20,11 @@ fn answers_about_an_id_are_checked(site: &Site) {
         // Four billion paths, and addresses of no family.
         assert!(matches!(id.path_records(), Err(Error::Answer { .. })));
         match site.dialect {
-            Dialect::AnyFamily => {
+            AddressAbi::AnyFamily => {
                 assert!(matches!(id.addresses(), Err(Error::Answer { .. })));
                 assert!(matches!(id.gids(), Err(Error::Answer { .. })));
             }
-            Dialect::IpOnly => {
+            AddressAbi::IpOnly => {
                 assert_eq!(id.addresses().unwrap().destination, None);
                 id.gids().unwrap();
             }

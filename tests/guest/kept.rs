@@ -185,7 +185,7 @@ fn established(site: &Site) {
         pair.accept(&ConnParam::new());
         if site.soft == Soft::Rxe {
             let response = pair.client.expect(EventKind::ConnectResponse);
-            let with = pair.client.id.with(&pair.client.queue_pair);
+            let with = pair.client.id.with_queue_pair(&pair.client.queue_pair);
             with.establish(&response).unwrap();
         }
         let (id, channel, queue_pair) = apart(pair.server);
@@ -264,7 +264,9 @@ fn strange(site: &Site) -> (Side, TcpStream) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(port));
     let queue_pair = site.queue_pair();
-    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
     let (stream, _) = listener.accept().unwrap();
     let client = Side {
         channel,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
 use rdma_core::RdmaCore;
-use rdmacm_core::Dialect;
+use rdmacm_core::AddressAbi;
 use rdmacm_tests::{Site, Soft};
 use schedule::{Planned, When};
 
@@ -350,7 +350,7 @@ fn tests(kernel: &str) -> Suite {
     let one_message = !one_message.contains(&false);
     let cmtime = c_tools::cmtime::is_alone();
     for site in [Site::rxe, Site::siw] {
-        for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
+        for dialect in [AddressAbi::AnyFamily, AddressAbi::IpOnly] {
             let site = site(dialect);
             let name = format!("{}/{}", site.driver(), dialect_name(dialect));
             add(&mut tests, kernel, &name, site, IN_BOTH_DIALECTS);
@@ -360,7 +360,7 @@ fn tests(kernel: &str) -> Suite {
                 Soft::Siw => skip(&mut tests, kernel, &name, modules, CONNECTED),
             }
         }
-        let site = site(Dialect::AnyFamily);
+        let site = site(AddressAbi::AnyFamily);
         add(&mut tests, kernel, site.driver(), site, ON_BOTH_DEVICES);
         add(&mut tests, kernel, site.driver(), site, QUIET);
         add(&mut tests, kernel, site.driver(), site, ALONE);
@@ -411,7 +411,7 @@ fn tests(kernel: &str) -> Suite {
         }
         tests.planned.extend(acm::trials(kernel, site));
     }
-    let site = Site::rxe(Dialect::AnyFamily);
+    let site = Site::rxe(AddressAbi::AnyFamily);
     add(&mut tests, kernel, "both", site, ONCE);
     if ["new", "stock"].contains(&kernel) {
         add(&mut tests, kernel, "both", site, OF_KNOWN_KERNELS);
@@ -470,9 +470,9 @@ fn skip(tests: &mut Suite, kernel: &str, place: &str, modules: &[&[Case]], reaso
     }
 }
 
-fn dialect_name(dialect: Dialect) -> &'static str {
+fn dialect_name(dialect: AddressAbi) -> &'static str {
     match dialect {
-        Dialect::AnyFamily => "any-family",
-        Dialect::IpOnly => "ip-only",
+        AddressAbi::AnyFamily => "any-family",
+        AddressAbi::IpOnly => "ip-only",
     }
 }

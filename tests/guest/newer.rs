@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rdmacm_abi::{
     CreateId, CreateIdResponse, EventNumber, EventResponse, GetEvent, NoResponse, WriteCmEvent,
 };
-use rdmacm_core::device::{Attachment, KernelDevice, transact};
+use rdmacm_core::ucma::{Attachment, KernelFile, transact};
 use rdmacm_core::{CommandNumber, Error, EventKind, IbService, PortSpace, QpType};
 use rdmacm_tests::{Counting, Site, expect};
 use zerocopy::FromZeros;
@@ -85,7 +85,7 @@ fn a_written_event_goes_with_its_id(site: &Site) {
 /// write and read it.
 fn an_internal_event_is_told_apart(_site: &Site) {
     const UID: u64 = 0x7147;
-    let device = KernelDevice::open().unwrap();
+    let device = KernelFile::open().unwrap();
     let create = CreateId::new(UID, PortSpace::TCP, QpType::RC);
     let mut created = CreateIdResponse::new_zeroed();
     transact(&device, &create, &mut created, Attachment::None).unwrap();

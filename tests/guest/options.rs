@@ -1,6 +1,6 @@
 //! Options, right and wrong.
 
-use rdmacm_core::{CmAddr, Dialect, Error, EventKind, Family, PathData, PathFlags, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
 
 crate::cases!("options":
@@ -124,7 +124,7 @@ fn a_path_takes_the_place_of_a_route(site: &Site) {
     let set = id.path_records().unwrap();
     match (site.soft, site.dialect) {
         // QUERY_ROUTE has no paths to tell of on iWARP, set or not.
-        (Soft::Siw, Dialect::IpOnly) => assert!(set.is_empty()),
+        (Soft::Siw, AddressAbi::IpOnly) => assert!(set.is_empty()),
         _ => assert_eq!(set[0].record.dgid, path.record.dgid),
     }
     let late = id.set_ib_path(&[path]).unwrap_err();

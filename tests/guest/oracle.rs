@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rdmacm_addrinfo::{AddrInfo, Directory, Hints};
-use rdmacm_core::Dialect;
+use rdmacm_core::AddressAbi;
 use rdmacm_tests::Site;
 
 use crate::child;
@@ -83,7 +83,7 @@ fn we_answer_as_the_newest_does() {
 pub(crate) fn ask(rdma_core: RdmaCore) {
     let release = rdma_core.release(PROGRAM);
     world::run(rdma_core, || {
-        let questions = questions::all(&Site::rxe(Dialect::AnyFamily), release);
+        let questions = questions::all(&Site::rxe(AddressAbi::AnyFamily), release);
         assert!(questions.len() >= LEAST, "{}", questions.len());
         let complaints = judge(&questions, rdma_core, release);
         assert!(

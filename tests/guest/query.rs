@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, Dialect, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
+use rdmacm_core::{AddressAbi, CmAddr, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
 use rdmacm_tests::{Counting, SECOND, Site, Soft, UNROUTABLE, expect};
 
 crate::cases!("query":
@@ -71,8 +71,8 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
     assert_eq!(path.hop_limit, 64);
     assert!(path.reversible);
     let flags = match site.dialect {
-        Dialect::AnyFamily => rdmacm_abi::PathRecordData::USABLE,
-        Dialect::IpOnly => rdmacm_core::PathFlags::empty(),
+        AddressAbi::AnyFamily => rdmacm_abi::PathRecordData::USABLE,
+        AddressAbi::IpOnly => rdmacm_core::PathFlags::empty(),
     };
     assert_eq!(paths[0].flags, flags);
 }
@@ -80,8 +80,8 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
 fn both_dialects_say_the_same(site: &Site) {
     let other = Site {
         dialect: match site.dialect {
-            Dialect::AnyFamily => Dialect::IpOnly,
-            Dialect::IpOnly => Dialect::AnyFamily,
+            AddressAbi::AnyFamily => AddressAbi::IpOnly,
+            AddressAbi::IpOnly => AddressAbi::AnyFamily,
         },
         ..*site
     };
@@ -145,7 +145,7 @@ fn the_partition_of_a_port_without_one_is_zero(site: &Site) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(7471));
     let pkey = match (site.dialect, site.soft) {
-        (Dialect::IpOnly, Soft::Rxe) => 0xffff,
+        (AddressAbi::IpOnly, Soft::Rxe) => 0xffff,
         _ => 0,
     };
     assert_eq!(id.addresses().unwrap().pkey, pkey);

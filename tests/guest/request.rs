@@ -22,7 +22,10 @@ fn connect(site: &Site) -> (Side, Listening) {
     let listener = site.listening(PortSpace::TCP);
     let peer = site.side(&listener);
     let param = ConnParam::new().private_data(HELLO).unwrap();
-    peer.id.with(&peer.queue_pair).connect(param).unwrap();
+    peer.id
+        .with_queue_pair(&peer.queue_pair)
+        .connect(param)
+        .unwrap();
     (peer, listener)
 }
 

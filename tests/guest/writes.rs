@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm::{Connector, Listener, Node};
-use rdmacm_core::{CommandNumber, ConnParam, Dialect, EventChannel, EventKind, PortSpace};
+use rdmacm_core::{AddressAbi, CommandNumber, ConnParam, EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Pair, Side, Site};
 
 use crate::face::QueuePairs;
@@ -93,8 +93,8 @@ fn of_a_connection_by_the_blocking_face(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let [client_node, server_node] = [&ours, &theirs].map(|device| {
         let device: Arc<Counting> = Arc::clone(device);
-        let channel = EventChannel::options().device(device);
-        let channel = channel.dialect(Dialect::AnyFamily);
+        let channel = EventChannel::options().ucma(device);
+        let channel = channel.address_abi(AddressAbi::AnyFamily);
         Node::options().channel(channel).open().unwrap()
     });
     let listener = Listener::options().with_node(&server_node);

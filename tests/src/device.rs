@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use rdmacm_abi::{EventNumber, EventResponse};
 use rdmacm_core::CommandNumber;
-use rdmacm_core::device::{Call, Device, KernelDevice};
+use rdmacm_core::ucma::{Call, KernelFile, UcmaFile};
 use zerocopy::FromBytes as _;
 
 /// The kernel as it was before it knew `QUERY`, `BIND`, `RESOLVE_ADDR` and
 /// `JOIN_MCAST`: beyond the end of its table every number is `EINVAL`.
 #[derive(Debug)]
-pub struct OldKernel(KernelDevice);
+pub struct OldKernel(KernelFile);
 
 impl OldKernel {
     /// Opens the kernel's device.
@@ -24,14 +24,14 @@ impl OldKernel {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
-        Self(KernelDevice::open().unwrap())
+        Self(KernelFile::open().unwrap())
     }
 }
 
 /// The kernel, with a count of the commands it was given.
 #[derive(Debug)]
 pub struct Counting {
-    kernel: KernelDevice,
+    kernel: KernelFile,
     /// By number; the last counts what has a number beyond.
     commands: [AtomicUsize; NUMBERS],
     /// Reads that found no event.
@@ -50,7 +50,7 @@ impl Counting {
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
         Self {
-            kernel: KernelDevice::open().unwrap(),
+            kernel: KernelFile::open().unwrap(),
             commands: [const { AtomicUsize::new(0) }; NUMBERS],
             vain: AtomicUsize::new(0),
         }
@@ -89,7 +89,7 @@ fn place(number: CommandNumber) -> usize {
 /// The kernel, whose answers arrive garbled.
 #[derive(Debug)]
 pub struct Garbling {
-    kernel: KernelDevice,
+    kernel: KernelFile,
     /// How many bytes of an answer stay as they are.
     spared: AtomicUsize,
     random: AtomicU64,
@@ -104,7 +104,7 @@ impl Garbling {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            kernel: KernelDevice::open().unwrap(),
+            kernel: KernelFile::open().unwrap(),
             spared: AtomicUsize::new(usize::MAX),
             // Neighbouring seeds are to begin differently.
             random: AtomicU64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
@@ -134,7 +134,7 @@ impl Garbling {
 /// The kernel, which never says that a peer is connected.
 #[derive(Debug)]
 pub struct Unestablished {
-    kernel: KernelDevice,
+    kernel: KernelFile,
     accepted: Mutex<bool>,
     has_accepted: Condvar,
 }
@@ -148,7 +148,7 @@ impl Unestablished {
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
         Self {
-            kernel: KernelDevice::open().unwrap(),
+            kernel: KernelFile::open().unwrap(),
             accepted: Mutex::new(false),
             has_accepted: Condvar::new(),
         }
@@ -168,7 +168,7 @@ impl Unestablished {
 /// the subnet manager has forgotten it (`process_group_error`).
 #[derive(Debug)]
 pub struct LosingGroups {
-    kernel: KernelDevice,
+    kernel: KernelFile,
     /// That the last group was joined, in the kernel's words.
     joined: Mutex<Vec<u8>>,
     /// The same, of a group that is lost.
@@ -184,7 +184,7 @@ impl LosingGroups {
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
         Self {
-            kernel: KernelDevice::open().unwrap(),
+            kernel: KernelFile::open().unwrap(),
             joined: Mutex::default(),
             lost: Mutex::default(),
         }
@@ -196,7 +196,7 @@ impl LosingGroups {
     /// When another thread has panicked in here.
     pub fn lose(&self) {
         *self.lost.lock().unwrap() = Some(self.joined.lock().unwrap().clone());
-        self.kernel.look_again();
+        self.kernel.notify();
     }
 
     /// Puts the news of a lost group in place of the kernel's next.
@@ -221,14 +221,18 @@ impl LosingGroups {
 
 macro_rules! device_over {
     ($device:ident, $kernel:tt, |$this:ident, $call:ident| $execute:expr) => {
-        impl Device for $device {
+        impl UcmaFile for $device {
             fn execute(&self, $call: &mut Call<'_>) -> io::Result<()> {
                 let $this = self;
                 $execute
             }
 
-            fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
-                self.$kernel.wait(until)
+            fn wait(
+                &self,
+                until: Option<Instant>,
+                other: Option<BorrowedFd<'_>>,
+            ) -> io::Result<bool> {
+                self.$kernel.wait(until, other)
             }
 
             fn wake(&self) {
@@ -239,16 +243,24 @@ macro_rules! device_over {
                 self.$kernel.take_wake()
             }
 
-            fn look_again(&self) {
-                self.$kernel.look_again();
+            fn notify(&self) {
+                self.$kernel.notify();
             }
 
-            fn take_look(&self) -> bool {
-                self.$kernel.take_look()
+            fn take_notification(&self) -> bool {
+                self.$kernel.take_notification()
             }
 
             fn now(&self) -> Instant {
                 self.$kernel.now()
+            }
+
+            fn next_due(&self) -> Option<Instant> {
+                self.$kernel.next_due()
+            }
+
+            fn advance_to(&self, time: Instant) {
+                self.$kernel.advance_to(time);
             }
 
             fn readiness(&self) -> BorrowedFd<'_> {

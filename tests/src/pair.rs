@@ -33,7 +33,10 @@ impl Side {
 
     /// Ends the connection, queue pair first.
     pub fn disconnect(&self) {
-        self.id.with(&self.queue_pair).disconnect().unwrap();
+        self.id
+            .with_queue_pair(&self.queue_pair)
+            .disconnect()
+            .unwrap();
     }
 }
 
@@ -97,7 +100,7 @@ impl Site {
         listener: &Listening,
     ) -> Side {
         let id = self.routed(&channel, listener.address());
-        id.with(&queue_pair).init().unwrap();
+        id.with_queue_pair(&queue_pair).init().unwrap();
         Side {
             channel,
             id,
@@ -164,7 +167,11 @@ impl Asked {
     /// `client` asks `listener`.
     #[must_use]
     pub fn by(client: Side, listener: Listening, param: &ConnParam) -> Self {
-        client.id.with(&client.queue_pair).connect(param).unwrap();
+        client
+            .id
+            .with_queue_pair(&client.queue_pair)
+            .connect(param)
+            .unwrap();
         let request = listener.next_request();
         Self {
             request,
@@ -217,7 +224,7 @@ impl Pair {
     /// The server accepts the client's request.
     pub fn accept(&self, param: &ConnParam) {
         let server = &self.server;
-        let with = server.id.with(&server.queue_pair);
+        let with = server.id.with_queue_pair(&server.queue_pair);
         with.init().unwrap();
         with.accept(param).unwrap();
     }
@@ -233,7 +240,7 @@ impl Pair {
         let answer = match site.soft {
             Soft::Rxe => {
                 let response = client.expect(EventKind::ConnectResponse);
-                let with = client.id.with(&client.queue_pair);
+                let with = client.id.with_queue_pair(&client.queue_pair);
                 with.establish(&response).unwrap();
                 response
             }

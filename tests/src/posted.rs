@@ -18,7 +18,7 @@ impl Site {
         let options = QueuePair::options(QpType::RC).caps(caps).waitable();
         let queue_pair = options.create(&self.verbs()).unwrap();
         // Before that it takes no receives.
-        id.with(&queue_pair).init().unwrap();
+        id.with_queue_pair(&queue_pair).init().unwrap();
         for _ in 0..messages {
             let room = queue_pair.protection_domain().allocate(bytes).unwrap();
             queue_pair.post_receive(room).unwrap();

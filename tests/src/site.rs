@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nix::net::if_::if_nametoindex;
-use rdmacm_core::device::Device;
+use rdmacm_core::ucma::UcmaFile;
 use rdmacm_core::{
-    CmAddr, CmId, Dialect, Event, EventChannel, EventKind, PortSpace, QpType, RdmaDevice,
+    AddressAbi, CmAddr, CmId, Event, EventChannel, EventKind, PortSpace, QpType, RdmaDevice,
 };
 use rdmacm_verbs::{Context, QpCaps, QueuePair};
 
@@ -43,7 +43,7 @@ pub struct Site {
     /// An IPv4 neighbour that never answers.
     pub silent: Ipv4Addr,
     /// Which address commands to use.
-    pub dialect: Dialect,
+    pub dialect: AddressAbi,
 }
 
 /// On an interface that no RDMA device serves.
@@ -54,7 +54,7 @@ pub const UNROUTABLE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 impl Site {
     /// The rxe device of every guest.
     #[must_use]
-    pub fn rxe(dialect: Dialect) -> Self {
+    pub fn rxe(dialect: AddressAbi) -> Self {
         Self {
             soft: Soft::Rxe,
             device: "rxe0",
@@ -68,7 +68,7 @@ impl Site {
 
     /// The siw device of every guest.
     #[must_use]
-    pub fn siw(dialect: Dialect) -> Self {
+    pub fn siw(dialect: AddressAbi) -> Self {
         Self {
             soft: Soft::Siw,
             device: "siw0",
@@ -93,17 +93,17 @@ impl Site {
     #[must_use]
     pub fn channel(&self) -> EventChannel {
         EventChannel::options()
-            .dialect(self.dialect)
+            .address_abi(self.dialect)
             .open()
             .unwrap()
     }
 
     /// A channel in this site's dialect on a device of the test's own.
     #[must_use]
-    pub fn channel_on<D: Device + 'static>(&self, device: &Arc<D>) -> EventChannel {
+    pub fn channel_on<D: UcmaFile + 'static>(&self, device: &Arc<D>) -> EventChannel {
         let device = Arc::clone(device);
-        let options = EventChannel::options().device(device);
-        options.dialect(self.dialect).open().unwrap()
+        let options = EventChannel::options().ucma(device);
+        options.address_abi(self.dialect).open().unwrap()
     }
 
     /// A channel and an id for reliable connections on it.

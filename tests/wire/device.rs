@@ -3,17 +3,17 @@
 use std::io;
 
 use rdmacm_abi::{Command, EventResponse, GetEvent, NoResponse};
-use rdmacm_core::device::{Attachment, Device as _, KernelDevice, transact};
+use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile as _, transact};
 use rdmacm_init::Happening;
 use zerocopy::FromZeros;
 
 /// One open file, for every id.
 #[derive(Debug)]
-pub(crate) struct Device(KernelDevice);
+pub(crate) struct Device(KernelFile);
 
 impl Device {
     pub(crate) fn open() -> Self {
-        Self(KernelDevice::open().unwrap())
+        Self(KernelFile::open().unwrap())
     }
 
     /// Sends a command that has a response.
@@ -34,7 +34,7 @@ impl Device {
 
     /// Waits until there may be an event.
     pub(crate) fn wait(&self) {
-        self.0.wait(None).unwrap();
+        self.0.wait(None, None).unwrap();
     }
 
     /// The next event, if there is one.

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use rdmacm_core::{Deadline, Errand, Family, IbService, IdHandle, PortSpace, QpType};
+use rdmacm_core::{Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType};
 
 use crate::addr_info::AddrInfo;
 use crate::ask;
@@ -84,21 +84,21 @@ impl ResolveAddrInfo for IdHandle {
             return ServiceAsked::begin(self, service, hints);
         }
         let place = directory.tasks.take().ok_or(Error::TooManyLookups)?;
-        let errand = self.begin_errand()?;
+        let errand = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());
         let deadline = until.map_or(Deadline::Never, Deadline::At);
         let hints = hints.clone().deadline(deadline);
         let directory = directory.clone();
         // Handed over once there is a thread, so that none is lost.
-        let (hand, handed) = sync_channel::<Errand>(1);
+        let (hand, handed) = sync_channel::<PendingResolution>(1);
         let work = move || {
             let Ok(errand) = handed.recv() else { return };
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
             // Free before anybody hears of it.
             drop(place);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            errand.end(status, found);
+            errand.finish(status, found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
@@ -108,7 +108,7 @@ impl ResolveAddrInfo for IdHandle {
                 Ok(())
             }
             Err(error) => {
-                errand.withdraw();
+                errand.cancel();
                 Err(Error::NoThread(error.kind()))
             }
         }
@@ -118,10 +118,10 @@ impl ResolveAddrInfo for IdHandle {
         if self.is_resolving() {
             return Err(Error::NothingResolved);
         }
-        if let Some(asked) = self.take_brought::<ServiceAsked>() {
+        if let Some(asked) = self.take_result::<ServiceAsked>() {
             return asked.found(self);
         }
-        let brought: Option<Result<Vec<AddrInfo>>> = self.take_brought();
+        let brought: Option<Result<Vec<AddrInfo>>> = self.take_result();
         brought.unwrap_or(Err(Error::NothingResolved))
     }
 }
@@ -136,13 +136,13 @@ impl ServiceAsked {
     fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         // The kernel's event tells of the end.
-        id.begin_errand()?.leave(Self {
+        id.begin_resolution()?.hand_to_service(Self {
             flags: hints.flags,
             qp_type: kind.qp_type,
         });
         let begun = id.resolve_ib_service(service);
         if begun.is_err() {
-            drop(id.take_brought::<Self>());
+            drop(id.take_result::<Self>());
         }
         Ok(begun?)
     }
@@ -150,7 +150,7 @@ impl ServiceAsked {
     /// The records as addresses, from where the id is bound; nobody has asked for
     /// routes there.
     fn found(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
-        if let Some(failure) = id.errand_failure() {
+        if let Some(failure) = id.resolution_failure() {
             return Err(Error::Administrator(failure));
         }
         let records = id.ib_service_records()?;

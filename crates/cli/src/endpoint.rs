@@ -60,7 +60,7 @@ impl Endpoint {
         let options = options.send_queue(&completions).receive_queue(&completions);
         let queue_pair = options.create(&context)?;
         // Before that it takes no receives.
-        id.with(&queue_pair).init()?;
+        id.with_queue_pair(&queue_pair).init()?;
         post_receives(&queue_pair, shape)?;
         let watched = channel.as_fd().try_clone_to_owned()?;
         #[expect(

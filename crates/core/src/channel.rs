@@ -1,47 +1,42 @@
-//! The channel through which ids report.
+//! Event channels.
 
-use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
-use rdmacm_abi::{DestroyId, DestroyIdResponse};
-use zerocopy::FromZeros;
-
+use crate::address_abi::AddressAbi;
 use crate::deadline::Deadline;
-use crate::device::{Attachment, Device, transact};
-use crate::devices::{DeviceId, InfinibandPort, RdmaDevice};
-use crate::dialect::{Choice, Dialect};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::id::IdState;
-use crate::known::Known;
-use crate::token::Token;
+use crate::id_state::Channel;
+use crate::rdma_devices::{DeviceId, InfinibandPort, RdmaDevice};
+#[cfg(doc)]
+use crate::ucma::UcmaFile;
 
 mod create;
 mod iter;
+mod migrate;
 mod options;
-mod posted;
 mod receive;
+#[cfg(test)]
+mod tests;
 mod waker;
 
 pub use create::default_qp_type;
 pub use iter::{Events, Pending};
 pub use options::ChannelOptions;
-use posted::Post;
-pub(crate) use posted::Posted;
 pub use waker::Waker;
 
-/// An event channel: ids are made on it and report through it, any number of
-/// them, from any number of threads.
+/// An event channel: it creates ids and delivers their events. Any number of threads
+/// may use it.
 ///
-/// Waiting is by call: [`next_event`](Self::next_event) waits until a deadline,
-/// [`try_next_event`](Self::try_next_event) looks, and the descriptor of
-/// [`AsFd`] is readable while either would find something, for event loops.
-/// Each event goes to exactly one caller.
+/// [`next_event`](Self::next_event) waits until a deadline,
+/// [`try_next_event`](Self::try_next_event) never waits. For event loops, the
+/// descriptor of [`AsFd`] is readable while an event is available. Each event is
+/// delivered to exactly one caller.
 ///
-/// Dropping the channel leaves its ids working; the kernel's file is closed
-/// with the last of them.
+/// The ids of a channel work on after it is dropped; the kernel's file is closed with
+/// the last of them.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -62,160 +57,186 @@ pub use waker::Waker;
 #[doc(alias = "rdma_event_channel")]
 #[doc(alias = "rdma_destroy_event_channel")]
 pub struct EventChannel {
-    shared: Arc<Shared>,
-}
-
-/// What the ids of a channel keep alive.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) dialect: Choice,
-    pub(crate) known: Known,
-    owners: Mutex<HashMap<Token, Owner>>,
-    post: Post,
-}
-
-/// Whom a token in an event stands for.
-#[derive(Debug)]
-pub(crate) enum Owner {
-    /// The id itself.
-    Id(Weak<IdState>),
-    /// A multicast group the id joined.
-    Group(Weak<IdState>),
+    state: Arc<Channel>,
 }
 
 impl EventChannel {
-    /// Opens the kernel's device and makes a channel on it. A missing device node makes
-    /// the kernel load the module, see
-    /// [`KernelDevice::open`](crate::device::KernelDevice::open).
+    /// Opens a channel on the kernel's device node. A missing node makes the kernel
+    /// load the module, see
+    /// [`KernelFile::open`](crate::ucma::KernelFile::open).
     ///
     /// # Errors
-    /// [`Error::Open`], which says whether the module, the device node or the
-    /// permission is missing, and what to do.
+    /// Those of [`KernelFile::open`](crate::ucma::KernelFile::open).
     #[doc(alias = "rdma_create_event_channel")]
     pub fn open() -> Result<Self> {
         Self::options().open()
     }
 
-    /// A channel with choices of the caller's.
+    /// Options to open a channel with.
     #[must_use]
     pub fn options() -> ChannelOptions {
         ChannelOptions::default()
     }
 
-    /// The set of address commands in use: the one asked for, or what the
-    /// kernel is known, or as yet presumed, to understand.
+    /// The set of address commands in use: the one that the caller chose, or the one
+    /// that the kernel is known, or until then presumed, to support.
     #[must_use]
-    pub fn dialect(&self) -> Dialect {
-        self.shared.dialect.current()
-    }
-
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub fn address_abi(&self) -> AddressAbi {
+        self.state.address_abi.current()
     }
 
     /// Waits for the next event.
     ///
     /// # Errors
-    /// [`Error::DeadlinePassed`] when none came, [`Error::Woken`] when a
-    /// [`Waker`] ended the wait, which goes before any event,
-    /// [`Error::Command`] when the kernel refuses.
+    /// [`Error::DeadlinePassed`] if there was none until the deadline;
+    /// [`Error::Woken`] if a [`Waker`] ended the wait, which takes precedence over
+    /// events; [`Error::Command`] if the kernel refuses.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
-        let device = &self.shared.device;
-        let until = deadline.into().until(device.now());
+        let ucma = &self.state.ucma;
+        let until = deadline.into().until(ucma.now());
         loop {
             if let Some(event) = self.try_next_event()? {
                 return Ok(event);
             }
-            if until.is_some_and(|until| until <= device.now()) {
+            if until.is_some_and(|until| until <= ucma.now()) {
                 return Err(Error::DeadlinePassed);
             }
-            if wait(device.as_ref(), until)? {
+            if self.wait_until(until, None)? {
                 return Err(Error::Woken);
             }
         }
     }
 
-    /// Waits until there may be an event, without reading it: after a look that
-    /// found none, it costs no other before the wait.
+    /// Waits until an event may be available, without reading it. Call it after
+    /// [`try_next_event`](Self::try_next_event) returned `None`; it does not check
+    /// for events before it blocks.
     ///
     /// # Errors
     /// [`Error::DeadlinePassed`] and [`Error::Woken`] as
     /// [`next_event`](Self::next_event).
     pub fn wait(&self, deadline: impl Into<Deadline>) -> Result<()> {
-        let device = &self.shared.device;
-        let until = deadline.into().until(device.now());
-        if wait(device.as_ref(), until)? {
+        self.wait_for_any(None, deadline.into())
+    }
+
+    /// Waits like [`wait`](Self::wait), and also returns when `other` is readable,
+    /// such as the completion channel of a queue pair.
+    ///
+    /// The result does not say which of them ended the wait. After each return,
+    /// with or without an error, the caller checks both: it calls
+    /// [`try_next_event`](Self::try_next_event), and reads `other` without
+    /// blocking.
+    ///
+    /// # Errors
+    /// Those of [`wait`](Self::wait).
+    pub fn wait_with(&self, other: BorrowedFd<'_>, deadline: impl Into<Deadline>) -> Result<()> {
+        self.wait_for_any(Some(other), deadline.into())
+    }
+
+    fn wait_for_any(&self, other: Option<BorrowedFd<'_>>, deadline: Deadline) -> Result<()> {
+        let ucma = &self.state.ucma;
+        let until = deadline.until(ucma.now());
+        if self.wait_until(until, other)? {
             return Err(Error::Woken);
         }
-        if until.is_some_and(|until| until <= device.now()) {
+        if until.is_some_and(|until| until <= ucma.now()) {
             return Err(Error::DeadlinePassed);
         }
         Ok(())
     }
 
-    /// The next event if there is one; does not wait for one. (A connect
-    /// request whose listener is gone is destroyed on the way, which on iWARP
-    /// takes as long as the kernel takes for it. After some dozens of such events
-    /// the answer is `None`, and the descriptor stays readable.)
-    ///
-    /// # Errors
-    /// [`Error::Woken`] when a [`Waker`] asked for attention, which goes before
-    /// any event; [`Error::Command`] when the kernel refuses.
-    pub fn try_next_event(&self) -> Result<Option<Event>> {
-        if self.shared.device.take_wake() {
-            return Err(Error::Woken);
-        }
-        self.shared.receive()
+    fn wait_until(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> Result<bool> {
+        let woken = self.state.ucma.wait(until, other);
+        woken.map_err(|error| Error::wait(&error))
     }
 
-    /// Events as they come, for as long as it takes; a [`Waker`] ends it.
+    /// Returns the next event if there is one, without waiting.
+    ///
+    /// Drops events of ids that are gone; it destroys the id of a connect request
+    /// whose listener is gone, which on iWARP may block in the kernel. After some
+    /// dozens of such events it returns `None` while the descriptor stays readable.
+    ///
+    /// # Errors
+    /// [`Error::Woken`] if a [`Waker`] woke this channel, which takes precedence over
+    /// events; [`Error::Command`] if the kernel refuses.
+    pub fn try_next_event(&self) -> Result<Option<Event>> {
+        if self.state.ucma.take_wake() {
+            return Err(Error::Woken);
+        }
+        receive::receive(&self.state)
+    }
+
+    /// An iterator that waits for each event without a deadline; a [`Waker`] ends it.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events::new(self)
     }
 
-    /// The events that are there, without waiting for more.
+    /// An iterator over the available events, which does not wait.
     #[must_use]
     pub fn pending(&self) -> Pending<'_> {
         Pending::new(self)
     }
 
-    /// The time by which this channel measures deadlines: its device's clock.
+    /// The current time of the clock by which this channel measures deadlines:
+    /// the machine's, unless the channel's file has its own.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.shared.device.now()
+        self.state.ucma.now()
     }
 
-    /// The RDMA device that answers here mean by this id; `None` where nothing
-    /// tells without doubt, see [`DeviceId::look_up`].
+    /// The time at which a simulated kernel has its next work to do; `None` if it
+    /// has none, and on a real kernel. For runtimes that run their timers over a
+    /// simulated clock, see [`UcmaFile::next_due`].
+    #[must_use]
+    pub fn next_due(&self) -> Option<Instant> {
+        self.state.ucma.next_due()
+    }
+
+    /// Advances the clock of a simulated kernel to `time`; has no effect on a real
+    /// one. For runtimes that run their timers over a simulated clock, see
+    /// [`UcmaFile::advance_to`].
+    pub fn advance_to(&self, time: Instant) {
+        self.state.ucma.advance_to(time);
+    }
+
+    /// The RDMA device that the kernel names by this id; `None` if it is unknown
+    /// or ambiguous. See [`DeviceId::look_up`].
     #[must_use]
     pub fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        self.shared.device.look_up(id)
+        self.state.devices.look_up(id)
     }
 
-    /// The active ports of InfiniBand that ids of this channel can be bound to,
-    /// see [`InfinibandPort::list`].
+    /// All RDMA devices that ids of this channel can use.
+    ///
+    /// # Errors
+    /// Those of [`RdmaDevice::list`].
+    #[doc(alias = "rdma_get_devices")]
+    pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
+        self.state.devices.list()
+    }
+
+    /// The active InfiniBand ports that ids of this channel can be bound to.
+    /// See [`InfinibandPort::list`].
     ///
     /// # Errors
     /// Those of [`InfinibandPort::list`].
     pub fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
-        self.shared.device.infiniband_ports()
+        self.state.devices.infiniband_ports()
     }
 
-    /// A handle by which another thread ends a wait for events here.
+    /// A handle with which another thread ends a wait on this channel.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        Waker::new(&self.shared.device)
+        Waker::new(&self.state.ucma)
     }
 }
 
 impl AsFd for EventChannel {
-    /// A descriptor to poll: readable while an event or a wake-up is pending.
-    /// It is not the kernel's file, and reading it yields nothing.
+    /// A descriptor to poll, readable while an event or a wake-up is pending. It is
+    /// not the kernel's file and cannot be read.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.device.readiness()
+        self.state.ucma.readiness()
     }
 }
 
@@ -223,30 +244,5 @@ impl AsRawFd for EventChannel {
     /// As [`AsFd`].
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
-    }
-}
-
-fn wait(device: &dyn Device, until: Option<Instant>) -> Result<bool> {
-    device.wait(until).map_err(|error| Error::wait(&error))
-}
-
-impl Shared {
-    /// The map is consistent between any two statements, so a panic elsewhere
-    /// while it was locked leaves nothing broken.
-    pub(crate) fn owners(&self) -> MutexGuard<'_, HashMap<Token, Owner>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Destroys an id in the kernel. Nothing is to be done about a failure: a
-    /// refused destroy means that the id is gone already or that the process
-    /// changed its credentials, and closing the file frees it then.
-    pub(crate) fn destroy(&self, id: u32) {
-        let mut events_reported = DestroyIdResponse::new_zeroed();
-        let _ = transact(
-            self.device.as_ref(),
-            &DestroyId::new(id),
-            &mut events_reported,
-            Attachment::None,
-        );
     }
 }

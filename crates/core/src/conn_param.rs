@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::queue_pair::{DepthLimits, QueuePair};
 
-mod limit;
+mod cm_message;
 mod ud;
 
-pub(crate) use limit::{Moment, Place};
+pub(crate) use cm_message::{CmMessage, MessageFormat};
 pub use ud::{RDMA_UDP_QKEY, UdParam};
 
 /// Queue pair numbers have 24 bits.
@@ -23,7 +23,7 @@ const MAX_RETRIES: u8 = 7;
 /// Reads and atomics: where nothing is said, connecting asks for as many as the
 /// queue pair's device can have under way, and accepting agrees to what the
 /// peer asks for as far as the device goes. Only the queue pair knows its
-/// device ([`of`](Self::of)); without one, connecting asks for none and
+/// device ([`with_queue_pair`](Self::with_queue_pair)); without one, connecting asks for none and
 /// accepting agrees to everything. To say [`DEVICE_MAX`](Self::DEVICE_MAX) is to
 /// say nothing.
 /// Source: `rdma_connect(3)`, `rdma_accept(3)`.
@@ -73,7 +73,7 @@ impl ConnParam {
     /// Names the queue pair, says whether it has a shared receive queue, and
     /// goes by the limits of its device.
     #[must_use]
-    pub fn of(mut self, queue_pair: &dyn QueuePair) -> Self {
+    pub fn with_queue_pair(mut self, queue_pair: &dyn QueuePair) -> Self {
         self.limits = Some(queue_pair.depth_limits());
         self.qp_number(queue_pair.number())
             .srq(queue_pair.has_srq())
@@ -107,8 +107,8 @@ impl ConnParam {
     /// transmits.
     #[doc(alias = "private_data_len")]
     pub fn private_data(mut self, data: &[u8]) -> Result<Self> {
-        limit::check_any(data)?;
-        let too_long = |_| Error::private_data(data.len(), limit::MOST);
+        cm_message::check_any(data)?;
+        let too_long = |_| Error::private_data(data.len(), cm_message::MAX);
         self.wire = self.wire.with_private_data(data).map_err(too_long)?;
         Ok(self)
     }

@@ -21,7 +21,7 @@ impl Deadline {
     pub fn until(self, now: Instant) -> Option<Instant> {
         match self {
             Self::Never => None,
-            Self::At(moment) => Some(moment),
+            Self::At(message) => Some(message),
             Self::After(duration) => now.checked_add(duration),
         }
     }
@@ -34,8 +34,8 @@ impl From<Duration> for Deadline {
 }
 
 impl From<Instant> for Deadline {
-    fn from(moment: Instant) -> Self {
-        Self::At(moment)
+    fn from(message: Instant) -> Self {
+        Self::At(message)
     }
 }
 

@@ -12,7 +12,7 @@ mod cause;
 mod command;
 mod queue_pair;
 
-pub use command::CommandError;
+pub use command::{CommandError, LikelyCause};
 pub use queue_pair::QueuePairError;
 
 /// A result of this crate.
@@ -160,16 +160,9 @@ impl Error {
     }
 
     pub(crate) fn command(operation: Operation, command: CommandNumber, error: &io::Error) -> Self {
-        match error.raw_os_error() {
-            Some(errno) => Self::Command(Box::new(CommandError {
-                operation,
-                command,
-                errno,
-            })),
-            None if error.kind() == io::ErrorKind::WriteZero => {
-                Self::answer(operation, command, "it took only a part of the command")
-            }
-            None => Self::answer(operation, command, "an error without a number"),
+        match <CommandError>::errno_of(error) {
+            Ok(errno) => Self::Command(Box::new(CommandError::new(operation, command, errno))),
+            Err(what) => Self::answer(operation, command, what),
         }
     }
 

@@ -1,46 +1,27 @@
-//! Ids: what a connection, a listener or a datagram service is to the kernel.
+//! Ids and their owners.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use rdmacm_abi::{EventResponse, QpType};
 
-use crate::channel::Shared;
+use crate::id_handle::IdHandle;
+use crate::id_state::{Channel, IdState, RequestParams};
 
-mod bind;
-mod connect;
-mod errand;
-mod handle;
-mod kept;
-mod listen;
-mod migrate;
-mod multicast;
-mod options;
-mod qp_attr;
-mod query;
-mod resolve;
-mod service;
-mod state;
-mod with;
-mod write_event;
-
-pub use connect::Notification;
-pub use errand::Errand;
-pub use handle::IdHandle;
-pub use query::{Addresses, Gids};
-pub(crate) use state::{Asked, IdState, InFlight};
-pub use with::WithQueuePair;
-
-/// The owner of an id. Its commands are those of [`IdHandle`], to which it
-/// dereferences.
+/// An id: a connection, a listener or a datagram service of the kernel's connection
+/// manager. It owns the id and dereferences to [`IdHandle`], which has the commands.
 ///
-/// Dropping it destroys the id in the kernel. That cancels whatever the kernel
-/// does for it (address resolution, a connection attempt), ends its connection
-/// and waits for nobody to read events; events of it that are still queued are
-/// dropped. A command of another thread that is still in the kernel finishes
-/// first, and the id is destroyed as it returns. The kernel itself takes up to
-/// 10 s to destroy an iWARP id whose MPA handshake is under way.
+/// Dropping it destroys the id in the kernel. That cancels address resolution and
+/// connection attempts, ends the connection, and drops the id's unread events; it
+/// does not wait for readers of events. If another thread is in a command of the
+/// id, the id is destroyed when that command returns. The kernel takes up to 10 s to
+/// destroy an iWARP id during its MPA handshake.
+///
+/// It is equal to its handles and hashes like them, and can be the key of a map that
+/// is searched by handle.
 #[doc(alias = "rdma_cm_id")]
 #[doc(alias = "rdma_destroy_id")]
 pub struct CmId {
@@ -49,29 +30,30 @@ pub struct CmId {
 }
 
 impl CmId {
-    /// An id the kernel has just made for `state`.
-    pub(crate) fn born(state: Arc<IdState>, kernel_id: u32) -> Self {
+    /// The owner of an id that the kernel has just created.
+    pub(crate) fn new(state: Arc<IdState>, kernel_id: u32) -> Self {
         state.set_kernel_id(kernel_id);
-        let handle = IdHandle::to(&state);
+        let handle = IdHandle::new(&state);
         Self { state, handle }
     }
 
-    /// The id that came with a connect request; its kind is its listener's.
-    pub(crate) fn adopt(
-        channel: &Arc<Shared>,
+    /// The owner of the id that a connect request brought. Its type is that of its
+    /// listener.
+    pub(crate) fn from_request(
+        channel: &Arc<Channel>,
         listener: &IdState,
-        request: &EventResponse,
+        event: &EventResponse,
     ) -> Self {
         let (port_space, qp_type) = (listener.port_space(), listener.qp_type());
-        let asked = (qp_type != QpType::UD).then(|| Asked {
-            depths: request.param.conn().into(),
-            ece: request.ece,
+        let params = (qp_type != QpType::UD).then(|| RequestParams {
+            depths: event.param.conn().into(),
+            ece: event.ece,
         });
-        let state = IdState::unborn(channel, port_space, qp_type, asked);
-        Self::born(state, request.id)
+        let state = IdState::register_new(channel, port_space, qp_type, params);
+        Self::new(state, event.id)
     }
 
-    /// A handle for others to use while this owner lives.
+    /// A handle, which stays valid until this owner is dropped.
     #[must_use]
     pub fn handle(&self) -> IdHandle {
         self.handle.clone()
@@ -83,6 +65,38 @@ impl Deref for CmId {
 
     fn deref(&self) -> &IdHandle {
         &self.handle
+    }
+}
+
+impl Borrow<IdHandle> for CmId {
+    fn borrow(&self) -> &IdHandle {
+        &self.handle
+    }
+}
+
+impl PartialEq for CmId {
+    fn eq(&self, other: &Self) -> bool {
+        self.handle == other.handle
+    }
+}
+
+impl Eq for CmId {}
+
+impl Hash for CmId {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.handle.hash(hasher);
+    }
+}
+
+impl PartialEq<IdHandle> for CmId {
+    fn eq(&self, other: &IdHandle) -> bool {
+        self.handle == *other
+    }
+}
+
+impl PartialEq<CmId> for IdHandle {
+    fn eq(&self, other: &CmId) -> bool {
+        *self == other.handle
     }
 }
 

@@ -16,11 +16,11 @@
 //!   and, where the number tells one, the likely cause.
 //! * What the kernel knows about an id is asked for when the caller asks, once,
 //!   and kept until the id moves on.
-//! * [`Device`](device::Device) is the seam below which something other than
+//! * [`UcmaFile`](ucma::UcmaFile) is the seam below which something other than
 //!   the kernel can answer, with a clock of its own.
 //!
 //! Needs no more than Linux 3.12 knows, and gets by with less
-//! ([`Dialect::IpOnly`]); tested on 6.1 and newer.
+//! ([`AddressAbi::IpOnly`]); tested on 6.1 and newer.
 //!
 //! # A resolved address
 //! ```no_run
@@ -39,52 +39,74 @@
 //! ```
 
 mod address;
+mod address_abi;
 mod channel;
+mod channel_state;
+mod command_support;
 mod conn_param;
 mod deadline;
-pub mod device;
-mod devices;
-mod dialect;
 mod errno;
 mod error;
 mod event;
-mod gate;
+mod event_failure;
+mod event_info;
+mod event_kind;
 mod gid;
 mod guid;
 mod id;
-mod known;
+mod id_addresses;
+mod id_handle;
+mod id_queue_pair;
+mod id_state;
 mod multicast;
 mod netlink;
+mod notification;
 mod operation;
 mod path;
 mod private_data;
 mod queue_pair;
+mod rdma_devices;
+mod resolution;
 mod service;
 mod token;
+pub mod ucma;
 
 pub use address::{CmAddr, Family, IbAddr, ParseAddrError};
+pub use address_abi::AddressAbi;
 pub use channel::{ChannelOptions, EventChannel, Events, Pending, Waker, default_qp_type};
 pub use conn_param::{ConnParam, RDMA_UDP_QKEY, UdParam};
 pub use deadline::Deadline;
-pub use devices::{
-    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, Transport,
-    UverbsNode,
-};
-pub use dialect::Dialect;
 pub use errno::Name as ErrnoName;
-pub use error::{CommandError, Error, QueuePairError, Result};
-pub use event::{ConnInfo, Event, EventFailure, EventKind, UdInfo};
+pub use error::{CommandError, Error, LikelyCause, QueuePairError, Result};
+pub use event::Event;
+pub use event_failure::EventFailure;
+pub use event_info::{ConnInfo, UdInfo};
+pub use event_kind::EventKind;
 pub use gid::Gid;
 pub use guid::Guid;
-pub use id::{Addresses, CmId, Errand, Gids, IdHandle, Notification, WithQueuePair};
+pub use id::CmId;
+pub use id_addresses::{Addresses, Gids};
+pub use id_handle::IdHandle;
+pub use id_queue_pair::WithQueuePair;
 pub use multicast::MulticastGroup;
+pub use notification::Notification;
 pub use operation::Operation;
 pub use path::{PathData, PathRecord, PathRecords};
 pub use private_data::PrivateData;
 pub use queue_pair::{DepthLimits, QueuePair};
+pub use rdma_devices::{
+    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, RdmaDevices,
+    SystemDevices, Transport, UverbsNode,
+};
 pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{
     AccessFlags, AhAttr, CommandNumber, Ece, GlobalRoute, IbService, JoinFlags, PathFlags, PathMtu,
     PortSpace, QpAttr, QpAttrMask, QpState, QpType, RejectReason, SidrStatus,
 };
+pub use resolution::PendingResolution;
 pub use service::{ServiceData, ServiceName, ServiceNameError, ServiceRecord};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,40 +2,108 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use rdmacm_abi::{DestroyIdResponse, LeaveMulticast};
+use rdmacm_abi::{
+    CommandNumber, CreateIdResponse, DestroyIdResponse, JoinFlags, JoinIpMulticast, JoinMulticast,
+    LeaveMulticast,
+};
 use zerocopy::FromZeros;
 
-use crate::address::CmAddr;
-use crate::device::Attachment;
-use crate::error::Result;
+use crate::address::{CmAddr, to_storage};
+use crate::address_abi::AddressAbi;
+use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::id::{IdHandle, InFlight};
+use crate::id_handle::{IdHandle, ip_slot};
+use crate::id_state::{InFlight, Membership};
 use crate::operation::Operation;
-use crate::token::Token;
+use crate::ucma::Attachment;
 
-/// A membership in a multicast group, left when dropped.
+/// A membership in a multicast group. Dropping it leaves the group.
 ///
-/// It is good as long as its id, and does not keep it: dropping the id leaves
-/// its groups. A [`MulticastJoin`](crate::EventKind::MulticastJoin) event of the
-/// id brings what a queue pair needs to be attached and to send
-/// ([`UdInfo`](crate::UdInfo)).
+/// It does not keep its id alive: dropping the id leaves its groups. A
+/// [`MulticastJoin`](crate::EventKind::MulticastJoin) event of the id carries what a
+/// queue pair needs to attach to the group and to send ([`UdInfo`](crate::UdInfo)).
 #[doc(alias = "rdma_leave_multicast")]
 pub struct MulticastGroup {
     id: IdHandle,
     membership: Arc<Membership>,
 }
 
-impl MulticastGroup {
-    pub(crate) fn new(id: IdHandle, membership: Arc<Membership>) -> Self {
-        Self { id, membership }
+impl IdHandle {
+    /// Begins to join a multicast group; ends with a
+    /// [`MulticastJoin`](crate::EventKind::MulticastJoin) or
+    /// [`MulticastError`](crate::EventKind::MulticastError) event of this id. The id
+    /// must be for unreliable datagrams, bound to a device, and without a resolved
+    /// route. Joining a group twice creates two memberships.
+    ///
+    /// Only a full member receives; [`JoinFlags::SEND_ONLY_FULL_MEMBER`] sends.
+    /// On RoCE v2 the kernel joins only IPv4 groups. For a wildcard address
+    /// (`0.0.0.0`, `::`, a zero MGID) InfiniBand's subnet administrator chooses the
+    /// group, which the event's [`UdInfo`](crate::UdInfo) names.
+    /// Source: `rdma_join_multicast(3)`, `rdma_join_multicast_ex(3)`, the
+    /// kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a send-only membership with
+    /// [`AddressAbi::IpOnly`]. [`Error::Command`]: `EINVAL` for an id of another type
+    /// or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
+    /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
+    #[doc(alias = "rdma_join_multicast")]
+    #[doc(alias = "rdma_join_multicast_ex")]
+    pub fn join_multicast(
+        &self,
+        group: impl Into<CmAddr>,
+        flags: JoinFlags,
+    ) -> Result<MulticastGroup> {
+        let address = group.into();
+        let operation = Operation::JoinMulticast(address);
+        let id = self.enter()?;
+        let membership = Membership::new(address);
+        // Before the command: the kernel may report the event before it returns.
+        id.state().add_group(&membership)?;
+        match id.join_group(operation, &membership, flags) {
+            Ok(kernel_id) => {
+                membership.set_kernel_id(kernel_id);
+                Ok(MulticastGroup {
+                    id: self.clone(),
+                    membership,
+                })
+            }
+            Err(error) => {
+                id.remove_group(&membership);
+                Err(error)
+            }
+        }
     }
 
+    /// Leaves the group with this address; of several memberships the first one
+    /// joined. Compares family, address bytes and scope.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] if the id is not a member.
+    #[doc(alias = "rdma_leave_multicast")]
+    pub fn leave_multicast(&self, group: impl Into<CmAddr>) -> Result<()> {
+        let address = group.into();
+        let id = self.enter()?;
+        let membership = id
+            .groups()
+            .iter()
+            .filter(|membership| membership.has_kernel_id())
+            .find(|membership| membership.address().is_same_host(&address))
+            .cloned();
+        let Some(membership) = membership else {
+            let operation = Operation::LeaveMulticast(address);
+            return Err(Error::invalid(operation, "the id is not a member"));
+        };
+        id.leave_group(&membership)
+    }
+}
+
+impl MulticastGroup {
     /// The group's address.
     #[must_use]
     pub fn address(&self) -> CmAddr {
-        self.membership.address
+        self.membership.address()
     }
 
     /// The id that joined.
@@ -44,28 +112,28 @@ impl MulticastGroup {
         &self.id
     }
 
-    /// Whether the event is of this membership: an id may have several.
+    /// Whether the event is about this membership; an id may have several.
     #[must_use]
     pub fn concerns(&self, event: &Event) -> bool {
-        event.group() == Some(self.membership.token)
+        event.group() == Some(self.membership.token())
     }
 
-    /// Leaves the group, which dropping does as well, and says whether the
-    /// kernel agreed. Events of it that are still queued are dropped.
+    /// Leaves the group as dropping does, and returns the kernel's error. The
+    /// membership's unread events are dropped.
     ///
     /// # Errors
-    /// [`Error::IdGone`](crate::Error::IdGone) where the id's owner was faster.
+    /// [`Error::IdGone`] if the owner of the id has dropped it.
     pub fn leave(self) -> Result<()> {
-        self.id.enter()?.leave(&self.membership)
+        self.id.enter()?.leave_group(&self.membership)
     }
 }
 
 impl Drop for MulticastGroup {
     fn drop(&mut self) {
-        // With its id gone, the number may be another group's already: then
-        // the kernel must not be asked.
+        // If the id is gone, the kernel may have reassigned the membership's number:
+        // then no command is sent.
         if let Ok(id) = self.id.enter() {
-            let _ = id.leave(&self.membership);
+            let _ = id.leave_group(&self.membership);
         }
     }
 }
@@ -73,63 +141,48 @@ impl Drop for MulticastGroup {
 impl fmt::Debug for MulticastGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MulticastGroup")
-            .field("address", &self.membership.address)
+            .field("address", &self.membership.address())
             .field("id", &self.id)
             .finish()
     }
 }
 
-/// No group has this number.
-const UNJOINED: u32 = u32::MAX;
-
-/// What an id knows about a group it joined.
-#[derive(Debug)]
-pub(crate) struct Membership {
-    token: Token,
-    address: CmAddr,
-    number: AtomicU32,
-    left: AtomicBool,
-}
-
-impl Membership {
-    /// Of a group that is about to be joined.
-    pub(crate) fn new(address: CmAddr) -> Arc<Self> {
-        Arc::new(Self {
-            token: Token::new(),
-            address,
-            number: AtomicU32::new(UNJOINED),
-            left: AtomicBool::new(false),
-        })
-    }
-
-    pub(crate) fn token(&self) -> Token {
-        self.token
-    }
-
-    pub(crate) fn address(&self) -> CmAddr {
-        self.address
-    }
-
-    /// The kernel's number for it; none while it is being joined.
-    pub(crate) fn joined(&self, number: u32) {
-        self.number.store(number, Ordering::Release);
-    }
-
-    pub(crate) fn is_joined(&self) -> bool {
-        self.number.load(Ordering::Acquire) != UNJOINED
-    }
-}
-
 impl InFlight {
+    fn join_group(
+        &self,
+        operation: Operation,
+        membership: &Membership,
+        flags: JoinFlags,
+    ) -> Result<u32> {
+        let (uid, address) = (membership.token().uid(), membership.address());
+        let mut answer = CreateIdResponse::new_zeroed();
+        self.with_address_abi(|abi| match abi {
+            AddressAbi::AnyFamily => {
+                let address = to_storage(&address);
+                let request = JoinMulticast::new(uid, self.kernel_id(), address, flags);
+                self.send(operation, &request, &mut answer, Attachment::None)
+            }
+            AddressAbi::IpOnly if flags != JoinFlags::FULL_MEMBER => {
+                Err(Error::unsupported(CommandNumber::JOIN_MCAST))
+            }
+            AddressAbi::IpOnly => {
+                let address = ip_slot(operation, &address)?;
+                let request = JoinIpMulticast::new(uid, self.kernel_id(), address);
+                self.send(operation, &request, &mut answer, Attachment::None)
+            }
+        })?;
+        Ok(answer.id)
+    }
+
     /// Leaves a group, once.
-    pub(crate) fn leave(&self, membership: &Arc<Membership>) -> Result<()> {
-        if membership.left.swap(true, Ordering::AcqRel) {
+    fn leave_group(&self, membership: &Arc<Membership>) -> Result<()> {
+        if !membership.mark_left() {
             return Ok(());
         }
         self.remove_group(membership);
-        let request = LeaveMulticast::new(membership.number.load(Ordering::Acquire));
+        let request = LeaveMulticast::new(membership.kernel_id());
         let mut events_reported = DestroyIdResponse::new_zeroed();
-        let operation = Operation::LeaveMulticast(membership.address);
+        let operation = Operation::LeaveMulticast(membership.address());
         self.send(operation, &request, &mut events_reported, Attachment::None)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm_abi::{PortSpace, QpState};
 
 use crate::address::CmAddr;
-use crate::id::Notification;
+use crate::notification::Notification;
 
 /// What was asked for when an error happened, with the values that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

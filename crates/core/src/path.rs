@@ -16,7 +16,7 @@ pub(crate) use wire::NO_PATH;
 #[doc(alias = "ibv_path_data")]
 pub struct PathData {
     /// What the path is for; empty where the kernel was asked in
-    /// [`Dialect::IpOnly`](crate::Dialect::IpOnly), whose answer does not tell.
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly), whose answer does not tell.
     pub flags: PathFlags,
     /// The path.
     #[doc(alias = "path")]

@@ -5,7 +5,7 @@ use std::io;
 
 use rdmacm_abi::{Ece, QpAttr, QpAttrMask};
 
-use crate::devices::Transport;
+use crate::rdma_devices::Transport;
 
 mod pointed;
 

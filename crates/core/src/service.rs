@@ -5,6 +5,7 @@ use std::fmt;
 
 use rdmacm_abi::Reserved;
 
+use crate::address::IbAddr;
 use crate::gid::Gid;
 
 /// A service that a port of the InfiniBand subnet offers, as it is registered
@@ -70,7 +71,7 @@ impl ServiceRecord {
         Self {
             id,
             gid,
-            pkey: crate::IbAddr::DEFAULT_PKEY,
+            pkey: IbAddr::DEFAULT_PKEY,
             lease: None,
             key: [0; 16],
             name: ServiceName::default(),

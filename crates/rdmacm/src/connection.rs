@@ -49,7 +49,7 @@ impl Established {
             return Ok(false);
         }
         let disconnected = match self.id.queue_pair() {
-            Some(queue_pair) => id.with(queue_pair.as_ref()).disconnect(),
+            Some(queue_pair) => id.with_queue_pair(queue_pair.as_ref()).disconnect(),
             None => id.disconnect(),
         };
         match disconnected.map_err(peer_gone_or) {

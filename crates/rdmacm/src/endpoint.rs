@@ -64,6 +64,6 @@ fn try_create(event_loop: &EventLoop, id: &IdHandle, options: &QpOptions) -> io:
             options.create(context)?
         }
     };
-    id.with(&queue_pair).init()?;
+    id.with_queue_pair(&queue_pair).init()?;
     Ok(queue_pair)
 }

@@ -5,7 +5,7 @@ use rdmacm_abi::{
     Bind, CommandNumber, CreateId, DestroyId, Query, ResolveAddr, ResolveIbService, ResolveRoute,
     SetOption, WriteCmEvent,
 };
-use rdmacm_core::device::Call;
+use rdmacm_core::ucma::Call;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::clock::Clock;

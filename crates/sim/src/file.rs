@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
-use rdmacm_core::device::{Call, Device};
-use rdmacm_core::{DeviceId, Error, InfinibandPort, RdmaDevice, Transport};
+use rdmacm_core::ucma::{Call, UcmaFile};
 
 use crate::command::{Kernel, execute};
 use crate::inbox::Inbox;
-use crate::machine::Machine;
 use crate::world::{Locked, World};
 
 /// An open file of the connection manager's device on a host.
@@ -53,21 +53,16 @@ impl File {
             })
         })
     }
-
-    fn of_machine<T>(&self, look: impl FnOnce(&Machine) -> T) -> Option<T> {
-        let world = self.world.look();
-        world.machines.get(self.machine).map(look)
-    }
 }
 
-impl Device for File {
+impl UcmaFile for File {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         let answer = self.world.change(|world| {
             let machine = world.machines.get_mut(self.machine);
             let mut kernel = Kernel {
                 clock: &mut world.clock,
                 subnet: &world.subnet,
-                machine: machine.ok_or(nix::errno::Errno::ENXIO)?,
+                machine: machine.ok_or(Errno::ENXIO)?,
                 index: self.machine,
                 file: self.serial,
             };
@@ -76,7 +71,7 @@ impl Device for File {
         answer.map_err(io::Error::from)
     }
 
-    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let mut world = self.world.look();
         loop {
             if let Some(file) = self.find(&mut world) {
@@ -86,6 +81,11 @@ impl Device for File {
                     return Ok(true);
                 }
                 if file.look || !file.events.is_empty() {
+                    return Ok(false);
+                }
+            }
+            if let Some(other) = other {
+                if is_readable(other, PollTimeout::ZERO)? {
                     return Ok(false);
                 }
             }
@@ -101,7 +101,15 @@ impl Device for File {
                     world.clock.move_to(until);
                     return Ok(false);
                 }
-                (_, None) => world = self.world.sleep(world),
+                (_, None) => match other {
+                    None => world = self.world.sleep(world),
+                    Some(other) => {
+                        // Another thread may change the world meanwhile.
+                        drop(world);
+                        is_readable(other, PollTimeout::from(1_u8))?;
+                        world = self.world.look();
+                    }
+                },
             }
         }
     }
@@ -114,16 +122,33 @@ impl Device for File {
         self.change(|file| std::mem::take(&mut file.woken))
     }
 
-    fn look_again(&self) {
+    fn notify(&self) {
         self.change(|file| std::mem::replace(&mut file.look, true));
     }
 
-    fn take_look(&self) -> bool {
+    fn take_notification(&self) -> bool {
         self.change(|file| std::mem::take(&mut file.look))
     }
 
     fn now(&self) -> Instant {
         self.world.look().clock.now()
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.world.look().clock.next()
+    }
+
+    fn advance_to(&self, time: Instant) {
+        loop {
+            let reached = self.world.change(|world| {
+                let next = world.clock.next().map_or(time, |next| next.min(time));
+                world.clock.move_to(next);
+                next == time
+            });
+            if reached {
+                return;
+            }
+        }
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -133,30 +158,13 @@ impl Device for File {
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
 
-    fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        let index = usize::try_from(id.index?).ok()?;
-        self.of_machine(|machine| {
-            let adapter = machine.adapters.get(index)?;
-            let is_it = adapter.guid == id.guid;
-            is_it.then(|| RdmaDevice::new(id, &adapter.name, Transport::InfiniBand))
-        })?
-    }
-
-    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, Error> {
-        let ports = self.of_machine(|machine| {
-            let mut ports = Vec::new();
-            for adapter in &machine.adapters {
-                for (number, port) in adapter.numbered().filter(|(_, port)| port.is_active) {
-                    let first = port.gids.first().copied();
-                    ports.extend(
-                        first.map(|gid| InfinibandPort::new(&adapter.name, number.into(), gid)),
-                    );
-                }
-            }
-            ports
-        });
-        Ok(ports.unwrap_or_default())
+fn is_readable(fd: BorrowedFd<'_>, timeout: PollTimeout) -> io::Result<bool> {
+    match poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], timeout) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
     }
 }
 

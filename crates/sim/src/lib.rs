@@ -8,6 +8,7 @@
 //! [`EventChannel`](rdmacm_core::EventChannel).
 //!
 //! ```
+//! use std::sync::Arc;
 //! use std::time::Duration;
 //! use rdmacm_core::{EventChannel, EventKind, Gid, IbAddr, IbService, PortSpace, ServiceRecord};
 //! use rdmacm_sim::{Adapter, Fabric, Port};
@@ -17,7 +18,8 @@
 //! let host = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid))]);
 //! fabric.offer(ServiceRecord::new(0x7147, gid));
 //!
-//! let channel = EventChannel::options().device(host.open()?).open()?;
+//! let options = EventChannel::options().ucma(host.open()?);
+//! let channel = options.devices(Arc::new(host)).open()?;
 //! let id = channel.create_id(PortSpace::IB)?;
 //! id.bind(IbAddr::new(gid))?;
 //! id.resolve_ib_service(IbService::with_id(0x7147))?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_addrinfo::{AddrInfo, Directory, Error, Hints, NameError, ResolveAddrInfo};
-use rdmacm_core::{CmId, Dialect, Event, EventChannel, EventKind};
+use rdmacm_core::{AddressAbi, CmId, Event, EventChannel, EventKind};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::private_etc::PrivateEtc;
@@ -219,7 +219,7 @@ fn a_silent_name_server_delays_nobody_else() {
         .file("nsswitch.conf", "hosts: files dns\n")
         .file("resolv.conf", &format!("nameserver {address}\n"))
         .file("hosts", "10.71.1.1 rxe\n");
-    let site = Site::rxe(Dialect::AnyFamily);
+    let site = Site::rxe(AddressAbi::AnyFamily);
     etc.run(|| {
         let channel = site.channel();
         let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();

@@ -1,7 +1,7 @@
 //! Native InfiniBand addresses and services where there is no InfiniBand.
 
 use rdmacm_addrinfo::{AddrInfoFlags, Error, Hints, Reason, Step};
-use rdmacm_core::{CmAddr, Dialect, Family, Gid, IbAddr, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, Family, Gid, IbAddr, PortSpace};
 use rdmacm_tests::{PATIENCE, Site};
 
 use super::{only, rc, refusal, resolve, tells};
@@ -30,7 +30,7 @@ fn own_gid(site: &Site) -> Gid {
 fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     let refusal = |hints| refusal(resolve(site, node, "7471", &hints));
     match site.dialect {
-        Dialect::AnyFamily => {
+        AddressAbi::AnyFamily => {
             let unreachable = refusal(hints.clone());
             tells(&unreachable, Step::Route, "for InfiniBand only");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
@@ -38,7 +38,7 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
             tells(&unreachable, Step::Query, "for InfiniBand only");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
         }
-        Dialect::IpOnly => tells(&refusal(hints.clone()), Step::Address, IP_ONLY),
+        AddressAbi::IpOnly => tells(&refusal(hints.clone()), Step::Address, IP_ONLY),
     }
 }
 
@@ -46,14 +46,14 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
 fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
     let unreachable = refusal(resolve(site, None, "7471", hints));
     match site.dialect {
-        Dialect::AnyFamily => {
+        AddressAbi::AnyFamily => {
             tells(&unreachable, step, words);
             let Reason::Refused(error) = &unreachable.reason else {
                 panic!("{unreachable}");
             };
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
         }
-        Dialect::IpOnly => tells(&unreachable, step, IP_ONLY),
+        AddressAbi::IpOnly => tells(&unreachable, step, IP_ONLY),
     }
 }
 
@@ -94,8 +94,8 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(info.source, Some(any.into()));
     match site.dialect {
-        Dialect::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
-        Dialect::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
+        AddressAbi::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
+        AddressAbi::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
     }
 }
 
@@ -105,7 +105,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
     let datagrams = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::UDP, 0);
     let error = id.bind(datagrams).unwrap_err();
     match site.dialect {
-        Dialect::AnyFamily => {
+        AddressAbi::AnyFamily => {
             assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
             assert!(error.to_string().contains("port space"), "{error}");
             let own = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 0);
@@ -117,7 +117,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
             assert_eq!(bound.service_id, own.service_id | u64::from(bound.port()));
             assert_ne!(bound.port(), 0);
         }
-        Dialect::IpOnly => assert_eq!(error.raw_os_error(), None),
+        AddressAbi::IpOnly => assert_eq!(error.raw_os_error(), None),
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Instant;
 
 use rdmacm_addrinfo::{Error, NameError};
-use rdmacm_core::Dialect;
+use rdmacm_core::AddressAbi;
 use rdmacm_tests::{SECOND, Site};
 
 use super::private_etc::PrivateEtc;
@@ -28,7 +28,7 @@ fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
 
 fn the_deadline_holds_for_it() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 11));
-    let site = Site::rxe(Dialect::AnyFamily);
+    let site = Site::rxe(AddressAbi::AnyFamily);
     etc.run(|| {
         let started = Instant::now();
         let found = resolve(&site, "nobody.test", "7471", &rc().deadline(SECOND));
@@ -45,7 +45,7 @@ fn the_deadline_holds_for_it() {
 
 fn a_numeric_host_does_not_ask_it() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 12));
-    let site = Site::rxe(Dialect::AnyFamily);
+    let site = Site::rxe(AddressAbi::AnyFamily);
     let found = etc.run(|| resolve(&site, "nobody.test", "7471", &rc().numeric_host()));
     assert_eq!(found, Err(Error::Name(NameError::NoName)));
     server.set_nonblocking(true).unwrap();

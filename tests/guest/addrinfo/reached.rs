@@ -4,7 +4,9 @@ use std::fs;
 use std::net::Ipv6Addr;
 
 use rdmacm_addrinfo::AddrInfoFlags;
-use rdmacm_core::{CmAddr, Dialect, Family, Gid, PathFlags, PathMtu, PortSpace, QpType, Transport};
+use rdmacm_core::{
+    AddressAbi, CmAddr, Family, Gid, PathFlags, PathMtu, PortSpace, QpType, Transport,
+};
 use rdmacm_tests::{Site, Soft};
 
 use super::{only, rc, resolve};
@@ -112,8 +114,8 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     assert_eq!(path.record.mtu, PathMtu::B1024);
     // The older question does not tell what a path is for.
     let flags = match site.dialect {
-        Dialect::AnyFamily => PathFlags::from_bits_retain(43),
-        Dialect::IpOnly => PathFlags::empty(),
+        AddressAbi::AnyFamily => PathFlags::from_bits_retain(43),
+        AddressAbi::IpOnly => PathFlags::empty(),
     };
     assert_eq!(path.flags, flags);
 }

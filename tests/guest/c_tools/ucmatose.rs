@@ -54,7 +54,7 @@ impl Ours {
     }
 
     fn part(&self) {
-        self.id.with(&self.end).disconnect().unwrap();
+        self.id.with_queue_pair(&self.end).disconnect().unwrap();
     }
 }
 
@@ -87,7 +87,7 @@ fn connect_to_its_server(site: &Site, count: usize) {
     while parted < others.len() {
         let event = next(&channel);
         let ours = concerned(&others, &event);
-        let with = ours.id.with(&ours.end);
+        let with = ours.id.with_queue_pair(&ours.end);
         match event.kind() {
             EventKind::AddrResolved => ours.id.resolve_route(PATIENCE).unwrap(),
             EventKind::RouteResolved => {
@@ -150,7 +150,7 @@ fn accept_its_client(site: &Site, count: usize) {
                 let ours = Ours::new(site, event.take_child().unwrap());
                 let peer = ours.id.peer_addr().unwrap().unwrap();
                 assert_eq!(peer.ip(), Some(site.v4.into()));
-                let with = ours.id.with(&ours.end);
+                let with = ours.id.with_queue_pair(&ours.end);
                 with.init().unwrap();
                 let answer = ConnParam::new().private_data(b"welcome").unwrap();
                 with.accept(answer).unwrap();

@@ -199,7 +199,7 @@ fn a_client_that_is_interrupted_parts(site: &Site) {
     // As its server agrees to terms, and says no more.
     let agreed = ConnParam::new().private_data(b"rdmp\x02").unwrap();
     let queue_pair = site.queue_pair();
-    incoming.id().with(&queue_pair).init().unwrap();
+    incoming.id().with_queue_pair(&queue_pair).init().unwrap();
     let room = queue_pair.protection_domain().allocate(16).unwrap();
     queue_pair.post_receive(room).unwrap();
     let connection = incoming.param(agreed).accept_on(queue_pair).unwrap();

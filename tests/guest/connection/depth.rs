@@ -133,13 +133,13 @@ fn more_than_the_device_has_is_refused_before_the_kernel(site: &Site) {
     ];
     let refused = |error| assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
     for param in &beyond {
-        let with = client.id.with(&client.queue_pair);
+        let with = client.id.with_queue_pair(&client.queue_pair);
         refused(with.connect(param).unwrap_err());
     }
     assert_eq!(ours.of(CommandNumber::CONNECT), 0);
     let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
     for param in &beyond {
-        let with = pair.server.id.with(&pair.server.queue_pair);
+        let with = pair.server.id.with_queue_pair(&pair.server.queue_pair);
         refused(with.accept(param).unwrap_err());
     }
     assert_eq!(theirs.of(CommandNumber::ACCEPT), 0);

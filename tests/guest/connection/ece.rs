@@ -93,7 +93,7 @@ fn ask(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Asked {
     let client = site.resolved(&channel, listener.address());
     client.resolve_route(PATIENCE).unwrap();
     expect(&channel, EventKind::RouteResolved);
-    client.with(queue_pair).connect(param).unwrap();
+    client.with_queue_pair(queue_pair).connect(param).unwrap();
     let request = listener.next_request();
     Asked {
         ece: request.ece(),
@@ -115,12 +115,20 @@ fn both_sides_use_the_requests_options(site: &Site) {
     let server = Optional::new(options(OURS, 0b1101));
     let asked = ask(site, &client, ConnParam::new());
     assert_eq!(asked.ece, options(OURS, 0b0111));
-    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    asked
+        .server
+        .with_queue_pair(&server)
+        .accept(ConnParam::new())
+        .unwrap();
     let agreed = options(OURS, 0b0101);
     assert_eq!(server.chosen(), [agreed]);
     let response = asked.response();
     assert_eq!(response.ece(), agreed);
-    asked.client.with(&client).establish(&response).unwrap();
+    asked
+        .client
+        .with_queue_pair(&client)
+        .establish(&response)
+        .unwrap();
     assert_eq!(client.chosen(), [agreed]);
     expect(&asked.listener.channel, EventKind::Established);
 }
@@ -129,11 +137,19 @@ fn another_vendors_options_are_not_used(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(0x8086, 0b1101));
     let asked = ask(site, &client, ConnParam::new());
-    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    asked
+        .server
+        .with_queue_pair(&server)
+        .accept(ConnParam::new())
+        .unwrap();
     assert_eq!(server.chosen(), [options(0x8086, 0)]);
     let response = asked.response();
     assert_eq!(response.ece(), options(OURS, 0));
-    asked.client.with(&client).establish(&response).unwrap();
+    asked
+        .client
+        .with_queue_pair(&client)
+        .establish(&response)
+        .unwrap();
     assert_eq!(client.chosen(), [options(OURS, 0)]);
 }
 
@@ -142,7 +158,11 @@ fn a_request_without_options_chooses_none(site: &Site) {
     let server = Optional::new(options(OURS, 0b1101));
     let asked = ask(site, &client, ConnParam::new());
     assert_eq!(asked.ece, Ece::default());
-    asked.server.with(&server).accept(ConnParam::new()).unwrap();
+    asked
+        .server
+        .with_queue_pair(&server)
+        .accept(ConnParam::new())
+        .unwrap();
     assert_eq!(server.chosen(), []);
     assert_eq!(asked.response().ece(), Ece::default());
 }
@@ -153,7 +173,7 @@ fn a_side_without_options_says_what_its_caller_says(site: &Site) {
     assert_eq!(asked.ece, options(OURS, 1));
     let server = PaperQueuePair::new();
     let param = ConnParam::new().ece(options(OURS, 0));
-    asked.server.with(&server).accept(param).unwrap();
+    asked.server.with_queue_pair(&server).accept(param).unwrap();
     assert_eq!(asked.response().ece(), options(OURS, 0));
 }
 
@@ -187,7 +207,7 @@ fn a_side_that_cannot_choose_refuses(site: &Site) {
     let client = PaperQueuePair::new();
     let asked = ask(site, &client, ConnParam::new());
     let mute = Mute(PaperQueuePair::new());
-    let refused = asked.server.with(&mute).accept(ConnParam::new());
+    let refused = asked.server.with_queue_pair(&mute).accept(ConnParam::new());
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENXIO));
     let event = asked.channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.kind(), EventKind::Rejected);

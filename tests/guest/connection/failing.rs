@@ -81,12 +81,19 @@ fn a_side_that_cannot_establish_refuses(site: &Site) {
         let Pair { client, server } = &pair;
         let response = client.expect(EventKind::ConnectResponse);
         let stubborn = Stubborn::new(&client.queue_pair, state);
-        assert_refused(client.id.with(&stubborn).establish(&response), state);
+        assert_refused(
+            client.id.with_queue_pair(&stubborn).establish(&response),
+            state,
+        );
         assert_eq!(stubborn.last(), Some(QpState::ERR));
         assert_eq!(client.queue_pair.state(), Ok(Some(QpState::ERR)));
         let event = server.channel.next_event(PATIENCE).unwrap();
         assert_eq!(event.kind(), EventKind::Rejected);
-        server.id.with(&server.queue_pair).fail().unwrap();
+        server
+            .id
+            .with_queue_pair(&server.queue_pair)
+            .fail()
+            .unwrap();
         assert_silence(site, &pair);
     }
 }
@@ -96,14 +103,25 @@ fn a_side_that_cannot_accept_refuses(site: &Site) {
         let pair = site.asked().taken(site);
         let Pair { client, server } = &pair;
         // From RESET there is no way to the error state, nor anything to flush.
-        server.id.with(&server.queue_pair).init().unwrap();
+        server
+            .id
+            .with_queue_pair(&server.queue_pair)
+            .init()
+            .unwrap();
         let stubborn = Stubborn::new(&server.queue_pair, state);
-        let outcome = server.id.with(&stubborn).accept(ConnParam::new());
+        let outcome = server
+            .id
+            .with_queue_pair(&stubborn)
+            .accept(ConnParam::new());
         assert_refused(outcome, state);
         assert_eq!(stubborn.last(), Some(QpState::ERR));
         let event = client.channel.next_event(PATIENCE).unwrap();
         assert_eq!(event.kind(), EventKind::Rejected);
-        client.id.with(&client.queue_pair).fail().unwrap();
+        client
+            .id
+            .with_queue_pair(&client.queue_pair)
+            .fail()
+            .unwrap();
         assert_silence(site, &pair);
     }
 }
@@ -126,7 +144,7 @@ fn a_side_that_cannot_part_says_so(site: &Site) {
     };
     let Pair { client, server } = &pair;
     let stubborn = Stubborn::new(&client.queue_pair, state);
-    assert_refused(client.id.with(&stubborn).disconnect(), state);
+    assert_refused(client.id.with_queue_pair(&stubborn).disconnect(), state);
     // Nothing was sent: it is the other side that ends the connection.
     server.disconnect();
     client.expect(EventKind::Disconnected);

@@ -60,7 +60,7 @@ fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
     let param = || ConnParam::new().qp_number(queue_pair.number());
     for answered in [
         id.accept(param()),
-        id.with(queue_pair).accept(param()),
+        id.with_queue_pair(queue_pair).accept(param()),
         id.reject(&[]),
         id.establish(),
     ] {
@@ -133,7 +133,7 @@ fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
     }
     client
         .id
-        .with(&client.queue_pair)
+        .with_queue_pair(&client.queue_pair)
         .connect(ConnParam::new())
         .unwrap();
     let _ = listener.next_request();
@@ -146,7 +146,7 @@ fn a_refused_connection_leaves_the_id_usable(site: &Site) {
     let address = gone.address();
     let client = site.side(&gone);
     drop(gone);
-    let with = client.id.with(&client.queue_pair);
+    let with = client.id.with_queue_pair(&client.queue_pair);
     let outcome = with.connect(ConnParam::new());
     if site.soft == Soft::Rxe {
         outcome.unwrap();

@@ -53,7 +53,7 @@ fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
 fn a_request_is_filled(site: &Site) {
     let room = room(site, 56);
     let ([ours, _], client, listener) = counted(site);
-    let with = client.id.with(&client.queue_pair);
+    let with = client.id.with_queue_pair(&client.queue_pair);
     let too_long = param(room + 1).and_then(|param| with.connect(param));
     assert_too_long(too_long, room);
     let bare = param(room + 1).and_then(|param| client.id.connect(param));
@@ -67,7 +67,7 @@ fn an_acceptance_is_filled(site: &Site) {
     let room = room(site, 196);
     let ([_, theirs], client, listener) = counted(site);
     let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
-    let with = pair.server.id.with(&pair.server.queue_pair);
+    let with = pair.server.id.with_queue_pair(&pair.server.queue_pair);
     let too_long = param(room + 1).and_then(|param| with.accept(param));
     assert_too_long(too_long, room);
     let bare = param(room + 1).and_then(|param| pair.server.id.accept(param));

@@ -60,7 +60,7 @@ fn a_rejected_id_connects_no_more(site: &Site) {
     let (client, child) = request(site);
     child.reject(&[]).unwrap();
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
-    let with = client.id.with(&client.queue_pair);
+    let with = client.id.with_queue_pair(&client.queue_pair);
     let error = with.connect(rdmacm_core::ConnParam::new()).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }

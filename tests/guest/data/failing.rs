@@ -309,7 +309,7 @@ fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
     let late = sge(client, b"late");
     let send = client.post_send(SendRequest::new(SendOperation::Send, late));
     let receive = client.post_receive(room(client, 4));
-    pair.client.id.with(client).fail().unwrap();
+    pair.client.id.with_queue_pair(client).fail().unwrap();
     let flushed = |queue: &CompletionQueue| {
         let polled = std::iter::from_fn(|| queue.poll().unwrap());
         let works = polled.map(|completion| {

@@ -103,7 +103,7 @@ fn groups_are_told_apart(site: &Site) {
 /// It is left, and the socket goes on.
 fn a_group_that_is_lost_is_told_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
     let member = DatagramSocket::options().with_node(&node);
     let member = member.bind(site.v4(0)).unwrap();

@@ -78,7 +78,7 @@ const BETWEEN: usize = 128;
 /// Asks for so many connections at once, and says when the kernel has been told of all.
 fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
     let device = Arc::new(Counting::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let queue_pairs = QueuePairs::new(site);
     on_one_thread().block_on(async {
         let node = rdmacm::tokio::Node::options().channel(channel).open();
@@ -113,7 +113,7 @@ async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
 
 fn what_waits_to_be_read_lets_others_have_their_turn(site: &Site) {
     let device = Arc::new(Counting::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let runtime = on_one_thread();
     let _inside = runtime.enter();
     let node = rdmacm::tokio::Node::options().channel(channel).open();

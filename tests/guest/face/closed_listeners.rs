@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm::{Cause, Connector, Error, Listener, Stage, tokio};
-use rdmacm_core::{CmAddr, Dialect, Family};
+use rdmacm_core::{AddressAbi, CmAddr, Family};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::asynchronous::on_one_thread;
@@ -32,7 +32,7 @@ const WHILE: Duration = Duration::from_secs(4);
 
 /// The process that has the listeners is not waited for: it ends with the guest.
 fn closed_listeners() {
-    let site = Site::siw(Dialect::AnyFamily);
+    let site = Site::siw(AddressAbi::AnyFamily);
     let mut command = child::task_at("lose_listeners", &site);
     let output = command.stdout(Stdio::piped()).spawn().unwrap().stdout;
     let lines = BufReader::new(output.unwrap()).lines();

@@ -111,7 +111,7 @@ fn a_peer_that_does_not_answer_in_events(site: &Site) {
     let until = started + DEADLINE;
     let connecting = {
         let (id, queue_pair): (IdHandle, _) = (id.handle(), queue_pair.clone());
-        std::thread::spawn(move || id.with(&queue_pair).connect(ConnParam::new()))
+        std::thread::spawn(move || id.with_queue_pair(&queue_pair).connect(ConnParam::new()))
     };
     assert_eq!(
         channel.next_event(until).unwrap_err(),
@@ -197,7 +197,9 @@ fn an_accepted_peer_that_does_not_come(site: &Site) {
     let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
     let queue_pair = queue_pairs.one();
-    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
     let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
     let started = Instant::now();
     let error = incoming.accept_with(queue_pairs).unwrap_err();
@@ -212,7 +214,9 @@ fn an_accepted_peer_is_there(site: &Site) {
     let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
     let queue_pair = queue_pairs.one();
-    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
     let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
     drop(incoming.accept_with(queue_pairs).unwrap());
 }
@@ -225,7 +229,9 @@ fn a_peer_that_does_not_part(site: &Site) {
     let id = site.routed(&channel, listener.local_addr());
     let queue_pairs = QueuePairs::new(site);
     let queue_pair = queue_pairs.one();
-    id.with(&queue_pair).connect(ConnParam::new()).unwrap();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
     let server = std::thread::scope(|scope| {
         let accepting = scope.spawn(|| {
             let incoming = listener.accept(PATIENCE).unwrap();
@@ -233,7 +239,7 @@ fn a_peer_that_does_not_part(site: &Site) {
         });
         let answer = channel.next_event(PATIENCE).unwrap();
         if answer.kind() == EventKind::ConnectResponse {
-            id.with(&queue_pair).establish(&answer).unwrap();
+            id.with_queue_pair(&queue_pair).establish(&answer).unwrap();
         }
         accepting.join().unwrap()
     });

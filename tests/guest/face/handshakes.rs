@@ -129,7 +129,7 @@ fn connects_among_signals() {
     let to = listener.local_addr();
     let lost = LostRequests::new(to.port());
     let device = Arc::new(Counting::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel);
     let node = node.executor(Arc::new(Interruptible)).open().unwrap();
     let queue_pairs = QueuePairs::new(&site);

@@ -21,7 +21,7 @@ fn unestablished() -> ChannelOptions {
 }
 
 fn options(device: Arc<Unestablished>) -> ChannelOptions {
-    EventChannel::options().device(device)
+    EventChannel::options().ucma(device)
 }
 
 fn whoever_parted_was_connected(site: &Site) {

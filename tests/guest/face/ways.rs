@@ -51,7 +51,7 @@ fn connect(
 /// A node whose commands are counted.
 fn counted() -> (Node, Arc<Counting>) {
     let device = Arc::new(Counting::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     (Node::options().channel(channel).open().unwrap(), device)
 }
 

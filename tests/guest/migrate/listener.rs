@@ -18,7 +18,7 @@ crate::cases!("migrate::listener":
 
 fn connect(site: &Site, listener: &Listening) -> Side {
     let client = site.side(listener);
-    let with = client.id.with(&client.queue_pair);
+    let with = client.id.with_queue_pair(&client.queue_pair);
     with.connect(ConnParam::new()).unwrap();
     client
 }

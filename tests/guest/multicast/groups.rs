@@ -2,7 +2,9 @@
 
 use std::net::Ipv6Addr;
 
-use rdmacm_core::{CmAddr, CmId, CommandNumber, Dialect, Error, EventKind, JoinFlags, PortSpace};
+use rdmacm_core::{
+    AddressAbi, CmAddr, CmId, CommandNumber, Error, EventKind, JoinFlags, PortSpace,
+};
 use rdmacm_tests::{PATIENCE, Site, expect};
 
 use super::{bound, group, refused};
@@ -51,7 +53,7 @@ fn a_group_is_joined_and_left(site: &Site) {
 fn a_sender_joins_alone(site: &Site) {
     let (channel, id) = bound(site);
     let outcome = id.join_multicast(group(1), JoinFlags::SEND_ONLY_FULL_MEMBER);
-    if site.dialect == Dialect::IpOnly {
+    if site.dialect == AddressAbi::IpOnly {
         let error = outcome.unwrap_err();
         let command = CommandNumber::JOIN_MCAST;
         assert!(

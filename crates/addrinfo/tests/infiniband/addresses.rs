@@ -2,9 +2,10 @@
 
 use rdmacm_addrinfo::{AddrInfo, AddrInfoFlags, Directory, Error, Hints, NameError, Reason, Step};
 use rdmacm_core::{
-    CmAddr, Dialect, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace, QpType,
+    AddressAbi, CmAddr, Error as CoreError, EventChannel, Family, Gid, IbAddr, PortSpace, QpType,
 };
 use rdmacm_sim::{Fabric, Host};
+use std::sync::Arc;
 
 use crate::fabric::{HERE, THERE, directory, fabric, gid};
 
@@ -117,8 +118,11 @@ fn a_machine_without_infiniband_says_so() {
 fn the_ip_commands_know_no_gids() {
     let host = fabric().1;
     let open = move || {
-        let options = EventChannel::options().device(host.open().unwrap());
-        options.dialect(Dialect::IpOnly).open()
+        let options = EventChannel::options().ucma(host.open().unwrap());
+        options
+            .devices(Arc::new(host.clone()))
+            .address_abi(AddressAbi::IpOnly)
+            .open()
     };
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::rc().destination(to);

@@ -7,11 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rdmacm_addrinfo::{Directory, Hints, Reason};
-use rdmacm_core::device::{Call, Device};
-use rdmacm_core::{
-    CommandNumber, DeviceId, EventChannel, InfinibandPort, PortSpace, RdmaDevice, Result,
-    ServiceRecord,
-};
+use rdmacm_core::ucma::{Call, UcmaFile};
+use rdmacm_core::{CommandNumber, EventChannel, PortSpace, ServiceRecord};
 use rdmacm_sim::{Fabric, Host};
 
 use crate::fabric::{SERVICE, THERE, fabric, gid};
@@ -24,7 +21,7 @@ const MOST: usize = 64 + 1;
 /// A kernel, with a count of its ids.
 #[derive(Debug)]
 struct Counting {
-    kernel: Arc<dyn Device>,
+    kernel: Arc<dyn UcmaFile>,
     counts: Arc<Counts>,
 }
 
@@ -35,7 +32,7 @@ struct Counts {
     most: AtomicUsize,
 }
 
-impl Device for Counting {
+impl UcmaFile for Counting {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.kernel.execute(call)?;
         let counts = &self.counts;
@@ -53,8 +50,8 @@ impl Device for Counting {
         Ok(())
     }
 
-    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
-        self.kernel.wait(until)
+    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+        self.kernel.wait(until, other)
     }
 
     fn wake(&self) {
@@ -65,12 +62,12 @@ impl Device for Counting {
         self.kernel.take_wake()
     }
 
-    fn look_again(&self) {
-        self.kernel.look_again();
+    fn notify(&self) {
+        self.kernel.notify();
     }
 
-    fn take_look(&self) -> bool {
-        self.kernel.take_look()
+    fn take_notification(&self) -> bool {
+        self.kernel.take_notification()
     }
 
     fn now(&self) -> Instant {
@@ -83,14 +80,6 @@ impl Device for Counting {
 
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
         self.kernel.ucma_fd()
-    }
-
-    fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        self.kernel.look_up(id)
-    }
-
-    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
-        self.kernel.infiniband_ports()
     }
 }
 
@@ -112,7 +101,8 @@ fn counted(host: &Host) -> (Directory, Arc<Counts>) {
             kernel: host.open().unwrap(),
             counts: Arc::clone(&shared),
         };
-        EventChannel::options().device(Arc::new(device)).open()
+        let options = EventChannel::options().ucma(Arc::new(device));
+        options.devices(Arc::new(host.clone())).open()
     };
     (Directory::new().channels(open), counts)
 }

@@ -3,6 +3,7 @@
 use rdmacm_addrinfo::Directory;
 use rdmacm_core::{EventChannel, Gid, Result, ServiceRecord};
 use rdmacm_sim::{Adapter, Fabric, Host, Port};
+use std::sync::Arc;
 
 pub(crate) const HERE: &str = "fe80::1";
 pub(crate) const THERE: &str = "fe80::2";
@@ -25,7 +26,8 @@ pub(crate) fn fabric() -> (Fabric, Host) {
 
 pub(crate) fn channel(host: &Host) -> Result<EventChannel> {
     let device = host.open().unwrap();
-    EventChannel::options().device(device).open()
+    let devices = Arc::new(host.clone());
+    EventChannel::options().ucma(device).devices(devices).open()
 }
 
 /// Asks this host's kernel.

@@ -3,9 +3,7 @@
 use rdmacm_abi::{AddressFamily, Be16, Be32, Be64, IpSlot, SockaddrIb, SockaddrStorage};
 
 use super::{CmAddr, IbAddr};
-use crate::error::{Error, Result};
 use crate::gid::Gid;
-use crate::operation::Operation;
 
 /// A slot for an address of any family.
 pub(crate) fn to_storage(address: &CmAddr) -> SockaddrStorage {
@@ -16,15 +14,12 @@ pub(crate) fn to_storage(address: &CmAddr) -> SockaddrStorage {
     }
 }
 
-/// A slot of the IP commands, which know no InfiniBand addresses.
-pub(crate) fn to_ip_slot(operation: Operation, address: &CmAddr) -> Result<IpSlot> {
-    address
-        .socket_addr()
-        .map(IpSlot::from)
-        .ok_or_else(|| Error::invalid(operation, "the IP commands know no InfiniBand addresses"))
+/// A slot of the IP commands; `None` for an InfiniBand address.
+pub(crate) fn to_ip_slot(address: &CmAddr) -> Option<IpSlot> {
+    address.socket_addr().map(IpSlot::from)
 }
 
-/// The address in a slot; `None` where there is none.
+/// The address in a slot; `None` if it has none.
 pub(crate) fn from_storage(slot: &SockaddrStorage) -> Option<CmAddr> {
     match slot.family() {
         AddressFamily::INET => slot.as_in().map(|address| CmAddr::V4(address.into())),
@@ -34,7 +29,7 @@ pub(crate) fn from_storage(slot: &SockaddrStorage) -> Option<CmAddr> {
     }
 }
 
-/// The address in a slot of the IP commands; `None` where there is none.
+/// The address in a slot of the IP commands; `None` if it has none.
 pub(crate) fn from_ip_slot(slot: &IpSlot) -> Option<CmAddr> {
     match slot.family() {
         AddressFamily::INET => slot.as_in().map(|address| CmAddr::V4(address.into())),
@@ -79,7 +74,7 @@ mod tests {
     use zerocopy::FromBytes;
 
     #[test]
-    fn every_family_survives_the_way_to_the_kernel_and_back() {
+    fn every_family_is_converted_to_a_slot_and_back() {
         let ib = IbAddr {
             pkey: 0x8001,
             flow_info: 0x1_2345,
@@ -97,9 +92,9 @@ mod tests {
         ] {
             assert_eq!(from_storage(&to_storage(&address)), Some(address));
         }
-        let slot = to_ip_slot(Operation::Listen, &v6.into()).unwrap();
+        let slot = to_ip_slot(&v6.into()).unwrap();
         assert_eq!(from_ip_slot(&slot), Some(v6.into()));
-        assert!(to_ip_slot(Operation::Listen, &ib.into()).is_err());
+        assert!(to_ip_slot(&ib.into()).is_none());
         assert_eq!(from_storage(&SockaddrStorage::ZERO), None);
     }
 

@@ -1,16 +1,17 @@
-//! Making ids on a channel.
+//! Creating ids on a channel.
 
 use rdmacm_abi::{Command, CreateId, CreateIdResponse, PortSpace, QpType};
 use zerocopy::FromZeros;
 
 use super::EventChannel;
-use crate::device::{Attachment, transact};
 use crate::error::{Error, Result};
-use crate::id::{CmId, IdState};
+use crate::id::CmId;
+use crate::id_state::IdState;
 use crate::operation::Operation;
+use crate::ucma::{Attachment, transact};
 
 impl EventChannel {
-    /// Makes an id in a port space, of the queue pair type that goes with it:
+    /// Creates an id in a port space, for the queue pair type of that port space:
     /// reliable connected for [`PortSpace::TCP`] and [`PortSpace::IB`],
     /// unreliable datagram for [`PortSpace::UDP`] and [`PortSpace::IPOIB`].
     /// The id belongs to the network namespace of the calling thread.
@@ -22,13 +23,11 @@ impl EventChannel {
         self.create_id_of_type(port_space, default_qp_type(port_space))
     }
 
-    /// Makes an id for queue pairs of a given type. Only [`PortSpace::IB`]
-    /// leaves the choice; in the others the kernel goes by the port space
-    /// whatever it is told.
+    /// Creates an id for queue pairs of a given type. Only [`PortSpace::IB`] leaves
+    /// the choice; in the other port spaces the kernel ignores the type it is given.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a type that the port space does not have,
-    /// and those of [`create_id`](Self::create_id).
+    /// [`Error::InvalidInput`] for a type that the port space does not have; those of [`create_id`](Self::create_id).
     pub fn create_id_of_type(&self, port_space: PortSpace, qp_type: QpType) -> Result<CmId> {
         let has_one_type = matches!(
             port_space,
@@ -39,15 +38,15 @@ impl EventChannel {
             let reason = "the port space has queue pairs of another type";
             return Err(Error::invalid(operation, reason));
         }
-        // Registered before the kernel can report about it.
-        let state = IdState::unborn(&self.shared, port_space, qp_type, None);
+        // Registered before the kernel can report an event.
+        let state = IdState::register_new(&self.state, port_space, qp_type, None);
         let request = CreateId::new(state.token().uid(), port_space, qp_type);
         let mut answer = CreateIdResponse::new_zeroed();
-        let device = self.shared.device.as_ref();
-        match transact(device, &request, &mut answer, Attachment::None) {
-            Ok(()) => Ok(CmId::born(state, answer.id)),
+        let ucma = self.state.ucma.as_ref();
+        match transact(ucma, &request, &mut answer, Attachment::None) {
+            Ok(()) => Ok(CmId::new(state, answer.id)),
             Err(error) => {
-                state.withdraw();
+                state.unregister_everywhere();
                 let operation = Operation::CreateId(port_space);
                 Err(Error::command(operation, CreateId::NUMBER, &error))
             }
@@ -55,8 +54,7 @@ impl EventChannel {
     }
 }
 
-/// The type of queue pair that goes with a port space, where the caller leaves
-/// it open. Source: `ucma_get_qp_type` of the kernel's `ucma.c`.
+/// The type of queue pair that a port space is for by default. Source: `ucma_get_qp_type` of the kernel's `ucma.c`.
 #[must_use]
 pub fn default_qp_type(port_space: PortSpace) -> QpType {
     match port_space {

@@ -5,7 +5,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Result};
 use crate::event::Event;
 
-/// Events of a channel as they come, see [`EventChannel::events`].
+/// An iterator that waits for events, see [`EventChannel::events`].
 #[derive(Debug)]
 pub struct Events<'channel>(&'channel EventChannel);
 
@@ -18,7 +18,7 @@ impl<'channel> Events<'channel> {
 impl Iterator for Events<'_> {
     type Item = Result<Event>;
 
-    /// Waits for the next event; ends when a waker ends the wait.
+    /// Waits for the next event; returns `None` if a waker ended the wait.
     fn next(&mut self) -> Option<Self::Item> {
         match self.0.next_event(Deadline::Never) {
             Err(Error::Woken) => None,
@@ -27,7 +27,7 @@ impl Iterator for Events<'_> {
     }
 }
 
-/// The events a channel has now, see [`EventChannel::pending`].
+/// An iterator over available events, see [`EventChannel::pending`].
 #[derive(Debug)]
 pub struct Pending<'channel>(&'channel EventChannel);
 
@@ -40,8 +40,8 @@ impl<'channel> Pending<'channel> {
 impl Iterator for Pending<'_> {
     type Item = Result<Event>;
 
-    /// Takes the next event; ends when there is none or a waker asks for
-    /// attention.
+    /// Takes the next event; returns `None` if there is none or a waker woke the
+    /// channel.
     fn next(&mut self) -> Option<Self::Item> {
         match self.0.try_next_event() {
             Err(Error::Woken) => None,

@@ -1,33 +1,42 @@
 //! How to open a channel.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{EventChannel, Post, Shared};
-use crate::device::{Device, KernelDevice};
-use crate::dialect::{Choice, Dialect};
+use super::EventChannel;
+use crate::address_abi::AddressAbi;
+use crate::channel_state::ChannelState;
 use crate::error::Result;
-use crate::known::Known;
+use crate::rdma_devices::{RdmaDevices, SystemDevices};
+use crate::ucma::{KernelFile, UcmaFile};
 
 /// How to open an [`EventChannel`].
 #[derive(Debug, Default)]
 pub struct ChannelOptions {
-    device: Option<Arc<dyn Device>>,
-    dialect: Option<Dialect>,
+    ucma: Option<Arc<dyn UcmaFile>>,
+    devices: Option<Arc<dyn RdmaDevices>>,
+    address_abi: Option<AddressAbi>,
 }
 
 impl ChannelOptions {
-    /// Uses this set of address commands instead of finding out which ones the
-    /// kernel understands.
+    /// Uses this set of address commands instead of detecting which ones the
+    /// kernel supports.
     #[must_use]
-    pub fn dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = Some(dialect);
+    pub fn address_abi(mut self, address_abi: AddressAbi) -> Self {
+        self.address_abi = Some(address_abi);
         self
     }
 
-    /// Talks to this device instead of opening the kernel's.
+    /// Sends commands to this file instead of opening the kernel's.
     #[must_use]
-    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
-        self.device = Some(device);
+    pub fn ucma(mut self, ucma: Arc<dyn UcmaFile>) -> Self {
+        self.ucma = Some(ucma);
+        self
+    }
+
+    /// Looks up RDMA devices here instead of on this machine.
+    #[must_use]
+    pub fn devices(mut self, devices: Arc<dyn RdmaDevices>) -> Self {
+        self.devices = Some(devices);
         self
     }
 
@@ -36,18 +45,13 @@ impl ChannelOptions {
     /// # Errors
     /// Those of [`EventChannel::open`].
     pub fn open(self) -> Result<EventChannel> {
-        let device = match self.device {
-            Some(device) => device,
-            None => Arc::new(KernelDevice::open()?),
+        let ucma = match self.ucma {
+            Some(ucma) => ucma,
+            None => Arc::new(KernelFile::open()?),
         };
+        let devices = self.devices.unwrap_or_else(|| Arc::new(SystemDevices));
         Ok(EventChannel {
-            shared: Arc::new(Shared {
-                device,
-                dialect: Choice::new(self.dialect),
-                known: Known::default(),
-                owners: Mutex::default(),
-                post: Post::default(),
-            }),
+            state: ChannelState::new(ucma, devices, self.address_abi),
         })
     }
 }

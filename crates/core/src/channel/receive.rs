@@ -1,4 +1,4 @@
-//! An event's way up.
+//! Receiving events.
 
 use std::io;
 use std::sync::Arc;
@@ -6,113 +6,118 @@ use std::sync::Arc;
 use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
-use super::{Owner, Shared};
-use crate::device::{Attachment, transact};
+use super::migrate::migrate_child;
+use crate::channel_state::EventTarget;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventKind};
-use crate::id::{CmId, IdState};
+use crate::event::Event;
+use crate::event_kind::EventKind;
+use crate::id::CmId;
+use crate::id_state::{Channel, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
+use crate::ucma::{Attachment, transact};
 
-/// How many events that concern nobody are read in one look: peers may ask for a
+/// How many events of unknown ids one call drops: peers may send requests to a
 /// listener that is gone as fast as they are read.
-const SHARE: usize = 32;
+const MAX_DROPPED: usize = 32;
 
-impl Shared {
-    /// The next event that concerns a living id, if there is one.
-    pub(super) fn receive(self: &Arc<Self>) -> Result<Option<Event>> {
-        let called_for = self.device.take_look();
-        let found = self.look();
-        if called_for && !matches!(found, Ok(None)) {
-            // There may be more that the kernel does not announce.
-            self.device.look_again();
-        }
-        found
+/// Reads the next event of an id that exists, if there is one.
+pub(super) fn receive(channel: &Arc<Channel>) -> Result<Option<Event>> {
+    let was_notified = channel.ucma.take_notification();
+    let received = receive_some(channel);
+    if was_notified && !matches!(received, Ok(None)) {
+        // There may be more events that the kernel does not announce.
+        channel.ucma.notify();
     }
+    received
+}
 
-    fn look(self: &Arc<Self>) -> Result<Option<Event>> {
-        for _ in 0..SHARE {
-            let answer = match self.post.take() {
-                Some(posted) => posted.into(),
-                None => match self.get_event()? {
-                    Some(answer) => answer,
-                    None => return Ok(None),
-                },
-            };
-            if let Some(event) = self.deliver(&answer) {
-                return Ok(Some(event));
-            }
-        }
-        // Whoever waits looks again, but for its deadline and its waker.
-        self.device.look_again();
-        Ok(None)
-    }
-
-    /// `GET_EVENT`; the device's file is non-blocking.
-    fn get_event(&self) -> Result<Option<EventResponse>> {
-        let mut answer = EventResponse::new_zeroed();
-        let device = self.device.as_ref();
-        loop {
-            match transact(device, &GetEvent::new(), &mut answer, Attachment::None) {
-                Ok(()) => return Ok(Some(answer)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // Without effect: the event, if any, is still queued.
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(Error::command(
-                        Operation::GetEvent,
-                        GetEvent::NUMBER,
-                        &error,
-                    ));
-                }
-            }
-        }
-    }
-
-    /// Finds the event's owner by its token. Events of ids that are gone are
-    /// dropped; a connect request brings a child even then, and nobody would
-    /// ever destroy it.
-    fn deliver(self: &Arc<Self>, answer: &EventResponse) -> Option<Event> {
-        let token = Token::from_kernel(answer.uid);
-        let is_request = answer.event == EventNumber::CONNECT_REQUEST;
-        match self.owner(token) {
-            Some((listener, _)) if is_request => {
-                listener.follow(answer.id, self);
-                let child = CmId::adopt(self, &listener, answer);
-                Some(Event::new(&listener, answer).with_child(child))
-            }
-            Some((id, Concern::Id)) => {
-                id.forget_answers();
-                if answers(answer.event) {
-                    id.is_answered();
-                }
-                let event = Event::new(&id, answer);
-                if let EventKind::AddrInfoResolved | EventKind::AddrInfoError = event.kind() {
-                    id.errand_is_over(event.failure());
-                }
-                Some(event)
-            }
-            Some((id, Concern::Group)) => Some(Event::new(&id, answer).of_group(token)),
-            None => {
-                if is_request {
-                    self.destroy(answer.id);
-                }
-                None
-            }
-        }
-    }
-
-    fn owner(&self, token: Token) -> Option<(Arc<IdState>, Concern)> {
-        let (id, concern) = match self.owners().get(&token)? {
-            Owner::Id(id) => (id.upgrade()?, Concern::Id),
-            Owner::Group(id) => (id.upgrade()?, Concern::Group),
+fn receive_some(channel: &Arc<Channel>) -> Result<Option<Event>> {
+    for _ in 0..MAX_DROPPED {
+        let answer = match channel.pop_local_event() {
+            Some(local) => local.into(),
+            None => match get_event(channel)? {
+                Some(answer) => answer,
+                None => return Ok(None),
+            },
         };
-        id.is_open().then_some((id, concern))
+        if let Some(event) = deliver(channel, &answer) {
+            return Ok(Some(event));
+        }
+    }
+    // A waiting caller continues, after it has checked its deadline and its waker.
+    channel.ucma.notify();
+    Ok(None)
+}
+
+/// `GET_EVENT`, on a non-blocking file.
+fn get_event(channel: &Channel) -> Result<Option<EventResponse>> {
+    let mut answer = EventResponse::new_zeroed();
+    let ucma = channel.ucma.as_ref();
+    loop {
+        let error = match transact(ucma, &GetEvent::new(), &mut answer, Attachment::None) {
+            Ok(()) => return Ok(Some(answer)),
+            Err(error) => error,
+        };
+        match error.kind() {
+            io::ErrorKind::WouldBlock => return Ok(None),
+            // Without effect: the event, if any, is still queued.
+            io::ErrorKind::Interrupted => {}
+            _ => {
+                let operation = Operation::GetEvent;
+                return Err(Error::command(operation, GetEvent::NUMBER, &error));
+            }
+        }
     }
 }
 
-/// Whether an id that has asked its peer need not wait any more.
-fn answers(event: EventNumber) -> bool {
+/// Makes an event for the id with the event's token, if it exists. A connect request
+/// to an id that is gone brings a child all the same, which nothing else would
+/// destroy.
+fn deliver(channel: &Arc<Channel>, answer: &EventResponse) -> Option<Event> {
+    let token = Token::from_kernel(answer.uid);
+    let is_request = answer.event == EventNumber::CONNECT_REQUEST;
+    let Some((id, target)) = find(channel, token) else {
+        if is_request {
+            channel.destroy(answer.id);
+        }
+        return None;
+    };
+    if is_request {
+        migrate_child(&id, answer.id, channel);
+        let child = CmId::from_request(channel, &id, answer);
+        return Some(Event::new(&id, answer).with_child(child));
+    }
+    Some(match target {
+        EventTarget::Id => {
+            let event = Event::new(&id, answer);
+            update(&id, &event, answer.event);
+            event
+        }
+        EventTarget::Group => Event::new(&id, answer).of_group(token),
+    })
+}
+
+fn find(channel: &Channel, token: Token) -> Option<(Arc<IdState>, EventTarget)> {
+    let registrations = channel.registrations();
+    let registration = registrations.get(&token)?;
+    let id = registration.id.upgrade()?;
+    id.is_open().then_some((id, registration.target))
+}
+
+/// Updates an id for an event of it.
+fn update(id: &IdState, event: &Event, number: EventNumber) {
+    id.cache().invalidate();
+    if is_answer(number) {
+        id.set_answered();
+    }
+    if let EventKind::AddrInfoResolved | EventKind::AddrInfoError = event.kind() {
+        id.resolution().finish(event.failure());
+    }
+}
+
+/// Whether after this event an id needs no answer of its peer any more.
+fn is_answer(event: EventNumber) -> bool {
     matches!(
         event,
         EventNumber::CONNECT_RESPONSE
@@ -123,10 +128,4 @@ fn answers(event: EventNumber) -> bool {
             | EventNumber::DISCONNECTED
             | EventNumber::DEVICE_REMOVAL
     )
-}
-
-/// What of an id an event concerns.
-enum Concern {
-    Id,
-    Group,
 }

@@ -1,29 +1,28 @@
-//! Ending a wait from another thread.
+//! Wakers.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::device::Device;
+use crate::ucma::UcmaFile;
 
 /// Ends a wait for events from another thread.
 ///
-/// One waiting call of [`EventChannel::next_event`](crate::EventChannel::next_event)
-/// returns [`Error::Woken`](crate::Error::Woken): the one that waits, or else
-/// the next one that looks, before any event. Wake-ups that nobody took yet
-/// count as one.
-/// A waker does not keep its channel open.
+/// One call of [`EventChannel::next_event`](crate::EventChannel::next_event), the one
+/// that waits or else the next one, returns [`Error::Woken`](crate::Error::Woken)
+/// before any event. Several wake-ups before that call count as one. A waker does not
+/// keep its channel open.
 #[derive(Clone)]
-pub struct Waker(Weak<dyn Device>);
+pub struct Waker(Weak<dyn UcmaFile>);
 
 impl Waker {
-    pub(super) fn new(device: &Arc<dyn Device>) -> Self {
-        Self(Arc::downgrade(device))
+    pub(super) fn new(ucma: &Arc<dyn UcmaFile>) -> Self {
+        Self(Arc::downgrade(ucma))
     }
 
-    /// Wakes one waiting call; without effect once the channel is gone.
+    /// Wakes one waiting call; has no effect once the channel is gone.
     pub fn wake(&self) {
-        if let Some(device) = self.0.upgrade() {
-            device.wake();
+        if let Some(ucma) = self.0.upgrade() {
+            ucma.wake();
         }
     }
 }

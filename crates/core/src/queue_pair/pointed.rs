@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rdmacm_abi::{Ece, QpAttr, QpAttrMask};
 
 use super::{DepthLimits, QueuePair};
-use crate::devices::Transport;
+use crate::rdma_devices::Transport;
 
 macro_rules! pointed {
     ($($pointer:ty),+) => {$(

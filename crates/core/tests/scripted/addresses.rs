@@ -8,7 +8,7 @@ use rdmacm_abi::{
     QueryPathResponse, QueryRouteResponse, SockaddrIb, SockaddrStorage,
 };
 use rdmacm_core::{
-    Addresses, CmAddr, CommandNumber, Dialect, Error, Gid, IdHandle, PortSpace, Result,
+    AddressAbi, Addresses, CmAddr, CommandNumber, Error, Gid, IdHandle, PortSpace, Result,
 };
 use zerocopy::FromZeros;
 
@@ -65,19 +65,19 @@ fn check(id: &IdHandle, addresses: Addresses) {
 fn addresses_are_asked_for_once_and_read_field_by_field() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    fixture.device.answer(CommandNumber::QUERY, &answer());
+    fixture.ucma.answer(CommandNumber::QUERY, &answer());
     check(&id, id.addresses().unwrap());
-    let request: QueryAddr = fixture.device.only(CommandNumber::QUERY);
+    let request: QueryAddr = fixture.ucma.only(CommandNumber::QUERY);
     assert_eq!(request, QueryAddr::new(FIRST_ID));
 }
 
 #[test]
 fn the_ip_commands_tell_the_same() {
-    let fixture = Fixture::with(Dialect::IpOnly);
+    let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);
     for _ in 0..3 {
         fixture
-            .device
+            .ucma
             .answer(CommandNumber::QUERY_ROUTE, &route_answer());
     }
     check(&id, id.addresses().unwrap());
@@ -91,8 +91,8 @@ fn the_ip_commands_tell_the_same() {
 
 #[test]
 fn an_id_without_a_place_has_nothing() {
-    for dialect in [Dialect::AnyFamily, Dialect::IpOnly] {
-        let fixture = Fixture::with(dialect);
+    for address_abi in [AddressAbi::AnyFamily, AddressAbi::IpOnly] {
+        let fixture = Fixture::with(address_abi);
         let id = fixture.id(PortSpace::TCP);
         let addresses = id.addresses().unwrap();
         assert_eq!((addresses.source, addresses.destination), (None, None));
@@ -124,7 +124,7 @@ fn a_wildcard_is_no_peer() {
             destination_size: size,
             ..answer()
         };
-        fixture.device.answer(CommandNumber::QUERY, &answer);
+        fixture.ucma.answer(CommandNumber::QUERY, &answer);
         assert_eq!(id.peer_addr(), Ok(None));
     }
 }
@@ -148,7 +148,7 @@ fn gids_are_read_and_the_mapped_wildcard_is_no_peer() {
             destination,
             ..answer()
         };
-        fixture.device.answer(CommandNumber::QUERY, &answer);
+        fixture.ucma.answer(CommandNumber::QUERY, &answer);
         id.gids()
     };
     let both = gids(gid_slot([8; 16])).unwrap();
@@ -166,7 +166,7 @@ fn an_answer_that_cannot_be_right_is_an_error() {
     let ask = |answer: QueryAddrResponse| {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
-        fixture.device.answer(CommandNumber::QUERY, &answer);
+        fixture.ucma.answer(CommandNumber::QUERY, &answer);
         id.addresses()
     };
     let wrong_size = QueryAddrResponse {
@@ -185,7 +185,7 @@ fn an_answer_that_cannot_be_right_is_an_error() {
     let id = fixture.id(PortSpace::TCP);
     let mut paths = QueryPathResponse::<1>::new_zeroed();
     paths.path_count.set(u32::MAX);
-    fixture.device.answer(CommandNumber::QUERY, &paths);
+    fixture.ucma.answer(CommandNumber::QUERY, &paths);
     let error = id.path_records().unwrap_err();
     assert!(error.to_string().contains("more paths"), "{error}");
 }
@@ -198,7 +198,7 @@ fn paths_are_read_in_their_order() {
     answer.path_count.set(2);
     answer.paths[0].record.traffic_class = 11;
     answer.paths[1].record.traffic_class = 12;
-    fixture.device.answer(CommandNumber::QUERY, &answer);
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
     let paths = id.path_records().unwrap();
     let classes = paths.iter().map(|path| path.record.traffic_class);
     assert_eq!(classes.collect::<Vec<_>>(), [11, 12]);
@@ -212,7 +212,7 @@ fn an_old_kernel_leaves_the_devices_index_out() {
         device_index: u32::MAX,
         ..answer()
     };
-    fixture.device.answer(CommandNumber::QUERY, &answer);
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
     let device = id.addresses().unwrap().device.unwrap();
     assert_eq!(device.index, None);
 }
@@ -234,7 +234,7 @@ fn an_answer_holds_until_the_id_moves_on() {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
         let ask = || {
-            fixture.device.forget();
+            fixture.ucma.forget();
             id.addresses().unwrap();
             fixture.sent().len()
         };
@@ -249,26 +249,26 @@ fn an_event_is_a_move_and_so_is_a_refused_one() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let ask = || {
-        fixture.device.forget();
+        fixture.ucma.forget();
         id.addresses().unwrap();
         fixture.sent().len()
     };
     assert_eq!([ask(), ask()], [1, 0]);
     let _event = fixture.event(EventNumber::ADDR_RESOLVED, 0);
     assert_eq!([ask(), ask()], [1, 0]);
-    fixture.device.refuse(CommandNumber::BIND, libc::EADDRINUSE);
+    fixture.ucma.refuse(CommandNumber::BIND, libc::EADDRINUSE);
     errno(id.bind(CmAddr::from(v4(1, 7))), libc::EADDRINUSE);
     assert_eq!([ask(), ask()], [1, 0]);
 }
 
 #[test]
 fn a_slot_for_ip_addresses_alone_may_be_empty() {
-    let fixture = Fixture::with(Dialect::IpOnly);
+    let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);
     let answer = QueryRouteResponse {
         destination: IpSlot::ZERO,
         ..route_answer()
     };
-    fixture.device.answer(CommandNumber::QUERY_ROUTE, &answer);
+    fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
     assert_eq!(id.peer_addr(), Ok(None));
 }

@@ -16,7 +16,7 @@ fn told(number: N, call: impl Fn(&CmId) -> Result<()>, causes: &[(i32, &str)]) {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     for (errno, words) in causes {
-        fixture.device.refuse(number, *errno);
+        fixture.ucma.refuse(number, *errno);
         let error = call(&id).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(*errno));
         let Error::Command(refused) = &error else {
@@ -279,10 +279,10 @@ fn of_moving_and_of_making_an_id() {
     let fixture = Fixture::new();
     let (id, other) = (fixture.id(PortSpace::TCP), Fixture::new());
     for (errno, words) in [(libc::EINVAL, "not on the channel"), (libc::EIO, "EIO: In")] {
-        other.device.refuse(N::MIGRATE_ID, errno);
+        other.ucma.refuse(N::MIGRATE_ID, errno);
         let error = id.migrate(&other.channel).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
-        fixture.device.refuse(N::CREATE_ID, errno);
+        fixture.ucma.refuse(N::CREATE_ID, errno);
         let error = fixture.channel.create_id(PortSpace::TCP).unwrap_err();
         let knows = error.to_string().contains("does not know this port space");
         assert_eq!(knows, errno == libc::EINVAL, "{error}");

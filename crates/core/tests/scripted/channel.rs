@@ -3,8 +3,9 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use nix::sys::eventfd::EventFd;
 use rdmacm_abi::{CreateId, DestroyId, EventNumber};
-use rdmacm_core::device::Device;
+use rdmacm_core::ucma::UcmaFile;
 use rdmacm_core::{CommandNumber, Deadline, Error, EventKind, PortSpace, QpType};
 
 use crate::script::FIRST_ID;
@@ -17,8 +18,8 @@ fn an_event_that_is_there_costs_no_wait() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let report = || {
-        let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-        fixture.device.report(&event);
+        let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+        fixture.ucma.report(&event);
     };
     report();
     let event = fixture.channel.next_event(Duration::ZERO).unwrap();
@@ -26,7 +27,7 @@ fn an_event_that_is_there_costs_no_wait() {
     report();
     let event = fixture.channel.next_event(Deadline::Never).unwrap();
     assert_eq!(event.kind(), EventKind::AddrResolved);
-    assert_eq!(fixture.device.waits(), 0);
+    assert_eq!(fixture.ucma.waits(), 0);
 }
 
 #[test]
@@ -36,10 +37,10 @@ fn a_wait_without_an_event_ends_at_its_deadline() {
     let outcome = fixture.channel.next_event(SECOND);
     assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);
     assert_eq!(fixture.channel.now(), begun + SECOND);
-    let waits = fixture.device.waits();
+    let waits = fixture.ucma.waits();
     let outcome = fixture.channel.next_event(begun);
     assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);
-    assert_eq!(fixture.device.waits(), waits, "it has passed before");
+    assert_eq!(fixture.ucma.waits(), waits, "it has passed before");
     errno(fixture.channel.next_event(Deadline::Never), libc::EDEADLK);
 }
 
@@ -50,8 +51,8 @@ fn a_wait_for_readiness_ends_with_an_event_or_its_deadline() {
     assert_eq!(fixture.channel.wait(SECOND), Err(Error::DeadlinePassed));
     assert_eq!(fixture.channel.now(), begun + SECOND);
     let _id = fixture.id(PortSpace::TCP);
-    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.ucma.report(&event);
     assert_eq!(fixture.channel.wait(SECOND), Ok(()));
     assert!(fixture.channel.try_next_event().unwrap().is_some());
     errno(fixture.channel.wait(Deadline::Never), libc::EDEADLK);
@@ -61,8 +62,8 @@ fn a_wait_for_readiness_ends_with_an_event_or_its_deadline() {
 fn a_wake_up_goes_before_any_event_and_is_taken_once() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
-    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.ucma.report(&event);
     fixture.channel.waker().wake();
     let outcome = fixture.channel.next_event(SECOND);
     assert_eq!(outcome.unwrap_err(), Error::Woken);
@@ -80,13 +81,13 @@ fn the_iterators_give_what_is_there_and_then_end_or_wait() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     for number in [EventNumber::ADDR_RESOLVED, EventNumber::ROUTE_RESOLVED] {
-        fixture.device.report(&fixture.device.event(number, 0));
+        fixture.ucma.report(&fixture.ucma.event(number, 0));
     }
     let kinds = fixture.channel.pending().map(|event| event.unwrap().kind());
     let expected = [EventKind::AddrResolved, EventKind::RouteResolved];
     assert_eq!(kinds.collect::<Vec<_>>(), expected);
-    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.ucma.report(&event);
     let mut events = fixture.channel.events();
     assert_eq!(events.next().unwrap().unwrap().kind(), expected[0]);
     errno(events.next().unwrap(), libc::EDEADLK);
@@ -96,18 +97,18 @@ fn the_iterators_give_what_is_there_and_then_end_or_wait() {
 fn an_interrupted_look_is_repeated_and_a_failed_one_told() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
-    fixture.device.fail_a_look(libc::EINTR);
-    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-    fixture.device.report(&event);
+    fixture.ucma.fail_get_event(libc::EINTR);
+    let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_some());
-    fixture.device.fail_a_look(libc::EACCES);
+    fixture.ucma.fail_get_event(libc::EACCES);
     errno(fixture.channel.try_next_event(), libc::EACCES);
 }
 
 #[test]
 fn the_descriptor_is_the_devices() {
     let fixture = Fixture::new();
-    let expected = fixture.device.readiness().as_raw_fd();
+    let expected = fixture.ucma.readiness().as_raw_fd();
     assert_eq!(fixture.channel.as_raw_fd(), expected);
     assert_eq!(fixture.channel.as_fd().as_raw_fd(), expected);
 }
@@ -122,14 +123,14 @@ fn an_id_is_made_for_its_port_space_and_destroyed_when_dropped() {
         (PortSpace::IPOIB, QpType::UD),
     ] {
         let id = fixture.channel.create_id(port_space).unwrap();
-        let request: CreateId = fixture.device.only(CommandNumber::CREATE_ID);
+        let request: CreateId = fixture.ucma.only(CommandNumber::CREATE_ID);
         assert_eq!((request.port_space, request.qp_type), (port_space, qp_type));
         assert_eq!((id.port_space(), id.qp_type()), (port_space, qp_type));
         drop(id);
-        fixture.device.forget();
+        fixture.ucma.forget();
     }
     drop(fixture.id(PortSpace::TCP));
-    let request: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    let request: DestroyId = fixture.ucma.only(CommandNumber::DESTROY_ID);
     assert_eq!(request.id, FIRST_ID + 4);
 }
 
@@ -147,9 +148,7 @@ fn a_type_the_port_space_does_not_have_is_refused() {
 #[test]
 fn an_id_the_kernel_does_not_make_is_none() {
     let fixture = Fixture::new();
-    fixture
-        .device
-        .refuse(CommandNumber::CREATE_ID, libc::EINVAL);
+    fixture.ucma.refuse(CommandNumber::CREATE_ID, libc::EINVAL);
     let error = fixture.channel.create_id(PortSpace::TCP).unwrap_err();
     assert!(error.to_string().contains("port space"), "{error}");
     assert_eq!(fixture.sent(), [CommandNumber::CREATE_ID]);
@@ -159,16 +158,16 @@ fn an_id_the_kernel_does_not_make_is_none() {
 fn what_concerns_nobody_is_passed_over_and_its_child_destroyed() {
     let fixture = Fixture::new();
     let gone = fixture.id(PortSpace::TCP);
-    let mut request = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut request = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     request.id = 77;
-    let resolved = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    let resolved = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
     drop(gone);
     let id = fixture.id(PortSpace::TCP);
-    fixture.device.report(&resolved);
-    fixture.device.report(&request);
+    fixture.ucma.report(&resolved);
+    fixture.ucma.report(&request);
     let event = fixture.event(EventNumber::ESTABLISHED, 0);
     assert_eq!(*event.id(), id);
-    let destroyed: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    let destroyed: DestroyId = fixture.ucma.only(CommandNumber::DESTROY_ID);
     assert_eq!(destroyed.id, 77);
 }
 
@@ -176,16 +175,16 @@ fn what_concerns_nobody_is_passed_over_and_its_child_destroyed() {
 fn a_flood_that_concerns_nobody_is_read_in_turns() {
     let fixture = Fixture::new();
     let gone = fixture.id(PortSpace::TCP);
-    let resolved = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
+    let resolved = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
     drop(gone);
     let _id = fixture.id(PortSpace::TCP);
     for _ in 0..1000 {
-        fixture.device.report(&resolved);
+        fixture.ucma.report(&resolved);
     }
-    let event = fixture.device.event(EventNumber::ESTABLISHED, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::ESTABLISHED, 0);
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
-    assert!(fixture.device.looks(), "there is more");
+    assert!(fixture.ucma.is_notified(), "there is more");
     assert!(fixture.channel.next_event(SECOND).is_ok());
 }
 
@@ -205,9 +204,9 @@ fn handles_name_their_id_and_outlive_it() {
 fn a_connect_request_owns_its_child() {
     let fixture = Fixture::new();
     let listener = fixture.id(PortSpace::TCP);
-    let mut request = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut request = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     request.id = 91;
-    fixture.device.report(&request);
+    fixture.ucma.report(&request);
     let mut event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(*event.id(), listener);
     assert_eq!(event.child().unwrap().port_space(), PortSpace::TCP);
@@ -215,22 +214,56 @@ fn a_connect_request_owns_its_child() {
     assert!(event.child().is_none() && event.into_child().is_none());
     assert!(fixture.sent().is_empty());
     drop(child);
-    let destroyed: DestroyId = fixture.device.only(CommandNumber::DESTROY_ID);
+    let destroyed: DestroyId = fixture.ucma.only(CommandNumber::DESTROY_ID);
     assert_eq!(destroyed.id, 91);
 }
 
 #[test]
-fn a_look_that_was_called_for_is_called_for_again_while_there_is_more() {
+fn a_wait_with_another_descriptor_polls_it_too() {
+    let fixture = Fixture::new();
+    let channel = &fixture.channel;
+    let other = EventFd::new().unwrap();
+    assert_eq!(
+        channel.wait_with(other.as_fd(), SECOND),
+        Err(Error::DeadlinePassed)
+    );
+    assert_eq!(fixture.ucma.other(), Some(other.as_raw_fd()));
+    channel.waker().wake();
+    assert_eq!(channel.wait_with(other.as_fd(), SECOND), Err(Error::Woken));
+    assert_eq!(channel.wait(SECOND), Err(Error::DeadlinePassed));
+    assert_eq!(fixture.ucma.other(), None);
+}
+
+#[test]
+fn a_simulated_clock_is_advanced_to_what_is_due_next() {
+    let fixture = Fixture::new();
+    let channel = &fixture.channel;
+    assert_eq!(channel.next_due(), None);
+    let begun = channel.now();
+    let due = begun + SECOND;
+    fixture.ucma.set_due(due);
+    assert_eq!(channel.next_due(), Some(due));
+    channel.advance_to(due);
+    assert_eq!((channel.now(), channel.next_due()), (due, None));
+    channel.advance_to(begun);
+    assert_eq!(channel.now(), due);
+}
+
+#[test]
+fn a_notification_is_repeated_until_no_event_is_left() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
-    let event = fixture.device.event(EventNumber::ADDR_RESOLVED, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_some());
-    assert!(!fixture.device.looks(), "the kernel announces what it has");
-    fixture.device.look_again();
-    fixture.device.report(&event);
+    assert!(
+        !fixture.ucma.is_notified(),
+        "the kernel's file is readable by itself"
+    );
+    fixture.ucma.notify();
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_some());
-    assert!(fixture.device.looks());
+    assert!(fixture.ucma.is_notified());
     assert!(fixture.channel.try_next_event().unwrap().is_none());
-    assert!(!fixture.device.looks());
+    assert!(!fixture.ucma.is_notified());
 }

@@ -36,7 +36,7 @@ fn connecting_says_what_the_parameters_say() {
         .ece(ece);
     assert_eq!(param.retries(), 2);
     id.connect(param).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     assert_eq!((request.id, request.ece), (FIRST_ID, ece));
     let expected = Wire {
         srq: 1,
@@ -60,7 +60,7 @@ fn a_question_for_a_service_carries_data_and_the_answer_its_queue_pair() {
     let param = UdParam::new().qp_number(7).qkey(RDMA_UDP_QKEY);
     let param = param.private_data(b"here").unwrap();
     child.accept(ConnParam::from(&param)).unwrap();
-    let request: Accept = fixture.device.only(CommandNumber::ACCEPT);
+    let request: Accept = fixture.ucma.only(CommandNumber::ACCEPT);
     let Wire {
         qp_number, qkey, ..
     } = request.param;
@@ -73,7 +73,7 @@ fn a_question_for_a_service_carries_data_and_the_answer_its_queue_pair() {
 /// A connect request that asks for these depths and options.
 fn asked(fixture: &Fixture, depths: [u8; 2], ece: Ece) -> CmId {
     let [responder_resources, initiator_depth] = depths;
-    let mut event = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     event.id = 61;
     event.ece = ece;
     event.param = EventParam::from_conn(&Wire {
@@ -81,7 +81,7 @@ fn asked(fixture: &Fixture, depths: [u8; 2], ece: Ece) -> CmId {
         initiator_depth,
         ..Wire::new(0x11)
     });
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     event.into_child().unwrap()
 }
@@ -91,11 +91,11 @@ fn accepting_agrees_to_what_the_peer_asks_for() {
     let fixture = Fixture::new();
     let listener = fixture.id(PortSpace::TCP);
     listener.listen(3).unwrap();
-    let request: Listen = fixture.device.only(CommandNumber::LISTEN);
+    let request: Listen = fixture.ucma.only(CommandNumber::LISTEN);
     assert_eq!((request.id, request.backlog), (FIRST_ID, 3));
     let child = asked(&fixture, [2, 6], Ece::default());
     child.accept(ConnParam::new().qp_number(0x22)).unwrap();
-    let accept: Accept = fixture.device.only(CommandNumber::ACCEPT);
+    let accept: Accept = fixture.ucma.only(CommandNumber::ACCEPT);
     assert_eq!((accept.id, accept.param.qp_number), (61, 0x22));
     let depths = [
         accept.param.responder_resources,
@@ -103,9 +103,9 @@ fn accepting_agrees_to_what_the_peer_asks_for() {
     ];
     assert_eq!(depths, [2, 6]);
     // By this the events of the child find it.
-    let mut event = fixture.device.event(EventNumber::ESTABLISHED, 0);
+    let mut event = fixture.ucma.event(EventNumber::ESTABLISHED, 0);
     event.uid = accept.uid;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(*event.id(), child);
 }
@@ -116,12 +116,12 @@ fn a_refusal_tells_its_reason_and_data() {
     let _listener = fixture.id(PortSpace::TCP);
     let child = fixture.child();
     child.reject(b"no").unwrap();
-    let request: Reject = fixture.device.only(CommandNumber::REJECT);
+    let request: Reject = fixture.ucma.only(CommandNumber::REJECT);
     assert_eq!(request.reason, RejectReason::new(0));
     assert_eq!(request.private_data_len, 2);
     assert_eq!(request.private_data[..3], *b"no\0");
     child.reject_ece(b"").unwrap();
-    let request: Reject = fixture.device.only(CommandNumber::REJECT);
+    let request: Reject = fixture.ucma.only(CommandNumber::REJECT);
     assert_eq!(request.reason, RejectReason::VENDOR_OPTION_NOT_SUPPORTED);
     assert_eq!(request.private_data_len, 0);
 }
@@ -131,17 +131,17 @@ fn the_other_commands_name_their_id() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.establish().unwrap();
-    let request: Accept = fixture.device.only(CommandNumber::ACCEPT);
+    let request: Accept = fixture.ucma.only(CommandNumber::ACCEPT);
     assert_eq!(request, Accept::ready_to_use(FIRST_ID));
     id.disconnect().unwrap();
-    let request: Disconnect = fixture.device.only(CommandNumber::DISCONNECT);
+    let request: Disconnect = fixture.ucma.only(CommandNumber::DISCONNECT);
     assert_eq!(request, Disconnect::new(FIRST_ID));
     for (what, event) in [
         (Notification::CommunicationEstablished, Notify::COMM_EST),
         (Notification::PathMigrated, Notify::PATH_MIG),
     ] {
         id.notify(what).unwrap();
-        let request: Notify = fixture.device.only(CommandNumber::NOTIFY);
+        let request: Notify = fixture.ucma.only(CommandNumber::NOTIFY);
         assert_eq!(request, Notify::new(FIRST_ID, event));
     }
 }
@@ -161,7 +161,7 @@ fn nobody_answers_a_peer_whose_turn_it_is() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.connect(ConnParam::new()).unwrap();
-    fixture.device.forget();
+    fixture.ucma.forget();
     for answer in ANSWERS {
         invalid(answer(&id), "has not been read yet");
     }
@@ -195,12 +195,12 @@ fn each_event_that_answers_is_the_end_of_waiting_and_no_other() {
 fn a_question_that_was_not_sent_is_not_waited_for() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    fixture.device.refuse(CommandNumber::CONNECT, libc::EINVAL);
+    fixture.ucma.refuse(CommandNumber::CONNECT, libc::EINVAL);
     errno(id.connect(ConnParam::new()), libc::EINVAL);
     id.reject(b"").unwrap();
     // One of two was sent.
     id.connect(ConnParam::new()).unwrap();
-    fixture.device.refuse(CommandNumber::CONNECT, libc::EINVAL);
+    fixture.ucma.refuse(CommandNumber::CONNECT, libc::EINVAL);
     errno(id.connect(ConnParam::new()), libc::EINVAL);
     invalid(id.reject(b""), "has not been read yet");
 }
@@ -227,10 +227,10 @@ fn what_a_peer_says_of_itself_is_read() {
         rnr_retry_count: 6,
         ..Wire::new(0x11).with_private_data(b"data").unwrap()
     };
-    let mut event = fixture.device.event(EventNumber::CONNECT_RESPONSE, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_RESPONSE, 0);
     event.param = EventParam::from_conn(&wire);
     event.ece.options = 4;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     let conn = event.conn().unwrap();
     assert_eq!((conn.qp_number, conn.srq), (0x11, true));
@@ -253,9 +253,9 @@ fn what_a_datagram_service_says_of_itself_is_read() {
     (wire.qp_number, wire.qkey, wire.private_data_len) = (0x12, 0x34, 3);
     wire.ah_attr.destination_lid = 9;
     wire.private_data[..3].copy_from_slice(b"sid");
-    let mut event = fixture.device.event(EventNumber::ESTABLISHED, 0);
+    let mut event = fixture.ucma.event(EventNumber::ESTABLISHED, 0);
     event.param = EventParam::from_ud(&wire);
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     let service = event.ud().unwrap();
     assert_eq!((service.qp_number, service.qkey), (0x12, 0x34));

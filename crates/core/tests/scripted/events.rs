@@ -226,14 +226,14 @@ fn an_event_of_ones_own_carries_an_argument() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.write_event(-5, 0x1234_5678_9abc).unwrap();
-    let request: WriteCmEvent = fixture.device.only(CommandNumber::WRITE_CM_EVENT);
+    let request: WriteCmEvent = fixture.ucma.only(CommandNumber::WRITE_CM_EVENT);
     assert_eq!((request.id, request.status()), (FIRST_ID, -5));
     assert_eq!(request.event, EventNumber::USER);
     assert_eq!(request.param.arg(), 0x1234_5678_9abc);
     for number in [EventNumber::USER, EventNumber::INTERNAL] {
-        let mut event = fixture.device.event(number, 0);
+        let mut event = fixture.ucma.event(number, 0);
         event.param = EventParam::from_arg(u64::MAX - 1);
-        fixture.device.report(&event);
+        fixture.ucma.report(&event);
         let event = fixture.channel.try_next_event().unwrap().unwrap();
         assert_eq!(event.argument(), Some(u64::MAX - 1));
     }
@@ -247,13 +247,13 @@ fn a_kernel_without_the_command_is_found_out_once() {
     let id = fixture.id(PortSpace::TCP);
     let number = CommandNumber::WRITE_CM_EVENT;
     // The command, and the question about an id that cannot be.
-    fixture.device.refuse(number, libc::EINVAL);
-    fixture.device.refuse(number, libc::EINVAL);
+    fixture.ucma.refuse(number, libc::EINVAL);
+    fixture.ucma.refuse(number, libc::EINVAL);
     let unknown = id.write_event(0, 0).unwrap_err();
     assert!(matches!(unknown, Error::Unsupported { .. }), "{unknown}");
     assert!(unknown.to_string().contains("6.18"), "{unknown}");
     assert_eq!(fixture.sent(), [number; 2]);
-    fixture.device.refuse(number, libc::EINVAL);
+    fixture.ucma.refuse(number, libc::EINVAL);
     let again = id.write_event(0, 0).unwrap_err();
     assert!(matches!(again, Error::Unsupported { .. }), "{again}");
     assert_eq!(fixture.sent(), [number]);
@@ -264,13 +264,13 @@ fn a_kernel_with_the_command_has_the_last_word() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let number = CommandNumber::WRITE_CM_EVENT;
-    fixture.device.refuse(number, libc::EINVAL);
-    fixture.device.refuse(number, libc::ENOENT);
+    fixture.ucma.refuse(number, libc::EINVAL);
+    fixture.ucma.refuse(number, libc::ENOENT);
     errno(id.write_event(0, 0), libc::EINVAL);
-    let sent = fixture.device.take();
+    let sent = fixture.ucma.take();
     let about: WriteCmEvent = sent[1].request();
     assert_eq!(about.id, u32::MAX, "an id that no kernel gives");
-    fixture.device.refuse(number, libc::EACCES);
+    fixture.ucma.refuse(number, libc::EACCES);
     errno(id.write_event(0, 0), libc::EACCES);
     assert_eq!(fixture.sent(), [number]);
 }

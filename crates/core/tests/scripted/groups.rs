@@ -1,7 +1,7 @@
 //! Multicast groups.
 
 use rdmacm_abi::{EventNumber, JoinIpMulticast, JoinMulticast, LeaveMulticast};
-use rdmacm_core::{CmAddr, CommandNumber, Dialect, Error, IbAddr, JoinFlags, PortSpace};
+use rdmacm_core::{AddressAbi, CmAddr, CommandNumber, Error, IbAddr, JoinFlags, PortSpace};
 
 use crate::script::FIRST_ID;
 use crate::{Fixture, errno, invalid};
@@ -18,7 +18,7 @@ fn a_group_is_joined_heard_of_and_left_when_dropped() {
     let id = fixture.id(PortSpace::UDP);
     let send_only = JoinFlags::SEND_ONLY_FULL_MEMBER;
     let one = id.join_multicast(group(1), send_only).unwrap();
-    let request: JoinMulticast = fixture.device.only(CommandNumber::JOIN_MCAST);
+    let request: JoinMulticast = fixture.ucma.only(CommandNumber::JOIN_MCAST);
     assert_eq!((request.id, request.join_flags), (FIRST_ID, send_only));
     assert_eq!(request.addr.as_in().unwrap().addr.get(), 0xef47_0001);
     assert_eq!((one.address(), one.id()), (group(1), &id.handle()));
@@ -26,9 +26,9 @@ fn a_group_is_joined_heard_of_and_left_when_dropped() {
     let event = fixture.event(EventNumber::MULTICAST_JOIN, 0);
     assert_eq!(*event.id(), id);
     assert!(other.concerns(&event) && !one.concerns(&event));
-    fixture.device.forget();
+    fixture.ucma.forget();
     drop(one);
-    let request: LeaveMulticast = fixture.device.only(CommandNumber::LEAVE_MCAST);
+    let request: LeaveMulticast = fixture.ucma.only(CommandNumber::LEAVE_MCAST);
     assert_eq!(request.id, FIRST_ID + 1);
     other.leave().unwrap();
     assert_eq!(fixture.sent(), [CommandNumber::LEAVE_MCAST], "once");
@@ -39,9 +39,9 @@ fn events_of_a_group_that_was_left_reach_nobody() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let member = id.join_multicast(group(1), FULL).unwrap();
-    let event = fixture.device.event(EventNumber::MULTICAST_JOIN, 0);
+    let event = fixture.ucma.event(EventNumber::MULTICAST_JOIN, 0);
     member.leave().unwrap();
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
 }
 
@@ -51,9 +51,9 @@ fn an_address_is_left_by_what_it_means_and_the_first_joined_first() {
     let id = fixture.id(PortSpace::UDP);
     let _first = id.join_multicast(group(1), FULL).unwrap();
     let _second = id.join_multicast(group(1), FULL).unwrap();
-    fixture.device.forget();
+    fixture.ucma.forget();
     id.leave_multicast(group(1).with_port(99)).unwrap();
-    let request: LeaveMulticast = fixture.device.only(CommandNumber::LEAVE_MCAST);
+    let request: LeaveMulticast = fixture.ucma.only(CommandNumber::LEAVE_MCAST);
     assert_eq!(request.id, FIRST_ID + 1);
     invalid(id.leave_multicast(group(2)), "not a member");
     id.leave_multicast(group(1)).unwrap();
@@ -64,14 +64,12 @@ fn an_address_is_left_by_what_it_means_and_the_first_joined_first() {
 fn a_group_that_could_not_be_joined_is_none() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
-    fixture
-        .device
-        .refuse(CommandNumber::JOIN_MCAST, libc::ENOSYS);
+    fixture.ucma.refuse(CommandNumber::JOIN_MCAST, libc::ENOSYS);
     let refused = id.join_multicast(group(1), FULL);
     errno(refused, libc::ENOSYS);
     invalid(id.leave_multicast(group(1)), "not a member");
-    let event = fixture.device.event(EventNumber::MULTICAST_ERROR, 0);
-    fixture.device.report(&event);
+    let event = fixture.ucma.event(EventNumber::MULTICAST_ERROR, 0);
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
 }
 
@@ -80,10 +78,10 @@ fn a_group_goes_with_its_id() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let member = id.join_multicast(group(1), FULL).unwrap();
-    let event = fixture.device.event(EventNumber::MULTICAST_JOIN, 0);
+    let event = fixture.ucma.event(EventNumber::MULTICAST_JOIN, 0);
     drop(id);
-    fixture.device.forget();
-    fixture.device.report(&event);
+    fixture.ucma.forget();
+    fixture.ucma.report(&event);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert_eq!(member.leave(), Err(Error::IdGone));
     assert!(fixture.sent().is_empty());
@@ -91,10 +89,10 @@ fn a_group_goes_with_its_id() {
 
 #[test]
 fn the_ip_commands_join_full_members_of_ip_groups() {
-    let fixture = Fixture::with(Dialect::IpOnly);
+    let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::UDP);
     let _member = id.join_multicast(group(1), FULL).unwrap();
-    let request: JoinIpMulticast = fixture.device.only(CommandNumber::JOIN_IP_MCAST);
+    let request: JoinIpMulticast = fixture.ucma.only(CommandNumber::JOIN_IP_MCAST);
     assert_eq!(request.id, FIRST_ID);
     let send_only = id.join_multicast(group(1), JoinFlags::SEND_ONLY_FULL_MEMBER);
     let error = send_only.unwrap_err();

@@ -20,11 +20,11 @@ fn a_move_is_asked_of_the_new_channel_and_names_the_old_one() {
     let id = old.id(PortSpace::TCP);
     id.migrate(&new.channel).unwrap();
     assert!(old.sent().is_empty());
-    let sent = new.device.take();
+    let sent = new.ucma.take();
     assert_eq!(sent[0].number, CommandNumber::MIGRATE_ID);
     assert_eq!(sent[0].request::<MigrateId>().id, FIRST_ID);
-    assert_eq!(sent[0].leaves, Some(old.channel.as_raw_fd()));
-    assert!(new.device.looks(), "for the events that moved");
+    assert_eq!(sent[0].old_file, Some(old.channel.as_raw_fd()));
+    assert!(new.ucma.is_notified(), "for the events that moved");
     id.listen(1).unwrap();
     assert_eq!(new.sent(), [CommandNumber::LISTEN]);
     id.migrate(&new.channel).unwrap();
@@ -39,13 +39,13 @@ fn events_find_an_id_on_both_channels_and_nobody_once_it_is_gone() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::UDP);
     let group = ([239, 71, 0, 1], 0);
-    let event = old.device.event(EventNumber::ADDR_RESOLVED, 0);
+    let event = old.ucma.event(EventNumber::ADDR_RESOLVED, 0);
     let _member = id.join_multicast(group, JoinFlags::FULL_MEMBER).unwrap();
-    let joined = old.device.event(EventNumber::MULTICAST_JOIN, 0);
+    let joined = old.ucma.event(EventNumber::MULTICAST_JOIN, 0);
     id.migrate(&new.channel).unwrap();
     for fixture in [&old, &new] {
         for event in [event, joined] {
-            fixture.device.report(&event);
+            fixture.ucma.report(&event);
             let found = fixture.channel.try_next_event().unwrap().unwrap();
             assert_eq!(*found.id(), id);
         }
@@ -53,7 +53,7 @@ fn events_find_an_id_on_both_channels_and_nobody_once_it_is_gone() {
     drop(id);
     for fixture in [&old, &new] {
         for event in [event, joined] {
-            fixture.device.report(&event);
+            fixture.ucma.report(&event);
             assert!(fixture.channel.try_next_event().unwrap().is_none());
         }
     }
@@ -64,11 +64,11 @@ fn a_group_that_is_left_after_a_move_is_left_on_both_channels() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::UDP);
     let member = id.join_multicast(([239, 71, 0, 1], 0), JoinFlags::FULL_MEMBER);
-    let joined = old.device.event(EventNumber::MULTICAST_JOIN, 0);
+    let joined = old.ucma.event(EventNumber::MULTICAST_JOIN, 0);
     id.migrate(&new.channel).unwrap();
     member.unwrap().leave().unwrap();
     for fixture in [&old, &new] {
-        fixture.device.report(&joined);
+        fixture.ucma.report(&joined);
         assert!(fixture.channel.try_next_event().unwrap().is_none());
     }
 }
@@ -77,12 +77,12 @@ fn a_group_that_is_left_after_a_move_is_left_on_both_channels() {
 fn a_refused_move_leaves_the_id_where_it_was() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
-    let event = old.device.event(EventNumber::ADDR_RESOLVED, 0);
-    new.device.refuse(CommandNumber::MIGRATE_ID, libc::ENOENT);
+    let event = old.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+    new.ucma.refuse(CommandNumber::MIGRATE_ID, libc::ENOENT);
     errno(id.migrate(&new.channel), libc::ENOENT);
-    new.device.report(&event);
+    new.ucma.report(&event);
     assert!(new.channel.try_next_event().unwrap().is_none());
-    old.device.report(&event);
+    old.ucma.report(&event);
     assert!(old.channel.try_next_event().unwrap().is_some());
     id.listen(1).unwrap();
     assert_eq!(old.sent(), [CommandNumber::LISTEN]);
@@ -92,12 +92,12 @@ fn a_refused_move_leaves_the_id_where_it_was() {
 fn a_move_back_that_is_refused_leaves_the_old_channel_known() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
-    let event = old.device.event(EventNumber::ADDR_RESOLVED, 0);
+    let event = old.ucma.event(EventNumber::ADDR_RESOLVED, 0);
     id.migrate(&new.channel).unwrap();
-    old.device.refuse(CommandNumber::MIGRATE_ID, libc::ENOENT);
+    old.ucma.refuse(CommandNumber::MIGRATE_ID, libc::ENOENT);
     errno(id.migrate(&old.channel), libc::ENOENT);
     // One may be on its way to a reader there.
-    old.device.report(&event);
+    old.ucma.report(&event);
     assert!(old.channel.try_next_event().unwrap().is_some());
 }
 
@@ -105,15 +105,15 @@ fn a_move_back_that_is_refused_leaves_the_old_channel_known() {
 fn the_end_of_an_errand_moves_along_and_others_stay() {
     let (old, new) = (Fixture::new(), other());
     let (id, stays) = (old.id(PortSpace::TCP), old.id(PortSpace::TCP));
-    id.begin_errand().unwrap().end(0, 7_u8);
-    stays.begin_errand().unwrap().end(0, 8_u8);
+    id.begin_resolution().unwrap().finish(0, 7_u8);
+    stays.begin_resolution().unwrap().finish(0, 8_u8);
     id.migrate(&new.channel).unwrap();
     let event = new.channel.try_next_event().unwrap().unwrap();
     assert_eq!(
         (event.kind(), event.id()),
         (EventKind::AddrInfoResolved, &*id)
     );
-    assert_eq!(id.take_brought::<u8>(), Some(7));
+    assert_eq!(id.take_result::<u8>(), Some(7));
     let event = old.channel.try_next_event().unwrap().unwrap();
     assert_eq!(*event.id(), stays);
     assert!(old.channel.try_next_event().unwrap().is_none());
@@ -126,17 +126,17 @@ fn a_listeners_requests_follow_it_from_the_channels_it_was_on() {
     listener.listen(1).unwrap();
     listener.migrate(&between.channel).unwrap();
     listener.migrate(&new.channel).unwrap();
-    let mut request = old.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut request = old.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     request.id = 88;
-    new.device.report(&request);
-    new.device.forget();
+    new.ucma.report(&request);
+    new.ucma.forget();
     // It is not on the channel that was left last: then on the one before.
-    new.device.refuse(CommandNumber::MIGRATE_ID, libc::EINVAL);
+    new.ucma.refuse(CommandNumber::MIGRATE_ID, libc::EINVAL);
     let event = new.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.child().unwrap().qp_type(), listener.qp_type());
-    let sent = new.device.take();
+    let sent = new.ucma.take();
     assert!(sent.iter().all(|one| one.request::<MigrateId>().id == 88));
-    let from: Vec<_> = sent.iter().map(|one| one.leaves.unwrap()).collect();
+    let from: Vec<_> = sent.iter().map(|one| one.old_file.unwrap()).collect();
     assert_eq!(from, [between.channel.as_raw_fd(), old.channel.as_raw_fd()]);
 }
 
@@ -145,9 +145,9 @@ fn what_does_not_listen_keeps_no_channel() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
     id.migrate(&new.channel).unwrap();
-    let Fixture { device, channel } = old;
-    let device: std::sync::Weak<Scripted> = Arc::downgrade(&{ device });
+    let Fixture { ucma, channel } = old;
+    let ucma: std::sync::Weak<Scripted> = Arc::downgrade(&{ ucma });
     drop::<EventChannel>(channel);
-    assert!(device.upgrade().is_none());
+    assert!(ucma.upgrade().is_none());
     drop(id);
 }

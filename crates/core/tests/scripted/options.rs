@@ -19,7 +19,7 @@ fn option(call: impl FnOnce(&IdHandle) -> Result<()>) -> (SetOption, Vec<u8>) {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     call(&id).unwrap();
-    let commands = fixture.device.take();
+    let commands = fixture.ucma.take();
     assert_eq!(commands[0].number, CommandNumber::SET_OPTION);
     (commands[0].request(), commands[0].value.clone().unwrap())
 }
@@ -101,10 +101,10 @@ fn a_queue_pair_is_told_how_it_gets_to_the_state_that_was_asked_for() {
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QpAttr::new_zeroed();
     (answer.qp_state, answer.rq_psn) = (QpState::INIT, 77);
-    fixture.device.answer(CommandNumber::INIT_QP_ATTR, &answer);
+    fixture.ucma.answer(CommandNumber::INIT_QP_ATTR, &answer);
     let attr = id.init_qp_attr(QpState::RTR).unwrap();
     assert_eq!((attr.qp_state, attr.rq_psn), (QpState::RTR, 77));
-    let request: InitQpAttr = fixture.device.only(CommandNumber::INIT_QP_ATTR);
+    let request: InitQpAttr = fixture.ucma.only(CommandNumber::INIT_QP_ATTR);
     assert_eq!((request.id, request.qp_state), (FIRST_ID, QpState::RTR));
 }
 
@@ -114,6 +114,6 @@ fn a_route_is_looked_for_in_milliseconds() {
     let id = fixture.id(PortSpace::TCP);
     invalid(id.resolve_route(Duration::ZERO), "timeout of 0");
     id.resolve_route(Duration::from_micros(1500)).unwrap();
-    let request: ResolveRoute = fixture.device.only(CommandNumber::RESOLVE_ROUTE);
+    let request: ResolveRoute = fixture.ucma.only(CommandNumber::RESOLVE_ROUTE);
     assert_eq!(request, ResolveRoute::new(FIRST_ID, 2));
 }

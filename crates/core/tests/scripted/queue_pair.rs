@@ -105,20 +105,20 @@ impl QueuePair for Pair {
 
 /// The child of a connect request with these options, of the depths 4 and 20.
 fn child(fixture: &Fixture, ece: Ece) -> CmId {
-    let mut event = fixture.device.event(EventNumber::CONNECT_REQUEST, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
     let mut conn = rdmacm_abi::ConnParam::new(1);
     (conn.responder_resources, conn.initiator_depth) = (4, 20);
     event.param = rdmacm_abi::EventParam::from_conn(&conn);
     event.ece = ece;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     event.into_child().unwrap()
 }
 
 fn response(fixture: &Fixture, ece: Ece) -> Event {
-    let mut event = fixture.device.event(EventNumber::CONNECT_RESPONSE, 0);
+    let mut event = fixture.ucma.event(EventNumber::CONNECT_RESPONSE, 0);
     event.ece = ece;
-    fixture.device.report(&event);
+    fixture.ucma.report(&event);
     fixture.channel.try_next_event().unwrap().unwrap()
 }
 
@@ -126,17 +126,17 @@ fn response(fixture: &Fixture, ece: Ece) -> Event {
 fn connecting_names_the_queue_pair_and_its_devices_most() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.with(&Pair::with_ece())
+    id.with_queue_pair(&Pair::with_ece())
         .connect(ConnParam::new())
         .unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     let param = request.param;
     assert_eq!((param.qp_number, param.srq), (0x42, 1));
     assert_eq!((param.responder_resources, param.initiator_depth), (16, 8));
     assert_eq!(request.ece, OWN);
     let said = ConnParam::new().ece(ece(1, 2));
-    id.with(&Pair::new()).connect(said).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    id.with_queue_pair(&Pair::new()).connect(said).unwrap();
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     assert_eq!(request.ece, ece(1, 2), "the queue pair knows of none");
 }
 
@@ -146,9 +146,9 @@ fn each_state_takes_what_the_kernel_says_of_it() {
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QpAttr::new_zeroed();
     (answer.mask, answer.rq_psn) = (QpAttrMask::STATE | QpAttrMask::PORT, 5);
-    fixture.device.answer(CommandNumber::INIT_QP_ATTR, &answer);
+    fixture.ucma.answer(CommandNumber::INIT_QP_ATTR, &answer);
     let pair = Pair::new();
-    id.with(&pair).init().unwrap();
+    id.with_queue_pair(&pair).init().unwrap();
     let moves = pair.moves.lock().unwrap();
     let [(attr, mask)] = &moves[..] else {
         panic!("{moves:?}")
@@ -162,7 +162,7 @@ fn a_datagram_queue_pair_gets_ready_without_a_peer() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let pair = Pair::new();
-    id.with(&pair).ready_to_send().unwrap();
+    id.with_queue_pair(&pair).ready_to_send().unwrap();
     assert_eq!(pair.states(), [S::INIT, S::RTR, S::RTS]);
     let masks: Vec<_> = pair.moves.lock().unwrap().iter().map(|one| one.1).collect();
     let packets = QpAttrMask::STATE | QpAttrMask::SQ_PSN;
@@ -170,7 +170,7 @@ fn a_datagram_queue_pair_gets_ready_without_a_peer() {
     assert_eq!(fixture.sent(), [CommandNumber::INIT_QP_ATTR]);
     let id = fixture.id(PortSpace::TCP);
     let pair = Pair::new();
-    invalid(id.with(&pair).ready_to_send(), "only a datagram");
+    invalid(id.with_queue_pair(&pair).ready_to_send(), "only a datagram");
     assert!(pair.states().is_empty());
 }
 
@@ -179,7 +179,9 @@ fn a_response_takes_the_queue_pair_to_rts_and_then_the_peer_is_told() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let pair = Pair::with_ece();
-    id.with(&pair).establish(&response(&fixture, NONE)).unwrap();
+    id.with_queue_pair(&pair)
+        .establish(&response(&fixture, NONE))
+        .unwrap();
     assert_eq!(pair.states(), [S::INIT, S::RTR, S::RTS]);
     let asks = CommandNumber::INIT_QP_ATTR;
     assert_eq!(fixture.sent(), [asks, asks, asks, CommandNumber::ACCEPT]);
@@ -191,7 +193,9 @@ fn options_of_a_response_are_taken_from_ones_own_vendor_alone() {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
         let pair = Pair::with_ece();
-        let outcome = id.with(&pair).establish(&response(&fixture, answer));
+        let outcome = id
+            .with_queue_pair(&pair)
+            .establish(&response(&fixture, answer));
         (outcome, pair.given())
     };
     assert_eq!(establish(NONE), (Ok(()), Some(ece(VENDOR, 0))));
@@ -209,8 +213,11 @@ fn options_of_a_request_are_taken_from_ones_own_vendor_alone() {
         let _listener = fixture.id(PortSpace::TCP);
         let child = child(&fixture, asked);
         let pair = Pair::with_ece();
-        child.with(&pair).accept(ConnParam::new()).unwrap();
-        let sent = fixture.device.take();
+        child
+            .with_queue_pair(&pair)
+            .accept(ConnParam::new())
+            .unwrap();
+        let sent = fixture.ucma.take();
         let request: Accept = sent.last().unwrap().request();
         (pair.given(), request.ece)
     };
@@ -229,11 +236,11 @@ fn accepting_moves_the_queue_pair_before_the_peer_is_told() {
     let child = child(&fixture, NONE);
     let pair = Pair::new();
     let param = ConnParam::new().ece(ece(1, 2));
-    child.with(&pair).accept(param).unwrap();
+    child.with_queue_pair(&pair).accept(param).unwrap();
     assert_eq!(pair.states(), [S::INIT, S::RTR, S::RTS]);
     let (last, _) = *pair.moves.lock().unwrap().last().unwrap();
     assert_eq!((last.max_destination_rd_atomic, last.max_rd_atomic), (4, 8));
-    let sent = fixture.device.take();
+    let sent = fixture.ucma.take();
     let request: Accept = sent.last().unwrap().request();
     assert_eq!((request.param.qp_number, request.ece), (0x42, ece(1, 2)));
 }
@@ -244,7 +251,10 @@ fn who_fails_refuses_the_peer() {
     let _listener = fixture.id(PortSpace::TCP);
     let child = child(&fixture, NONE);
     let pair = Pair::refusing(S::RTR);
-    let error = child.with(&pair).accept(ConnParam::new()).unwrap_err();
+    let error = child
+        .with_queue_pair(&pair)
+        .accept(ConnParam::new())
+        .unwrap_err();
     assert!(matches!(error, Error::QueuePair { state: S::RTR, .. }));
     assert_eq!(pair.states(), [S::INIT, S::RTR, S::ERR]);
     assert_eq!(fixture.sent().last(), Some(&CommandNumber::REJECT));
@@ -257,7 +267,7 @@ fn what_is_refused_before_the_kernel_sees_it_leaves_all_as_it_was() {
     let child = child(&fixture, NONE);
     let pair = Pair::new();
     let param = ConnParam::new().retry_count(9);
-    invalid(child.with(&pair).accept(param), "at most 7");
+    invalid(child.with_queue_pair(&pair).accept(param), "at most 7");
     assert!(pair.states().is_empty() && fixture.sent().is_empty());
 }
 
@@ -270,7 +280,7 @@ fn parting_puts_the_queue_pair_in_error_first() {
             transport,
             ..Pair::new()
         };
-        id.with(&pair).disconnect().unwrap();
+        id.with_queue_pair(&pair).disconnect().unwrap();
         assert_eq!(pair.states(), [state]);
         assert_eq!(pair.moves.lock().unwrap()[0].1, QpAttrMask::STATE);
         assert_eq!(fixture.sent(), [CommandNumber::DISCONNECT]);
@@ -278,9 +288,9 @@ fn parting_puts_the_queue_pair_in_error_first() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let pair = Pair::refusing(S::ERR);
-    errno(id.with(&pair).disconnect(), libc::EIO);
+    errno(id.with_queue_pair(&pair).disconnect(), libc::EIO);
     assert!(fixture.sent().is_empty(), "nothing was sent");
-    errno(id.with(&pair).fail(), libc::EIO);
+    errno(id.with_queue_pair(&pair).fail(), libc::EIO);
 }
 
 #[test]
@@ -288,11 +298,13 @@ fn a_queue_pair_behind_a_pointer_is_itself() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let pair = std::sync::Arc::new(Pair::with_ece());
-    id.with(&pair).connect(ConnParam::new()).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    id.with_queue_pair(&pair).connect(ConnParam::new()).unwrap();
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     let param = request.param;
     assert_eq!((param.qp_number, param.srq, request.ece), (0x42, 1, OWN));
-    id.with(&pair).establish(&response(&fixture, NONE)).unwrap();
+    id.with_queue_pair(&pair)
+        .establish(&response(&fixture, NONE))
+        .unwrap();
     assert_eq!(pair.given(), Some(ece(VENDOR, 0)));
     assert_eq!(pair.states().len(), 3);
 }
@@ -327,8 +339,8 @@ fn a_queue_pair_has_neither_a_shared_queue_nor_options_unless_it_says_so() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let param = ConnParam::new().ece(ece(1, 2));
-    id.with(&Plain).connect(param).unwrap();
-    let request: Connect = fixture.device.only(CommandNumber::CONNECT);
+    id.with_queue_pair(&Plain).connect(param).unwrap();
+    let request: Connect = fixture.ucma.only(CommandNumber::CONNECT);
     assert_eq!((request.param.srq, request.ece), (0, ece(1, 2)));
     let refused = Plain.set_ece(OWN).unwrap_err();
     assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));

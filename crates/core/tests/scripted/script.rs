@@ -1,4 +1,4 @@
-//! The device.
+//! A scripted kernel: its file and its RDMA device.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use nix::sys::eventfd::EventFd;
 use rdmacm_abi::{CreateId, CreateIdResponse, EventNumber, EventResponse};
-use rdmacm_core::device::{Attachment, Call, Device};
-use rdmacm_core::{CommandNumber, DeviceId, Gid, InfinibandPort, RdmaDevice};
+use rdmacm_core::ucma::{Attachment, Call, UcmaFile};
+use rdmacm_core::{CommandNumber, DeviceId, Error, Gid, InfinibandPort, RdmaDevice, RdmaDevices};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
-/// What a command gets, and once: the bytes of an answer, or an error number.
+/// The outcome of one command: the bytes of its response, or an error number.
 pub(crate) type Answer = Result<Vec<u8>, i32>;
 
-/// It answers what it was told to, and zeros otherwise; new ids are numbered from
-/// [`FIRST_ID`]. Its clock goes on when somebody waits in vain.
+/// A kernel that responds as a test scripts it, and with zeros otherwise. It numbers
+/// new ids from [`FIRST_ID`]. A wait that finds nothing advances its clock.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     descriptor: EventFd,
@@ -34,24 +34,26 @@ struct Held {
     answers: Vec<(CommandNumber, Answer)>,
     events: VecDeque<Result<EventResponse, i32>>,
     woken: bool,
-    look: bool,
+    notified: bool,
     waits: usize,
+    other: Option<RawFd>,
+    due: Option<Instant>,
     rdma: Option<RdmaDevice>,
 }
 
-/// A command it was sent, but for those that look for events.
+/// A command that was sent to it, except `GET_EVENT`.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) number: CommandNumber,
     request: Vec<u8>,
     /// The value of an option.
     pub(crate) value: Option<Vec<u8>>,
-    /// The device an id is to leave, by its descriptor.
-    pub(crate) leaves: Option<RawFd>,
+    /// The descriptor of the file that an id leaves.
+    pub(crate) old_file: Option<RawFd>,
 }
 
 impl Sent {
-    /// The request, which is one of this type.
+    /// The request, read as this type.
     #[track_caller]
     pub(crate) fn request<R: FromBytes>(&self) -> R {
         R::read_from_bytes(&self.request).ok().unwrap()
@@ -70,36 +72,38 @@ impl Scripted {
                 answers: Vec::new(),
                 events: VecDeque::new(),
                 woken: false,
-                look: false,
+                notified: false,
                 waits: 0,
+                other: None,
+                due: None,
                 rdma: None,
             }),
         }
     }
 
-    /// The answer to the next command of this number that has none yet.
+    /// Scripts the response to the next command of this number.
     pub(crate) fn answer(&self, number: CommandNumber, answer: &(impl IntoBytes + Immutable)) {
         self.held()
             .answers
             .push((number, Ok(answer.as_bytes().to_vec())));
     }
 
-    /// The next command of this number is refused.
+    /// Refuses the next command of this number.
     pub(crate) fn refuse(&self, number: CommandNumber, errno: i32) {
         self.held().answers.push((number, Err(errno)));
     }
 
-    /// An event to be found.
+    /// Queues an event.
     pub(crate) fn report(&self, event: &EventResponse) {
         self.held().events.push_back(Ok(*event));
     }
 
-    /// A look for an event fails.
-    pub(crate) fn fail_a_look(&self, errno: i32) {
+    /// Fails a `GET_EVENT`.
+    pub(crate) fn fail_get_event(&self, errno: i32) {
         self.held().events.push_back(Err(errno));
     }
 
-    /// An event of the id, or the group, that was made last.
+    /// An event of the id, or the group, that was created last.
     pub(crate) fn event(&self, event: EventNumber, status: i32) -> EventResponse {
         EventResponse {
             uid: self.held().uid,
@@ -109,12 +113,12 @@ impl Scripted {
         }
     }
 
-    /// What it was sent since the last question.
+    /// Takes the commands that were sent since the last call.
     pub(crate) fn take(&self) -> Vec<Sent> {
         std::mem::take(&mut self.held().sent)
     }
 
-    /// The one command it was sent since the last question, and its number.
+    /// Takes the only command that was sent since the last call, which has this number.
     #[track_caller]
     pub(crate) fn only<R: FromBytes>(&self, number: CommandNumber) -> R {
         let sent = self.take();
@@ -132,14 +136,24 @@ impl Scripted {
         self.held().rdma = Some(device);
     }
 
-    /// How often somebody waited.
+    /// The number of waits.
     pub(crate) fn waits(&self) -> usize {
         self.held().waits
     }
 
-    /// Whether a look for an event is called for.
-    pub(crate) fn looks(&self) -> bool {
-        self.held().look
+    /// The other descriptor that the last wait polled.
+    pub(crate) fn other(&self) -> Option<RawFd> {
+        self.held().other
+    }
+
+    /// Sets the time of the next work.
+    pub(crate) fn set_due(&self, time: Instant) {
+        self.held().due = Some(time);
+    }
+
+    /// Whether a notification is pending.
+    pub(crate) fn is_notified(&self) -> bool {
+        self.held().notified
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -148,12 +162,12 @@ impl Scripted {
 }
 
 impl Held {
-    /// The answer that is written down for a command, or what it gets without one.
+    /// The scripted response to a command, or the default one.
     fn answer_to(&mut self, number: CommandNumber) -> Answer {
-        let written = self.answers.iter().position(|(of, _)| *of == number);
-        match written {
+        let scripted = self.answers.iter().position(|(of, _)| *of == number);
+        match scripted {
             Some(place) => self.answers.remove(place).1,
-            None if makes(number) => {
+            None if creates(number) => {
                 self.ids += 1;
                 let made = CreateIdResponse { id: self.ids - 1 };
                 Ok(made.as_bytes().to_vec())
@@ -163,8 +177,8 @@ impl Held {
     }
 }
 
-/// Whether a command makes an id or a membership.
-fn makes(number: CommandNumber) -> bool {
+/// Whether a command creates an id or a membership.
+fn creates(number: CommandNumber) -> bool {
     [
         CommandNumber::CREATE_ID,
         CommandNumber::JOIN_MCAST,
@@ -183,7 +197,7 @@ fn uid_of(call: &Call<'_>) -> Option<u64> {
     Some(uid)
 }
 
-impl Device for Scripted {
+impl UcmaFile for Scripted {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         let mut held = self.held();
         let number = call.number();
@@ -191,9 +205,9 @@ impl Device for Scripted {
             let event = held.events.pop_front().unwrap_or(Err(libc::EAGAIN));
             event.map(|event| event.as_bytes().to_vec())
         } else {
-            let (value, leaves) = match call.attachment() {
+            let (value, old_file) = match call.attachment() {
                 Attachment::OptionValue(value) => (Some(value.to_vec()), None),
-                Attachment::OldChannel(device) => (None, Some(device.readiness().as_raw_fd())),
+                Attachment::OldChannel(ucma) => (None, Some(ucma.readiness().as_raw_fd())),
                 Attachment::None => (None, None),
             };
             held.uid = uid_of(call).unwrap_or(held.uid);
@@ -201,7 +215,7 @@ impl Device for Scripted {
                 number,
                 request: call.request().to_vec(),
                 value,
-                leaves,
+                old_file,
             });
             held.answer_to(number)
         };
@@ -210,9 +224,10 @@ impl Device for Scripted {
         Ok(())
     }
 
-    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let mut held = self.held();
         held.waits += 1;
+        held.other = other.map(|fd| fd.as_raw_fd());
         if held.events.is_empty() && !held.woken {
             let Some(until) = until else {
                 return Err(io::Error::from_raw_os_error(libc::EDEADLK));
@@ -230,16 +245,26 @@ impl Device for Scripted {
         std::mem::take(&mut self.held().woken)
     }
 
-    fn look_again(&self) {
-        self.held().look = true;
+    fn notify(&self) {
+        self.held().notified = true;
     }
 
-    fn take_look(&self) -> bool {
-        std::mem::take(&mut self.held().look)
+    fn take_notification(&self) -> bool {
+        std::mem::take(&mut self.held().notified)
     }
 
     fn now(&self) -> Instant {
         self.held().now
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        self.held().due
+    }
+
+    fn advance_to(&self, time: Instant) {
+        let mut held = self.held();
+        held.now = time.max(held.now);
+        held.due = held.due.filter(|due| *due > held.now);
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -249,12 +274,18 @@ impl Device for Scripted {
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
 
+impl RdmaDevices for Scripted {
     fn look_up(&self, _: DeviceId) -> Option<RdmaDevice> {
         self.held().rdma.clone()
     }
 
-    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, rdmacm_core::Error> {
+    fn list(&self) -> Result<Vec<RdmaDevice>, Error> {
+        Ok(self.held().rdma.clone().into_iter().collect())
+    }
+
+    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, Error> {
         let ports = self.held().rdma.clone().into_iter();
         let port = |device: RdmaDevice| InfinibandPort::new(device.name, 2, Gid([7; 16]));
         Ok(ports.map(port).collect())

@@ -26,7 +26,7 @@ pub(crate) async fn handshake(
     let param = param.private_data_behind(&connect_data);
     let param = param.map_err(|error| attempt.fail_on(&id, Stage::Connect, error))?;
     managed.attach(Arc::clone(&queue_pair));
-    let initialized = id.with(queue_pair.as_ref()).init();
+    let initialized = id.with_queue_pair(queue_pair.as_ref()).init();
     initialized.map_err(|error| attempt.fail_on(&id, Stage::QueuePair, error))?;
     send_request(&mut attempt, &mut managed, queue_pair.as_ref(), param).await?;
     complete(&attempt, managed, queue_pair.as_ref()).await
@@ -41,12 +41,12 @@ async fn send_request(
     let id = managed.id().clone();
     let stage = Stage::Connect;
     if !is_iwarp(queue_pair) {
-        let sent = id.with(queue_pair).connect(param);
+        let sent = id.with_queue_pair(queue_pair).connect(param);
         return sent.map_err(|error| attempt.fail_on(&id, stage, error));
     }
     // CONNECT performs the TCP handshake in the kernel, with the id locked.
     attempt.query_device(&id);
-    let param = id.with(queue_pair).connect_param(param);
+    let param = id.with_queue_pair(queue_pair).connect_param(param);
     let param = param.map_err(|error| attempt.fail_on(&id, stage, error))?;
     let permit = handshake_permit(attempt).await;
     let permit = permit.map_err(|cause| attempt.fail_on(&id, stage, cause))?;
@@ -68,7 +68,7 @@ async fn complete(
         match event.kind() {
             EventKind::ConnectResponse => {
                 managed.reply_to_disconnect();
-                let established = id.with(queue_pair).establish(&event);
+                let established = id.with_queue_pair(queue_pair).establish(&event);
                 established.map_err(|error| attempt.fail_on(&id, stage, peer_gone_or(error)))?;
                 return Ok(Established::new(attempt, stage, managed, &event));
             }

@@ -129,7 +129,8 @@ fn create_queue_pair(
         .sends(config.sends);
     options.check().map_err(Cause::QueuePair)?;
     let queue_pair = MessageQueuePair::new(&device, QpType::UD, options).map_err(device_error)?;
-    id.with(queue_pair.queue_pair()).ready_to_send()?;
+    id.with_queue_pair(queue_pair.queue_pair())
+        .ready_to_send()?;
     queue_pair.post_receives().map_err(device_error)?;
     let local = local(id, device.context(), port)?;
     Ok((queue_pair, local, longest))

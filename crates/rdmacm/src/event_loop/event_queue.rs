@@ -207,7 +207,7 @@ impl EventQueue {
         drop(inner);
         // Without an owner the id is being destroyed, which replies as well.
         if let Some(queue_pair) = queue_pair.upgrade() {
-            let _ = id.with(queue_pair.as_ref()).disconnect();
+            let _ = id.with_queue_pair(queue_pair.as_ref()).disconnect();
         }
     }
 }

@@ -98,7 +98,10 @@ impl ManagedId {
     pub(crate) fn abandon(&self) {
         let queue_pair = self.non_iwarp_queue_pair();
         if let Some(queue_pair) = queue_pair.filter(|_| self.queue.abandon()) {
-            let _ = self.handle.with(queue_pair.as_ref()).disconnect();
+            let _ = self
+                .handle
+                .with_queue_pair(queue_pair.as_ref())
+                .disconnect();
         }
     }
 
@@ -180,7 +183,7 @@ impl IdResources {
         let Self { id, queue_pair, .. } = self;
         if let Some(queue_pair) = &queue_pair {
             // What is posted completes as flushed. The id is destroyed in any case.
-            let _ = id.with(queue_pair.as_ref()).fail();
+            let _ = id.with_queue_pair(queue_pair.as_ref()).fail();
         }
         destroy_id(id, queue_pair.as_ref());
         drop(queue_pair);

@@ -29,7 +29,7 @@ pub(crate) async fn accept(
     let id = managed.id().clone();
     managed.attach(Arc::clone(&queue_pair));
     managed.reply_to_disconnect();
-    let accepted = id.with(queue_pair.as_ref()).accept(param);
+    let accepted = id.with_queue_pair(queue_pair.as_ref()).accept(param);
     accepted.map_err(|error| {
         let cause = match error.raw_os_error() {
             // iWARP also refuses a queue pair of another device so.

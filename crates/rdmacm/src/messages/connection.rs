@@ -161,7 +161,7 @@ impl MessageConnection {
         if self.queue_pair.needs_flush() {
             // If it fails, the device is gone, which polling reports.
             let queue_pair = self.queue_pair.queue_pair();
-            let _ = self.id().id().with(queue_pair).fail();
+            let _ = self.id().id().with_queue_pair(queue_pair).fail();
         }
     }
 

@@ -41,7 +41,7 @@ impl QueuePairFactory for MessageQueuePairFactory {
             Some(domain) => OpenDevice::with_context(&event_loop, device, domain.context())?,
         };
         let queue_pair = MessageQueuePair::new(&device, QpType::RC, self.options.clone())?;
-        id.with(queue_pair.as_ref()).init()?;
+        id.with_queue_pair(queue_pair.as_ref()).init()?;
         queue_pair.post_receives()?;
         Ok(queue_pair)
     }

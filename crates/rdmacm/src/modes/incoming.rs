@@ -50,7 +50,7 @@ impl Incoming {
 
     /// The id, by which to query its device, addresses, GIDs and path records, and to move a
     /// queue pair to INIT so that receives can be posted
-    /// (`incoming.id().with(&queue_pair).init()`).
+    /// (`incoming.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.request.id.id()

@@ -29,7 +29,7 @@ impl Resolved {
 
     /// The id, by which to query its device, addresses, GIDs and path records, and to move a
     /// queue pair to INIT so that receives can be posted
-    /// (`resolved.id().with(&queue_pair).init()`).
+    /// (`resolved.id().with_queue_pair(&queue_pair).init()`).
     #[must_use]
     pub fn id(&self) -> &IdHandle {
         self.routed.id.id()

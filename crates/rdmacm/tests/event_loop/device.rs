@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rdmacm::core::CommandNumber;
-use rdmacm::core::device::{Call, Device};
+use rdmacm::core::ucma::{Call, UcmaFile};
 use rdmacm_abi::{CreateIdResponse, EventNumber, EventResponse};
 use zerocopy::FromBytes as _;
 
@@ -133,7 +133,7 @@ impl State {
     }
 }
 
-impl Device for Flooding {
+impl UcmaFile for Flooding {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         match call.number() {
             CommandNumber::GET_EVENT => self.read(call.response()),
@@ -145,7 +145,7 @@ impl Device for Flooding {
         }
     }
 
-    fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
+    fn wait(&self, until: Option<Instant>, _other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         self.change(|state| state.failure(Failing::Wait))?;
         if self.take_wake() {
             return Ok(true);
@@ -167,13 +167,13 @@ impl Device for Flooding {
         self.change(|state| std::mem::take(&mut state.woken))
     }
 
-    fn look_again(&self) {
+    fn notify(&self) {
         self.change(|state| state.look = true);
         // Who waits for a change of the descriptor hears of it as well.
         self.readable.write(1).unwrap();
     }
 
-    fn take_look(&self) -> bool {
+    fn take_notification(&self) -> bool {
         self.change(|state| std::mem::take(&mut state.look))
     }
 

@@ -16,7 +16,7 @@ const ADDRESS: &str = "10.1.0.7:7471";
 
 fn blocking() -> (Arc<Flooding>, Listener) {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
     let listener = Listener::options().with_node(&node).bind(ADDRESS);
     (device, listener.unwrap())
@@ -24,7 +24,7 @@ fn blocking() -> (Arc<Flooding>, Listener) {
 
 fn on_tokio() -> (Arc<Flooding>, awaited::Listener) {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = awaited::Node::options().channel(channel).open().unwrap();
     let listener = awaited::Listener::options().with_node(&node).bind(ADDRESS);
     (device, listener.unwrap())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdmacm::asynchronous::{self, Runtime};
-use rdmacm::core::device::Device as _;
+use rdmacm::core::ucma::UcmaFile as _;
 use rdmacm::core::{ChannelOptions, EventChannel};
 use rdmacm::tokio::Tokio;
 use rdmacm::{Cause, Error, Listener, Node};
@@ -57,7 +57,7 @@ impl Flooded<asynchronous::Listener> {
 impl<L> Flooded<L> {
     fn begin(listen: impl FnOnce(ChannelOptions) -> [L; 2]) -> Self {
         let device = Arc::new(Flooding::new());
-        let channel = EventChannel::options().device(device.clone());
+        let channel = EventChannel::options().ucma(device.clone());
         let [busy, quiet] = listen(channel);
         device.flood(FLOOD);
         let began = device.now();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm::Cause;
-use rdmacm::core::device::Device as _;
+use rdmacm::core::ucma::UcmaFile as _;
 use rdmacm::core::{Error, EventChannel, PortSpace};
 use rdmacm::tokio::{Listener, Node};
 
@@ -16,7 +16,7 @@ const IN_TIME: Duration = Duration::from_millis(150);
 
 fn flooded() -> (Arc<Flooding>, EventChannel) {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let channel = channel.open().unwrap();
     drop(channel.create_id(PortSpace::TCP).unwrap());
     device.flood(FLOOD);
@@ -54,7 +54,7 @@ fn a_waker_ends_a_wait() {
 #[tokio::test]
 async fn a_node_keeps_deadlines() {
     let device = Arc::new(Flooding::new());
-    let channel = EventChannel::options().device(device.clone());
+    let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel);
     let node = node.open().unwrap();
     let listening = |address: &str| Listener::options().with_node(&node).bind(address);

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use nix::errno::Errno;
 use rdmacm_abi::{EventNumber, EventParam, EventResponse, WriteCmEvent};
-use rdmacm_core::device::Call;
+use rdmacm_core::ucma::Call;
 
 use super::{Kernel, Outcome, answer};
 

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use rdmacm_abi::{CreateId, CreateIdResponse, DestroyId, DestroyIdResponse, PortSpace};
-use rdmacm_core::device::Call;
+use rdmacm_core::ucma::Call;
 
 use super::{Kernel, Outcome, answer};
 use crate::id::Id;

@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 use rdmacm_abi::{EventNumber, EventParam, IbOption, OptionLevel, PathRecordData, SetOption};
-use rdmacm_core::device::{Attachment, Call};
+use rdmacm_core::ucma::{Attachment, Call};
 use zerocopy::FromBytes;
 
 use super::{Kernel, Outcome};

@@ -7,7 +7,7 @@ use rdmacm_abi::{
     Be16, Be64, PathRecordData, Query, QueryAddrResponse, QueryOption, Reserved, SockaddrStorage,
 };
 use rdmacm_core::Gid;
-use rdmacm_core::device::Call;
+use rdmacm_core::ucma::Call;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{Kernel, Outcome, answer};

@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddrV6};
 use std::time::Duration;
 
 use rdmacm_abi::{CreateId, CreateIdResponse, IB_IP_PS_IB, PathFlags};
-use rdmacm_core::device::{Attachment, transact};
+use rdmacm_core::ucma::{Attachment, transact};
 use rdmacm_core::{CmAddr, EventChannel, EventKind, Gid, IbAddr, PathData, PortSpace, QpType};
 use rdmacm_sim::{Adapter, Administrator, Fabric, Port};
 use zerocopy::FromZeros;
@@ -86,7 +86,7 @@ fn one_port_number_serves_each_address() {
     let port = Port::new(gid(GID)).gid(gid("fe80::3"));
     let host = fabric.host([Adapter::new("mlx5_0").port(port)]);
     let device = host.open().unwrap();
-    let channel = EventChannel::options().device(device).open().unwrap();
+    let channel = EventChannel::options().ucma(device).open().unwrap();
     let _ids = [GID, "fe80::3"].map(|text| {
         let id = channel.create_id(PortSpace::TCP).unwrap();
         let address = IbAddr::new(gid(text));
@@ -248,7 +248,7 @@ fn the_loopback_gid_is_the_first_active_port() {
         .port(Port::new(gid("fe80::a")).down())
         .port(Port::new(gid(GID)));
     let device = fabric.host([adapter]).open().unwrap();
-    let channel = EventChannel::options().device(device).open().unwrap();
+    let channel = EventChannel::options().ucma(device).open().unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     id.resolve_addr(None, IbAddr::new(Gid::LOOPBACK), SECOND)
         .unwrap();

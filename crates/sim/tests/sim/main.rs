@@ -8,6 +8,7 @@ mod states;
 mod strange;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_core::{CmId, Error, EventChannel, EventKind, Gid, IbAddr, PortSpace};
@@ -39,7 +40,9 @@ impl TwoHosts {
 
     fn channel(&self) -> EventChannel {
         let device = self.here.open().unwrap();
-        EventChannel::options().device(device).open().unwrap()
+        let options = EventChannel::options().ucma(device);
+        let devices = Arc::new(self.here.clone());
+        options.devices(devices).open().unwrap()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rdmacm_abi::{IbService, NoResponse, QueryIbService, QueryIbServiceResponse, ResolveRoute};
-use rdmacm_core::device::{Attachment, transact};
+use rdmacm_core::ucma::{Attachment, transact};
 use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error, EventChannel, EventFailure, EventKind, IbAddr, PortSpace,
     ServiceRecord,
@@ -91,7 +91,7 @@ fn an_answer_without_room_for_a_record_is_left_as_it_was() {
     let hosts = TwoHosts::new();
     hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
     let device = hosts.here.open().unwrap();
-    let options = EventChannel::options().device(std::sync::Arc::clone(&device));
+    let options = EventChannel::options().ucma(std::sync::Arc::clone(&device));
     let channel = options.open().unwrap();
     let id = bound(&channel);
     id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
@@ -187,7 +187,7 @@ fn an_answer_to_an_id_that_is_gone_reaches_nobody() {
     hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
     hosts.fabric.set_administrator_delay(SECOND);
     let device = hosts.here.open().unwrap();
-    let options = EventChannel::options().device(std::sync::Arc::clone(&device));
+    let options = EventChannel::options().ucma(std::sync::Arc::clone(&device));
     let channel = options.open().unwrap();
     let id = bound(&channel);
     id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_abi::{NoResponse, ResolveIbService};
-use rdmacm_core::device::{Attachment, Device, transact};
+use rdmacm_core::ucma::{Attachment, UcmaFile, transact};
 use rdmacm_core::{
     CmId, Error, EventChannel, EventKind, Gid, IbAddr, IbService, PathData, PortSpace,
     ServiceRecord,
@@ -79,12 +79,12 @@ fn of(outcome: Result<(), Error>) -> Option<i32> {
 
 /// The command succeeds in these states and is `EINVAL` in the others.
 #[track_caller]
-fn only_in(states: &[State], command: impl Fn(&CmId, &dyn Device) -> Option<i32>) {
+fn only_in(states: &[State], command: impl Fn(&CmId, &dyn UcmaFile) -> Option<i32>) {
     for state in STATES {
         let hosts = TwoHosts::new();
         hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
         let device = hosts.here.open().unwrap();
-        let options = EventChannel::options().device(Arc::clone(&device));
+        let options = EventChannel::options().ucma(Arc::clone(&device));
         let channel = options.open().unwrap();
         let id = id_in(state, &hosts, &channel);
         let errno = command(&id, device.as_ref());

@@ -7,18 +7,18 @@ use rdmacm_abi::{
     QueryPathResponse, ResolveAddr, ResolveIbService, ResolveRoute, SetOption, SockaddrIb,
     SockaddrStorage, WriteCmEvent,
 };
-use rdmacm_core::device::{Attachment, Device, transact};
+use rdmacm_core::ucma::{Attachment, UcmaFile, transact};
 use zerocopy::FromZeros;
 
 use crate::{GID, TwoHosts, gid};
 
-fn errno<C: Command>(device: &dyn Device, request: &C) -> Option<i32> {
+fn errno<C: Command>(device: &dyn UcmaFile, request: &C) -> Option<i32> {
     let mut response = C::Response::new_zeroed();
     let answer = transact(device, request, &mut response, Attachment::None);
     answer.map_or_else(|error| error.raw_os_error(), |()| None)
 }
 
-fn create(device: &dyn Device, uid: u64) -> u32 {
+fn create(device: &dyn UcmaFile, uid: u64) -> u32 {
     let mut created = CreateIdResponse::new_zeroed();
     let request = CreateId::new(uid, PortSpace::TCP, QpType::RC);
     transact(device, &request, &mut created, Attachment::None).unwrap();
@@ -40,12 +40,12 @@ fn ids_are_unknown_or_anothers() {
     let (one, other) = (host.open().unwrap(), host.open().unwrap());
     let id = create(one.as_ref(), 7);
     for command in [
-        |device: &dyn Device, id| errno(device, &Bind::new(id, address())),
-        |device: &dyn Device, id| errno(device, &ResolveAddr::new(id, None, address(), 1)),
-        |device: &dyn Device, id| errno(device, &ResolveRoute::new(id, 1)),
-        |device: &dyn Device, id| errno(device, &QueryPath::<1>::new(id)),
-        |device: &dyn Device, id| errno(device, &DestroyId::new(id)),
-        |device: &dyn Device, id| errno(device, &SetOption::id(id, IdOption::TOS)),
+        |device: &dyn UcmaFile, id| errno(device, &Bind::new(id, address())),
+        |device: &dyn UcmaFile, id| errno(device, &ResolveAddr::new(id, None, address(), 1)),
+        |device: &dyn UcmaFile, id| errno(device, &ResolveRoute::new(id, 1)),
+        |device: &dyn UcmaFile, id| errno(device, &QueryPath::<1>::new(id)),
+        |device: &dyn UcmaFile, id| errno(device, &DestroyId::new(id)),
+        |device: &dyn UcmaFile, id| errno(device, &SetOption::id(id, IdOption::TOS)),
     ] {
         assert_eq!(command(one.as_ref(), id + 1), Some(libc::ENOENT));
         assert_eq!(command(other.as_ref(), id), Some(libc::EINVAL));
@@ -133,14 +133,14 @@ fn likely_id(seed: [u8; 32]) -> u32 {
 }
 
 /// One command of random bytes but for the id.
-fn random<C: Command>(device: &dyn Device, seed: [u8; 32], id_at: usize) {
+fn random<C: Command>(device: &dyn UcmaFile, seed: [u8; 32], id_at: usize) {
     let mut bytes: Vec<u8> = seed.into_iter().cycle().take(size_of::<C>()).collect();
     bytes[id_at..id_at + 4].copy_from_slice(&likely_id(seed).to_ne_bytes());
     let request = C::read_from_bytes(&bytes).unwrap();
     errno(device, &request);
 }
 
-fn one(device: &dyn Device, command: u8, seed: [u8; 32]) {
+fn one(device: &dyn UcmaFile, command: u8, seed: [u8; 32]) {
     let id = likely_id(seed);
     match command {
         0 => random::<CreateId>(device, seed, 20),

@@ -1,57 +1,31 @@
-//! A command as it is written: header and request, address filled in.
+//! Frames of commands.
 
 use std::io;
-use std::marker::PhantomData;
 
-use rdmacm_abi::Pointer;
 use rdmacm_abi::uverbs::{Header, MAX_REQUEST};
+use rdmacm_abi::{Frame, Pointer};
 use zerocopy::IntoBytes;
 
 use super::Call;
 
-/// The bytes of one `write(2)`. It holds the address of the response and is of
-/// use only while that is borrowed.
-pub(super) struct Frame<'response> {
-    bytes: [u8; size_of::<Header>() + MAX_REQUEST],
-    length: usize,
-    _response: PhantomData<&'response mut [u8]>,
+/// The frame of any command.
+pub(super) type UverbsFrame<'response> = Frame<'response, { size_of::<Header>() + MAX_REQUEST }>;
+
+/// The frame of this call. The address that the kernel takes from the request is
+/// overwritten, so that no value of the caller reaches the kernel.
+pub(super) fn frame<'call>(call: &'call mut Call<'_>) -> io::Result<UverbsFrame<'call>> {
+    fill(call).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
-impl<'response> Frame<'response> {
-    /// The place of the request from which the kernel takes an address is
-    /// overwritten, so that none of the caller's own reaches it.
-    pub(super) fn new(call: &'response mut Call<'_>) -> io::Result<Self> {
-        let mut bytes = [0; size_of::<Header>() + MAX_REQUEST];
-        let (header, body) = bytes.split_at_mut(size_of::<Header>());
-        header.copy_from_slice(call.header.as_bytes());
-        put(body, 0, call.request)?;
-        match call.pointer {
-            Pointer::None => {}
-            Pointer::Response { offset } => {
-                let address = call.response.as_mut_ptr().expose_provenance();
-                put(body, offset, (address as u64).as_bytes())?;
-            }
-            // Which no verbs command has.
-            Pointer::OptionValue { .. } => return Err(io::ErrorKind::InvalidInput.into()),
-        }
-        Ok(Self {
-            bytes,
-            length: size_of::<Header>() + call.request.len(),
-            _response: PhantomData,
-        })
+fn fill<'call>(call: &'call mut Call<'_>) -> Option<UverbsFrame<'call>> {
+    let mut frame = Frame::new(call.header.as_bytes(), call.request)?;
+    match call.pointer {
+        Pointer::None => {}
+        Pointer::Response { offset } => frame.set_response(offset, call.response)?,
+        // No verbs command has one.
+        Pointer::OptionValue { .. } => return None,
     }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or_default()
-    }
-}
-
-fn put(body: &mut [u8], offset: usize, value: &[u8]) -> io::Result<()> {
-    body.get_mut(offset..)
-        .and_then(|rest| rest.get_mut(..value.len()))
-        .ok_or(io::ErrorKind::InvalidInput)?
-        .copy_from_slice(value);
-    Ok(())
+    Some(frame)
 }
 
 #[cfg(test)]
@@ -69,7 +43,7 @@ mod tests {
         let mut response = AllocPdResponse::new_zeroed();
         let place = (&raw const response).addr() as u64;
         let mut call = Call::new(&request, &mut response);
-        let frame = Frame::new(&mut call).unwrap();
+        let frame = frame(&mut call).unwrap();
         assert_eq!(frame.bytes().len(), 16);
         assert_eq!(frame.bytes()[..8], [3, 0, 0, 0, 4, 0, 1, 0]);
         assert_eq!(frame.bytes()[8..], place.to_ne_bytes());
@@ -80,7 +54,7 @@ mod tests {
         let request = DeallocPd { handle: 7 };
         let mut response = NoResponse;
         let mut call = Call::new(&request, &mut response);
-        let frame = Frame::new(&mut call).unwrap();
+        let frame = frame(&mut call).unwrap();
         assert_eq!(frame.bytes(), [4, 0, 0, 0, 3, 0, 0, 0, 7, 0, 0, 0]);
     }
 
@@ -89,7 +63,7 @@ mod tests {
         let request = Siw(CreateQp::new_zeroed());
         let mut response = siw::QpResponse::new_zeroed();
         let mut call = Call::new(&request, &mut response);
-        let frame = Frame::new(&mut call).unwrap();
+        let frame = frame(&mut call).unwrap();
         assert_eq!(frame.bytes().len(), 64);
         assert_eq!(frame.bytes()[4..8], [16, 0, 16, 0]);
     }

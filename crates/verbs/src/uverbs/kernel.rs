@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::frame::Frame;
+use super::frame::frame;
 use super::{Call, UverbsFile};
 use crate::error::{Error, Result};
 use crate::gid_table::{GidEntry, GidTable};
@@ -66,11 +66,11 @@ impl KernelFile {
 impl UverbsFile for KernelFile {
     /// One `write(2)`: the kernel takes a command whole or not at all.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        let frame = Frame::new(call)?;
+        let frame = frame(call)?;
         let bytes = frame.bytes();
         // SAFETY:
         // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also follows the address in the frame. `Frame::new` put it
+        // - The kernel also follows the address in the frame. `frame` put it
         //   there, where the implementer of `Command` has proved that the kernel
         //   looks, and nowhere else; it is that of the response, which the frame
         //   borrows exclusively for longer than this call and whose size the

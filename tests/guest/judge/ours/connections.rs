@@ -20,7 +20,7 @@ impl Stage {
     fn param(&self, id: &CmId, words: &Words<'_>) -> Result<ConnParam> {
         let queue_pair = words.value("qp").map(|name| &self.queue_pairs[name]);
         let param = match queue_pair {
-            Some(queue_pair) => ConnParam::new().of(queue_pair),
+            Some(queue_pair) => ConnParam::new().with_queue_pair(queue_pair),
             None => ConnParam::new().qp_number(words.number("qpn").unwrap_or_default()),
         };
         let data = words.data();

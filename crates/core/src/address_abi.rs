@@ -1,0 +1,85 @@
+//! The kernel's two sets of address commands.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rdmacm_abi::{Bind, NoResponse};
+
+use crate::address::{CmAddr, Family, to_storage};
+use crate::error::Result;
+use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
+
+/// One of the kernel's two sets of address commands, which a channel uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AddressAbi {
+    /// `BIND`, `RESOLVE_ADDR`, `QUERY`: addresses of any family, in slots of
+    /// 128 bytes with a length. Needs Linux 3.12 or newer.
+    AnyFamily,
+    /// `BIND_IP`, `RESOLVE_IP`, `QUERY_ROUTE`: IPv4 and IPv6 only. In every kernel;
+    /// one query returns addresses, GIDs and path records together.
+    IpOnly,
+}
+
+const PRESUMED: u8 = 0;
+const ANY_FAMILY: u8 = 1;
+const IP_ONLY: u8 = 2;
+
+/// The address ABI of a channel: chosen by the caller, or presumed to be the newer
+/// one until the kernel refuses a command and a probe decides.
+#[derive(Debug)]
+pub(crate) struct SelectedAbi(AtomicU8);
+
+impl SelectedAbi {
+    pub(crate) fn new(chosen: Option<AddressAbi>) -> Self {
+        Self(AtomicU8::new(match chosen {
+            None => PRESUMED,
+            Some(AddressAbi::AnyFamily) => ANY_FAMILY,
+            Some(AddressAbi::IpOnly) => IP_ONLY,
+        }))
+    }
+
+    pub(crate) fn current(&self) -> AddressAbi {
+        match self.0.load(Ordering::Relaxed) {
+            IP_ONLY => AddressAbi::IpOnly,
+            _ => AddressAbi::AnyFamily,
+        }
+    }
+
+    /// Runs `command` with the current ABI. The kernel answers `EINVAL` to command
+    /// numbers beyond its table, so after an `EINVAL` this probes, once for each
+    /// channel, whether the kernel has the newer commands. If not, it runs `command`
+    /// again with the older ABI.
+    pub(crate) fn run<T>(
+        &self,
+        ucma: &dyn UcmaFile,
+        mut command: impl FnMut(AddressAbi) -> Result<T>,
+    ) -> Result<T> {
+        let used = self.current();
+        match command(used) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => match self.probed(ucma) {
+                probed if probed == used => Err(error),
+                probed => command(probed),
+            },
+            answer => answer,
+        }
+    }
+
+    /// The ABI that a probe finds, by this or another thread.
+    fn probed(&self, ucma: &dyn UcmaFile) -> AddressAbi {
+        if self.0.load(Ordering::Relaxed) != PRESUMED {
+            return self.current();
+        }
+        let found = if has_bind(ucma) { ANY_FAMILY } else { IP_ONLY };
+        self.0.store(found, Ordering::Relaxed);
+        self.current()
+    }
+}
+
+/// A command about an id that cannot exist fails with `ENOENT` if the kernel has the
+/// command, and with `EINVAL` if its number is beyond the table.
+fn has_bind(ucma: &dyn UcmaFile) -> bool {
+    let probe = Bind::new(NO_ID, to_storage(&CmAddr::any(Family::V4)));
+    match transact(ucma, &probe, &mut NoResponse, Attachment::None) {
+        Ok(()) => true,
+        Err(error) => error.raw_os_error() != Some(libc::EINVAL),
+    }
+}

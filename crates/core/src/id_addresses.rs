@@ -1,0 +1,36 @@
+//! The addresses of an id.
+
+use crate::address::CmAddr;
+use crate::gid::Gid;
+use crate::rdma_devices::DeviceId;
+
+/// The addresses of an id, and the device port it is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// The local address; `None` before the id is bound or resolved.
+    #[doc(alias = "src_addr")]
+    pub source: Option<CmAddr>,
+    /// The peer's address; `None` if there is no peer.
+    #[doc(alias = "dst_addr")]
+    pub destination: Option<CmAddr>,
+    /// The device the id is bound to; `None` for a wildcard address.
+    pub device: Option<DeviceId>,
+    /// The number of the device's port, from 1; 0 without a device.
+    pub port_number: u8,
+    /// The partition key of the port, host order; 0 on RoCE and iWARP. With
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly) that of the path record.
+    pub pkey: u16,
+}
+
+/// The GIDs of the two ports of an id's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gids {
+    /// The GID of the local port.
+    #[doc(alias = "sgid")]
+    pub source: Gid,
+    /// The GID of the peer's port; `None` if there is no peer.
+    #[doc(alias = "dgid")]
+    pub destination: Option<Gid>,
+}

@@ -1,0 +1,43 @@
+//! Giving an id a local address.
+
+use rdmacm_abi::{Bind, BindIp, NoResponse};
+
+use super::{IdHandle, ip_slot};
+use crate::address::{CmAddr, to_storage};
+use crate::address_abi::AddressAbi;
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::ucma::Attachment;
+
+impl IdHandle {
+    /// Binds the id to a local address, and to the RDMA device that serves it.
+    ///
+    /// A wildcard or loopback address binds to no device. Port 0 takes one from
+    /// `net.ipv4.ip_local_port_range`. A link-local IPv6 address needs a scope
+    /// id; after a wrong one the kernel keeps it, so make a new id then.
+    /// Source: `rdma_bind_addr(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::Command`](crate::Error::Command): `EADDRNOTAVAIL` for an address
+    /// this machine does not have, `ENODEV` for one that no RDMA device serves,
+    /// `EADDRINUSE` for a port in use, `EACCES` for a port below 1024 without
+    /// privilege, `EINVAL` for an id that is bound already.
+    #[doc(alias = "rdma_bind_addr")]
+    pub fn bind(&self, address: impl Into<CmAddr>) -> Result<()> {
+        let address = address.into();
+        let operation = Operation::Bind(address);
+        let id = self.enter()?;
+        id.invalidating(|| {
+            id.with_address_abi(|abi| match abi {
+                AddressAbi::AnyFamily => {
+                    let request = Bind::new(id.kernel_id(), to_storage(&address));
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+                AddressAbi::IpOnly => {
+                    let request = BindIp::new(id.kernel_id(), ip_slot(operation, &address)?);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+            })
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Options of an id, each by name. The kernel accepts each only for a while.
+
+use rdmacm_abi::{IbOption, IdOption, NoResponse, PathRecordData, SetOption};
+use zerocopy::IntoBytes;
+
+use super::IdHandle;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::path::PathData;
+use crate::ucma::Attachment;
+
+/// The largest exponent a queue pair's timeout has room for.
+const MAX_ACK_TIMEOUT: u8 = 31;
+
+impl IdHandle {
+    /// Sets the type of service of routes resolved afterwards: the traffic class
+    /// on RoCE, the class of service asked of the subnet administrator on
+    /// InfiniBand over IPv4; on iWARP the driver's affair, and siw overlooks it.
+    /// Source: `rdma_set_option(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::Command`] when the kernel refuses.
+    #[doc(alias = "RDMA_OPTION_ID_TOS")]
+    #[doc(alias = "rdma_set_option")]
+    pub fn set_tos(&self, tos: u8) -> Result<()> {
+        self.set(Operation::SetTos(tos), IdOption::TOS, &[tos])
+    }
+
+    /// Lets other ids that allow it too share the address and port, as long as
+    /// none of them listens. Source: `rdma_set_option(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` for an id that listens, and for taking it
+    /// back once the id is bound.
+    #[doc(alias = "RDMA_OPTION_ID_REUSEADDR")]
+    pub fn set_reuse_addr(&self, on: bool) -> Result<()> {
+        let value = i32::from(on).to_ne_bytes();
+        self.set(Operation::SetReuseAddr(on), IdOption::REUSEADDR, &value)
+    }
+
+    /// Restricts an IPv6 wildcard address to IPv6, so that another id may have
+    /// the port for IPv4. Source: `rdma_set_option(3)`.
+    ///
+    /// # Errors
+    /// [`Error::Command`]: `EINVAL` for an id that has begun to resolve an
+    /// address or to listen.
+    #[doc(alias = "RDMA_OPTION_ID_AFONLY")]
+    pub fn set_af_only(&self, on: bool) -> Result<()> {
+        let value = i32::from(on).to_ne_bytes();
+        self.set(Operation::SetAfOnly(on), IdOption::AFONLY, &value)
+    }
+
+    /// Sets how long the queue pair waits for an acknowledgement:
+    /// 4.096 µs × 2^`exponent`, 0 for ever. Counts until the queue pair is ready
+    /// to send. Source: `rdma_set_option(3)`, IBTA Vol 1 §9.7.6.1.3.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for an exponent over 31. [`Error::Command`]:
+    /// `EINVAL` for an id that is not for reliable connected queue pairs.
+    #[doc(alias = "RDMA_OPTION_ID_ACK_TIMEOUT")]
+    pub fn set_ack_timeout(&self, exponent: u8) -> Result<()> {
+        let operation = Operation::SetAckTimeout(exponent);
+        if exponent > MAX_ACK_TIMEOUT {
+            return Err(Error::invalid(operation, "the exponent has 5 bits"));
+        }
+        self.set(operation, IdOption::ACK_TIMEOUT, &[exponent])
+    }
+
+    /// Gives the id its route instead of resolving one; a
+    /// [`RouteResolved`](crate::EventKind::RouteResolved) event follows. One of
+    /// the records must carry exactly the flags
+    /// [`PathData::USABLE`]: that one is used. Source: the kernel's
+    /// `ucma_set_ib_path`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for no records.
+    /// [`Error::Command`]: `EINVAL` for an id whose address is not resolved or
+    /// whose route is, and where no record has the flags.
+    #[doc(alias = "RDMA_OPTION_IB_PATH")]
+    pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
+        let operation = Operation::SetIbPath;
+        // The first that can be used is all that the kernel reads.
+        let usable = |path: &&PathData| path.flags == PathData::USABLE;
+        let Some(path) = paths.iter().find(usable).or(paths.first()) else {
+            return Err(Error::invalid(operation, "there is no path to set"));
+        };
+        let value = PathRecordData::from(path);
+        let id = self.enter()?;
+        let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
+        let value = Attachment::OptionValue(value.as_bytes());
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, value))
+    }
+
+    fn set(&self, operation: Operation, option: IdOption, value: &[u8]) -> Result<()> {
+        let id = self.enter()?;
+        let request = SetOption::id(id.kernel_id(), option);
+        let value = Attachment::OptionValue(value);
+        id.send(operation, &request, &mut NoResponse, value)
+    }
+}

@@ -1,0 +1,119 @@
+//! Finding the way to a destination.
+
+use std::time::Duration;
+
+use rdmacm_abi::{NoResponse, ResolveAddr, ResolveIp, ResolveRoute};
+
+use super::{IdHandle, ip_slot};
+use crate::address::{CmAddr, to_storage};
+use crate::address_abi::AddressAbi;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::ucma::Attachment;
+
+impl IdHandle {
+    /// Begins to resolve a destination to an RDMA address; an
+    /// [`AddrResolved`](crate::EventKind::AddrResolved) or
+    /// [`AddrError`](crate::EventKind::AddrError) event reports the end. After
+    /// an error the id may try again.
+    ///
+    /// The kernel chooses the source by its routes unless one is given or the
+    /// id is bound (then a given source is ignored). A failure, at once or by
+    /// event, leaves the id bound, so a second attempt with another source
+    /// needs another id. The timeout is for the neighbour to answer, in
+    /// milliseconds, rounded up; 0 is enough for one that is known already.
+    /// Source: `rdma_resolve_addr(3)`, the kernel's `cma.c` and `addr.c`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a source of another family or a timeout over
+    /// `i32::MAX` milliseconds (24 days). [`Error::Command`]: `ENETUNREACH` and the like
+    /// where no route leads there, those of [`bind`](Self::bind) for the source,
+    /// `EINVAL` for an id that resolves or has resolved already.
+    #[doc(alias = "rdma_resolve_addr")]
+    pub fn resolve_addr(
+        &self,
+        source: Option<CmAddr>,
+        destination: impl Into<CmAddr>,
+        timeout: Duration,
+    ) -> Result<()> {
+        let destination = destination.into();
+        let operation = Operation::ResolveAddr {
+            source,
+            destination,
+            timeout,
+        };
+        let timeout = milliseconds(operation, timeout)?;
+        if source.is_some_and(|source| source.family() != destination.family()) {
+            let reason = "the source's family is not the destination's";
+            return Err(Error::invalid(operation, reason));
+        }
+        let id = self.enter()?;
+        id.invalidating(|| {
+            id.with_address_abi(|abi| match abi {
+                AddressAbi::AnyFamily => {
+                    let from = source.as_ref().map(to_storage);
+                    let to = to_storage(&destination);
+                    let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+                AddressAbi::IpOnly => {
+                    let from = source.map(|source| ip_slot(operation, &source));
+                    let to = ip_slot(operation, &destination)?;
+                    let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
+                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                }
+            })
+        })
+    }
+
+    /// Begins to resolve the route to the destination; a
+    /// [`RouteResolved`](crate::EventKind::RouteResolved) or
+    /// [`RouteError`](crate::EventKind::RouteError) event reports the end.
+    ///
+    /// On InfiniBand this asks the subnet administrator; on RoCE and iWARP it
+    /// is done on the spot. The timeout is counted in milliseconds, rounded up.
+    /// Source: `rdma_resolve_route(3)`, the kernel's `cma.c`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a timeout of 0 or over `i32::MAX`
+    /// milliseconds. [`Error::Command`]: `EINVAL` for an id without a resolved
+    /// address, `ENODEV` for a loopback destination.
+    #[doc(alias = "rdma_resolve_route")]
+    pub fn resolve_route(&self, timeout: Duration) -> Result<()> {
+        let operation = Operation::ResolveRoute { timeout };
+        if timeout.is_zero() {
+            return Err(Error::invalid(operation, "a timeout of 0 resolves nothing"));
+        }
+        let timeout = milliseconds(operation, timeout)?;
+        let id = self.enter()?;
+        let request = ResolveRoute::new(id.kernel_id(), timeout);
+        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+    }
+}
+
+/// The kernel takes a u32, and its clock anything over this for infinity.
+const MAX_MILLISECONDS: u32 = i32::MAX as u32;
+
+fn milliseconds(operation: Operation, timeout: Duration) -> Result<u32> {
+    u32::try_from(timeout.as_nanos().div_ceil(1_000_000))
+        .ok()
+        .filter(|milliseconds| *milliseconds <= MAX_MILLISECONDS)
+        .ok_or_else(|| Error::invalid(operation, "the timeout is longer than the kernel can count"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_rounded_up_and_bounded() {
+        let operation = Operation::Listen;
+        let micro = Duration::from_micros(1);
+        assert_eq!(milliseconds(operation, Duration::ZERO), Ok(0));
+        assert_eq!(milliseconds(operation, micro), Ok(1));
+        assert_eq!(milliseconds(operation, Duration::from_secs(2)), Ok(2000));
+        let longest = Duration::from_millis(0x7fff_ffff);
+        assert_eq!(milliseconds(operation, longest), Ok(0x7fff_ffff));
+        assert!(milliseconds(operation, longest + micro).is_err());
+    }
+}

@@ -1,0 +1,30 @@
+//! Events of one's own.
+
+use rdmacm_abi::{CommandNumber, EventNumber, NoResponse, WriteCmEvent};
+
+use super::IdHandle;
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::ucma::Attachment;
+
+impl IdHandle {
+    /// Queues a [`User`](crate::EventKind::User) event of this id on its own
+    /// channel, behind those that are there, with a status and an argument of
+    /// the caller's ([`Event::argument`](crate::Event::argument)). To end a wait
+    /// on any kernel, use a [`Waker`](crate::Waker).
+    ///
+    /// Needs a kernel newer than 6.1.
+    /// Source: `rdma_write_cm_event(3)`, the kernel's `ucma_write_cm_event`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) on older kernels.
+    #[doc(alias = "rdma_write_cm_event")]
+    pub fn write_event(&self, status: i32, argument: u64) -> Result<()> {
+        let id = self.enter()?;
+        let request = WriteCmEvent::new(id.kernel_id(), EventNumber::USER, status, argument);
+        id.if_supported(CommandNumber::WRITE_CM_EVENT, || {
+            let operation = Operation::WriteEvent;
+            id.send(operation, &request, &mut NoResponse, Attachment::None)
+        })
+    }
+}

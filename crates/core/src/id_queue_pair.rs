@@ -1,0 +1,255 @@
+//! An id together with its queue pair.
+
+use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState, QpType};
+use zerocopy::FromZeros;
+
+use crate::conn_param::ConnParam;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::id_handle::IdHandle;
+use crate::operation::Operation;
+use crate::queue_pair::QueuePair;
+use crate::rdma_devices::Transport;
+
+/// An id together with its queue pair, which moves as the protocol does, see
+/// [`IdHandle::with_queue_pair`].
+#[derive(Clone, Copy, Debug)]
+pub struct WithQueuePair<'a> {
+    id: &'a IdHandle,
+    queue_pair: &'a dyn QueuePair,
+}
+
+impl IdHandle {
+    /// Commands that move a queue pair along with this id.
+    ///
+    /// The connecting side calls [`init`](WithQueuePair::init), posts receives,
+    /// [`connect`](WithQueuePair::connect), and
+    /// [`establish`](WithQueuePair::establish) with the event
+    /// [`ConnectResponse`](crate::EventKind::ConnectResponse), which iWARP does
+    /// not have. The accepting side calls `init` on the id of a connect request,
+    /// posts receives, and [`accept`](WithQueuePair::accept). Either ends with
+    /// [`disconnect`](WithQueuePair::disconnect).
+    ///
+    /// A datagram queue pair has no peer of its own:
+    /// [`ready_to_send`](WithQueuePair::ready_to_send) is all it takes.
+    #[must_use]
+    pub fn with_queue_pair<'a>(&'a self, queue_pair: &'a dyn QueuePair) -> WithQueuePair<'a> {
+        WithQueuePair {
+            id: self,
+            queue_pair,
+        }
+    }
+}
+
+impl WithQueuePair<'_> {
+    /// Moves the queue pair to INIT, so that receives may be posted. The id must
+    /// be attached to a device.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
+    pub fn init(&self) -> Result<()> {
+        self.advance(QpState::INIT, |_| {})
+    }
+
+    /// Moves a datagram queue pair to INIT, RTR and RTS, with the partition key, port
+    /// and queue key ([`RDMA_UDP_QKEY`](crate::RDMA_UDP_QKEY) for IP addresses) of its id,
+    /// which must be attached to a device. From then on it sends and receives.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for an id of another type; those of
+    /// [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
+    #[doc(alias = "rdma_create_qp", alias = "ucma_init_ud_qp")]
+    pub fn ready_to_send(&self) -> Result<()> {
+        if self.id.qp_type() != QpType::UD {
+            let operation = Operation::InitQpAttr(QpState::RTS);
+            let reason = "only a datagram queue pair goes there without a peer";
+            return Err(Error::invalid(operation, reason));
+        }
+        self.init()?;
+        self.move_to(QpState::RTR)?;
+        // From packet 0 on: nobody counts a datagram's packets.
+        self.move_with(QpState::RTS, QpAttrMask::SQ_PSN)
+    }
+
+    /// Asks the peer for a connection of this queue pair:
+    /// [`IdHandle::connect`] with its number, limits and options.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::connect`]; [`Error::QueuePair`].
+    pub fn connect(&self, param: impl Into<ConnParam>) -> Result<()> {
+        self.id.connect(self.connect_param(param)?)
+    }
+
+    /// What [`connect`](Self::connect) asks for, for [`IdHandle::connect`] on another
+    /// thread: iWARP connects TCP meanwhile, and the thread need not have a share in the
+    /// queue pair.
+    ///
+    /// # Errors
+    /// [`Error::QueuePair`].
+    pub fn connect_param(&self, param: impl Into<ConnParam>) -> Result<ConnParam> {
+        let param = param.into().with_queue_pair(self.queue_pair);
+        let ece = self.own_ece()?.unwrap_or(param.options());
+        Ok(param.ece(ece))
+    }
+
+    /// Completes the handshake after a peer's response: moves the queue pair to
+    /// RTR and RTS and tells the peer. When this side fails, the peer is refused
+    /// and the queue pair in error.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::init_qp_attr`] and [`IdHandle::establish`];
+    /// [`Error::QueuePair`].
+    pub fn establish(&self, response: &Event) -> Result<()> {
+        let established = self
+            .agree(response.ece())
+            .and_then(|()| self.advance_to_rts(|_| {}))
+            .and_then(|()| self.id.establish());
+        self.or_refuse(established)
+    }
+
+    /// Accepts the connect request that brought the id with this queue pair,
+    /// moved to RTR and RTS before, because the peer's data may come at once.
+    /// When this side fails, the peer is refused and the queue pair in error;
+    /// but what [`IdHandle::accept`] refuses before the kernel sees it leaves
+    /// the request as it was.
+    ///
+    /// A queue pair with options of enhanced connection establishment is given the
+    /// request's, if they are of its own vendor, and none otherwise; the peer is told
+    /// which are in use then.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::accept`] and [`IdHandle::init_qp_attr`];
+    /// [`Error::QueuePair`].
+    pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
+        let param = param.into().with_queue_pair(self.queue_pair);
+        let agreed = self.id.agreed_depths(&param)?;
+        // The attributes come from the request, not from what is agreed to.
+        let lower = |attr: &mut QpAttr| {
+            attr.max_destination_rd_atomic = agreed.responder_resources;
+            attr.max_rd_atomic = agreed.initiator_depth;
+        };
+        let asked = self.id.enter()?.requested_ece();
+        let accepted = self
+            .agree_to_request(asked)
+            .and_then(|()| self.advance_to_rts(lower))
+            .and_then(|()| self.ece_in_use(asked))
+            .and_then(|ece| {
+                self.id
+                    .accept(param.clone().ece(ece.unwrap_or(param.options())))
+            });
+        self.or_refuse(accepted)
+    }
+
+    /// Ends the connection, or answers the peer that ends it, with the queue
+    /// pair in error (on iWARP: SQD) before, which flushes what is posted.
+    ///
+    /// # Errors
+    /// [`Error::QueuePair`], and nothing was sent then; those of
+    /// [`IdHandle::disconnect`].
+    pub fn disconnect(&self) -> Result<()> {
+        let state = match self.queue_pair.transport() {
+            Transport::IWarp => QpState::SQD,
+            _ => QpState::ERR,
+        };
+        self.move_to(state)?;
+        self.id.disconnect()
+    }
+
+    /// Puts the queue pair in error, which flushes what is posted: for a
+    /// connection that failed or was lost.
+    ///
+    /// # Errors
+    /// [`Error::QueuePair`].
+    pub fn fail(&self) -> Result<()> {
+        self.move_to(QpState::ERR)
+    }
+
+    /// Once more to INIT: only with a request is it known what the peer may do.
+    fn advance_to_rts(&self, change: impl Fn(&mut QpAttr)) -> Result<()> {
+        for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
+            self.advance(state, &change)?;
+        }
+        Ok(())
+    }
+
+    fn advance(&self, state: QpState, change: impl Fn(&mut QpAttr)) -> Result<()> {
+        let mut attr = self.id.init_qp_attr(state)?;
+        change(&mut attr);
+        self.modify(state, &attr, attr.mask)
+    }
+
+    fn move_to(&self, state: QpState) -> Result<()> {
+        self.move_with(state, QpAttrMask::empty())
+    }
+
+    /// With zeros for what else the mask names.
+    fn move_with(&self, state: QpState, zeros: QpAttrMask) -> Result<()> {
+        let mut attr = QpAttr::new_zeroed();
+        attr.qp_state = state;
+        self.modify(state, &attr, QpAttrMask::STATE | zeros)
+    }
+
+    fn modify(&self, state: QpState, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
+        self.queue_pair
+            .modify(attr, mask)
+            .map_err(|error| Error::queue_pair(state, error))
+    }
+
+    fn own_ece(&self) -> Result<Option<Ece>> {
+        self.queue_pair
+            .ece()
+            .map_err(|error| Error::queue_pair(QpState::INIT, error))
+    }
+
+    /// Chooses options by the peer's answer: none of another vendor's.
+    fn agree(&self, peer: Ece) -> Result<()> {
+        let Some(own) = self.own_ece()? else {
+            return Ok(());
+        };
+        let chosen = match peer.vendor_id {
+            0 => Ok(Ece { options: 0, ..own }),
+            vendor if vendor == own.vendor_id => Ok(peer),
+            _ => Err(std::io::Error::from_raw_os_error(libc::EINVAL)),
+        };
+        chosen
+            .and_then(|ece| self.queue_pair.set_ece(ece))
+            .map_err(|error| Error::queue_pair(QpState::RTR, error))
+    }
+
+    /// Chooses options by the peer's request: none of another vendor's.
+    fn agree_to_request(&self, asked: Ece) -> Result<()> {
+        let Some(own) = self.own_ece()? else {
+            return Ok(());
+        };
+        let options = match asked.vendor_id {
+            0 => return Ok(()),
+            vendor if vendor == own.vendor_id => asked.options,
+            _ => 0,
+        };
+        self.queue_pair
+            .set_ece(Ece { options, ..own })
+            .map_err(|error| Error::queue_pair(QpState::RTR, error))
+    }
+
+    /// What the peer is told of the options in use, as an answer to its own; `None`
+    /// where this side knows of none.
+    fn ece_in_use(&self, asked: Ece) -> Result<Option<Ece>> {
+        let own = self.own_ece()?;
+        Ok(own.map(|own| match asked.vendor_id {
+            0 => Ece::default(),
+            vendor_id => Ece { vendor_id, ..own },
+        }))
+    }
+
+    /// Nobody is left waiting for a side that failed.
+    fn or_refuse(&self, outcome: Result<()>) -> Result<()> {
+        if let Err(error) = &outcome {
+            if !error.is_refusal() {
+                // The first failure is what the caller is told.
+                let _ = self.id.reject(&[]);
+                let _ = self.fail();
+            }
+        }
+        outcome
+    }
+}

@@ -1,0 +1,116 @@
+//! Address resolution outside the kernel.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use rdmacm_abi::EventNumber;
+
+use crate::error::Result;
+use crate::event_failure::EventFailure;
+use crate::id_handle::IdHandle;
+use crate::id_state::IdState;
+
+/// An address resolution of an id that runs outside the kernel, such as a lookup of
+/// a name. It ends like the kernel's, with an
+/// [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
+/// [`AddrInfoError`](crate::EventKind::AddrInfoError) event of the id, on every
+/// kernel.
+///
+/// It keeps neither the id nor its channel alive. Dropping it ends the resolution
+/// with `ECANCELED`.
+pub struct PendingResolution {
+    id: Weak<IdState>,
+    has_ended: bool,
+}
+
+impl IdHandle {
+    /// Begins an address resolution outside the kernel. An id has one at a time,
+    /// until its event is read and, if it succeeded, its result is taken.
+    ///
+    /// # Errors
+    /// [`Error::Busy`](crate::Error::Busy) during that time, and while the kernel
+    /// resolves a service for the id; [`Error::IdGone`](crate::Error::IdGone).
+    pub fn begin_resolution(&self) -> Result<PendingResolution> {
+        let id = self.enter()?;
+        id.resolution().begin()?;
+        Ok(PendingResolution {
+            id: Arc::downgrade(id.state()),
+            has_ended: false,
+        })
+    }
+
+    /// Takes the result of the id's resolution after its event was read. Returns
+    /// `None` if there is no result of this type, or no more.
+    #[must_use]
+    pub fn take_result<T: Any>(&self) -> Option<T> {
+        self.enter().ok()?.resolution().take()
+    }
+
+    /// The failure of the id's last resolution, or of the kernel's resolution of a
+    /// service; `None` before its event is read, and if it succeeded.
+    #[must_use]
+    pub fn resolution_failure(&self) -> Option<EventFailure> {
+        self.enter().ok()?.resolution().failure()
+    }
+
+    /// Whether a resolution of the id is pending, or the kernel resolves a service
+    /// for it: until the event is read.
+    #[must_use]
+    pub fn is_resolving(&self) -> bool {
+        self.enter().is_ok_and(|id| id.resolution().is_pending())
+    }
+}
+
+impl PendingResolution {
+    /// Ends the resolution with an event of this status: 0 for success, otherwise a
+    /// negative error number. The result is kept with the id, for
+    /// [`IdHandle::take_result`].
+    pub fn finish(mut self, status: i32, result: impl Any + Send) {
+        self.report(status, Some(Box::new(result)));
+    }
+
+    /// Ends the resolution without an event, and keeps a result with the id for the
+    /// kernel's resolution of a service, whose event ends it.
+    pub fn hand_to_service(mut self, result: impl Any + Send) {
+        self.has_ended = true;
+        if let Some(id) = self.id.upgrade() {
+            id.resolution().store_for_service(Box::new(result));
+        }
+    }
+
+    /// Ends the resolution without an event or a result.
+    pub fn cancel(mut self) {
+        self.has_ended = true;
+        if let Some(id) = self.id.upgrade() {
+            id.resolution().cancel();
+        }
+    }
+
+    fn report(&mut self, status: i32, result: Option<Box<dyn Any + Send>>) {
+        self.has_ended = true;
+        let Some(id) = self.id.upgrade().filter(|id| id.is_open()) else {
+            return;
+        };
+        id.resolution().store(result);
+        let event = match status {
+            0 => EventNumber::ADDRINFO_RESOLVED,
+            _ => EventNumber::ADDRINFO_ERROR,
+        };
+        id.push_local_event(event, status);
+    }
+}
+
+impl Drop for PendingResolution {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.report(-libc::ECANCELED, None);
+        }
+    }
+}
+
+impl fmt::Debug for PendingResolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingResolution").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! The kernel's ucma file.
+//!
+//! # Safety
+//! The only module of this crate with `unsafe`: it writes addresses of this
+//! process into commands, and the kernel writes through them.
+#![expect(unsafe_code, reason = "a command holds addresses the kernel writes to")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::time::Instant;
+
+use super::frame::{UcmaFrame, frame};
+use super::node;
+use super::readiness::Readiness;
+use super::{Call, UcmaFile};
+use crate::error::{Error, Result};
+
+/// The path of the kernel's device node.
+const NODE: &str = "/dev/infiniband/rdma_cm";
+
+/// An open `/dev/infiniband/rdma_cm`, with the descriptors to wait on it.
+///
+/// The descriptor is closed on exec. It is non-blocking, which makes `GET_EVENT`
+/// fail with `EAGAIN` instead of blocking and changes no other command. The
+/// kernel refuses every command with `EACCES` once this process's credentials
+/// differ from those at the open.
+#[derive(Debug)]
+pub struct KernelFile {
+    ucma: File,
+    readiness: Readiness,
+}
+
+impl KernelFile {
+    /// Opens the kernel's device node. If the node is missing, this asks the kernel
+    /// for the device by RDMA netlink (Linux 5.3 or newer), which loads the module
+    /// `rdma_ucm`, and waits up to five seconds for udev to create the node.
+    ///
+    /// # Errors
+    /// [`Error::Open`], which says whether the module, the node or the
+    /// permission is missing; [`Error::Wait`] if the process cannot open the
+    /// descriptors to wait on.
+    pub fn open() -> Result<Self> {
+        Self::open_at(Path::new(NODE))
+    }
+
+    fn open_at(node: &Path) -> Result<Self> {
+        let ucma = node::open(node).map_err(|error| Error::open(node, &error))?;
+        let readiness = Readiness::new(ucma.as_fd()).map_err(|error| Error::wait(&error))?;
+        Ok(Self { ucma, readiness })
+    }
+
+    /// One `write(2)`: the kernel takes a command whole or not at all.
+    fn write(&self, frame: &UcmaFrame<'_>) -> io::Result<()> {
+        let bytes = frame.bytes();
+        // SAFETY:
+        // - `bytes` is an initialised slice, so readable for its length.
+        // - The kernel also follows the addresses in the frame. `frame::frame` wrote
+        //   each of them, wherever the implementer of `Command` has proved that the
+        //   kernel reads one, and each refers to a buffer that the frame borrows (the
+        //   response exclusively) for longer than this function runs and whose size
+        //   the frame states. This module makes frames in no other way.
+        let written =
+            unsafe { libc::write(self.ucma.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(written) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl UcmaFile for KernelFile {
+    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.write(&frame(call)?)
+    }
+
+    fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+        self.readiness.wait(self.ucma.as_fd(), other, until)
+    }
+
+    fn wake(&self) {
+        self.readiness.wake();
+    }
+
+    fn take_wake(&self) -> bool {
+        self.readiness.take_wake()
+    }
+
+    fn notify(&self) {
+        self.readiness.notify();
+    }
+
+    fn take_notification(&self) -> bool {
+        self.readiness.take_notification()
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.readiness.fd()
+    }
+
+    fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ucma.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::ucma::{Attachment, transact};
+    use nix::sys::stat::Mode;
+    use rdmacm_abi::{Listen, MigrateId, MigrateIdResponse, NoResponse};
+    use std::io::Read;
+    use std::time::Duration;
+    use tempfile::TempDir;
+    use zerocopy::FromZeros;
+
+    /// A pipe in place of the kernel: what is written to it can be read back.
+    fn pipe_file(folder: &TempDir, name: &str) -> KernelFile {
+        let node = folder.path().join(name);
+        nix::unistd::mkfifo(&node, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        KernelFile::open_at(&node).unwrap()
+    }
+
+    fn read_back(ucma: &KernelFile) -> Vec<u8> {
+        let mut bytes = [0; 512];
+        let length = (&ucma.ucma).read(&mut bytes).unwrap();
+        bytes[..length].to_vec()
+    }
+
+    #[test]
+    fn a_command_is_one_write() {
+        let folder = TempDir::new().unwrap();
+        let ucma = pipe_file(&folder, "pipe");
+        let request = Listen::new(3, 9);
+        transact(&ucma, &request, &mut NoResponse, Attachment::None).unwrap();
+        let bytes = read_back(&ucma);
+        assert_eq!(bytes[..8], [7, 0, 0, 0, 8, 0, 0, 0]);
+        assert_eq!(bytes[8..12], 3_u32.to_ne_bytes());
+        assert_eq!(bytes[12..], 9_u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_refused_command_returns_its_error_number() {
+        let folder = TempDir::new().unwrap();
+        let ucma = pipe_file(&folder, "pipe");
+        let request = Listen::new(3, 9);
+        // Until the pipe is full.
+        let error =
+            std::iter::repeat_with(|| transact(&ucma, &request, &mut NoResponse, Attachment::None));
+        let error = error.take(1 << 20).find_map(Result::err).unwrap();
+        assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
+    }
+
+    #[test]
+    fn a_migration_names_the_descriptor_of_the_old_file() {
+        let folder = TempDir::new().unwrap();
+        let (old, new) = (pipe_file(&folder, "old"), pipe_file(&folder, "new"));
+        let mut answer = MigrateIdResponse::new_zeroed();
+        let old_file = Attachment::OldChannel(&old);
+        transact(&new, &MigrateId::new(3), &mut answer, old_file).unwrap();
+        let bytes = read_back(&new);
+        let fd = old.ucma_fd().unwrap().as_raw_fd();
+        assert_eq!(bytes[8 + 12..8 + 16], fd.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_wake_up_and_a_notification_are_taken_once_each() {
+        let folder = TempDir::new().unwrap();
+        let ucma = pipe_file(&folder, "pipe");
+        assert!(!ucma.take_wake() && !ucma.take_notification());
+        ucma.wake();
+        ucma.notify();
+        assert!(ucma.take_wake() && ucma.take_notification());
+        assert!(!ucma.take_wake() && !ucma.take_notification());
+        ucma.wake();
+        assert!(ucma.wait(None, None).unwrap());
+        let soon = ucma.now() + Duration::from_millis(1);
+        assert!(!ucma.wait(Some(soon), None).unwrap());
+        assert!(ucma.now() >= soon);
+    }
+
+    #[test]
+    fn the_error_for_a_missing_node_names_it() {
+        let node = Path::new("/nonexistent/rdma_cm");
+        let error = KernelFile::open_at(node).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        let words = error.to_string();
+        assert!(words.starts_with("open /nonexistent/rdma_cm: ENOENT: the module "));
+    }
+}

@@ -1,0 +1,98 @@
+//! How much private data a message carries, by transport and addresses.
+
+use rdmacm_abi::{QueryAddrResponse, SockaddrIb, SockaddrStorage};
+use rdmacm_core::{
+    CmId, CommandNumber, ConnParam, DeviceId, Error, Gid, Guid, PortSpace, RdmaDevice, Transport,
+};
+use zerocopy::FromZeros;
+
+use crate::Fixture;
+
+const ID: DeviceId = DeviceId {
+    index: Some(5),
+    guid: Guid(0x1122),
+};
+
+/// An id on a device of this transport, with a native or an IP source address.
+fn attached(transport: Transport, port_space: PortSpace, is_native: bool) -> (Fixture, CmId) {
+    let fixture = Fixture::new();
+    let id = fixture.id(port_space);
+    let (source, source_size): (SockaddrStorage, u16) = if is_native {
+        (SockaddrIb::default().into(), 48)
+    } else {
+        (std::net::SocketAddr::from(([10, 0, 0, 1], 7)).into(), 16)
+    };
+    let answer = QueryAddrResponse {
+        source,
+        source_size,
+        port_number: 1,
+        device_index: 5,
+        ..QueryAddrResponse::new_zeroed()
+    };
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
+    fixture.ucma.attach(RdmaDevice::new(ID, "dev0", transport));
+    (fixture, id)
+}
+
+/// The limits of a request and of a rejection.
+fn limits(transport: Transport, port_space: PortSpace, is_native: bool) -> [usize; 2] {
+    let limit = |sends: fn(&CmId, usize) -> Result<(), Error>| {
+        let (_fixture, id) = attached(transport, port_space, is_native);
+        match sends(&id, 251) {
+            Err(Error::PrivateDataTooLong { limit, .. }) => limit,
+            sent => {
+                sent.unwrap();
+                251
+            }
+        }
+    };
+    [
+        limit(|id, length| id.connect(ConnParam::new().private_data(&[7; 251][..length])?)),
+        limit(|id, length| id.reject(&[7; 251][..length])),
+    ]
+}
+
+#[test]
+fn each_transport_has_its_limits() {
+    let (tcp, udp) = (PortSpace::TCP, PortSpace::UDP);
+    assert_eq!(limits(Transport::RoCE, tcp, false), [56, 148]);
+    assert_eq!(limits(Transport::IWarp, tcp, false), [251, 251]);
+    assert_eq!(limits(Transport::InfiniBand, tcp, true), [92, 148]);
+    assert_eq!(limits(Transport::RoCE, udp, false), [180, 136]);
+    assert_eq!(limits(Transport::InfiniBand, udp, true), [216, 136]);
+    // iWARP has no datagrams, so the smaller limits apply.
+    assert_eq!(limits(Transport::IWarp, udp, false), [180, 136]);
+}
+
+#[test]
+fn every_command_checks_the_limit_of_its_message() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let data = [7; 251];
+    let param = |length| ConnParam::new().private_data(&data[..length]).unwrap();
+    let too_long = |limit| {
+        Err(Error::PrivateDataTooLong {
+            length: limit + 1,
+            limit,
+        })
+    };
+    assert_eq!(id.reject(&data[..149]), too_long(148));
+    assert_eq!(id.reject_ece(&data[..149]), too_long(148));
+    assert_eq!(id.accept(param(197)), too_long(196));
+    assert_eq!(id.connect(param(57)), too_long(56));
+    assert_eq!(id.reject(&data[..148]), Ok(()));
+    assert_eq!(id.accept(param(196)), Ok(()));
+    assert_eq!(id.connect(param(56)), Ok(()));
+}
+
+#[test]
+fn the_devices_are_those_given_to_the_channel() {
+    let (fixture, id) = attached(Transport::RoCE, PortSpace::TCP, false);
+    let device = id.rdma_device().unwrap().unwrap();
+    assert_eq!((&*device.name, device.transport), ("dev0", Transport::RoCE));
+    assert_eq!(fixture.channel.look_up(ID), Some(device.clone()));
+    assert_eq!(fixture.channel.rdma_devices(), Ok(vec![device.clone()]));
+    let ports = fixture.channel.infiniband_ports().unwrap();
+    assert_eq!((&*ports[0].device, ports[0].number), ("dev0", 2));
+    assert_eq!(ports[0].gid, Gid([7; 16]));
+}
