@@ -224,6 +224,7 @@ const ON_RXE: &[&[Case]] = &[
     data::operations::ON_ROCE,
     data::refused::ON_ROCE,
     datagrams::elsewhere::ON_ROCE,
+    example::ON_ROCE,
     face::messages::dropped::ON_ROCE,
     kept::ON_ROCE,
     migrate::group::CASES,
