@@ -1,4 +1,4 @@
-//! What a failed event says.
+//! Failed events.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rdmacm_abi::{RejectReason, SidrStatus};
 use crate::errno::Name;
 use crate::event_kind::EventKind;
 
-/// The failure an event tells of: its kind and the kernel's status.
+/// The failure that an event reports: its kind and the kernel's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventFailure {
     kind: EventKind,
@@ -31,13 +31,13 @@ impl EventFailure {
         self.status
     }
 
-    /// The error number, positive, where the status is one.
+    /// The error number, positive, if the status is one.
     #[must_use]
     pub fn raw_os_error(self) -> Option<i32> {
         (self.status < 0).then_some(self.status.wrapping_neg())
     }
 
-    /// Why an InfiniBand or RoCE peer rejected.
+    /// The reason for which an InfiniBand or RoCE peer rejected.
     #[must_use]
     pub fn reject_reason(self) -> Option<RejectReason> {
         (self.kind == EventKind::Rejected)
@@ -45,32 +45,32 @@ impl EventFailure {
             .flatten()
     }
 
-    /// Whether the peer refused, or its iWARP stack reset the connection before it was
-    /// there.
+    /// Whether the peer rejected, or its iWARP stack reset the connection before it was
+    /// established.
     #[must_use]
     pub fn is_rejected(self) -> bool {
         self.kind == EventKind::Rejected
     }
 
-    /// Whether there is no way to the peer, or nobody there answers.
+    /// Whether there is no route to the peer, or it does not answer.
     #[must_use]
     pub fn is_unreachable(self) -> bool {
         match self.kind {
             EventKind::AddrError | EventKind::RouteError => true,
-            // What a datagram service answers is an answer.
+            // A positive status is the answer of a datagram service.
             EventKind::Unreachable => self.status <= 0,
             _ => false,
         }
     }
 
-    /// Whether the kernel waited in vain.
+    /// Whether the kernel's timeout passed.
     #[must_use]
     pub fn is_timeout(self) -> bool {
         self.raw_os_error() == Some(libc::ETIMEDOUT)
     }
 
-    /// What a datagram service's answer means: the positive status of an
-    /// unreachable peer.
+    /// The meaning of a datagram service's answer, the positive status of an unreachable
+    /// peer.
     fn sidr_text(self) -> Option<&'static str> {
         (self.kind == EventKind::Unreachable)
             .then(|| SidrStatus::from_status(self.status))
@@ -78,7 +78,7 @@ impl EventFailure {
             .and_then(SidrStatus::text)
     }
 
-    /// The likely cause in words, where the numbers tell one.
+    /// The likely cause in words, if it is known.
     #[must_use]
     pub fn cause(self) -> Option<&'static str> {
         Some(match (self.kind, self.status.wrapping_neg()) {

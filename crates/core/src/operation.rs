@@ -1,4 +1,4 @@
-//! What a caller asked for, as error messages say it.
+//! Operations, as error texts name them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rdmacm_abi::{PortSpace, QpState};
 use crate::address::CmAddr;
 use crate::notification::Notification;
 
-/// What was asked for when an error happened, with the values that matter.
+/// The operation that failed, with the values that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -18,16 +18,16 @@ pub enum Operation {
     Bind(CmAddr),
     /// [`IdHandle::resolve_addr`](crate::IdHandle::resolve_addr).
     ResolveAddr {
-        /// The source asked for, if any.
+        /// The source, if one was given.
         source: Option<CmAddr>,
         /// The destination.
         destination: CmAddr,
-        /// How long the kernel was to try.
+        /// The timeout.
         timeout: Duration,
     },
     /// [`IdHandle::resolve_route`](crate::IdHandle::resolve_route).
     ResolveRoute {
-        /// How long the kernel was to try.
+        /// The timeout.
         timeout: Duration,
     },
     /// [`IdHandle::listen`](crate::IdHandle::listen).

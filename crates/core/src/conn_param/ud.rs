@@ -1,4 +1,4 @@
-//! What datagram services tell each other.
+//! Parameters of datagram services.
 
 use super::ConnParam;
 use crate::error::Result;
@@ -18,13 +18,13 @@ pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 pub struct UdParam(ConnParam);
 
 impl UdParam {
-    /// Says nothing that need not be said.
+    /// The default parameters.
     #[must_use]
     pub fn new() -> Self {
         Self(ConnParam::new())
     }
 
-    /// The number of the queue pair that serves, for accepting.
+    /// The number of the service's queue pair, for accepting.
     #[must_use]
     #[doc(alias = "qp_num")]
     pub fn qp_number(self, number: u32) -> Self {
@@ -39,12 +39,12 @@ impl UdParam {
         self
     }
 
-    /// Private data for the peer: at most 180 bytes of a question (216 by
-    /// InfiniBand address), 136 of an answer. The call that sends it checks.
+    /// Private data for the peer: at most 180 bytes of a request (216 with InfiniBand
+    /// addresses), 136 of a reply. The call that sends it checks the limit.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`](crate::Error::PrivateDataTooLong) for more
-    /// than 251 bytes, which nothing transmits.
+    /// than 251 bytes, the largest limit.
     #[doc(alias = "private_data_len")]
     pub fn private_data(self, data: &[u8]) -> Result<Self> {
         Ok(Self(self.0.private_data(data)?))
