@@ -4,7 +4,7 @@
 //! up; siw gets real queue pairs.
 
 use end::End;
-use rdmacm::{Connection, Connector, Node};
+use rdmacm::{CmConnection, Connector, Node};
 use rdmacm_core::{CmAddr, ConnInfo, ConnParam, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 
@@ -48,8 +48,8 @@ fn asking() -> ConnParam {
 }
 
 /// Connects to a tool's server, which listens.
-fn connect_to(site: &Site, node: &Node, address: CmAddr) -> Connection<End> {
-    let connector = Connector::to(address).on(node).param(asking());
+fn connect_to(site: &Site, node: &Node, address: CmAddr) -> CmConnection<End> {
+    let connector = Connector::new(address).with_node(node).param(asking());
     let connector = connector.deadline(PATIENCE);
     let make = |_: &IdHandle| Ok(End::new(site));
     connector.connect_with(make).unwrap()
@@ -87,7 +87,7 @@ fn check_flags(site: &Site, info: &ConnInfo) {
 }
 
 /// What a C tool's server answered, and where it led our end.
-fn check_established(site: &Site, connection: &Connection<End>, agreed: Depths) {
+fn check_established(site: &Site, connection: &CmConnection<End>, agreed: Depths) {
     let answer = connection.peer().unwrap();
     check_answer(site, &answer, agreed);
     check_no_private_data(site, connection.private_data(), ANSWER_ROOM);

@@ -3,8 +3,8 @@
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Pair, Site};
 use rdmacm_verbs::{
-    Buffer, Completion, CompletionQueue, ExposedMemory, Pieces, QpCaps, QueuePair, SendOperation,
-    SendRequest,
+    Buffer, Completion, CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, SendOperation,
+    SendRequest, SgList,
 };
 
 pub(crate) mod access;
@@ -16,7 +16,6 @@ pub(crate) mod poisoned;
 pub(crate) mod random;
 pub(crate) mod refused;
 pub(crate) mod shared;
-pub(crate) mod strange;
 pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.
@@ -74,23 +73,23 @@ pub(crate) fn filled(queue_pair: &QueuePair, bytes: &[u8]) -> Buffer {
 }
 
 /// As one piece, which may be empty.
-pub(crate) fn piece(queue_pair: &QueuePair, bytes: &[u8]) -> Pieces {
-    let piece = filled(queue_pair, bytes).part(0..bytes.len());
-    piece.unwrap().into()
+pub(crate) fn sge(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
+    let sge = filled(queue_pair, bytes).part(0..bytes.len());
+    sge.unwrap().into()
 }
 
 /// Room to receive into.
-pub(crate) fn room(queue_pair: &QueuePair, length: usize) -> Pieces {
-    piece(queue_pair, &vec![0xee; length])
+pub(crate) fn room(queue_pair: &QueuePair, length: usize) -> SgList {
+    sge(queue_pair, &vec![0xee; length])
 }
 
 /// Memory of a queue pair's domain for its peer.
-pub(crate) fn exposed(queue_pair: &QueuePair, length: usize) -> ExposedMemory {
+pub(crate) fn exposed(queue_pair: &QueuePair, length: usize) -> RemoteAccessRegion {
     let domain = queue_pair.protection_domain();
     domain.expose(length, ALL).unwrap()
 }
 
-pub(crate) fn contents(memory: &ExposedMemory) -> Vec<u8> {
+pub(crate) fn contents(memory: &RemoteAccessRegion) -> Vec<u8> {
     let mut bytes = vec![0; memory.len()];
     memory.read(0, &mut bytes);
     bytes
@@ -98,14 +97,14 @@ pub(crate) fn contents(memory: &ExposedMemory) -> Vec<u8> {
 
 /// The first bytes of what a completion brought back.
 pub(crate) fn brought(completion: Completion, length: usize) -> Vec<u8> {
-    completion.pieces.into_buffer().unwrap()[..length].to_vec()
+    completion.sg_list.into_buffer().unwrap()[..length].to_vec()
 }
 
 /// Posts a request and waits until it is done.
 pub(crate) fn perform(
     queue_pair: &QueuePair,
     operation: SendOperation,
-    memory: impl Into<Pieces>,
+    memory: impl Into<SgList>,
 ) -> Completion {
     let request = SendRequest::new(operation, memory);
     let work = queue_pair.post_send(request).unwrap();

@@ -25,7 +25,7 @@ fn asked(site: &Site, server: &DatagramSocket) -> (DatagramSocket, DatagramAddr)
     let (client, peer) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let node = server.local_addr().ip().unwrap().to_string();
-            let asked = DatagramSocket::connect(node, service(server), PATIENCE);
+            let asked = DatagramSocket::connect((node, service(server)), PATIENCE);
             let (client, peer) = asked.unwrap();
             client.set_deadline(PATIENCE);
             // Ends the server's wait.

@@ -51,10 +51,10 @@ impl QueuePairs {
     }
 }
 
-impl rdmacm::QueuePairs for QueuePairs {
+impl rdmacm::QueuePairFactory for QueuePairs {
     type QueuePair = AnyQueuePair;
 
-    fn make(&self, _: &IdHandle) -> io::Result<AnyQueuePair> {
+    fn create(&self, _: &IdHandle) -> io::Result<AnyQueuePair> {
         Ok(self.one())
     }
 }

@@ -160,7 +160,6 @@ const ON_BOTH_DEVICES: &[&[Case]] = &[
     data::random::CASES,
     data::refused::CASES,
     data::shared::CASES,
-    data::strange::CASES,
     face::blocking::CASES,
     face::endpoint::CASES,
     face::endpoint::waiting::CASES,

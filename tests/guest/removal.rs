@@ -108,7 +108,7 @@ fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
 fn a_device_goes_under_who_only_polls(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
-    heeds(&link, &context, || context.heed_removal());
+    heeds(&link, &context, || context.check_removal());
 }
 
 /// What the kernel announced before was heard by nobody.
@@ -126,7 +126,7 @@ fn a_device_goes_under_who_looks_too_late(site: &Site) {
     let late = Once::new();
     heeds(&link, &context, || {
         if !node.exists() {
-            late.call_once(|| context.heed_removal());
+            late.call_once(|| context.check_removal());
         }
     });
 }

@@ -97,19 +97,21 @@ fn of_a_connection_by_the_blocking_face(site: &Site) {
         let channel = channel.address_abi(AddressAbi::AnyFamily);
         Node::options().channel(channel).open().unwrap()
     });
-    let listener = Listener::options().on(&server_node);
+    let listener = Listener::options().with_node(&server_node);
     let listener = listener.bind(site.v4(0)).unwrap();
     let address = site.v4(listener.local_addr().port());
     let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
     std::thread::scope(|scope| {
         let client = scope.spawn(|| {
-            let connector = Connector::to(address).on(&client_node).deadline(PATIENCE);
+            let connector = Connector::new(address)
+                .with_node(&client_node)
+                .deadline(PATIENCE);
             let client = connector.connect_with(QueuePairs::new(site)).unwrap();
             client.close(PATIENCE).unwrap();
         });
         let incoming = listener.accept(PATIENCE).unwrap();
         let server = incoming.accept_on(site.queue_pair()).unwrap();
-        let end = server.ended(PATIENCE).unwrap();
+        let end = server.closed(PATIENCE).unwrap();
         assert_eq!(end.kind(), EventKind::Disconnected);
         drop(server);
         client.join().unwrap();

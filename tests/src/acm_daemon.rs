@@ -245,11 +245,11 @@ fn send_alone(stream: &File, bytes: &[u8], is_unix: bool) {
     let descriptors = [stream.as_fd().as_raw_fd()];
     let seal = [ControlMessage::ScmRights(&descriptors)];
     let seal = if is_unix { &seal[..] } else { &[] };
-    let pieces = [IoSlice::new(bytes)];
+    let sg_list = [IoSlice::new(bytes)];
     // Who asked may have gone.
     let _ = sendmsg::<()>(
         stream.as_raw_fd(),
-        &pieces,
+        &sg_list,
         seal,
         MsgFlags::MSG_NOSIGNAL,
         None,

@@ -46,7 +46,7 @@ pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
 pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
     let completion = done(queue_pair.receive_queue());
     let length = completion.result.unwrap().bytes;
-    let buffer = completion.pieces.into_buffer().unwrap();
+    let buffer = completion.sg_list.into_buffer().unwrap();
     buffer[..length as usize].to_vec()
 }
 

@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use rdmacm::core::Deadline;
-use rdmacm::tokio::Connection;
-use rdmacm::{CLOSE_DEADLINE, Ending};
+use rdmacm::tokio::CmConnection;
+use rdmacm::{CLOSE_DEADLINE, CloseReason};
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
@@ -22,7 +22,7 @@ pub(crate) enum Stop {
     /// There is no connection.
     Unconnected(String),
     /// The peer disconnected, or was lost.
-    Ended(Ending),
+    Ended(CloseReason),
     /// It cannot be done.
     Failed(Failure),
 }
@@ -52,7 +52,7 @@ const DEPARTURE: Duration = Duration::from_secs(3);
 /// Does `work` unless the connection ends before, or somebody interrupts. What arrived
 /// before the end may keep `work` busy for as long as `rest`.
 pub(crate) async fn attend<T>(
-    connection: &Connection<Endpoint>,
+    connection: &CmConnection<Endpoint>,
     interrupt: &Interrupt,
     rest: Duration,
     work: impl Future<Output = Result<T, Failure>>,
@@ -65,7 +65,7 @@ pub(crate) async fn attend<T>(
             Err(failure) => return Err(reason(connection, failure).await),
         },
         () = interrupt.wait() => return Err(Stop::Interrupted),
-        Ok(ending) = connection.ended(Deadline::Never) => ending,
+        Ok(ending) = connection.closed(Deadline::Never) => ending,
     };
     match timeout(rest, work).await {
         Ok(Ok(done)) => Ok(done),
@@ -75,12 +75,12 @@ pub(crate) async fn attend<T>(
 }
 
 /// The reason behind a failure: where the peer has gone, that is it.
-async fn reason(connection: &Connection<Endpoint>, failure: Failure) -> Stop {
+async fn reason(connection: &CmConnection<Endpoint>, failure: Failure) -> Stop {
     let patience = match failure {
         Failure::Over => CLOSE_DEADLINE,
         Failure::Request(_) | Failure::Post(_) => DEPARTURE,
         Failure::Verbs(_) | Failure::Peer(_) => return Stop::Failed(failure),
     };
-    let ended = connection.ended(patience).await;
+    let ended = connection.closed(patience).await;
     ended.map_or(Stop::Failed(failure), Stop::Ended)
 }

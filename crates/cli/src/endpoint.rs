@@ -126,7 +126,7 @@ impl Endpoint {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
         if self.spin && looks % MANY_LOOKS == MANY_LOOKS - 1 {
             // Who never sleeps hears of nothing.
-            self.completions.context().heed_removal();
+            self.completions.context().check_removal();
         }
         if looks % LOOKS == LOOKS - 1 {
             tokio::task::yield_now().await;

@@ -1,6 +1,6 @@
 //! Why data do not move.
 
-use rdmacm_verbs::{CompletionError, Error, Refused};
+use rdmacm_verbs::{CompletionError, Error, PostError};
 
 /// Why a side cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +29,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl<T> From<Refused<T>> for Failure {
-    fn from(refused: Refused<T>) -> Self {
+impl<T> From<PostError<T>> for Failure {
+    fn from(refused: PostError<T>) -> Self {
         Self::Post(refused.error)
     }
 }

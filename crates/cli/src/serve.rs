@@ -113,6 +113,6 @@ pub(crate) fn reject(incoming: Incoming, reason: String) -> Served {
 
 /// Who wants to connect.
 pub(crate) fn peer_of(incoming: &Incoming) -> String {
-    let peer = incoming.peer_addr().ok().flatten();
+    let peer = incoming.peer_addr().ok();
     peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())
 }

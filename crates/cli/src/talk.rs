@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rdmacm::core::{QueuePair as _, Transport};
-use rdmacm_verbs::{Done, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode, WorkId};
+use rdmacm_verbs::{Done, RemoteMemory, SendOperation, SendRequest, SgList, WcOpcode, WorkId};
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
@@ -65,7 +65,7 @@ impl<'a> Talk<'a> {
                 return heard;
             }
             let nothing = SendOperation::Write(RemoteMemory::NONE);
-            let request = SendRequest::new(nothing, Pieces::NONE);
+            let request = SendRequest::new(nothing, SgList::NONE);
             self.carry_out(request).await?;
             patience = patience.saturating_mul(4);
         }
@@ -73,29 +73,29 @@ impl<'a> Talk<'a> {
     }
 
     /// Posts a request and waits until it is done; its memory.
-    pub(crate) async fn carry_out(&mut self, request: SendRequest<'_>) -> Result<Pieces, Failure> {
+    pub(crate) async fn carry_out(&mut self, request: SendRequest<'_>) -> Result<SgList, Failure> {
         let work = self.endpoint.queue_pair().post_send(request)?;
         loop {
-            let (done, pieces) = self.next().await?;
+            let (done, sg_list) = self.next().await?;
             if done == work {
-                return Ok(pieces);
+                return Ok(sg_list);
             }
         }
     }
 
     /// The next completion; of a message, it is kept and there is room for another.
-    async fn next(&mut self) -> Result<(WorkId, Pieces), Failure> {
+    async fn next(&mut self) -> Result<(WorkId, SgList), Failure> {
         let completion = self.endpoint.next().await?;
         let (work, done) = (completion.work, completion.result?);
         if done.opcode != WcOpcode::RECV {
-            return Ok((work, completion.pieces));
+            return Ok((work, completion.sg_list));
         }
-        if let Some(buffer) = completion.pieces.into_buffer() {
+        if let Some(buffer) = completion.sg_list.into_buffer() {
             self.is_new = false;
             self.heard.push_back(message(done, &buffer)?);
             self.endpoint.queue_pair().post_receive(buffer)?;
         }
-        Ok((work, Pieces::NONE))
+        Ok((work, SgList::NONE))
     }
 }
 

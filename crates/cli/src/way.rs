@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rdmacm::core::CmAddr;
-use rdmacm::tokio::Connection;
+use rdmacm::tokio::CmConnection;
 use serde::Serialize;
 
 use crate::endpoint::Endpoint;
@@ -17,12 +17,12 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    pub(crate) fn of(connection: &Connection<Endpoint>) -> Self {
-        let text = |address: Option<CmAddr>| address.map(|address| address.to_string());
+    pub(crate) fn of(connection: &CmConnection<Endpoint>) -> Self {
+        let text = |address: CmAddr| address.to_string();
         let context = connection.queue_pair().queue_pair().context();
         Self {
-            peer: connection.peer_addr().ok().and_then(text),
-            source: connection.local_addr().ok().and_then(text),
+            peer: connection.peer_addr().ok().map(text),
+            source: connection.local_addr().ok().map(text),
             device: Some(context.device_name().to_owned()),
         }
     }

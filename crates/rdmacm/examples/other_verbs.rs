@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             limits,
         })
     };
-    let connection = rdmacm::Connector::new(node, service).connect_with(queue_pair)?;
+    let connection = rdmacm::Connector::new((node, service)).connect_with(queue_pair)?;
     Ok(connection.close(rdmacm::CLOSE_DEADLINE)?)
 }
 

@@ -1,39 +1,159 @@
-//! The asynchronous face, for any runtime.
+//! The asynchronous types: the names and methods of the blocking ones, with `.await`.
 //!
-//! The names and steps of the blocking face, with `.await`. Nothing here depends
-//! on a runtime: [`Runtime`] is what it takes of one. For tokio it is there, in
-//! `rdmacm::tokio`.
+//! Nothing here depends on a runtime: [`NodeOptions::runtime`] selects one, by the trait
+//! [`Runtime`]. With the feature `tokio` it is tokio by default, and `rdmacm::tokio` has the
+//! same types.
 //!
-//! Any number of ids share one event channel (a [`Node`]) without a thread
-//! behind it: whichever task is polled while there is something to read reads
-//! it and wakes those it is for. A future may be dropped at any time: one that
-//! owns its step (all that take `self`) ends it, id and queue pair included; one
-//! that borrows has only waited, and what it waited for is there for the next.
-//! A future that is not polled any more but not dropped either may hold up
-//! others of the same node, like a lock that is not released.
+//! Any number of ids share the event channel of a [`Node`], and no thread stands behind it:
+//! the task that is polled while there is something to read reads it, and wakes the tasks it
+//! is for. A future may be dropped at any time. A future that owns its object, by a method
+//! that takes `self`, destroys the id and the queue pair with it. A future that borrows has
+//! only waited, and what it waited for remains for the next call. A future that is neither
+//! polled nor dropped may block others of the same node, as a lock that is not released
+//! does.
 
-use crate::face;
-use crate::mode::Async;
-pub use crate::reactor::{Reactor, Runtime, Sleep};
+#![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 
-/// [`face::Connection`] whose steps are awaited.
-pub type Connection<Q, R> = face::Connection<Q, Async<R>>;
-/// [`face::Connector`] whose steps are awaited.
-pub type Connector<R> = face::Connector<Async<R>>;
-/// [`DatagramSocket`](crate::datagrams::DatagramSocket) whose steps are awaited.
+/// An item whose documentation depends on the mode.
+macro_rules! by_mode {
+    (
+        $(#[$doc:meta])*
+        blocking { $(#[$blocking:meta])* }
+        awaited { $(#[$awaited:meta])* }
+        $(both { $(#[$more:meta])* })?
+        $(#[$attribute:meta])*
+        pub $($item:tt)+
+    ) => {
+        $(#[$doc])*
+        $(#[$awaited])*
+        $($(#[$more])*)?
+        $(#[$attribute])*
+        pub $($item)+
+    };
+}
+
+/// A method that waits: `event_loop => future`.
+macro_rules! waits {
+    (
+        $(#[$doc:meta])*
+        $(blocking { $(#[$blocking:meta])* })?
+        $(awaited { $(#[$awaited:meta])* })?
+        $(both { $(#[$more:meta])* })?
+        pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
+            $event_loop:expr => $future:expr
+        }
+    ) => {
+        $(#[$doc])*
+        $($(#[$awaited])*)?
+        $($(#[$more])*)?
+        pub async fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            // The event loop is the one of the future.
+            let _ = $event_loop;
+            $future.await
+        }
+    };
+}
+
+/// A method that waits on a node, which it opens first: `node => future`.
+macro_rules! waits_on_node {
+    (
+        $(#[$doc:meta])*
+        $(blocking { $(#[$blocking:meta])* })?
+        $(awaited { $(#[$awaited:meta])* })?
+        $(both { $(#[$more:meta])* })?
+        pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
+            let $node:ident = $open:expr;
+            $future:expr
+        }
+    ) => {
+        $(#[$doc])*
+        $($(#[$awaited])*)?
+        $($(#[$more])*)?
+        pub async fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            let $node = $open?;
+            $future.await
+        }
+    };
+}
+
+#[path = "modes/cm_connection.rs"]
+mod cm_connection;
+#[path = "modes/connector.rs"]
+mod connector;
+#[path = "modes/incoming.rs"]
+mod incoming;
+mod incoming_requests;
+#[path = "modes/listener.rs"]
+mod listener;
+#[path = "modes/listener_options.rs"]
+mod listener_options;
+#[path = "modes/node.rs"]
+mod node;
+#[path = "modes/node_options.rs"]
+mod node_options;
+#[path = "modes/resolved.rs"]
+mod resolved;
+mod resolving;
+mod runtime_choice;
+
+#[cfg(not(feature = "tokio"))]
+#[path = "asynchronous/no_default_runtime.rs"]
+mod default_runtime;
+#[cfg(feature = "tokio")]
+#[path = "asynchronous/tokio_runtime.rs"]
+mod default_runtime;
+#[cfg(feature = "stream")]
+mod incoming_stream;
+
 #[cfg(feature = "verbs")]
-pub type DatagramSocket<R> = crate::datagrams::DatagramSocket<Async<R>>;
-/// [`face::Endpoint`] whose steps are awaited.
+#[path = "modes/connection.rs"]
+mod connection;
 #[cfg(feature = "verbs")]
-pub type Endpoint<R> = face::Endpoint<Resolved<R>>;
-/// [`face::Incoming`] whose steps are awaited.
-pub type Incoming<R> = face::Incoming<Async<R>>;
-/// [`face::Listener`] whose steps are awaited.
-pub type Listener<R> = face::Listener<Async<R>>;
-/// [`face::ListeningEndpoint`] whose steps are awaited.
+#[path = "modes/datagram_options.rs"]
+mod datagram_options;
 #[cfg(feature = "verbs")]
-pub type ListeningEndpoint<R> = face::ListeningEndpoint<Async<R>>;
-/// [`face::Node`] whose steps are awaited.
-pub type Node<R> = face::Node<Async<R>>;
-/// [`face::Resolved`] whose steps are awaited.
-pub type Resolved<R> = face::Resolved<Async<R>>;
+#[path = "modes/datagram_socket.rs"]
+mod datagram_socket;
+#[cfg(feature = "verbs")]
+#[path = "modes/endpoint.rs"]
+mod endpoint;
+#[cfg(feature = "verbs")]
+#[path = "modes/halves.rs"]
+mod halves;
+#[cfg(feature = "verbs")]
+#[path = "modes/listening_endpoint.rs"]
+mod listening_endpoint;
+#[cfg(feature = "verbs")]
+#[path = "modes/message_connect.rs"]
+mod message_connect;
+#[cfg(feature = "verbs")]
+mod poll;
+#[cfg(feature = "verbs")]
+#[path = "modes/transfer.rs"]
+mod transfer;
+#[cfg(feature = "verbs")]
+#[path = "modes/verbs_connection.rs"]
+mod verbs_connection;
+
+pub use cm_connection::CmConnection;
+pub use connector::Connector;
+pub use incoming::Incoming;
+pub use incoming_requests::IncomingRequests;
+pub use listener::Listener;
+pub use listener_options::ListenerOptions;
+pub use node::Node;
+pub use node_options::NodeOptions;
+pub use resolved::Resolved;
+
+pub use crate::runtime::{Reactor, Runtime, Sleep};
+
+#[cfg(feature = "verbs")]
+pub use {
+    connection::Connection,
+    datagram_options::DatagramOptions,
+    datagram_socket::DatagramSocket,
+    endpoint::{Endpoint, IncomingEndpoint},
+    halves::{ReceiveHalf, SendHalf},
+    listening_endpoint::ListeningEndpoint,
+    transfer::Transfer,
+};

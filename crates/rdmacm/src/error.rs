@@ -1,13 +1,12 @@
-//! Why there is no connection.
+//! Why a call failed.
 
 use std::fmt;
 use std::time::Duration;
 
 use rdmacm_core::{self as core, EventFailure, RejectReason};
-#[cfg(feature = "verbs")]
-use rdmacm_verbs::CompletionError;
 
-use crate::step::Step;
+use crate::failed_request::FailedRequest;
+use crate::stage::Stage;
 
 mod cause;
 mod kind;
@@ -19,8 +18,8 @@ pub(crate) use target::Target;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why there is no connection: what was under way, with whom, through which
-/// device, for how long, what went wrong, and what the peer said.
+/// Why a call failed: the stage, the peer, the device, the time it took, the cause, and the
+/// private data of the peer's rejection.
 ///
 /// ```text
 /// connect to 10.1.0.7:7471 via rxe0: REJECTED 8: no listener, after 2.0ms
@@ -28,12 +27,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The text is complete: it includes the [cause](Self::cause), and
 /// [`source`](std::error::Error::source) returns `None`.
+///
+/// [`Error::new`] makes errors for tests of error handling.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    step: Step,
+    stage: Stage,
     target: Target,
     elapsed: Duration,
     cause: Cause,
@@ -42,9 +43,28 @@ struct Inner {
 }
 
 impl Error {
-    pub(crate) fn new(step: Step, target: Target, elapsed: Duration, cause: Cause) -> Self {
+    /// An error of no peer in particular, for tests of error handling.
+    ///
+    /// ```
+    /// use rdmacm::{Cause, Error, Stage};
+    ///
+    /// let error = Error::new(Stage::Connect, Cause::Deadline);
+    /// assert!(error.is_timeout());
+    /// assert_eq!(error.to_string(), "connect to a peer: the deadline passed, after 0.0ns");
+    /// ```
+    #[must_use]
+    pub fn new(stage: Stage, cause: Cause) -> Self {
+        Self::with_target(stage, Target::default(), Duration::ZERO, cause)
+    }
+
+    pub(crate) fn with_target(
+        stage: Stage,
+        target: Target,
+        elapsed: Duration,
+        cause: Cause,
+    ) -> Self {
         Self(Box::new(Inner {
-            step,
+            stage,
             target,
             elapsed,
             cause,
@@ -67,31 +87,31 @@ impl Error {
         self
     }
 
-    /// What was under way.
+    /// What failed.
     #[must_use]
-    pub fn step(&self) -> Step {
-        self.0.step
+    pub fn stage(&self) -> Stage {
+        self.0.stage
     }
 
-    /// With whom, as far as it was known.
+    /// The peer, as far as it is known.
     #[must_use]
     pub fn destination(&self) -> Option<core::CmAddr> {
         self.0.target.address()
     }
 
-    /// Through which RDMA device, by name, once that was known.
+    /// The name of the RDMA device, if it was known by then.
     #[must_use]
     pub fn device(&self) -> Option<&str> {
         self.0.target.device()
     }
 
-    /// How long it took, all attempts together.
+    /// The time that all attempts took together.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed
     }
 
-    /// How often it was tried.
+    /// The number of attempts.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
@@ -103,49 +123,43 @@ impl Error {
         &self.0.cause
     }
 
-    /// Why an InfiniBand or RoCE peer rejected.
+    /// Why an InfiniBand or RoCE peer rejected the connection.
     #[must_use]
     pub fn reject_reason(&self) -> Option<RejectReason> {
         self.failure().and_then(EventFailure::reject_reason)
     }
 
-    /// What the peer said with its refusal.
+    /// The private data of the peer's rejection.
     ///
-    /// InfiniBand and RoCE carry 148 bytes and not how many of them the peer set: what
-    /// it said is followed by zeros, which cannot be told from zeros of its own, and 148
-    /// zeros are returned as nothing. A protocol that may end in zeros sends its length,
-    /// as C programs do, for which `private_data_len` is 148 as well. iWARP carries the
-    /// length; siw loses the data where the network delivers TCP's end first
-    /// (`siw_cm_llp_data_ready`).
+    /// InfiniBand and RoCE transmit 148 bytes, and not how many of them the peer has set:
+    /// the data is followed by zeros, and 148 zeros are returned as no data. A protocol
+    /// whose data may end in zeros transmits its length, as C programs do, for which
+    /// `private_data_len` is 148 as well. iWARP transmits the length. siw loses the data if
+    /// the network delivers the end of the TCP stream first (`siw_cm_llp_data_ready`).
     #[must_use]
     pub fn private_data(&self) -> &[u8] {
         &self.0.private_data
     }
 
-    /// The error number, where there is one.
+    /// The error number, if there is one.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match &self.0.cause {
             Cause::Refused(error) => error.raw_os_error(),
-            Cause::Event(failure) => failure.raw_os_error(),
-            #[cfg(feature = "verbs")]
-            Cause::GroupLost { failure, .. } => failure.raw_os_error(),
+            Cause::Event(failure) | Cause::GroupLost { failure, .. } => failure.raw_os_error(),
             Cause::QueuePair(error) => error.raw_os_error(),
-            Cause::Ended(ending) => ending.failure()?.raw_os_error(),
-            #[cfg(feature = "verbs")]
-            Cause::Verbs(error) => error.raw_os_error(),
+            Cause::Closed(reason) => reason.failure()?.raw_os_error(),
+            Cause::Device { errno, .. } => *errno,
             _ => None,
         }
     }
 
-    /// The request that failed, where one did: as the cause, or before the connection
-    /// ended.
-    #[cfg(feature = "verbs")]
+    /// The request that failed, if one did: as the cause, or before the connection closed.
     #[must_use]
-    pub fn failed_request(&self) -> Option<CompletionError> {
+    pub fn failed_request(&self) -> Option<FailedRequest> {
         match self.0.cause {
-            Cause::Completion(error) => Some(error),
-            Cause::Ended(ending) => ending.failed_request(),
+            Cause::Request(request) => Some(request),
+            Cause::Closed(reason) => reason.failed_request(),
             _ => None,
         }
     }
@@ -161,17 +175,17 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner {
-            step,
+            stage,
             target,
             elapsed,
             cause,
             attempts,
             ..
         } = &*self.0;
-        match step {
-            // Nobody is known yet, and nothing was waited for.
-            Step::Open => return write!(f, "{step}: {cause}"),
-            _ => write!(f, "{step} {target}: {cause}, after {elapsed:.1?}")?,
+        match stage {
+            // There is no peer yet, and nothing to wait for.
+            Stage::Open => return write!(f, "{stage}: {cause}"),
+            _ => write!(f, "{stage} {target}: {cause}, after {elapsed:.1?}")?,
         }
         if *attempts > 1 {
             write!(f, " and {attempts} attempts")?;
@@ -193,41 +207,40 @@ mod tests {
 
     fn failed(cause: Cause) -> Error {
         let address = core::CmAddr::from(([10, 1, 0, 7], 7471));
-        Error::new(Step::Connect, address.into(), Duration::ZERO, cause)
+        Error::with_target(Stage::Connect, address.into(), Duration::ZERO, cause)
     }
 
     #[test]
     fn the_text_is_complete_and_has_no_source() {
         let causes = [
             Cause::Refused(core::Error::Busy),
-            Cause::Gone,
+            Cause::PeerGone,
             Cause::Deadline,
             Cause::Name(addrinfo::Error::Rdma(core::Error::Busy)),
             Cause::NoAddress,
-            Cause::Source("eth7".to_owned()),
+            Cause::NoSourceAddress("eth7".to_owned()),
             Cause::QueuePair(io::Error::other("none left")),
             Cause::Stopped,
             Cause::ListenerSocketClosed {
                 address: ([10, 1, 0, 7], 7471).into(),
                 device: "siw0".to_owned(),
             },
-            #[cfg(feature = "verbs")]
-            Cause::Verbs(rdmacm_verbs::Error::Gone {
-                device: "rxe0".to_owned(),
-            }),
-            #[cfg(feature = "verbs")]
-            Cause::TooLong(5000),
-            Cause::NotAnAddress,
+            Cause::Device {
+                error: io::Error::from_raw_os_error(libc::EINVAL),
+                errno: Some(libc::EINVAL),
+            },
+            Cause::MessageTooLong(5000),
+            Cause::InvalidAddress,
         ];
         for cause in causes {
             assert!(cause.source().is_none(), "{cause:?}");
-            let said = cause.to_string();
+            let text = cause.to_string();
             let error = failed(cause);
             assert!(error.source().is_none(), "{error:?}");
             let words = error.to_string();
             assert_eq!(
                 words,
-                format!("connect to 10.1.0.7:7471: {said}, after 0.0ns")
+                format!("connect to 10.1.0.7:7471: {text}, after 0.0ns")
             );
             let wrapped = io::Error::from(error);
             assert_eq!(wrapped.to_string(), words);
@@ -242,7 +255,7 @@ mod tests {
             errno: libc::EACCES,
             cause: "no permission",
         });
-        let error = Error::new(Step::Open, Target::default(), Duration::ZERO, cause);
+        let error = Error::new(Stage::Open, cause);
         assert_eq!(
             error.to_string(),
             "open the connection manager: /dev/infiniband/rdma_cm: EACCES: no permission"
@@ -261,7 +274,7 @@ mod tests {
                 Cause::Refused(core::Error::DeadlinePassed),
                 io::ErrorKind::TimedOut,
             ),
-            (Cause::Gone, io::ErrorKind::ConnectionReset),
+            (Cause::PeerGone, io::ErrorKind::ConnectionReset),
             (Cause::NoAddress, io::ErrorKind::InvalidInput),
             (
                 Cause::QueuePair(io::ErrorKind::OutOfMemory.into()),
@@ -275,11 +288,11 @@ mod tests {
                 Cause::Name(addrinfo::Error::LookupDied),
                 io::ErrorKind::Other,
             ),
-            #[cfg(feature = "verbs")]
             (
-                Cause::Verbs(rdmacm_verbs::Error::Gone {
-                    device: "rxe0".to_owned(),
-                }),
+                Cause::Device {
+                    error: io::ErrorKind::NotConnected.into(),
+                    errno: None,
+                },
                 io::ErrorKind::NotConnected,
             ),
         ] {

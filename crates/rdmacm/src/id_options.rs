@@ -1,8 +1,8 @@
-//! Options of an id, set at the only moment the kernel takes them.
+//! Options of an id, which the kernel accepts only before it is bound.
 
 use rdmacm_core::{CmId, EventChannel, IdHandle, PortSpace, QpType, Result};
 
-/// Options of an id that is about to be made and bound.
+/// Options of an id that is about to be created and bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IdOptions {
     pub(crate) port_space: PortSpace,
@@ -27,13 +27,13 @@ impl Default for IdOptions {
 }
 
 impl IdOptions {
-    /// An id without the other options yet.
+    /// Creates an id, without the other options.
     pub(crate) fn create(self, channel: &EventChannel) -> Result<CmId> {
         channel.create_id_of_type(self.port_space, self.qp_type)
     }
 
-    /// Before the id is bound or resolves: later the kernel refuses some of them
-    /// and overlooks the others.
+    /// Sets the options, before the id is bound or resolves an address: later the kernel
+    /// refuses some of them and ignores the others.
     pub(crate) fn apply(self, id: &IdHandle) -> Result<()> {
         if let Some(tos) = self.tos {
             id.set_tos(tos)?;

@@ -1,20 +1,18 @@
 //! The Linux RDMA connection manager in pure Rust.
 //!
-//! Three faces on one core:
+//! * **Blocking**, here: [`Connector`] and [`Listener`] make connections, and every call has a
+//!   deadline.
+//! * **Asynchronous**: the same names and methods in `tokio` (feature `tokio`), or for any
+//!   runtime in [`asynchronous`].
+//! * **Events**: [`core`] has event channels, ids and the kernel's commands, for event loops.
 //!
-//! * **Blocking**, here: [`Connector`] and [`Listener`] to [`Connection`], each
-//!   step with a deadline.
-//! * **Async**: the same names and steps in `tokio` (feature `tokio`), or for
-//!   any runtime in [`asynchronous`].
-//! * **Events**: [`core`], event channels, ids and the kernel's commands one by
-//!   one, for event loops.
+//! [`addrinfo`] resolves names to RDMA addresses, by the system's resolver or one in pure Rust
+//! (feature `hickory`).
 //!
-//! [`addrinfo`] turns names into RDMA addresses, by the system's resolver or one in
-//! pure Rust (feature `hickory`). With the feature `verbs`, which is on unless turned
-//! off, connections carry messages on soft devices, and read and write
-//! the peer's memory: `Connector::connect`, `Incoming::accept` and `MessageOptions`.
-//! `Endpoint` has a queue pair of that kind posted to by hand, and `DatagramSocket` sends
-//! and receives unreliable datagrams, to peers and multicast groups.
+//! With the feature `verbs`, which is on by default, `Connection` sends and receives messages
+//! on soft devices, and reads and writes memory of the peer. `Endpoint` has a queue pair that
+//! the caller posts to, and `DatagramSocket` sends and receives unreliable datagrams, to peers
+//! and multicast groups.
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]
@@ -22,7 +20,7 @@
 //! use std::time::Duration;
 //! use rdmacm::{CLOSE_DEADLINE, Connector};
 //!
-//! let connection = Connector::new("storage-7", "7471")
+//! let connection = Connector::new("storage-7:7471")
 //!     .deadline(Duration::from_secs(3))
 //!     .connect()?;
 //! connection.set_deadline(Duration::from_secs(1));
@@ -33,60 +31,72 @@
 //! # }
 //! ```
 //!
-//! All other queue pairs are the caller's: whatever library they come from, they
-//! implement [`QueuePair`](core::QueuePair), and a function from an id to a queue pair
-//! is where connections get them from ([`QueuePairs`]).
+//! Queue pairs may come from any other library that implements
+//! [`QueuePair`](core::QueuePair). A function from an id to a queue pair creates them
+//! ([`QueuePairFactory`]), and the connection is a [`CmConnection`].
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use rdmacm::{Connector, Listener};
+//! use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 //! use rdmacm::core::IdHandle;
 //! # fn example<Q: rdmacm::core::QueuePair + 'static>(
-//! #     queue_pair: impl Fn(&IdHandle) -> std::io::Result<Q> + Send + Sync,
-//! #     serve: impl Fn(rdmacm::Connection<Q>),
+//! #     create: impl Fn(&IdHandle) -> std::io::Result<Q> + Send + Sync,
+//! #     serve: impl Fn(CmConnection<Q>),
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
 //!
-//! // One side, with `queue_pair` a function from an id to a queue pair.
-//! let connection = Connector::new("storage-7", "7471")
+//! // One side, with `create` a function from an id to a queue pair.
+//! let connection = Connector::new("storage-7:7471")
 //!     .deadline(Duration::from_secs(3))
 //!     .private_data(b"hello, version 1")?
-//!     .connect_with(&queue_pair)?;
-//! connection.close(rdmacm::CLOSE_DEADLINE)?;
+//!     .connect_with(&create)?;
+//! connection.close(CLOSE_DEADLINE)?;
 //!
-//! // The other.
+//! // The other side.
 //! for incoming in Listener::bind("[::]:7471")?.incoming() {
 //!     let incoming = incoming?;
 //!     if incoming.private_data().starts_with(b"hello") {
-//!         serve(incoming.accept_with(&queue_pair)?);
+//!         serve(incoming.accept_with(&create)?);
 //!     } else {
-//!         incoming.reject(b"who are you?")?;
+//!         incoming.reject(b"unknown version")?;
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 
+#![cfg_attr(
+    not(feature = "verbs"),
+    allow(dead_code, unused_imports, reason = "what only the data modules use")
+)]
+
 pub mod asynchronous;
+mod blocking;
+mod blocking_executor;
+mod close_reason;
+mod connect;
+mod connection;
 #[cfg(feature = "verbs")]
 pub mod datagrams;
-mod ending;
+#[cfg(feature = "verbs")]
+mod endpoint;
 mod error;
-pub mod face;
-mod hub;
+mod event_loop;
+mod failed_request;
 mod id_options;
+mod listen;
 #[cfg(feature = "verbs")]
 mod messages;
-mod mode;
-mod node;
-mod offload;
-mod plan;
-mod queue_pairs;
-mod reactor;
+mod queue_pair_factory;
 mod retry;
-mod step;
-mod steps;
+mod runtime;
+mod stage;
+mod stop_handle;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+#[cfg(feature = "tracing")]
+mod trace;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_trace.rs"]
 mod trace;
 
 pub use rdmacm_addrinfo as addrinfo;
@@ -94,53 +104,29 @@ pub use rdmacm_core as core;
 #[cfg(feature = "verbs")]
 pub use rdmacm_verbs as verbs;
 
+pub use blocking::*;
+pub use blocking_executor::{
+    BlockingExecutor, BlockingTask, DEFAULT_MAX_HANDSHAKES, ThreadExecutor,
+};
+pub use close_reason::CloseReason;
+pub use connect::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, PeerAddr, STAGGER};
 #[cfg(feature = "verbs")]
 pub use datagrams::{Datagram, DatagramAddr, DatagramPeer};
-pub use ending::Ending;
 pub use error::{Cause, Error, Result};
-pub use face::Stopper;
+pub use failed_request::FailedRequest;
 #[cfg(feature = "verbs")]
-pub use messages::{Failed, Loan, Message, MessageOptions, Messages};
-pub use mode::{Async, Blocking, Mode};
-pub use node::NodeOptions;
-pub use offload::{Job, MAX_HANDSHAKES, Offload, Threads};
-pub use plan::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, STAGGER};
-pub use queue_pairs::QueuePairs;
+pub use messages::{Message, MessageOptions, RegisteredBuffer, TransferError};
+pub use queue_pair_factory::QueuePairFactory;
 pub use retry::RetryPolicy;
-pub use step::Step;
+pub use stage::Stage;
+pub use stop_handle::StopHandle;
 
-/// A connection, see [`face::Connection`].
-#[cfg(feature = "verbs")]
-pub type Connection<Q = Messages> = face::Connection<Q, Blocking>;
-/// A connected queue pair, see [`face::Connection`].
-#[cfg(not(feature = "verbs"))]
-pub type Connection<Q> = face::Connection<Q, Blocking>;
-/// How to connect, see [`face::Connector`].
-pub type Connector = face::Connector<Blocking>;
-/// Datagrams of one device, see [`datagrams::DatagramSocket`].
-#[cfg(feature = "verbs")]
-pub type DatagramSocket = datagrams::DatagramSocket<Blocking>;
-/// A peer that is resolved and a queue pair for it, see [`face::Endpoint`].
-#[cfg(feature = "verbs")]
-pub type Endpoint = face::Endpoint<Resolved>;
-/// A peer that wants to connect, see [`face::Incoming`].
-pub type Incoming = face::Incoming<Blocking>;
-/// Waits for peers, see [`face::Listener`].
-pub type Listener = face::Listener<Blocking>;
-/// Waits for peers with queue pairs, see [`face::ListeningEndpoint`].
-#[cfg(feature = "verbs")]
-pub type ListeningEndpoint = face::ListeningEndpoint<Blocking>;
-/// What connectors and listeners share, see [`face::Node`].
-pub type Node = face::Node<Blocking>;
-/// A peer whose address and route are resolved, see [`face::Resolved`].
-pub type Resolved = face::Resolved<Blocking>;
-
-/// The README's examples, compiled.
+/// The examples of the README, compiled.
 #[cfg(all(doctest, feature = "verbs"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The how-to's examples, compiled.
+/// The examples of the datagrams how-to, compiled.
 #[cfg(all(doctest, feature = "verbs"))]
 #[doc = include_str!("../../../docs/datagrams.md")]
 struct Datagrams;

@@ -1,115 +1,58 @@
-//! Queue pairs that carry messages.
+//! Connections that carry messages, and read and write memory of the peer.
 
-use std::io;
-use std::sync::{Arc, Weak};
-
-use rdmacm_core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, QpType, Transport};
-use rdmacm_verbs::ProtectionDomain;
-
-use crate::hub::Hub;
-use crate::queue_pairs::QueuePairs;
-
+mod completions;
+mod connection;
 mod device;
-mod failed;
-mod fault;
-mod loan;
+mod factory;
+mod failure;
+mod keep_alive;
 mod message;
 mod options;
-mod places;
+mod queue_pair;
+mod registered_buffer;
 mod state;
-mod traffic;
+mod transfer;
+mod transfer_error;
+mod wait;
 mod waiters;
 
-pub use failed::Failed;
-pub use loan::Loan;
 pub use message::Message;
 pub use options::MessageOptions;
+pub use registered_buffer::RegisteredBuffer;
+pub use transfer_error::TransferError;
 
-pub(crate) use device::{Drained, OpenDevice};
-pub(crate) use fault::Fault;
-pub(crate) use loan::returned;
-pub(crate) use places::{
-    Arrivals, Line, Load, Outcome, Over, Quiet, Room, Trouble, UntilDeparture,
-};
-pub(crate) use state::Arrival;
-pub(crate) use traffic::{Destination, Traffic};
+pub(crate) use completions::next_completion;
+pub(crate) use connection::MessageConnection;
+pub(crate) use device::{Devices, OpenDevice, open_context};
+pub(crate) use factory::MessageQueuePairFactory;
+pub(crate) use failure::Failure;
+pub(crate) use queue_pair::{Destination, MessageQueuePair};
+pub(crate) use state::{Arrival, State};
+pub(crate) use transfer::StartedTransfer;
 pub(crate) use waiters::Interest;
 
-/// The queue pair of a [connection](crate::Connection) that carries messages,
-/// with registered memory to send from and to receive into.
-///
-/// It has a protection domain of its own: no peer but this one reaches memory
-/// that is exposed in it.
-#[derive(Debug)]
-pub struct Messages {
-    traffic: Arc<Traffic>,
-}
+use rdmacm_verbs::{CompletionError, WorkKind};
 
-impl Messages {
-    /// What it was made for.
-    #[must_use]
-    pub fn options(&self) -> MessageOptions {
-        self.traffic.options()
-    }
+use crate::error::Cause;
+use crate::failed_request::FailedRequest;
 
-    /// The domain that memory for its requests is registered in.
-    #[must_use]
-    #[doc(alias = "ibv_pd")]
-    pub fn protection_domain(&self) -> &ProtectionDomain {
-        self.traffic.protection_domain()
-    }
-
-    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
-        &self.traffic
+/// A refusal of the verbs layer.
+pub(crate) fn device_error(error: rdmacm_verbs::Error) -> Cause {
+    let errno = error.raw_os_error();
+    Cause::Device {
+        error: error.into(),
+        errno,
     }
 }
 
-impl rdmacm_core::QueuePair for Messages {
-    fn number(&self) -> u32 {
-        self.traffic.queue_pair().number()
-    }
-
-    fn transport(&self) -> Transport {
-        self.traffic.queue_pair().transport()
-    }
-
-    fn depth_limits(&self) -> DepthLimits {
-        self.traffic.queue_pair().depth_limits()
-    }
-
-    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        rdmacm_core::QueuePair::modify(self.traffic.queue_pair(), attr, mask)
-    }
-}
-
-/// Makes them, with everything posted that the peer's first messages need.
-#[derive(Debug)]
-pub(crate) struct Maker {
-    hub: Weak<Hub>,
-    options: MessageOptions,
-}
-
-impl Maker {
-    pub(crate) fn new(hub: &Arc<Hub>, options: MessageOptions) -> Self {
-        Self {
-            hub: Arc::downgrade(hub),
-            options,
-        }
-    }
-}
-
-impl QueuePairs for Maker {
-    type QueuePair = Messages;
-
-    fn make(&self, id: &IdHandle) -> io::Result<Messages> {
-        self.options.check()?;
-        let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
-        let hub = self.hub.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        let device = hub.open_device(device)?;
-        let traffic = Traffic::new(&device, QpType::RC, self.options)?;
-        let messages = Messages { traffic };
-        id.with_queue_pair(&messages).init()?;
-        messages.traffic.post_all()?;
-        Ok(messages)
-    }
+/// A completion with an error.
+pub(crate) fn failed_request(error: &CompletionError) -> FailedRequest {
+    let opcode = match error.kind {
+        WorkKind::Send(opcode) => Some(opcode),
+        _ => None,
+    };
+    let mut failed = FailedRequest::new(opcode, error.status);
+    failed.vendor_error = error.vendor;
+    failed.cause = error.cause();
+    failed
 }

@@ -1,18 +1,18 @@
-//! Trying again.
+//! When to retry.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use crate::error::Error;
 
-/// Whether and when to try again after a failure that may pass: a peer that has
-/// not noticed the end of an earlier connection, that is short of resources,
-/// that does not listen yet or did not answer in time.
+/// Whether and when to retry after a [transient failure](crate::Error::is_retryable): a peer
+/// that has not noticed the end of an earlier connection, is short of resources, does not
+/// listen yet or did not answer in time.
 ///
-/// Attempts are `first_pause` apart, then twice as long each time up to
-/// `longest_pause`, each pause shortened by a random part of up to half, so that
-/// many who were refused at once do not come back at once. The deadline of the
-/// whole holds all the same. [`RetryPolicy::never`] is the default.
+/// The pause between attempts is `first_pause` at first and doubles up to `longest_pause`.
+/// Each pause is shortened by a random part of up to a half, so that clients that were
+/// rejected at the same time do not retry at the same time. The deadline of the whole call
+/// holds all the same. [`RetryPolicy::never`] is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     attempts: u32,
@@ -28,7 +28,7 @@ impl RetryPolicy {
         Self::attempts(1)
     }
 
-    /// So many attempts in all, 20 ms apart at first and at most a second.
+    /// This many attempts in all, with pauses from 20 ms to a second.
     #[must_use]
     pub const fn attempts(attempts: u32) -> Self {
         Self {
@@ -59,10 +59,10 @@ impl RetryPolicy {
         self
     }
 
-    /// Gives one attempt up after this long and tries again; of several addresses,
-    /// the whole race. A RoCE or InfiniBand
-    /// peer whose backlog is full drops requests silently, and the kernel repeats
-    /// one only after more than four seconds: a limit of a second does better.
+    /// Ends each attempt after this time and retries. An attempt tries all addresses of the
+    /// peer. A RoCE or InfiniBand peer whose backlog is full drops requests without a reply,
+    /// and the kernel repeats a request only after more than four seconds; a limit of a second
+    /// is faster.
     #[must_use]
     pub const fn attempt_limit(mut self, limit: Duration) -> Self {
         self.attempt_limit = Some(limit);
@@ -73,7 +73,7 @@ impl RetryPolicy {
         self.attempt_limit
     }
 
-    /// How long to wait before the next attempt; `None` for no more.
+    /// The pause before the next attempt; `None` if there is none.
     pub(crate) fn pause(&self, made: u32, error: &Error) -> Option<Duration> {
         let cut_short = self.attempt_limit.is_some() && error.is_timeout();
         if made >= self.attempts || !(error.is_retryable() || cut_short) {
@@ -96,7 +96,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Up to `most`, by the standard library's random keys.
+/// A random duration up to `most`, from the standard library's hash keys.
 fn random_part(most: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish();
     let thousandths = u32::try_from(random % 1000).unwrap_or(0);
@@ -106,11 +106,11 @@ fn random_part(most: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Cause, Target};
-    use crate::step::Step;
+    use crate::error::Cause;
+    use crate::stage::Stage;
 
     fn failed(cause: Cause) -> Error {
-        Error::new(Step::Connect, Target::default(), Duration::ZERO, cause)
+        Error::new(Stage::Connect, cause)
     }
 
     #[test]
@@ -118,19 +118,19 @@ mod tests {
         let policy = RetryPolicy::until_deadline();
         for (made, most) in [(1, 20), (2, 40), (3, 80), (7, 1000), (60, 1000)] {
             let most = Duration::from_millis(most);
-            let pause = policy.pause(made, &failed(Cause::Gone)).unwrap();
+            let pause = policy.pause(made, &failed(Cause::PeerGone)).unwrap();
             assert!(pause <= most && pause >= most / 2, "{made}: {pause:?}");
         }
     }
 
     #[test]
-    fn what_cannot_pass_is_not_tried_again() {
+    fn a_permanent_failure_is_not_retried() {
         let policy = RetryPolicy::attempts(2);
-        assert!(policy.pause(1, &failed(Cause::Gone)).is_some());
-        assert!(policy.pause(2, &failed(Cause::Gone)).is_none());
+        assert!(policy.pause(1, &failed(Cause::PeerGone)).is_some());
+        assert!(policy.pause(2, &failed(Cause::PeerGone)).is_none());
         assert!(policy.pause(1, &failed(Cause::NoAddress)).is_none());
         assert!(policy.pause(1, &failed(Cause::Deadline)).is_none());
-        let impatient = policy.attempt_limit(Duration::from_secs(1));
-        assert!(impatient.pause(1, &failed(Cause::Deadline)).is_some());
+        let limited = policy.attempt_limit(Duration::from_secs(1));
+        assert!(limited.pause(1, &failed(Cause::Deadline)).is_some());
     }
 }

@@ -1,20 +1,25 @@
-//! The asynchronous face on tokio (feature `tokio`).
+//! The asynchronous types on tokio (feature `tokio`).
 //!
 //! ```no_run
-//! # async fn example<Q: rdmacm::core::QueuePair + 'static>(
-//! #     make: impl Fn(&rdmacm::core::IdHandle) -> std::io::Result<Q> + Send + Sync,
-//! # ) -> rdmacm::Result<()> {
+//! # #[cfg(feature = "verbs")]
+//! # async fn example() -> rdmacm::Result<()> {
 //! use std::time::Duration;
+//! use rdmacm::CLOSE_DEADLINE;
 //! use rdmacm::tokio::Connector;
 //!
-//! let connection = Connector::new("storage-7", "7471")
-//!     .deadline(Duration::from_secs(3))
-//!     .connect_with(make)
-//!     .await?;
-//! # drop(connection);
+//! let connector = Connector::new("storage-7:7471").deadline(Duration::from_secs(3));
+//! let connection = connector.connect().await?;
+//! connection.send(b"ping").await?;
+//! while let Some(message) = connection.receive().await? {
+//!     println!("{message:?}");
+//! }
+//! connection.close(CLOSE_DEADLINE).await?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! They are the types of [`asynchronous`](crate::asynchronous), which says how they share an
+//! event channel and what dropping a future does.
 
 use std::future::Future;
 use std::io;
@@ -29,37 +34,12 @@ use ::tokio::io::unix::AsyncFd;
 use ::tokio::runtime::Handle;
 use ::tokio::{task, time};
 
-use crate::asynchronous::{self, Reactor, Runtime, Sleep};
+#[doc(inline)]
+pub use crate::asynchronous::*;
 
 /// The tokio runtime, with its I/O and time drivers.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokio {}
-
-/// [`crate::Connection`] whose steps are awaited.
-#[cfg(feature = "verbs")]
-pub type Connection<Q = crate::Messages> = asynchronous::Connection<Q, Tokio>;
-/// [`crate::Connection`] whose steps are awaited.
-#[cfg(not(feature = "verbs"))]
-pub type Connection<Q> = asynchronous::Connection<Q, Tokio>;
-/// [`crate::Connector`] whose steps are awaited.
-pub type Connector = asynchronous::Connector<Tokio>;
-/// [`crate::DatagramSocket`] whose steps are awaited.
-#[cfg(feature = "verbs")]
-pub type DatagramSocket = asynchronous::DatagramSocket<Tokio>;
-/// [`crate::Endpoint`] whose steps are awaited.
-#[cfg(feature = "verbs")]
-pub type Endpoint = asynchronous::Endpoint<Tokio>;
-/// [`crate::Incoming`] whose steps are awaited.
-pub type Incoming = asynchronous::Incoming<Tokio>;
-/// [`crate::Listener`] whose steps are awaited.
-pub type Listener = asynchronous::Listener<Tokio>;
-/// [`crate::ListeningEndpoint`] whose steps are awaited.
-#[cfg(feature = "verbs")]
-pub type ListeningEndpoint = asynchronous::ListeningEndpoint<Tokio>;
-/// [`crate::Node`] whose steps are awaited.
-pub type Node = asynchronous::Node<Tokio>;
-/// [`crate::Resolved`] whose steps are awaited.
-pub type Resolved = asynchronous::Resolved<Tokio>;
 
 impl Runtime for Tokio {
     fn reactor(readiness: OwnedFd) -> io::Result<Box<dyn Reactor>> {
@@ -93,8 +73,8 @@ impl Reactor for Watched {
                 Err(error) => return Poll::Ready(Err(error)),
             };
             if read().is_break() {
-                // It stays ready. A task that wakes itself is polled dozens of times
-                // before the runtime looks at its timers; one that yields is not.
+                // It stays ready. tokio polls a task that wakes itself dozens of times before
+                // it fires timers, and a task that yields only once.
                 return pin!(task::yield_now()).poll(context).map(Ok);
             }
             ready.clear_ready();
@@ -102,7 +82,7 @@ impl Reactor for Watched {
     }
 
     fn sleep_until(&self, at: Instant) -> Sleep {
-        // Whichever thread asks.
+        // On any thread.
         let _runtime = self.runtime.enter();
         Box::pin(time::sleep_until(at.into()))
     }

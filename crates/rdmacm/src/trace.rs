@@ -1,65 +1,102 @@
-//! What the feature `tracing` tells; nothing without it.
+//! Spans and events of the feature `tracing`.
+//!
+//! Each id has a span `cm_id` with the fields `id`, `device`, `local` and `peer`, of target
+//! `rdmacm`. Requests that wait at a listener share the listener's span.
 
+use std::sync::Once;
 use std::time::Duration;
 
-use rdmacm_core::{Event, IdHandle};
+use rdmacm_core::{Event, EventKind, IdHandle};
+use tracing::field::{Empty, debug, display};
+use tracing::{Level, Span};
 
-use crate::step::Step;
+use crate::close_reason::CloseReason;
+use crate::stage::Stage;
 
-/// The span of an id: a listener's ids and those of its requests that wait
-/// share one.
+const TARGET: &str = "rdmacm";
+
+/// The span of an id.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "tracing"), derive(Default))]
 pub(crate) struct Trace {
-    #[cfg(feature = "tracing")]
-    span: tracing::Span,
-    /// A subscriber may write a field as often as it is recorded.
-    #[cfg(feature = "tracing")]
-    named: std::sync::Once,
+    span: Span,
+    /// Some subscribers write a field each time that it is recorded.
+    id_recorded: Once,
 }
 
-#[cfg(feature = "tracing")]
-impl Trace {
-    /// Whose span it is: of several ids, the first one's.
-    pub(crate) fn name(&self, id: &IdHandle) {
-        self.named.call_once(|| {
-            self.span.record("id", tracing::field::debug(id));
-        });
-    }
-
-    /// An event has been read.
-    pub(crate) fn event(&self, event: &Event) {
-        tracing::debug!(
-            target: "rdmacm",
-            parent: &self.span,
-            kind = %event.kind(),
-            status = event.status(),
-            "event"
-        );
-    }
-
-    /// A step is done, so long after the beginning.
-    pub(crate) fn step(&self, step: Step, elapsed: Duration) {
-        tracing::debug!(target: "rdmacm", parent: &self.span, ?step, ?elapsed, "done");
-    }
-}
-
-#[cfg(feature = "tracing")]
 impl Default for Trace {
     fn default() -> Self {
+        let span = tracing::debug_span!(
+            target: TARGET,
+            "cm_id",
+            id = Empty,
+            device = Empty,
+            local = Empty,
+            peer = Empty
+        );
         Self {
-            span: tracing::debug_span!(target: "rdmacm", "cm_id", id = tracing::field::Empty),
-            named: std::sync::Once::new(),
+            span,
+            id_recorded: Once::new(),
         }
     }
 }
 
-#[cfg(not(feature = "tracing"))]
-#[expect(clippy::unused_self, reason = "as with the feature")]
 impl Trace {
-    pub(crate) fn name(&self, _: &IdHandle) {}
+    /// The id of the span: of several ids with one event queue, the first.
+    pub(crate) fn record_id(&self, id: &IdHandle) {
+        self.id_recorded.call_once(|| {
+            self.span.record("id", debug(id));
+        });
+    }
 
-    pub(crate) fn event(&self, _: &Event) {}
+    /// An event was read.
+    pub(crate) fn event(&self, event: &Event) {
+        let (kind, status) = (event.kind(), event.status());
+        if kind == EventKind::Rejected {
+            let reason = event.failure().map(display);
+            tracing::info!(target: TARGET, parent: &self.span, reason, "rejected");
+        }
+        tracing::debug!(target: TARGET, parent: &self.span, %kind, status, "event");
+    }
 
-    pub(crate) fn step(&self, _: Step, _: Duration) {}
+    /// A listener has read a connect request.
+    pub(crate) fn request(&self, id: &IdHandle, event: &Event) {
+        self.record_addresses(id);
+        let private_data = event.private_data().len();
+        tracing::info!(target: TARGET, parent: &self.span, private_data, "request");
+    }
+
+    /// A stage is complete, after this time since the attempt began.
+    pub(crate) fn stage(&self, stage: Stage, elapsed: Duration) {
+        tracing::debug!(target: TARGET, parent: &self.span, ?stage, ?elapsed, "completed");
+    }
+
+    /// The connection is established.
+    pub(crate) fn established(&self, id: &IdHandle) {
+        self.record_addresses(id);
+        tracing::info!(target: TARGET, parent: &self.span, "established");
+    }
+
+    /// A connection that carries messages was dropped or closed.
+    pub(crate) fn closed(&self, reason: Option<CloseReason>, sent: u64, received: u64) {
+        let reason = reason.map(display);
+        tracing::info!(target: TARGET, parent: &self.span, reason, sent, received, "closed");
+    }
+
+    /// Queries the kernel, so only where somebody reads the span.
+    fn record_addresses(&self, id: &IdHandle) {
+        if self.span.is_disabled() || !tracing::enabled!(target: TARGET, Level::INFO) {
+            return;
+        }
+        if let Ok(Some(device)) = id.rdma_device() {
+            self.span.record("device", device.name);
+        }
+        if let Ok(addresses) = id.addresses() {
+            if let Some(local) = addresses.source {
+                self.span.record("local", display(local));
+            }
+            if let Some(peer) = addresses.destination {
+                self.span.record("peer", display(peer));
+            }
+        }
+    }
 }

@@ -27,13 +27,13 @@ pub struct AsyncEvent {
     #[doc(alias = "event_type")]
     pub kind: AsyncEventKind,
     /// To whom.
-    pub subject: Subject,
+    pub subject: AsyncEventSource,
 }
 
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Subject {
+pub enum AsyncEventSource {
     /// The queue pair of this token.
     QueuePair(Token),
     /// The completion queue of this token.
@@ -91,13 +91,14 @@ impl AsFd for AsyncEvents {
 
 impl From<uverbs::AsyncEvent> for AsyncEvent {
     fn from(event: uverbs::AsyncEvent) -> Self {
-        let unknown = Subject::Unknown(event.element);
-        let object =
-            |subject: fn(Token) -> Subject| Token::told(event.element).map_or(unknown, subject);
+        let unknown = AsyncEventSource::Unknown(event.element);
+        let object = |subject: fn(Token) -> AsyncEventSource| {
+            Token::told(event.element).map_or(unknown, subject)
+        };
         let subject = match event.kind {
-            AsyncEventKind::CQ_ERR => object(Subject::CompletionQueue),
+            AsyncEventKind::CQ_ERR => object(AsyncEventSource::CompletionQueue),
             AsyncEventKind::SRQ_ERR | AsyncEventKind::SRQ_LIMIT_REACHED => {
-                object(Subject::SharedReceiveQueue)
+                object(AsyncEventSource::SharedReceiveQueue)
             }
             AsyncEventKind::QP_FATAL
             | AsyncEventKind::QP_REQ_ERR
@@ -106,15 +107,15 @@ impl From<uverbs::AsyncEvent> for AsyncEvent {
             | AsyncEventKind::COMM_EST
             | AsyncEventKind::SQ_DRAINED
             | AsyncEventKind::PATH_MIG
-            | AsyncEventKind::PATH_MIG_ERR => object(Subject::QueuePair),
+            | AsyncEventKind::PATH_MIG_ERR => object(AsyncEventSource::QueuePair),
             AsyncEventKind::PORT_ACTIVE
             | AsyncEventKind::PORT_ERR
             | AsyncEventKind::LID_CHANGE
             | AsyncEventKind::PKEY_CHANGE
             | AsyncEventKind::SM_CHANGE
             | AsyncEventKind::CLIENT_REREGISTER
-            | AsyncEventKind::GID_CHANGE => Subject::Port(event.element),
-            AsyncEventKind::DEVICE_FATAL => Subject::Device,
+            | AsyncEventKind::GID_CHANGE => AsyncEventSource::Port(event.element),
+            AsyncEventKind::DEVICE_FATAL => AsyncEventSource::Device,
             _ => unknown,
         };
         Self {
@@ -149,10 +150,13 @@ mod tests {
     fn each_kind_has_its_subject() {
         let token = Token::told(7).unwrap();
         for (kinds, subject) in [
-            (&[Kind::CQ_ERR][..], Subject::CompletionQueue(token)),
+            (
+                &[Kind::CQ_ERR][..],
+                AsyncEventSource::CompletionQueue(token),
+            ),
             (
                 &[Kind::SRQ_ERR, Kind::SRQ_LIMIT_REACHED],
-                Subject::SharedReceiveQueue(token),
+                AsyncEventSource::SharedReceiveQueue(token),
             ),
             (
                 &[
@@ -165,7 +169,7 @@ mod tests {
                     Kind::PATH_MIG,
                     Kind::PATH_MIG_ERR,
                 ],
-                Subject::QueuePair(token),
+                AsyncEventSource::QueuePair(token),
             ),
             (
                 &[
@@ -177,10 +181,10 @@ mod tests {
                     Kind::CLIENT_REREGISTER,
                     Kind::GID_CHANGE,
                 ],
-                Subject::Port(7),
+                AsyncEventSource::Port(7),
             ),
-            (&[Kind::DEVICE_FATAL], Subject::Device),
-            (&[Kind::new(99)], Subject::Unknown(7)),
+            (&[Kind::DEVICE_FATAL], AsyncEventSource::Device),
+            (&[Kind::new(99)], AsyncEventSource::Unknown(7)),
         ] {
             for kind in kinds {
                 let event = AsyncEvent::from(told(*kind, 7));
@@ -189,7 +193,7 @@ mod tests {
         }
         // No object has such a name.
         let strange = AsyncEvent::from(told(Kind::CQ_ERR, u64::MAX));
-        assert_eq!(strange.subject, Subject::Unknown(u64::MAX));
+        assert_eq!(strange.subject, AsyncEventSource::Unknown(u64::MAX));
     }
 
     #[test]
@@ -202,7 +206,7 @@ mod tests {
         for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {
             far.write_all(told(Kind::PORT_ERR, 2).as_bytes()).unwrap();
             let event = next(&events).unwrap().unwrap();
-            assert_eq!(event.subject, Subject::Port(2));
+            assert_eq!(event.subject, AsyncEventSource::Port(2));
         }
         file.close(|_| ());
         assert_eq!(events.take().unwrap_err(), context.gone());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion, WrOpcode};
 
-use crate::memory::Pieces;
+use crate::memory::SgList;
 
 mod failure;
 
@@ -48,10 +48,10 @@ pub struct Completion {
     /// What was done, or why not.
     pub result: Result<Done, CompletionError>,
     /// The request's memory, back.
-    pub pieces: Pieces,
+    pub sg_list: SgList,
     /// The requests before it that were not signalled, and their memory: they are
     /// done too if this one is.
-    pub earlier: Vec<(WorkId, Pieces)>,
+    pub earlier: Vec<(WorkId, SgList)>,
 }
 
 /// What was done.
@@ -81,9 +81,9 @@ pub struct DatagramSource {
     /// The sender's queue pair.
     #[doc(alias = "src_qp")]
     pub queue_pair: u32,
-    /// Whether the first 40 bytes are a [`RouteHeader`](crate::RouteHeader).
+    /// Whether the first 40 bytes are a [`Grh`](crate::Grh).
     #[doc(alias = "IBV_WC_GRH")]
-    pub has_route: bool,
+    pub has_grh: bool,
     /// The index of the partition key.
     pub pkey_index: u16,
     /// The sender's LID.
@@ -140,7 +140,7 @@ pub(crate) fn result(
         invalidated: with(WcFlags::WITH_INVALIDATE).then(|| told.immediate_or_key.key()),
         source: DatagramSource {
             queue_pair: told.source_qp_number,
-            has_route: with(WcFlags::GRH),
+            has_grh: with(WcFlags::GRH),
             pkey_index: told.pkey_index,
             lid: told.source_lid,
             path_bits: told.destination_path_bits,
@@ -192,15 +192,15 @@ mod tests {
         let with = done(receive, WcFlags::WITH_IMM | WcFlags::GRH);
         assert_eq!((with.immediate, with.invalidated), (Some(0x1234), None));
         assert_eq!((with.bytes, with.source.queue_pair), (5, 6));
-        assert!(with.source.has_route);
+        assert!(with.source.has_grh);
         let key = 0x1234_u32.to_be();
         let invalidated = done(receive, WcFlags::WITH_INVALIDATE);
         assert_eq!(invalidated.invalidated, Some(key));
-        assert!(invalidated.immediate.is_none() && !invalidated.source.has_route);
+        assert!(invalidated.immediate.is_none() && !invalidated.source.has_grh);
         let all = WcFlags::WITH_IMM | WcFlags::WITH_INVALIDATE | WcFlags::GRH;
         let sent = done(WorkKind::Send(WrOpcode::SEND), all);
         assert_eq!((sent.immediate, sent.invalidated), (None, None));
-        assert!(!sent.source.has_route);
+        assert!(!sent.source.has_grh);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use std::time::Instant;
 use rdmacm_abi::uverbs::CompletionEvent;
 use rdmacm_core::Deadline;
 
-use crate::closable::Closable;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::readable::Readable;
+use crate::revocable_file::RevocableFile;
 use crate::token::Token;
 
 /// A descriptor on which completion queues tell that they have something. Clones
@@ -27,7 +27,7 @@ pub struct CompletionChannel(Arc<Created>);
 #[derive(Debug)]
 struct Created {
     readable: Readable,
-    file: Arc<Closable>,
+    file: Arc<RevocableFile>,
     queues: AtomicUsize,
 }
 
@@ -38,7 +38,7 @@ impl CompletionChannel {
     }
 
     /// One on whose file the kernel tells, or a test.
-    pub(crate) fn of(context: &Context, file: Arc<Closable>) -> Result<Self> {
+    pub(crate) fn of(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
         Ok(Self(Arc::new(Created {
             readable: Readable::new(context, Arc::clone(&file))?,
             file,

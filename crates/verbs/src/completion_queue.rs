@@ -17,14 +17,14 @@ use crate::provider::CompletionRing;
 use crate::token::Token;
 use crate::work_queue::WorkQueue;
 
+mod credits;
 mod options;
-mod room;
 #[cfg(test)]
 mod tests;
 mod turn;
 
+use credits::CqCredits;
 pub use options::CqOptions;
-use room::Room;
 use turn::Turn;
 
 /// A completion queue, where queue pairs report what they have done. Clones
@@ -42,7 +42,7 @@ struct Created {
     context: Context,
     token: Token,
     handle: u32,
-    room: Room,
+    credits: CqCredits,
     channel: Option<CompletionChannel>,
     turn: Turn,
     state: Mutex<State>,
@@ -66,8 +66,8 @@ struct Reporter {
     queue: Weak<dyn WorkQueue>,
     /// How many queue pairs it serves; more than one if it is shared.
     queue_pairs: u32,
-    /// Room set aside for all of its requests at once, if it is shared.
-    room: u32,
+    /// The credits that are reserved for all of its requests at once, if it is shared.
+    credits: u32,
 }
 
 impl CompletionQueue {
@@ -93,7 +93,7 @@ impl CompletionQueue {
         let create = |request| uverbs.provider().create_cq(uverbs, operation, request);
         let (answer, ring) = match channel {
             None => create(request)?,
-            Some(channel) if !channel.context().is(context) => {
+            Some(channel) if channel.context() != context => {
                 let reason = "its completion channel must be of its own context";
                 return Err(Error::invalid(operation, reason));
             }
@@ -111,7 +111,7 @@ impl CompletionQueue {
             context: context.clone(),
             token,
             handle: answer.handle,
-            room: Room::of(holds),
+            credits: CqCredits::of(holds),
             channel: channel.clone(),
             turn: Turn::default(),
             state: Mutex::new(State {
@@ -139,7 +139,7 @@ impl CompletionQueue {
     #[must_use]
     #[doc(alias = "cqe")]
     pub fn entries(&self) -> u32 {
-        self.0.room.lock().entries
+        self.0.credits.lock().entries
     }
 
     /// The channel that tells of its completions, if it was made with one.
@@ -207,7 +207,7 @@ impl CompletionQueue {
     /// Without its memory, if the device may still use that: it is kept.
     fn safe(&self, mut completion: Completion) -> Completion {
         if !self.context().is_quiet() {
-            std::mem::take(&mut completion.pieces).keep();
+            std::mem::take(&mut completion.sg_list).keep();
         }
         completion
     }
@@ -313,14 +313,14 @@ impl CompletionQueue {
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let mut state = self.state();
-        let mut room = self.0.room.lock();
-        if entries < room.set_aside {
+        let mut credits = self.0.credits.lock();
+        if entries < credits.set_aside {
             let reason = "more completions than that may still come";
             return Err(Error::invalid(operation, reason));
         }
         let uverbs = self.context().uverbs();
         state.ring.resize(uverbs, self.0.handle, entries)?;
-        room.entries = state.ring.capacity();
+        credits.entries = state.ring.capacity();
         Ok(())
     }
 
@@ -331,11 +331,11 @@ impl CompletionQueue {
     /// Sets room aside for so many completions, where so many more are left free;
     /// `false` where there is none.
     pub(crate) fn set_aside(&self, requests: usize, left: usize) -> bool {
-        self.0.room.set_aside(requests, left)
+        self.0.credits.set_aside(requests, left)
     }
 
     pub(crate) fn return_room(&self, requests: usize) {
-        self.0.room.give_back(requests);
+        self.0.credits.give_back(requests);
     }
 
     /// Makes a work queue's completions find their way.
@@ -343,26 +343,31 @@ impl CompletionQueue {
         let reporter = Reporter {
             queue,
             queue_pairs: 1,
-            room: 0,
+            credits: 0,
         };
         self.state().queues.insert(token, reporter);
     }
 
     /// The same for a shared queue and one more of its queue pairs: all its
     /// requests may complete here. `false` where there is no room for that.
-    pub(crate) fn admit_shared(&self, token: u32, queue: Weak<dyn WorkQueue>, room: u32) -> bool {
+    pub(crate) fn admit_shared(
+        &self,
+        token: u32,
+        queue: Weak<dyn WorkQueue>,
+        credits: u32,
+    ) -> bool {
         let mut state = self.state();
         if let Some(reporter) = state.queues.get_mut(&token) {
             reporter.queue_pairs += 1;
             return true;
         }
-        if !self.set_aside(room as usize, 0) {
+        if !self.set_aside(credits as usize, 0) {
             return false;
         }
         let reporter = Reporter {
             queue,
             queue_pairs: 1,
-            room,
+            credits,
         };
         state.queues.insert(token, reporter);
         true
@@ -380,8 +385,8 @@ impl CompletionQueue {
         if reporter.queue_pairs > 0 {
             return VecDeque::new();
         }
-        let room = reporter.room;
-        let shared = reporter.queue.upgrade().filter(|_| room > 0);
+        let credits = reporter.credits;
+        let shared = reporter.queue.upgrade().filter(|_| credits > 0);
         state.queues.remove(&token);
         let of_others = |completion: &Completion| completion.work.queue != token;
         let ready = std::mem::take(&mut state.ready).into_iter();
@@ -399,7 +404,7 @@ impl CompletionQueue {
             }
             false
         });
-        self.return_room(room as usize);
+        self.return_room(credits as usize);
         ready
     }
 

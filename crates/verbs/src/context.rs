@@ -8,18 +8,18 @@ use rdmacm_abi::uverbs::{CommandNumber, QueryDevice, QueryPort};
 use rdmacm_core::{DeviceId, DriverId, RdmaDevice, Transport};
 
 use crate::async_events::AsyncEvents;
+use crate::close_signal::CloseSignal;
 use crate::completion_channel::CompletionChannel;
 use crate::completion_queue::CompletionQueue;
-use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::gid_table::{GidEntry, GidTable};
+use crate::gid_table::GidEntry;
 use crate::limits::DeviceLimits;
 use crate::operation::Operation;
 use crate::port::PortAttr;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{self, Provider};
 use crate::token::Token;
-use crate::uverbs::Uverbs;
+use crate::uverbs::{KernelFile, Uverbs, UverbsFile};
 
 /// An open device, on which everything else is made. Clones are the same
 /// context; it is closed when they and all that was made on it are gone.
@@ -55,6 +55,15 @@ impl Drop for Open {
     }
 }
 
+impl PartialEq for Context {
+    /// Whether both are clones of one open device.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Context {}
+
 impl Context {
     /// Opens a device.
     ///
@@ -65,33 +74,50 @@ impl Context {
     /// when the kernel refuses.
     #[doc(alias = "ibv_open_device")]
     pub fn open(device: &RdmaDevice) -> Result<Self> {
-        Self::open_with(device, &provider::known())
-    }
-
-    /// Opens a device of one of these drivers.
-    ///
-    /// # Errors
-    /// Those of [`open`](Self::open).
-    pub fn open_with(device: &RdmaDevice, providers: &[Arc<dyn Provider>]) -> Result<Self> {
         let name = &device.name;
         let node = device.uverbs_node()?.ok_or_else(|| Error::NoNode {
             device: name.clone(),
         })?;
-        let provider = provider::choose(providers, name, node.driver, node.abi_version)?;
+        let provider = provider::choose(&provider::known(), name, node.driver, node.abi_version)?;
         let path = node.path();
-        let uverbs = Uverbs::open(name, &path, node.number, provider)?;
-        let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
-        let limits = DeviceLimits::from(limits);
-        // The number may have passed to another device since netlink told it.
-        if limits.node_guid != device.guid {
+        let file = KernelFile::open(name, &path, node.number)?;
+        let context = Self::open_file(name, Box::new(file), provider)?;
+        // Another device may have the number since netlink was asked.
+        if context.limits().node_guid != device.guid {
             return Err(Error::OtherNode {
                 path,
                 device: name.clone(),
             });
         }
+        Ok(context)
+    }
+
+    /// Opens a device by a file of the caller's, such as a simulated one, that speaks the
+    /// language of this driver.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] for a driver, or a version of its structs, that this crate does not
+    /// know; [`Error::Command`] if the file refuses.
+    pub fn with_file(
+        device: &str,
+        file: Box<dyn UverbsFile>,
+        driver: DriverId,
+        abi_version: u32,
+    ) -> Result<Self> {
+        let provider = provider::choose(&provider::known(), device, driver, abi_version)?;
+        Self::open_file(device, file, provider)
+    }
+
+    fn open_file(
+        device: &str,
+        file: Box<dyn UverbsFile>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Self> {
+        let uverbs = Uverbs::open(device, file, provider)?;
+        let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
         Ok(Self(Arc::new(Open {
-            device: name.clone(),
-            limits,
+            device: device.to_owned(),
+            limits: DeviceLimits::from(limits),
             // The first token is 1: rings that were replaced read as zeros.
             tokens: AtomicU32::new(1),
             uverbs,
@@ -167,12 +193,13 @@ impl Context {
     /// [`Error::Gids`] where sysfs has no such port or index, or is not there.
     #[doc(alias = "ibv_query_gid", alias = "ibv_query_gid_ex")]
     pub fn gid(&self, number: u8, index: u32) -> Result<Option<GidEntry>> {
-        let table = GidTable::of(&self.0.device, number);
-        table.entry(index).map_err(|error| Error::Gids {
-            device: self.0.device.clone(),
-            port: number,
-            errno: error.raw_os_error().unwrap_or(libc::EINVAL),
-        })
+        self.uverbs()
+            .gid(number, index)
+            .map_err(|error| Error::Gids {
+                device: self.0.device.clone(),
+                port: number,
+                errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+            })
     }
 
     /// All GIDs of the port `number`, from 1. A soft RoCE device has a table of a
@@ -254,16 +281,16 @@ impl Context {
         self.uverbs().gone()
     }
 
-    pub(crate) fn ending(&self) -> Result<&Ending> {
-        self.uverbs().ending()
+    pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
+        self.uverbs().close_signal()
     }
 
     /// Lets go of the device where it is being removed, as [`close`](Self::close)
     /// does: the kernel waits for that. Whoever waits for a completion does so by
     /// itself; who only polls calls this now and then. The first call begins to listen
     /// (an eventfd and a netlink socket); without descriptors for that nothing happens.
-    pub fn heed_removal(&self) {
-        self.uverbs().heed_removal();
+    pub fn check_removal(&self) {
+        self.uverbs().check_removal();
     }
 
     /// Keeps memory that the device may use, because the kernel did not end what
@@ -289,11 +316,5 @@ impl Context {
 
     pub(crate) fn uverbs(&self) -> &Uverbs {
         &self.0.uverbs
-    }
-
-    /// Whether both are one context. Handles of the kernel's count in one
-    /// context only.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }

@@ -10,12 +10,12 @@ use crate::operation::Operation;
 
 mod cause;
 mod command;
-mod refused;
+mod post_error;
 #[cfg(test)]
 mod tests;
 
 pub use command::CommandError;
-pub use refused::Refused;
+pub use post_error::PostError;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,6 +1,6 @@
 //! Queue pairs and data of soft RDMA devices, without C: the kernel's verbs
 //! interface, `/dev/infiniband/uverbsN`, for the drivers rxe (RoCE v2) and siw
-//! (iWARP), and for others that a [`provider`] knows.
+//! (iWARP).
 //!
 //! A [`Context`] is an open device. On it are made [`ProtectionDomain`]s,
 //! [`CompletionQueue`]s and [`QueuePair`]s, which are moved from state to state
@@ -12,12 +12,12 @@
 //!
 //! * **Memory.** A [`Buffer`] is owned: posting takes it, its completion gives it back,
 //!   and while the device may use it nobody can reach it. What peers may reach is
-//!   [`ExposedMemory`], which is never a slice. Dropping a queue pair, a completion
+//!   [`RemoteAccessRegion`], which is never a slice. Dropping a queue pair, a completion
 //!   or a context at any moment, in any order, never frees what a device still uses.
 //! * Whatever is made keeps alive what it was made from: handles may be
 //!   dropped in any order. The last one destroys the object in the kernel.
 //! * What the device would choke on is refused before it is posted, and comes back
-//!   with the reason: [`Refused`].
+//!   with the reason: [`PostError`].
 //! * The drivers put words of their own behind the kernel's, in versions of
 //!   their own: a device of another driver, or another version, is refused by
 //!   [`Error::Driver`].
@@ -48,7 +48,7 @@
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
 //! if let Some(answer) = queue_pair.receive_queue().next(Duration::from_secs(1))? {
 //!     let bytes = answer.result?.bytes as usize;
-//!     if let Some(room) = answer.pieces.into_buffer() {
+//!     if let Some(room) = answer.sg_list.into_buffer() {
 //!         println!("{:?}", &room[..bytes]);
 //!     }
 //! }
@@ -58,15 +58,17 @@
 
 mod address_handle;
 mod async_events;
-mod closable;
+mod close_signal;
 mod completion;
 mod completion_channel;
 mod completion_queue;
 mod context;
-mod ending;
+mod device_source;
 mod error;
 mod gid_table;
-mod ledger;
+mod grh;
+mod in_flight_map;
+mod in_flight_ring;
 mod limits;
 mod mapping;
 mod memory;
@@ -74,35 +76,36 @@ mod operation;
 mod port;
 mod process_mark;
 mod protection_domain;
-pub mod provider;
+mod provider;
 mod queue_pair;
 mod random;
 mod readable;
 mod removal;
 mod request;
-mod route_header;
+mod revocable_file;
 mod shared_receive_queue;
 mod token;
 mod uverbs;
-mod window;
 mod work_queue;
 
 pub use address_handle::AddressHandle;
-pub use async_events::{AsyncEvent, AsyncEvents, Subject};
+pub use async_events::{AsyncEvent, AsyncEventSource, AsyncEvents};
 pub use completion::{Completion, CompletionError, DatagramSource, Done, WorkId, WorkKind};
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CqOptions};
 pub use context::Context;
-pub use error::{CommandError, Error, Refused, Result};
+pub use device_source::{DeviceSource, SystemDevices};
+pub use error::{CommandError, Error, PostError, Result};
 pub use gid_table::GidEntry;
+pub use grh::Grh;
 pub use limits::DeviceLimits;
-pub use memory::{Buffer, ExposedMemory, Piece, Pieces, RawRegion, RemoteMemory};
+pub use memory::{Buffer, RawRegion, RemoteAccessRegion, RemoteMemory, SgList, Sge};
 pub use operation::Operation;
 pub use port::PortAttr;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{QpCaps, QpOptions, QueuePair};
 pub use rdmacm_abi::uverbs::{AsyncEventKind, CommandNumber, WcOpcode, WcStatus, WrOpcode};
 pub use request::{SendOperation, SendRequest};
-pub use route_header::RouteHeader;
 pub use shared_receive_queue::{SharedReceiveQueue, SrqOptions};
 pub use token::Token;
+pub use uverbs::{Call, UverbsFile};

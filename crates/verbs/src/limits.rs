@@ -18,9 +18,9 @@ pub struct DeviceLimits {
     pub max_qp: u32,
     /// Requests a queue holds.
     pub max_qp_wr: u32,
-    /// Pieces of memory a request names.
+    /// Scatter/gather entries of a request.
     pub max_sge: u32,
-    /// Pieces of memory a read request names.
+    /// Scatter/gather entries of a read request.
     pub max_sge_rd: u32,
     /// Completion queues.
     pub max_cq: u32,
@@ -36,7 +36,7 @@ pub struct DeviceLimits {
     pub max_srq: u32,
     /// Requests a shared receive queue holds.
     pub max_srq_wr: u32,
-    /// Pieces of memory a request of one names.
+    /// Scatter/gather entries of a request of a shared receive queue.
     pub max_srq_sge: u32,
     /// Reads and atomics that one queue pair answers at a time.
     pub max_qp_rd_atom: u32,

@@ -7,10 +7,9 @@
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
@@ -25,14 +24,14 @@ use crate::process_mark::ProcessMark;
 /// When its context is closed it becomes memory of this process alone, zeroed, at
 /// the same address. Whoever reads or writes meanwhile goes on doing so.
 #[derive(Debug)]
-pub struct Mapping {
-    memory: Arc<Mapped>,
+pub(crate) struct Mapping {
+    memory: Arc<MappedMemory>,
     start: usize,
     length: usize,
 }
 
 impl Mapping {
-    pub(crate) fn of(memory: &Arc<Mapped>) -> Self {
+    pub(crate) fn of(memory: &Arc<MappedMemory>) -> Self {
         Self {
             memory: Arc::clone(memory),
             start: 0,
@@ -40,21 +39,9 @@ impl Mapping {
         }
     }
 
-    /// Bytes it has.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Cuts it in two behind its first `at` bytes; `None` if it has not so many.
     #[must_use]
-    pub fn split_at(self, at: usize) -> Option<(Self, Self)> {
+    pub(crate) fn split_at(self, at: usize) -> Option<(Self, Self)> {
         let length = self.length.checked_sub(at)?;
         let rest = Self {
             memory: Arc::clone(&self.memory),
@@ -79,7 +66,7 @@ impl Mapping {
 
 /// The whole of what was mapped, until dropped.
 #[derive(Debug)]
-pub(crate) struct Mapped {
+pub(crate) struct MappedMemory {
     base: NonNull<u8>,
     length: usize,
     /// Whose it is: in a child it is not there, and what is in its place is not
@@ -89,13 +76,13 @@ pub(crate) struct Mapped {
 
 // SAFETY: the memory is reached through the parts of it, of which each says who may,
 // and stays mapped until the value is dropped.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Mapped {}
+unsafe impl Sync for MappedMemory {}
 
-impl Mapped {
+impl MappedMemory {
     pub(crate) fn new(
-        file: &File,
+        file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
         mark: &Arc<ProcessMark>,
@@ -153,7 +140,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedMemory {
     fn drop(&mut self) {
         if !self.mark.is_here() {
             return;
@@ -184,18 +171,18 @@ fn map(
 
 /// Memory that is words of 32 bits, which both sides read and write.
 #[derive(Debug)]
-pub struct Words(Mapping);
+pub(crate) struct Words(Mapping);
 
 impl Words {
     /// The words of a mapping.
     #[must_use]
-    pub fn new(mapping: Mapping) -> Self {
+    pub(crate) fn new(mapping: Mapping) -> Self {
         Self(mapping)
     }
 
     /// The word at `offset`; `None` if it is not aligned or beyond the end.
     #[must_use]
-    pub fn word(&self, offset: usize) -> Option<Word> {
+    pub(crate) fn word(&self, offset: usize) -> Option<Word> {
         let word: NonNull<AtomicU32> = self.0.at(offset, size_of::<AtomicU32>())?.cast();
         word.is_aligned().then(|| Word {
             _memory: Arc::clone(&self.0.memory),
@@ -206,9 +193,9 @@ impl Words {
 
 /// A word of 32 bits that both sides read and write.
 #[derive(Debug)]
-pub struct Word {
+pub(crate) struct Word {
     /// Kept for as long as this refers to it.
-    _memory: Arc<Mapped>,
+    _memory: Arc<MappedMemory>,
     word: NonNull<AtomicU32>,
 }
 
@@ -222,7 +209,7 @@ impl Word {
     /// The word. Its counterpart in the kernel is a load-acquire or a
     /// store-release of the other side.
     #[must_use]
-    pub fn get(&self) -> &AtomicU32 {
+    pub(crate) fn get(&self) -> &AtomicU32 {
         // SAFETY: aligned and within the mapping, which lives as long as `self`;
         // whoever else writes there, in this process or the kernel, does so
         // atomically: in this process nothing but words refers to those bytes.
@@ -235,13 +222,8 @@ impl Word {
 ///
 /// Slots are one thread's at a time, so that no two accesses of this process's meet:
 /// they can be sent to another, but not shared.
-///
-/// ```compile_fail,E0277
-/// fn shared<T: Sync>() {}
-/// shared::<rdmacm_verbs::provider::Slots>();
-/// ```
 #[derive(Debug)]
-pub struct Slots {
+pub(crate) struct Slots {
     mapping: Mapping,
     stride: usize,
     mask: u32,
@@ -249,12 +231,23 @@ pub struct Slots {
     one_thread: PhantomData<Cell<()>>,
 }
 
+/// Does not compile if [`Slots`] are `Sync`: which trait is meant would be ambiguous then.
+const _: fn() = || {
+    trait NotSync<T> {
+        fn check() {}
+    }
+    impl<T: ?Sized> NotSync<()> for T {}
+    struct Sync_;
+    impl<T: ?Sized + Sync> NotSync<Sync_> for T {}
+    let _ = <Slots as NotSync<_>>::check;
+};
+
 impl Slots {
     /// The `count` slots of `stride` bytes with which a mapping begins; `None` if
     /// `count` is no power of two, slots are not aligned to 8 bytes, or the mapping
     /// ends before they do.
     #[must_use]
-    pub fn new(mapping: Mapping, stride: usize, count: u32) -> Option<Self> {
+    pub(crate) fn new(mapping: Mapping, stride: usize, count: u32) -> Option<Self> {
         let bytes = stride.checked_mul(count.try_into().ok()?)?;
         let start = mapping.at(0, bytes)?;
         let aligned = start.cast::<u64>().is_aligned() && stride % 8 == 0 && stride > 0;
@@ -268,13 +261,13 @@ impl Slots {
 
     /// How many there are.
     #[must_use]
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.mask.saturating_add(1)
     }
 
     /// Bytes of a slot.
     #[must_use]
-    pub fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
@@ -299,7 +292,7 @@ impl Slots {
     ///
     /// # Panics
     /// If they are not within the slot.
-    pub fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
+    pub(crate) fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
         let place = self.place(index, offset, bytes.len());
         // SAFETY: the source is a slice; the destination is within the mapping, where
         // of this process only this thread is, and no Rust reference leads; the two do
@@ -313,7 +306,11 @@ impl Slots {
     /// # Panics
     /// If it is not within the slot.
     #[must_use]
-    pub fn read<T: FromBytes + IntoBytes + Immutable>(&self, index: u32, offset: usize) -> T {
+    pub(crate) fn read<T: FromBytes + IntoBytes + Immutable>(
+        &self,
+        index: u32,
+        offset: usize,
+    ) -> T {
         let place = self.place(index, offset, size_of::<T>());
         let mut value = T::new_zeroed();
         let bytes = value.as_mut_bytes();
@@ -330,7 +327,7 @@ impl Slots {
     /// # Panics
     /// If it is not within the slot.
     #[must_use]
-    pub fn load_byte(&self, index: u32, offset: usize) -> u8 {
+    pub(crate) fn load_byte(&self, index: u32, offset: usize) -> u8 {
         self.byte(index, offset).load(Ordering::Acquire)
     }
 
@@ -338,7 +335,7 @@ impl Slots {
     ///
     /// # Panics
     /// If it is not within the slot.
-    pub fn store_byte(&self, index: u32, offset: usize, value: u8) {
+    pub(crate) fn store_byte(&self, index: u32, offset: usize, value: u8) {
         self.byte(index, offset).store(value, Ordering::Release);
     }
 
@@ -347,7 +344,7 @@ impl Slots {
     /// # Panics
     /// If they are not within the slot, or at an odd offset.
     #[must_use]
-    pub fn load_half_word(&self, index: u32, offset: usize) -> u16 {
+    pub(crate) fn load_half_word(&self, index: u32, offset: usize) -> u16 {
         self.half_word(index, offset).load(Ordering::Acquire)
     }
 
@@ -355,7 +352,7 @@ impl Slots {
     ///
     /// # Panics
     /// If they are not within the slot, or at an odd offset.
-    pub fn store_half_word(&self, index: u32, offset: usize, value: u16) {
+    pub(crate) fn store_half_word(&self, index: u32, offset: usize, value: u16) {
         self.half_word(index, offset)
             .store(value, Ordering::Release);
     }
@@ -383,17 +380,17 @@ mod tests {
 
     const LENGTH: usize = 64;
 
-    fn mapped() -> Arc<Mapped> {
+    fn mapped() -> Arc<MappedMemory> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH as u64).unwrap();
         let mark = Arc::new(ProcessMark::new().unwrap());
-        Arc::new(Mapped::new(&file, 0, LENGTH, &mark).unwrap())
+        Arc::new(MappedMemory::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &mark).unwrap())
     }
 
     #[test]
     fn parts_begin_where_others_end() {
         let (head, slots) = Mapping::of(&mapped()).split_at(16).unwrap();
-        assert_eq!((head.len(), slots.len()), (16, LENGTH - 16));
+        assert_eq!((head.length, slots.length), (16, LENGTH - 16));
         let head = Words::new(head);
         assert!(head.word(12).is_some());
         assert!(head.word(2).is_none() && head.word(16).is_none());

@@ -35,10 +35,10 @@ pub enum Operation {
         /// How many bytes.
         length: usize,
     },
-    /// [`ExposedMemory::change_access`](crate::ExposedMemory::change_access).
+    /// [`RemoteAccessRegion::change_access`](crate::RemoteAccessRegion::change_access).
     ChangeAccess,
     /// Naming a part of memory: [`Buffer::part`](crate::Buffer::part) and
-    /// [`ExposedMemory::part`](crate::ExposedMemory::part).
+    /// [`RemoteAccessRegion::part`](crate::RemoteAccessRegion::part).
     TakePart,
     /// [`ProtectionDomain::create_address_handle`](crate::ProtectionDomain::create_address_handle).
     CreateAddressHandle,

@@ -7,8 +7,8 @@ use rdmacm_core::{AccessFlags, AhAttr};
 
 use crate::address_handle::AddressHandle;
 use crate::context::Context;
-use crate::error::{Refused, Result};
-use crate::memory::{Buffer, ExposedMemory, RawRegion};
+use crate::error::{PostError, Result};
+use crate::memory::{Buffer, RawRegion, RemoteAccessRegion};
 
 /// A protection domain: queue pairs reach memory of their own domain only.
 /// Clones are the same domain; the kernel's goes when they and all that was
@@ -54,7 +54,7 @@ impl ProtectionDomain {
     /// # Errors
     /// Those of [`allocate`](Self::allocate), and the bytes.
     #[doc(alias = "ibv_reg_mr", alias = "rdma_reg_msgs")]
-    pub fn register(&self, bytes: impl Into<Box<[u8]>>) -> Result<Buffer, Refused<Box<[u8]>>> {
+    pub fn register(&self, bytes: impl Into<Box<[u8]>>) -> Result<Buffer, PostError<Box<[u8]>>> {
         Buffer::of(self, bytes.into())
     }
 
@@ -72,8 +72,8 @@ impl ProtectionDomain {
         alias = "rdma_reg_read",
         alias = "rdma_reg_write"
     )]
-    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<ExposedMemory> {
-        ExposedMemory::allocate(self, length, access)
+    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
+        RemoteAccessRegion::allocate(self, length, access)
     }
 
     /// Registers memory of the caller's own, by its address.

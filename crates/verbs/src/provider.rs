@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
     CreateQpResponse, CreateSrq, CreateSrqResponse, DriverId, GetContextResponse, PostSend, RegMr,
-    RegMrResponse, ReqNotifyCq, Sge, WorkCompletion,
+    RegMrResponse, ReqNotifyCq, Sge as AbiSge, WorkCompletion,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
@@ -21,16 +21,16 @@ use crate::operation::Operation;
 use crate::request::SendOperation;
 
 #[cfg(test)]
-mod by_hand;
+mod ring_memory;
 mod rxe;
 mod siw;
 #[cfg(test)]
 pub(crate) mod stub;
 
-pub use crate::mapping::{Mapping, Slots, Word, Words};
-pub use crate::uverbs::Uverbs;
-pub use rxe::Rxe;
-pub use siw::Siw;
+pub(crate) use crate::mapping::{Mapping, Slots, Word, Words};
+pub(crate) use crate::uverbs::Uverbs;
+pub(crate) use rxe::Rxe;
+pub(crate) use siw::Siw;
 
 /// The drivers this crate knows.
 pub(crate) fn known() -> [Arc<dyn Provider>; 2] {
@@ -63,7 +63,7 @@ pub(crate) fn choose(
 /// provider says that the request is complete: by a completion from
 /// [`CompletionRing::pop`] with the request's number, or by any of a later request
 /// of the same send queue, but where they
-/// [complete apart](Self::completes_apart); or by a move to ERR, unless the driver
+/// [complete apart](Self::completes_individually); or by a move to ERR, unless the driver
 /// [flushes all](Self::flushes_all) by itself. An implementer vouches that the
 /// device leaves that memory alone from then on, and that it uses no memory but
 /// that of requests it was given, within the pieces they name.
@@ -73,7 +73,7 @@ pub(crate) fn choose(
 /// [write](Slots::write) a slot only while that is this side's, as the driver's protocol
 /// has it.
 #[expect(unsafe_code, reason = "declares what implementers vouch for")]
-pub unsafe trait Provider: fmt::Debug + Send + Sync {
+pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
     /// The driver it is for.
     fn driver(&self) -> DriverId;
 
@@ -100,7 +100,7 @@ pub unsafe trait Provider: fmt::Debug + Send + Sync {
     /// Whether each request of a send queue completes for itself only: what
     /// completes says nothing then of those before it. To such a device all requests
     /// are signalled.
-    fn completes_apart(&self) -> bool {
+    fn completes_individually(&self) -> bool {
         false
     }
 
@@ -228,18 +228,18 @@ pub(crate) fn nonsense(operation: Operation) -> Error {
 
 /// A queue pair as the driver made it.
 #[derive(Debug)]
-pub struct NewQueuePair {
+pub(crate) struct NewQueuePair {
     /// The kernel's words.
-    pub answer: CreateQpResponse,
+    pub(crate) answer: CreateQpResponse,
     /// The send queue.
-    pub send: Box<dyn SendRing>,
+    pub(crate) send: Box<dyn SendRing>,
     /// The receive queue; none with a shared one.
-    pub receive: Option<Box<dyn ReceiveRing>>,
+    pub(crate) receive: Option<Box<dyn ReceiveRing>>,
 }
 
 impl NewQueuePair {
     /// One with these queues.
-    pub fn new<S, R>(answer: CreateQpResponse, send: S, receive: Option<R>) -> Self
+    pub(crate) fn new<S, R>(answer: CreateQpResponse, send: S, receive: Option<R>) -> Self
     where
         S: SendRing + 'static,
         R: ReceiveRing + 'static,
@@ -253,7 +253,7 @@ impl NewQueuePair {
 }
 
 /// A send queue in memory shared with the device.
-pub trait SendRing: fmt::Debug + Send {
+pub(crate) trait SendRing: fmt::Debug + Send {
     /// How many requests it holds.
     fn capacity(&self) -> u32;
 
@@ -261,7 +261,7 @@ pub trait SendRing: fmt::Debug + Send {
     fn max_inline(&self) -> u32;
 
     /// How many pieces a request of it has room for.
-    fn max_pieces(&self) -> u32;
+    fn max_sges(&self) -> u32;
 
     /// Whether so many more requests go in. The device makes room by itself.
     fn has_room(&self, requests: usize) -> bool;
@@ -273,23 +273,23 @@ pub trait SendRing: fmt::Debug + Send {
 }
 
 /// A receive queue in memory shared with the device.
-pub trait ReceiveRing: fmt::Debug + Send {
+pub(crate) trait ReceiveRing: fmt::Debug + Send {
     /// How many requests it holds.
     fn capacity(&self) -> u32;
 
     /// How many pieces a request of it has room for.
-    fn max_pieces(&self) -> u32;
+    fn max_sges(&self) -> u32;
 
     /// Whether one more request goes in. The device makes room by itself.
     fn has_room(&self) -> bool;
 
     /// Puts a request in, which the device may use at once. There is room for it,
     /// and its pieces are no more than the queue's requests may name.
-    fn push(&mut self, number: u64, pieces: &[Sge]);
+    fn push(&mut self, number: u64, sg_list: &[AbiSge]);
 }
 
 /// A completion queue in memory shared with the device.
-pub trait CompletionRing: fmt::Debug + Send {
+pub(crate) trait CompletionRing: fmt::Debug + Send {
     /// How many completions it holds.
     fn capacity(&self) -> u32;
 
@@ -319,41 +319,41 @@ pub trait CompletionRing: fmt::Debug + Send {
 
 /// A request as it goes into a send queue.
 #[derive(Clone, Copy, Debug)]
-pub struct SendSlot<'a> {
+pub(crate) struct SendSlot<'a> {
     /// What its completion is to say.
-    pub number: u64,
+    pub(crate) number: u64,
     /// What to do.
-    pub operation: SendOperation,
+    pub(crate) operation: SendOperation,
     /// Whether its completion is to be seen.
-    pub signaled: bool,
+    pub(crate) signaled: bool,
     /// Whether the peer is to be woken.
-    pub solicited: bool,
+    pub(crate) solicited: bool,
     /// Whether to wait for earlier reads.
-    pub fence: bool,
+    pub(crate) fence: bool,
     /// The memory.
-    pub payload: SlotPayload<'a>,
+    pub(crate) payload: SlotPayload<'a>,
     /// To whom, on an unreliable datagram queue pair.
-    pub destination: Option<UdDestination>,
+    pub(crate) destination: Option<UdDestination>,
 }
 
 /// The memory of a request.
 #[derive(Clone, Copy, Debug)]
-pub enum SlotPayload<'a> {
+pub(crate) enum SlotPayload<'a> {
     /// Registered memory, for the device to read or write.
-    Pieces(&'a [Sge]),
+    SgList(&'a [AbiSge]),
     /// Bytes to copy into the queue.
     Inline(&'a [u8]),
 }
 
 /// To whom a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UdDestination {
+pub(crate) struct UdDestination {
     /// The driver's number of the address handle.
-    pub address_handle: u32,
+    pub(crate) address_handle: u32,
     /// The peer's queue pair, 24 bits.
-    pub queue_pair: u32,
+    pub(crate) queue_pair: u32,
     /// Its queue key.
-    pub queue_key: u32,
+    pub(crate) queue_key: u32,
 }
 
 #[cfg(test)]

@@ -10,12 +10,12 @@ use crate::completion::{Completion, WorkId};
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::Pieces;
+use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
-use crate::work_queue::{Health, ReceiveQueue, SendQueue};
+use crate::work_queue::{QpStatus, ReceiveQueue, SendQueue};
 
 mod attributes;
 mod connect;
@@ -55,7 +55,7 @@ pub struct QueuePair {
     send_queue: CompletionQueue,
     receive_queue: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
-    health: Arc<Health>,
+    health: Arc<QpStatus>,
     sends: Arc<SendQueue>,
     receives: Option<Arc<ReceiveQueue>>,
     destroyed: bool,
@@ -232,11 +232,11 @@ impl QueuePair {
     /// outstanding, oldest first, receives last. Their completions, if there are
     /// any yet, are gone.
     #[must_use = "it is the memory of what was outstanding"]
-    pub fn destroy(mut self) -> Vec<(WorkId, Pieces)> {
+    pub fn destroy(mut self) -> Vec<(WorkId, SgList)> {
         self.end()
     }
 
-    fn end(&mut self) -> Vec<(WorkId, Pieces)> {
+    fn end(&mut self) -> Vec<(WorkId, SgList)> {
         if std::mem::replace(&mut self.destroyed, true) {
             return Vec::new();
         }
@@ -248,7 +248,7 @@ impl QueuePair {
         if !destroyed {
             // It may use this yet, whoever may deregister it.
             let kept = outstanding.drain(..);
-            kept.for_each(|(_, pieces)| pieces.keep());
+            kept.for_each(|(_, sg_list)| sg_list.keep());
         }
         outstanding
     }
@@ -288,8 +288,8 @@ impl QueuePair {
 }
 
 /// Whose memory a completion holds, oldest first.
-fn memory(completion: Completion) -> impl Iterator<Item = (WorkId, Pieces)> {
-    let last = (completion.work, completion.pieces);
+fn memory(completion: Completion) -> impl Iterator<Item = (WorkId, SgList)> {
+    let last = (completion.work, completion.sg_list);
     completion.earlier.into_iter().chain([last])
 }
 

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::closable::Closable;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::revocable_file::RevocableFile;
 
 /// A descriptor that the kernel made for a context, where records are read. It is
 /// waited for together with the context's end, by an epoll descriptor: that does
@@ -22,12 +22,12 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Readable {
     context: Context,
-    file: Arc<Closable>,
+    file: Arc<RevocableFile>,
     epoll: Epoll,
 }
 
 impl Readable {
-    pub(crate) fn new(context: &Context, file: Arc<Closable>) -> Result<Self> {
+    pub(crate) fn new(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(waiting)?;
         let event = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
         file.with(|file| {
@@ -37,9 +37,9 @@ impl Readable {
         })
         .ok_or_else(|| context.gone())?
         .map_err(waiting)?;
-        let ending = context.ending()?;
-        epoll.add(ending.ended(), event()).map_err(waiting)?;
-        if let Some(removals) = ending.removals() {
+        let close_signal = context.close_signal()?;
+        epoll.add(close_signal.ended(), event()).map_err(waiting)?;
+        if let Some(removals) = close_signal.removals() {
             epoll.add(removals, event()).map_err(waiting)?;
         }
         Ok(Self {
@@ -60,7 +60,7 @@ impl Readable {
         let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, timeout(left)) {
             Ok(ready) => {
-                self.context.heed_removal();
+                self.context.check_removal();
                 Ok(ready > 0 || left.is_none_or(|left| !left.is_zero()))
             }
             // The caller looks for itself and comes back with the time left.
@@ -84,7 +84,7 @@ impl Readable {
             // What is read is whole records.
             Ok(_) => Err(Error::wait(libc::EPROTO)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.context.heed_removal();
+                self.context.check_removal();
                 Ok(None)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),

@@ -3,7 +3,7 @@
 use rdmacm_abi::uverbs::WrOpcode;
 
 use crate::address_handle::AddressHandle;
-use crate::memory::{Pieces, RemoteMemory};
+use crate::memory::{RemoteMemory, SgList};
 
 /// What a send request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct SendRequest<'a> {
 
 #[derive(Debug)]
 pub(crate) enum Payload<'a> {
-    Pieces(Pieces),
+    SgList(SgList),
     Inline(&'a [u8]),
 }
 
@@ -128,8 +128,8 @@ pub(crate) struct Destination {
 impl<'a> SendRequest<'a> {
     /// Does this with that memory: sends or writes it, in order, or reads into it.
     /// An atomic takes one piece of eight bytes for what comes back.
-    pub fn new(operation: SendOperation, memory: impl Into<Pieces>) -> Self {
-        Self::of(operation, Payload::Pieces(memory.into()))
+    pub fn new(operation: SendOperation, memory: impl Into<SgList>) -> Self {
+        Self::of(operation, Payload::SgList(memory.into()))
     }
 
     /// Sends or writes these bytes, which are copied into the queue as it is
@@ -187,10 +187,10 @@ impl<'a> SendRequest<'a> {
 
     /// The memory, back.
     #[must_use]
-    pub fn into_pieces(self) -> Pieces {
+    pub fn into_sg_list(self) -> SgList {
         match self.payload {
-            Payload::Pieces(pieces) => pieces,
-            Payload::Inline(_) => Pieces::NONE,
+            Payload::SgList(sg_list) => sg_list,
+            Payload::Inline(_) => SgList::NONE,
         }
     }
 }

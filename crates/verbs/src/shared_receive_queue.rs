@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use rdmacm_abi::uverbs::{CreateSrq, DestroySrq, QuerySrq};
 
 use crate::completion::WorkId;
-use crate::error::{Refused, Result};
-use crate::memory::Pieces;
+use crate::error::{PostError, Result};
+use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::token::Token;
@@ -41,7 +41,7 @@ struct Created {
 pub struct SrqOptions {
     /// How many requests it is to hold, at least 1.
     pub max_wr: u32,
-    /// Pieces of memory a request names.
+    /// Scatter/gather entries of a request.
     pub max_sge: u32,
 }
 
@@ -75,7 +75,7 @@ impl SharedReceiveQueue {
         let queue = ReceiveQueue::new(ReceiveParts {
             token: token.number(),
             max_requests: answer.max_wr,
-            max_pieces: answer.max_sge,
+            max_sges: answer.max_sge,
             domain: domain.clone(),
             owner: None,
             ring,
@@ -110,10 +110,10 @@ impl SharedReceiveQueue {
     /// Posts memory to receive a message into.
     ///
     /// # Errors
-    /// [`Refused`] with the memory: the queue is full, the pieces are too many, of
+    /// [`PostError`] with the memory: the queue is full, the pieces are too many, of
     /// another domain, or not registered for writing.
     #[doc(alias = "ibv_post_srq_recv")]
-    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         self.0.queue.post(memory.into())
     }
 
@@ -160,7 +160,7 @@ impl Drop for Created {
         if !uverbs.destroy(&DestroySrq::new(self.handle)) {
             // A queue pair that was not destroyed may use this yet.
             let posted = self.queue.take_all().into_iter();
-            posted.for_each(|(_, pieces)| pieces.keep());
+            posted.for_each(|(_, sg_list)| sg_list.keep());
         }
     }
 }

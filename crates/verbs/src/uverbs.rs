@@ -1,9 +1,7 @@
 //! The one point where commands leave this crate.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rdmacm_abi::uverbs::{
@@ -12,42 +10,50 @@ use rdmacm_abi::uverbs::{
 };
 use zerocopy::FromZeros;
 
-use crate::closable::Closable;
-use crate::ending::Ending;
+use crate::close_signal::CloseSignal;
 use crate::error::{Error, Result};
-use crate::mapping::{Mapped, Mapping};
+use crate::gid_table::GidEntry;
+use crate::mapping::{MappedMemory, Mapping};
 use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
 use crate::removal;
+use crate::revocable_file::RevocableFile;
 
+mod call;
+mod file;
 mod frame;
 mod kernel;
+
+pub use call::Call;
+pub use file::UverbsFile;
+pub(crate) use kernel::KernelFile;
 
 /// An open verbs node that is a context.
 ///
 /// It can be closed under those who use it: then every command fails, those who
 /// wait are woken, and the driver is rid of its descriptors and its memory.
 #[derive(Debug)]
-pub struct Uverbs {
+pub(crate) struct Uverbs {
     device: String,
-    number: u64,
+    /// The number of the node, by which its removal is announced.
+    node: Option<u64>,
     mark: Arc<ProcessMark>,
     provider: Arc<dyn Provider>,
-    file: Closable,
+    file: RevocableFile<Box<dyn UverbsFile>>,
     /// Where the kernel reports about the context's objects. It makes this
     /// descriptor unasked.
-    async_events: OnceLock<Arc<Closable>>,
+    async_events: OnceLock<Arc<RevocableFile>>,
     ended: OnceLock<Ended>,
-    ending: OnceLock<Ending>,
-    given: Mutex<Given>,
+    close_signal: OnceLock<CloseSignal>,
+    resources: Mutex<Resources>,
 }
 
 /// What the driver has given out and is to get back when this ends.
 #[derive(Debug, Default)]
-struct Given {
-    channels: Vec<Weak<Closable>>,
-    mappings: Vec<Weak<Mapped>>,
+struct Resources {
+    channels: Vec<Weak<RevocableFile>>,
+    mappings: Vec<Weak<MappedMemory>>,
     /// By their handles, with the multicast groups they are to leave: the kernel
     /// destroys none that is attached.
     queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
@@ -64,50 +70,53 @@ enum Ended {
 }
 
 impl Uverbs {
-    /// Opens the node at `path`, which must have this device number, and makes
-    /// it a context.
+    /// Makes a file of the device's node a context.
     pub(crate) fn open(
         device: &str,
-        path: &Path,
-        number: u64,
+        file: Box<dyn UverbsFile>,
         provider: Arc<dyn Provider>,
     ) -> Result<Self> {
-        let uverbs = Self {
-            device: device.to_owned(),
-            number,
-            mark: mark()?,
-            provider,
-            file: Closable::new(open_node(device, path, number)?),
-            async_events: OnceLock::new(),
-            ended: OnceLock::new(),
-            ending: OnceLock::new(),
-            given: Mutex::default(),
-        };
+        let uverbs = Self::without_context(device, file, provider)?;
         let answer = uverbs.provider.open(&uverbs)?;
-        let events = uverbs.take_over(
-            Operation::OpenContext,
-            CommandNumber::GET_CONTEXT,
-            answer.async_fd,
-        )?;
+        let operation = Operation::OpenContext;
+        let number = answer.async_fd;
+        let events = uverbs
+            .with(|file| uverbs.take_over(file, operation, CommandNumber::GET_CONTEXT, number))?;
         let _ = uverbs.async_events.set(events);
         Ok(uverbs)
     }
 
-    /// A file that answers no command, but can be mapped as a driver's memory.
-    #[cfg(test)]
-    pub(crate) fn of_file(file: File, provider: Arc<dyn Provider>) -> Self {
-        Self {
-            device: "test0".to_owned(),
-            // One that is there: that of /dev/null.
-            number: libc::makedev(1, 3),
-            mark: mark().expect("a page"),
+    fn without_context(
+        device: &str,
+        file: Box<dyn UverbsFile>,
+        provider: Arc<dyn Provider>,
+    ) -> Result<Self> {
+        Ok(Self {
+            device: device.to_owned(),
+            node: file.node(),
+            mark: mark()?,
             provider,
-            file: Closable::new(file),
+            file: RevocableFile::new(file),
             async_events: OnceLock::new(),
             ended: OnceLock::new(),
-            ending: OnceLock::new(),
-            given: Mutex::default(),
-        }
+            close_signal: OnceLock::new(),
+            resources: Mutex::default(),
+        })
+    }
+
+    /// Of an ordinary file, to which commands are written and whose memory can be mapped.
+    #[cfg(test)]
+    pub(crate) fn of_file(file: File, provider: Arc<dyn Provider>) -> Self {
+        let file = Box::new(KernelFile::ordinary(file));
+        Self::without_context("test0", file, provider).expect("a page")
+    }
+
+    /// The GID at `index` of the table of `port`, from 1.
+    pub(crate) fn gid(&self, port: u8, index: u32) -> std::io::Result<Option<GidEntry>> {
+        let gone = || std::io::Error::from_raw_os_error(libc::ENODEV);
+        self.file
+            .with(|file| file.gid(port, index))
+            .unwrap_or_else(|| Err(gone()))
     }
 
     /// The device's driver.
@@ -121,14 +130,14 @@ impl Uverbs {
     /// # Errors
     /// [`Error::Command`] when the kernel refuses, [`Error::Gone`] when the device
     /// has gone.
-    pub fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
+    pub(crate) fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
         self.with(|file| ask(file, operation, request))
     }
 
     /// What `using` makes of the open file. The file is not closed meanwhile, and
     /// what the driver gives out is to be noted meanwhile.
-    fn with<T>(&self, using: impl FnOnce(&File) -> Result<T>) -> Result<T> {
-        match self.file.with(using) {
+    fn with<T>(&self, using: impl FnOnce(&dyn UverbsFile) -> Result<T>) -> Result<T> {
+        match self.file.with(|file| using(&**file)) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                 // The kernel has disconnected the file from the device.
                 self.close();
@@ -144,13 +153,13 @@ impl Uverbs {
     /// # Errors
     /// [`Error::Map`] when the kernel refuses, [`Error::Gone`] when the device has
     /// gone.
-    pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
+    pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
-            let mapped = Mapped::new(file, offset, length, &self.mark);
+            let mapped = MappedMemory::new(file.memory(), offset, length, &self.mark);
             let mapped = Arc::new(mapped.map_err(|error| Error::map(&error))?);
-            let mut given = self.given();
-            given.mappings.retain(|one| one.strong_count() > 0);
-            given.mappings.push(Arc::downgrade(&mapped));
+            let mut resources = self.resources();
+            resources.mappings.retain(|one| one.strong_count() > 0);
+            resources.mappings.push(Arc::downgrade(&mapped));
             Ok(Mapping::of(&mapped))
         })
     }
@@ -162,33 +171,35 @@ impl Uverbs {
     }
 
     /// The descriptor of a new completion channel.
-    pub(crate) fn create_completion_channel(&self) -> Result<Arc<Closable>> {
+    pub(crate) fn create_completion_channel(&self) -> Result<Arc<RevocableFile>> {
         let operation = Operation::CreateCompletionChannel;
         self.with(|file| {
             let answer = ask(file, operation, &CreateCompletionChannel::default())?;
             let command = CommandNumber::CREATE_COMP_CHANNEL;
-            self.take_over(operation, command, answer.fd)
+            self.take_over(file, operation, command, answer.fd)
         })
     }
 
     /// The descriptor of asynchronous events.
-    pub(crate) fn async_events(&self) -> Option<Arc<Closable>> {
+    pub(crate) fn async_events(&self) -> Option<Arc<RevocableFile>> {
         self.async_events.get().map(Arc::clone)
     }
 
     /// Takes over a descriptor that the kernel made for an answer.
     fn take_over(
         &self,
+        file: &dyn UverbsFile,
         operation: Operation,
         command: CommandNumber,
         number: u32,
-    ) -> Result<Arc<Closable>> {
-        let fd = kernel::own(number)
+    ) -> Result<Arc<RevocableFile>> {
+        let fd = file
+            .take_fd(number)
             .ok_or_else(|| Error::answer(operation, command, "a descriptor that is none"))?;
-        let file = Arc::new(Closable::new(File::from(fd)));
-        let mut given = self.given();
-        given.channels.retain(|one| one.strong_count() > 0);
-        given.channels.push(Arc::downgrade(&file));
+        let file = Arc::new(RevocableFile::new(File::from(fd)));
+        let mut resources = self.resources();
+        resources.channels.retain(|one| one.strong_count() > 0);
+        resources.channels.push(Arc::downgrade(&file));
         Ok(file)
     }
 
@@ -200,7 +211,7 @@ impl Uverbs {
     ) -> Result<NewQueuePair> {
         let made = self.provider.create_qp(self, operation, request)?;
         let handle = made.answer.handle;
-        let note = || self.given().queue_pairs.insert(handle, Vec::new());
+        let note = || self.resources().queue_pairs.insert(handle, Vec::new());
         // Closed in between, it is nobody's, and has no requests.
         let noted = self.file.with(|_| note());
         noted.map(|_| made).ok_or_else(|| self.gone())
@@ -210,11 +221,11 @@ impl Uverbs {
     pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
         let destroyed = self.file.with(|file| {
             // Before its handle becomes another's.
-            let groups = self.given().queue_pairs.remove(&handle);
+            let groups = self.resources().queue_pairs.remove(&handle);
             let groups = groups.unwrap_or_default();
-            let destroyed = destroy_qp(file, handle, &groups);
+            let destroyed = destroy_qp(&**file, handle, &groups);
             if !destroyed {
-                self.given().queue_pairs.insert(handle, groups);
+                self.resources().queue_pairs.insert(handle, groups);
             }
             destroyed
         });
@@ -225,8 +236,8 @@ impl Uverbs {
     pub(crate) fn attach(&self, operation: Operation, group: &AttachMulticast) -> Result<()> {
         self.with(|file| {
             ask(file, operation, group)?;
-            let mut given = self.given();
-            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let mut resources = self.resources();
+            let groups = resources.queue_pairs.entry(group.handle).or_default();
             let detach = detachment(group);
             if !groups.contains(&detach) {
                 groups.push(detach);
@@ -243,8 +254,8 @@ impl Uverbs {
     ) -> Result<Option<()>> {
         self.with(|file| {
             let detach = detachment(group);
-            let mut given = self.given();
-            let groups = given.queue_pairs.entry(group.handle).or_default();
+            let mut resources = self.resources();
+            let groups = resources.queue_pairs.entry(group.handle).or_default();
             let Some(place) = groups.iter().position(|one| *one == detach) else {
                 return Ok(None);
             };
@@ -258,19 +269,19 @@ impl Uverbs {
     /// no longer. The kernel refuses only where it would refuse everything, after
     /// a change of credentials: the object then goes with the descriptor.
     pub(crate) fn destroy<C: Command>(&self, request: &C) -> bool {
-        let destroyed = self.file.with(|file| destroy(file, request));
+        let destroyed = self.file.with(|file| destroy(&**file, request));
         destroyed.unwrap_or_else(|| self.is_quiet())
     }
 
     /// Destroys what was just made and could not be completed.
-    pub fn undo<C: Command>(&self, request: &C) {
+    pub(crate) fn undo<C: Command>(&self, request: &C) {
         self.destroy(request);
     }
 
     /// Ends the context under those who use it, once commands that are under way
     /// are back: the driver is rid of its descriptors and its memory. From
     /// then on the device touches nothing of this process.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         if !self.mark.is_here() {
             // What goes in a child of this process is its copies alone.
             self.file.close(|_| ());
@@ -280,10 +291,10 @@ impl Uverbs {
         let closed = self.file.close(|file| {
             // Who has inherited the descriptor keeps the file, so closing it is
             // not enough to end these.
-            let queue_pairs = std::mem::take(&mut self.given().queue_pairs);
+            let queue_pairs = std::mem::take(&mut self.resources().queue_pairs);
             let mut quiet = true;
             for (handle, groups) in queue_pairs {
-                quiet &= destroy_qp(file, handle, &groups);
+                quiet &= destroy_qp(&**file, handle, &groups);
             }
             let ended = if quiet { Ended::Quiet } else { Ended::Unquiet };
             let _ = self.ended.set(ended);
@@ -291,9 +302,9 @@ impl Uverbs {
         if closed.is_none() {
             return;
         }
-        let Given {
+        let Resources {
             channels, mappings, ..
-        } = std::mem::take(&mut *self.given());
+        } = std::mem::take(&mut *self.resources());
         for channel in channels.iter().filter_map(Weak::upgrade) {
             channel.close(|_| ());
         }
@@ -302,8 +313,8 @@ impl Uverbs {
             // waits until it is dropped.
             let _ = mapping.detach();
         }
-        if let Some(ending) = self.ending.get() {
-            ending.set();
+        if let Some(close_signal) = self.close_signal.get() {
+            close_signal.set();
         }
     }
 
@@ -330,33 +341,37 @@ impl Uverbs {
     }
 
     /// What those who wait listen to besides.
-    pub(crate) fn ending(&self) -> Result<&Ending> {
-        if let Some(ending) = self.ending.get() {
-            return Ok(ending);
+    pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
+        if let Some(close_signal) = self.close_signal.get() {
+            return Ok(close_signal);
         }
-        let made = Ending::new()?;
-        let ending = self.ending.get_or_init(|| made);
+        let made = CloseSignal::new()?;
+        let close_signal = self.close_signal.get_or_init(|| made);
         // What was announced before this listened: the node has gone before it is.
-        if !removal::exists(self.number) {
+        if self.node.is_some_and(|node| !removal::exists(node)) {
             self.close();
         }
         if self.is_gone() {
-            ending.set();
+            close_signal.set();
         }
-        Ok(ending)
+        Ok(close_signal)
     }
 
     /// Closes if the kernel has announced that the device goes.
-    pub(crate) fn heed_removal(&self) {
-        let Ok(ending) = self.ending() else { return };
-        let removals = ending.removals();
-        if removals.is_some_and(|removals| removals.tell_of(self.number)) {
+    pub(crate) fn check_removal(&self) {
+        let Ok(close_signal) = self.close_signal() else {
+            return;
+        };
+        let removals = close_signal.removals().zip(self.node);
+        if removals.is_some_and(|(removals, node)| removals.tell_of(node)) {
             self.close();
         }
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn resources(&self) -> MutexGuard<'_, Resources> {
+        self.resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -365,9 +380,13 @@ fn mark() -> Result<Arc<ProcessMark>> {
     Ok(Arc::new(mark))
 }
 
-fn ask<C: Command>(file: &File, operation: Operation, request: &C) -> Result<C::Response> {
+fn ask<C: Command>(
+    file: &dyn UverbsFile,
+    operation: Operation,
+    request: &C,
+) -> Result<C::Response> {
     let mut response = C::Response::new_zeroed();
-    match kernel::transact(file, request, &mut response) {
+    match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => Ok(response),
         Err(error) => Err(Error::command(operation, C::NUMBER, &error)),
     }
@@ -381,7 +400,7 @@ fn detachment(group: &AttachMulticast) -> DetachMulticast {
 }
 
 /// Whether it uses no memory any more.
-fn destroy_qp(file: &File, handle: u32, groups: &[DetachMulticast]) -> bool {
+fn destroy_qp(file: &dyn UverbsFile, handle: u32, groups: &[DetachMulticast]) -> bool {
     for group in groups {
         destroy(file, group);
     }
@@ -389,56 +408,11 @@ fn destroy_qp(file: &File, handle: u32, groups: &[DetachMulticast]) -> bool {
 }
 
 /// Whether the device does not know it any more.
-fn destroy<C: Command>(file: &File, request: &C) -> bool {
+fn destroy<C: Command>(file: &dyn UverbsFile, request: &C) -> bool {
     let mut response = C::Response::new_zeroed();
-    match kernel::transact(file, request, &mut response) {
+    match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => true,
         // What a device had goes with it.
         Err(error) => error.raw_os_error() == Some(libc::EIO),
-    }
-}
-
-/// Opens a node, closed on exec, and makes sure that it is the one meant: a
-/// node is only a name that somebody gave to a number.
-fn open_node(device: &str, path: &Path, number: u64) -> Result<File> {
-    // std opens every file O_CLOEXEC.
-    let file = OpenOptions::new().read(true).write(true).open(path);
-    let file = file.map_err(|error| Error::open(path, &error))?;
-    let metadata = file.metadata().map_err(|error| Error::open(path, &error))?;
-    if metadata.file_type().is_char_device() && metadata.rdev() == number {
-        return Ok(file);
-    }
-    Err(Error::OtherNode {
-        path: path.to_owned(),
-        device: device.to_owned(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_that_is_missing_is_an_error_that_says_so() {
-        let error = open_node("rxe0", Path::new("/nonexistent/uverbs0"), 0).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-        let words = error.to_string();
-        assert!(words.starts_with("open /nonexistent/uverbs0: ENOENT: the device has"));
-    }
-
-    #[test]
-    fn a_node_of_another_number_is_not_taken() {
-        let null = Path::new("/dev/null");
-        let number = libc::makedev(1, 3);
-        assert!(open_node("rxe0", null, number).is_ok());
-        let error = open_node("rxe0", null, number + 1).unwrap_err();
-        assert!(error.to_string().contains("not the node of rxe0"));
-    }
-
-    #[test]
-    fn an_ordinary_file_is_not_taken() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let error = open_node("rxe0", file.path(), 0).unwrap_err();
-        assert!(matches!(error, Error::OtherNode { .. }), "{error}");
     }
 }

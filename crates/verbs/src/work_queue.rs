@@ -39,11 +39,11 @@ pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
 
 /// What is common to the queues of one queue pair.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct QpStatus {
     broken: AtomicBool,
 }
 
-impl Health {
+impl QpStatus {
     /// Whether a request has failed: the queue pair takes no more then.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)

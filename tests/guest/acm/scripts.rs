@@ -317,9 +317,9 @@ fn lies(site: &Site) -> Vec<Script> {
 fn ends(site: &Site) -> Vec<Script> {
     let whole = message(&[path(USABLE), source(site.v4)]);
     let cut = |length: usize| vec![Act::Send(whole[..length].to_vec()), Act::Close];
-    let pieces = |size| -> Vec<_> {
-        let pieces = whole.chunks(size).map(<[u8]>::to_vec);
-        pieces.map(Act::Send).collect()
+    let sg_list = |size| -> Vec<_> {
+        let sg_list = whole.chunks(size).map(<[u8]>::to_vec);
+        sg_list.map(Act::Send).collect()
     };
     let once = "librdmacm takes what it gets at once for all";
     let mut gone = Script::new("gone_between_two_questions", site, {
@@ -339,8 +339,8 @@ fn ends(site: &Site) -> Vec<Script> {
         Script::new("closed_behind_the_header", site, cut(16)),
         Script::new("closed_in_an_entry", site, cut(100)),
         Script::new("half_an_answer", site, send(whole[..100].to_vec())),
-        Script::new("header_first", site, pieces(16)).differs(once, known(site)),
-        Script::new("in_pieces", site, pieces(7)).differs(once, known(site)),
+        Script::new("header_first", site, sg_list(16)).differs(once, known(site)),
+        Script::new("in_pieces", site, sg_list(7)).differs(once, known(site)),
         gone,
     ]
 }

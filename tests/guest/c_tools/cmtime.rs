@@ -86,7 +86,7 @@ fn accept_its_client(site: &Site, count: usize) {
         })
         .collect();
     for connection in connections {
-        let end = connection.ended(PATIENCE).unwrap();
+        let end = connection.closed(PATIENCE).unwrap();
         assert_eq!(end.kind(), EventKind::Disconnected);
         connection.close(PATIENCE).unwrap();
     }

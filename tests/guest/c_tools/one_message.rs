@@ -1,7 +1,7 @@
 //! `rdma_client` and `rdma_server`, which send each other one message, and
 //! `rdma_xclient` and `rdma_xserver`, of which only the client sends.
 
-use rdmacm::{Connection, Connector, Listener};
+use rdmacm::{CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port, post_message, receive, send};
 use rdmacm_verbs::QueuePair;
@@ -24,9 +24,9 @@ crate::cases!("c_tools::one_message":
 const SIZE: usize = 16;
 
 /// A connection to a tool's server.
-fn connect(site: &Site, port: u16) -> Connection<QueuePair> {
+fn connect(site: &Site, port: u16) -> CmConnection<QueuePair> {
     hold_back_first_messages(site, &port.to_string());
-    let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
+    let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
     let make = |id: &IdHandle| Ok(site.posted(id, 1, SIZE));
     connector.connect_with(make).unwrap()
 }
@@ -37,7 +37,7 @@ fn accept(
     listener: &Listener,
     tool: &str,
     more: &[&str],
-) -> (Connection<QueuePair>, Tool) {
+) -> (CmConnection<QueuePair>, Tool) {
     let (address, port) = (
         site.v4.to_string(),
         listener.local_addr().port().to_string(),
@@ -50,8 +50,8 @@ fn accept(
 }
 
 /// The tool has parted, and we part.
-fn part(connection: Connection<QueuePair>) {
-    let end = connection.ended(PATIENCE).unwrap();
+fn disconnect(connection: &CmConnection<QueuePair>) {
+    let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
     connection.close(PATIENCE).unwrap();
 }
@@ -64,7 +64,7 @@ fn its_server_answers(site: &Site) {
     let connection = connect(site, port);
     send(connection.queue_pair(), b"sixteen bytes of");
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
-    part(connection);
+    disconnect(&connection);
     let ended = server.finish();
     ended.check_success();
     ended.check_said_all(&["rdma_server: start", "rdma_server: end 0"]);
@@ -76,7 +76,7 @@ fn its_client_is_answered(site: &Site) {
     let (connection, client) = accept(site, &listener, "rdma_client", &[]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     post_message(connection.queue_pair(), b"sixteen bytes of");
-    part(connection);
+    disconnect(&connection);
     let ended = client.finish();
     ended.check_success();
     ended.check_said_all(&["rdma_client: start", "rdma_client: end 0"]);
@@ -89,7 +89,7 @@ fn its_xserver_parts(site: &Site) {
     wait_until_it_listens(&server, &format!("0.0.0.0:{port}"));
     let connection = connect(site, port);
     post_message(connection.queue_pair(), b"sixteen bytes of");
-    part(connection);
+    disconnect(&connection);
     let ended = server.finish();
     ended.check_success();
     ended.check_says("rdma_xserver: end 0");
@@ -103,7 +103,7 @@ fn its_xclient_sends(site: &Site) {
     hold_back_ends(site, &port);
     let (connection, client) = accept(site, &listener, "rdma_xclient", &["-c", "r"]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
-    part(connection);
+    disconnect(&connection);
     let ended = client.finish();
     ended.check_success();
     ended.check_says("rdma_xclient: end 0");

@@ -1,7 +1,7 @@
 //! ucmatose: connections at once, on one event channel. Its server sends first, and
 //! parts when all are there; its client waits for that.
 
-use rdmacm::{Connection, Connector, Listener, Node};
+use rdmacm::{CmConnection, Connector, Listener, Node};
 use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, PortSpace};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port, receive, send};
 use rdmacm_verbs::QueuePair;
@@ -112,7 +112,7 @@ fn connect_to_its_server(site: &Site, count: usize) {
             kind => panic!("{kind}"),
         }
     }
-    let end = first.ended(PATIENCE).unwrap();
+    let end = first.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
     first.close(PATIENCE).unwrap();
     let ended = server.finish();
@@ -208,13 +208,13 @@ fn posted(site: &Site) -> impl Fn(&IdHandle) -> std::io::Result<QueuePair> {
     move |id| Ok(site.posted(id, MESSAGES, SIZE))
 }
 
-fn send_all(connections: &[Connection<QueuePair>]) {
+fn send_all(connections: &[CmConnection<QueuePair>]) {
     for connection in connections {
         (0..MESSAGES).for_each(|_| send(connection.queue_pair(), &[7; SIZE]));
     }
 }
 
-fn receive_all(connections: &[Connection<QueuePair>]) {
+fn receive_all(connections: &[CmConnection<QueuePair>]) {
     for connection in connections {
         for _ in 0..MESSAGES {
             assert_eq!(receive(connection.queue_pair()).len(), SIZE);
@@ -230,14 +230,16 @@ fn its_server_exchanges_messages(site: &Site) {
         wait_until_it_listens(&server, &format!("{}:{port}", site.v4));
         let node = Node::open().unwrap();
         let connect = || {
-            let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
+            let connector = Connector::new(site.v4(port))
+                .with_node(&node)
+                .deadline(PATIENCE);
             connector.connect_with(posted(site)).unwrap()
         };
         let connections: Vec<_> = (0..count).map(|_| connect()).collect();
         receive_all(&connections);
         send_all(&connections);
         for connection in connections {
-            let end = connection.ended(PATIENCE).unwrap();
+            let end = connection.closed(PATIENCE).unwrap();
             assert_eq!(end.kind(), EventKind::Disconnected);
             connection.close(PATIENCE).unwrap();
         }

@@ -188,7 +188,7 @@ fn its_server_returns_datagrams(site: &Site) {
     // Until it listens.
     let often = RetryPolicy::until_deadline().longest_pause(SECOND / 20);
     let options = DatagramSocket::options().retry(often);
-    let asked = options.connect(site.v4.to_string(), PORT.to_string(), PATIENCE);
+    let asked = options.connect((site.v4.to_string(), PORT), PATIENCE);
     let (socket, peer) = asked.unwrap();
     socket.set_deadline(PATIENCE);
     send_all(&socket, &peer.addr());

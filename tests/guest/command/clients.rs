@@ -1,6 +1,6 @@
 //! Whom a persistent server serves: so many clients at once, and no strangers.
 
-use rdmacm::{CLOSE_DEADLINE, Connection, Connector};
+use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector};
 use rdmacm_core::{ConnParam, IdHandle};
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::QueuePair;
@@ -19,8 +19,8 @@ const FULL: &str = "the server is full: it serves 1 at once";
 
 /// Waits until the server has said what became of the peer behind a connection, which
 /// is over then.
-fn part(connection: Connection<QueuePair>, server: &mut Tool) {
-    let address = connection.local_addr().unwrap().unwrap();
+fn disconnect(connection: &CmConnection<QueuePair>, server: &mut Tool) {
+    let address = connection.local_addr().unwrap();
     connection.close(CLOSE_DEADLINE).unwrap();
     server.wait_for(&format!("{address}: "));
 }
@@ -29,7 +29,7 @@ fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
     let (mut server, port) = ping::server(site, &ONE_AT_ONCE);
     let first = ping::connect(site, &port);
     check_failure(&ping::client(site, &port, &[]).finish(), FULL);
-    part(first, &mut server);
+    disconnect(&first, &mut server);
     let ended = ping::client(site, &port, &["--count", "3"]).finish();
     ended.check_success();
     server.interrupt();
@@ -42,7 +42,7 @@ fn a_perf_server_that_is_full_rejects_in_words(site: &Site) {
     let (mut server, port) = perf::server(site, &ONE_AT_ONCE);
     let first = agreed_with(site, &port);
     check_failure(&perf::client(site, &port, &[]).finish(), FULL);
-    part(first, &mut server);
+    disconnect(&first, &mut server);
     let ended = perf::client(site, &port, &["--count", "3"]).finish();
     ended.check_success();
     server.interrupt();
@@ -51,11 +51,11 @@ fn a_perf_server_that_is_full_rejects_in_words(site: &Site) {
 }
 
 /// A client of perf that has agreed to terms, and does nothing.
-fn agreed_with(site: &Site, port: &str) -> Connection<QueuePair> {
+fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
     // Reads of one byte, one at once.
     let terms = b"rdmp\x02\x05\0\0\0\0\0\x01\0\0\0\x01";
     let param = ConnParam::new().private_data(terms).unwrap();
-    let connector = Connector::to(site.v4(port.parse().unwrap())).param(param);
+    let connector = Connector::new(site.v4(port.parse().unwrap())).param(param);
     let make = |_: &IdHandle| Ok(site.queue_pair());
     connector.deadline(PATIENCE).connect_with(make).unwrap()
 }

@@ -174,7 +174,7 @@ fn terms_of_others_are_refused_in_words(site: &Site) {
     ] {
         let (server, port) = server(site, &[]);
         let param = ConnParam::new().private_data(data).unwrap();
-        let connector = Connector::to(site.v4(port.parse().unwrap())).param(param);
+        let connector = Connector::new(site.v4(port.parse().unwrap())).param(param);
         let make = |_: &IdHandle| Ok(site.queue_pair());
         let error = connector.deadline(PATIENCE).connect_with(make).unwrap_err();
         assert!(error.is_rejected(), "{error}");
@@ -208,7 +208,7 @@ fn a_client_that_is_interrupted_parts(site: &Site) {
     let told = receives.next(PATIENCE).unwrap().unwrap();
     assert_eq!(told.result.unwrap().bytes, 16);
     client.interrupt();
-    let end = connection.ended(PATIENCE).unwrap();
+    let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
     let ended = client.finish();
     assert_eq!(ended.status.code(), Some(1));

@@ -1,6 +1,6 @@
 //! `rdmacm ping`, with itself on the other side.
 
-use rdmacm::{CLOSE_DEADLINE, Connection, Connector, Listener};
+use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest};
@@ -132,7 +132,7 @@ fn a_server_that_is_interrupted_parts(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let connection = connect(site, &port);
     server.interrupt();
-    let end = connection.ended(PATIENCE).unwrap();
+    let end = connection.closed(PATIENCE).unwrap();
     // It may not have heard yet that the connection is there.
     let parted = [EventKind::Disconnected, EventKind::Rejected];
     assert!(parted.contains(&end.kind()), "{end}");
@@ -198,14 +198,14 @@ fn a_client_that_is_interrupted_while_it_connects(site: &Site) {
 }
 
 /// A connection whose data are the test's affair.
-pub(super) fn connect(site: &Site, port: &str) -> Connection<QueuePair> {
+pub(super) fn connect(site: &Site, port: &str) -> CmConnection<QueuePair> {
     hold_back_first_messages(site, port);
-    let connector = Connector::to(site.v4(port.parse().unwrap())).deadline(PATIENCE);
+    let connector = Connector::new(site.v4(port.parse().unwrap())).deadline(PATIENCE);
     let make = |_: &IdHandle| Ok(site.queue_pair());
     connector.connect_with(make).unwrap()
 }
 
-fn send(connection: &Connection<QueuePair>, bytes: &[u8]) {
+fn send(connection: &CmConnection<QueuePair>, bytes: &[u8]) {
     let queue_pair = connection.queue_pair();
     let memory = queue_pair.protection_domain().register(bytes).unwrap();
     let request = SendRequest::new(SendOperation::Send, memory);

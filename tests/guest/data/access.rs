@@ -2,9 +2,9 @@
 
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{Site, Soft};
-use rdmacm_verbs::{Error, ExposedMemory, QueuePair, SendOperation, SendRequest};
+use rdmacm_verbs::{Error, QueuePair, RemoteAccessRegion, SendOperation, SendRequest};
 
-use super::{ALL, brought, contents, exposed, perform, piece, received, room, roomy, sent};
+use super::{ALL, brought, contents, exposed, perform, received, room, roomy, sent, sge};
 use crate::newer;
 
 crate::cases!("data::access":
@@ -20,14 +20,14 @@ fn can(site: &Site) -> bool {
 
 const READ: AccessFlags = AccessFlags::LOCAL_WRITE.union(AccessFlags::REMOTE_READ);
 
-fn write(client: &QueuePair, memory: &ExposedMemory, bytes: &[u8]) -> bool {
+fn write(client: &QueuePair, memory: &RemoteAccessRegion, bytes: &[u8]) -> bool {
     let write = SendOperation::Write(memory.remote());
-    let request = SendRequest::new(write, piece(client, bytes));
+    let request = SendRequest::new(write, sge(client, bytes));
     client.post_send(request).unwrap();
     sent(client).result.is_ok()
 }
 
-fn assert_cannot(memory: &ExposedMemory, access: AccessFlags) {
+fn assert_cannot(memory: &RemoteAccessRegion, access: AccessFlags) {
     let before = memory.access();
     let error = memory.change_access(access).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP));
@@ -57,7 +57,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
     assert_eq!(brought(done, 8), b"12345678");
     // This side may still have the device write there.
     server.post_receive(memory.part(0..4).unwrap()).unwrap();
-    drop(perform(client, SendOperation::Send, piece(client, b"abcd")));
+    drop(perform(client, SendOperation::Send, sge(client, b"abcd")));
     assert!(received(server).result.is_ok());
     assert_eq!(contents(&memory), b"abcd5678");
     // And back.

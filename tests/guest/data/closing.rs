@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdmacm_tests::{PATIENCE, Site};
-use rdmacm_verbs::{CompletionQueue, Error, Pieces, QueuePair, SendOperation, SendRequest};
+use rdmacm_verbs::{CompletionQueue, Error, QueuePair, SendOperation, SendRequest, SgList};
 
-use super::{exposed, piece, received, room, roomy, sent};
+use super::{exposed, received, room, roomy, sent, sge};
 
 crate::cases!("data::closing":
     what_is_outstanding_comes_back,
@@ -25,7 +25,7 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
                 assert!(error.is_device_gone() || error.is_flush(), "{error}");
                 assert_eq!(error.queue_pair, completion.queue_pair);
                 assert_ne!(completion.queue_pair, 0);
-                assert_eq!(completion.pieces.len(), 1);
+                assert_eq!(completion.sg_list.len(), 1);
                 taken += 1;
             }
             Ok(None) => panic!("nothing came"),
@@ -48,7 +48,7 @@ fn what_is_outstanding_comes_back(site: &Site) {
     assert_eq!(given_up(client.receive_queue()), 3);
     assert_eq!(given_up(client.send_queue()), 0);
     // What is posted now comes back in the same way, or at once.
-    if client.post_receive(Pieces::NONE).is_ok() {
+    if client.post_receive(SgList::NONE).is_ok() {
         assert!(client.receive_queue().poll().unwrap().is_some());
     }
     assert!(client.receive_queue().poll().unwrap_err().is_gone());
@@ -62,7 +62,7 @@ fn everything_says_that_it_is_gone(site: &Site) {
     let events = context.async_events().unwrap();
     let channel = client.send_queue().channel().unwrap();
     client.post_receive(room(client, 4)).unwrap();
-    let request = SendRequest::new(SendOperation::Send, piece(client, b"x"));
+    let request = SendRequest::new(SendOperation::Send, sge(client, b"x"));
     context.close();
     context.close();
     assert!(client.post_send(request).unwrap_err().error.is_gone());
@@ -131,7 +131,7 @@ fn it_ends_under_load(site: &Site) {
                         }
                     }
                     match client.send_queue().next(PATIENCE) {
-                        Ok(done) => rooms.push(done.unwrap().pieces),
+                        Ok(done) => rooms.push(done.unwrap().sg_list),
                         Err(error) => return assert!(error.is_gone(), "{error}"),
                     }
                     started.store(true, Ordering::Release);
@@ -153,9 +153,9 @@ fn it_ends_under_load(site: &Site) {
 }
 
 /// Room to receive into, if there is a device to register it.
-fn room_of(queue_pair: &QueuePair) -> Pieces {
+fn room_of(queue_pair: &QueuePair) -> SgList {
     let domain = queue_pair.protection_domain();
-    domain.allocate(16).map(Pieces::from).unwrap_or_default()
+    domain.allocate(16).map(SgList::from).unwrap_or_default()
 }
 
 fn handles_go_in_any_order_afterwards(site: &Site) {

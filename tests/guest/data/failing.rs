@@ -3,11 +3,11 @@
 use rdmacm_core::{AccessFlags, EventKind, QpType};
 use rdmacm_tests::{PATIENCE, Side, Site, Soft};
 use rdmacm_verbs::{
-    Completion, CompletionError, CompletionQueue, Done, Piece, Pieces, QueuePair, RemoteMemory,
-    SendOperation, SendRequest, WcStatus,
+    Completion, CompletionError, CompletionQueue, Done, QueuePair, RemoteMemory, SendOperation,
+    SendRequest, SgList, Sge, WcStatus,
 };
 
-use super::{ALL, ROOMY, contents, exposed, piece, received, room, roomy, sent};
+use super::{ALL, ROOMY, contents, exposed, received, room, roomy, sent, sge};
 use crate::newer;
 
 crate::cases!("data::failing":
@@ -29,19 +29,19 @@ crate::cases!("data::failing" as ON_ROCE:
 
 /// Posts it with eight bytes, and gives what became of it.
 fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
-    outcome_with(queue_pair, operation, piece(queue_pair, &[5; 8]))
+    outcome_with(queue_pair, operation, sge(queue_pair, &[5; 8]))
 }
 
 /// The same, with one piece of the caller's, which comes back.
 fn outcome_with(
     queue_pair: &QueuePair,
     operation: SendOperation,
-    memory: impl Into<Pieces>,
+    memory: impl Into<SgList>,
 ) -> Result<Done, CompletionError> {
     let request = SendRequest::new(operation, memory);
     let work = queue_pair.post_send(request).unwrap();
     let done = sent(queue_pair);
-    assert_eq!((done.work, done.pieces.len()), (work, 1));
+    assert_eq!((done.work, done.sg_list.len()), (work, 1));
     if done.result.is_err() {
         assert!(queue_pair.is_broken());
     }
@@ -178,17 +178,17 @@ fn a_message_is_too_long_for_its_room(site: &Site) {
     let came = received(server);
     let status = came.result.unwrap_err().status;
     assert_not_taken(site, outcome, status, WcStatus::LOC_LEN_ERR);
-    assert_eq!(came.pieces.into_buffer().unwrap().len(), 7);
+    assert_eq!(came.sg_list.into_buffer().unwrap().len(), 7);
     assert_flushed(&pair.client);
 }
 
 /// Eight bytes by a key that nothing has.
-fn misnamed(buffer: &[u8; 8]) -> Piece {
+fn misnamed(buffer: &[u8; 8]) -> Sge {
     let address = buffer.as_ptr().expose_provenance() as u64;
     #[expect(unsafe_code, reason = "a wrong key is what is tried")]
     // SAFETY: nothing has this key, so the device neither reads nor writes anything.
     unsafe {
-        Piece::raw(address, 8, 0x7777_7700)
+        Sge::raw(address, 8, 0x7777_7700)
     }
 }
 
@@ -234,7 +234,7 @@ fn a_key_to_receive_with_is_wrong(site: &Site) {
     server.post_receive(room(server, 8)).unwrap();
     let outcome = outcome(client, SendOperation::Send);
     let came = received(server);
-    assert_eq!((came.work, came.pieces.len()), (work, 1));
+    assert_eq!((came.work, came.sg_list.len()), (work, 1));
     let status = came.result.unwrap_err().status;
     assert_not_taken(site, outcome, status, WcStatus::GENERAL_ERR);
     assert_flushed(&pair.client);
@@ -254,7 +254,7 @@ fn what_is_outstanding_is_flushed(site: &Site) {
         let Completion {
             work: flushed,
             result,
-            pieces,
+            sg_list,
             ..
         } = received(client);
         assert_eq!(flushed, work);
@@ -268,7 +268,7 @@ fn what_is_outstanding_is_flushed(site: &Site) {
             words.contains(": WR_FLUSH_ERR: the queue pair went"),
             "{words}"
         );
-        assert_eq!(pieces.into_buffer().unwrap()[..], [0xee; 4]);
+        assert_eq!(sg_list.into_buffer().unwrap()[..], [0xee; 4]);
     }
     assert!(received(server).result.unwrap_err().is_flush());
 }
@@ -276,7 +276,7 @@ fn what_is_outstanding_is_flushed(site: &Site) {
 fn nobody_receives(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
-    let request = SendRequest::new(SendOperation::Send, piece(&client, &[5; 8]));
+    let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();
     let error = sent(&client).result.unwrap_err();
     assert_eq!(error.status, WcStatus::RNR_RETRY_EXC_ERR);
@@ -287,7 +287,7 @@ fn nobody_receives(site: &Site) {
 fn nobody_is_there(site: &Site) {
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
     drop(server);
-    let request = SendRequest::new(SendOperation::Send, piece(&client, &[5; 8]));
+    let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();
     let error = sent(&client).result.unwrap_err();
     assert_eq!(error.status, WcStatus::RETRY_EXC_ERR);
@@ -306,7 +306,7 @@ fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
     pair.client.expect(EventKind::Disconnected);
     // What the channel tells of is not taken, so that this side does not know.
     queue.channel().unwrap().next(PATIENCE).unwrap().unwrap();
-    let late = piece(client, b"late");
+    let late = sge(client, b"late");
     let send = client.post_send(SendRequest::new(SendOperation::Send, late));
     let receive = client.post_receive(room(client, 4));
     pair.client.id.with_queue_pair(client).fail().unwrap();
@@ -315,7 +315,7 @@ fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
         let works = polled.map(|completion| {
             let error = completion.result.unwrap_err();
             assert!(error.is_flush(), "{error}");
-            assert_eq!(completion.pieces.len(), 1);
+            assert_eq!(completion.sg_list.len(), 1);
             completion.work
         });
         works.collect::<Vec<_>>()

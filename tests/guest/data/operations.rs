@@ -2,11 +2,11 @@
 
 use rdmacm_tests::{Pair, Site, Soft};
 use rdmacm_verbs::{
-    Completion, Done, Pieces, QueuePair, SendOperation, SendRequest, WcOpcode, WcStatus,
+    Completion, Done, QueuePair, SendOperation, SendRequest, SgList, WcOpcode, WcStatus,
 };
 
 use super::{
-    ALL, brought, contents, exposed, filled, pattern, perform, piece, received, room, roomy, sent,
+    ALL, brought, contents, exposed, filled, pattern, perform, received, room, roomy, sent, sge,
 };
 
 crate::cases!("data::operations":
@@ -54,7 +54,7 @@ fn messages_of_every_size_arrive(site: &Site) {
         for (seed, size) in (1..).zip(SIZES) {
             let bytes = pattern(size, seed);
             let posted = to.post_receive(room(to, size)).unwrap();
-            let done = perform(from, SendOperation::Send, piece(from, &bytes));
+            let done = perform(from, SendOperation::Send, sge(from, &bytes));
             assert_eq!(done.result.unwrap().opcode, WcOpcode::SEND);
             assert_eq!(brought(done, size), bytes);
             let came = received(to);
@@ -75,19 +75,19 @@ fn nothing_at_all_arrives(site: &Site) {
     let (client, server) = ends(&pair);
     let memory = exposed(server, 8);
     let nothing = memory.remote().part(0..0).unwrap();
-    for of_nothing in [Pieces::NONE, piece(client, &[])] {
-        server.post_receive(Pieces::NONE).unwrap();
+    for of_nothing in [SgList::NONE, sge(client, &[])] {
+        server.post_receive(SgList::NONE).unwrap();
         drop(perform(client, SendOperation::Send, of_nothing));
         let came = received(server);
         assert_eq!(came.result.unwrap().bytes, 0);
-        assert!(came.pieces.is_empty());
+        assert!(came.sg_list.is_empty());
     }
     for in_line in [true, false] {
         server.post_receive(room(server, 4)).unwrap();
         let request = if in_line {
             SendRequest::inline(SendOperation::Send, &[])
         } else {
-            SendRequest::new(SendOperation::Send, Pieces::NONE)
+            SendRequest::new(SendOperation::Send, SgList::NONE)
         };
         client.post_send(request).unwrap();
         assert!(sent(client).result.is_ok());
@@ -98,15 +98,15 @@ fn nothing_at_all_arrives(site: &Site) {
     drop(perform(
         client,
         SendOperation::Write(nothing),
-        piece(client, &[]),
+        sge(client, &[]),
     ));
-    drop(perform(client, SendOperation::Write(nothing), Pieces::NONE));
+    drop(perform(client, SendOperation::Write(nothing), SgList::NONE));
     drop(perform(
         client,
         SendOperation::Read(nothing),
-        piece(client, &[]),
+        sge(client, &[]),
     ));
-    drop(perform(client, SendOperation::Read(nothing), Pieces::NONE));
+    drop(perform(client, SendOperation::Read(nothing), SgList::NONE));
     assert_eq!(contents(&memory), [0; 8]);
 }
 
@@ -119,7 +119,7 @@ fn memory_of_every_size_is_written_and_read(site: &Site) {
         assert_eq!((memory.len(), memory.access()), (length, ALL));
         let remote = memory.remote().part(0..size as u64).unwrap();
         let bytes = pattern(size, seed);
-        let done = perform(client, SendOperation::Write(remote), piece(client, &bytes));
+        let done = perform(client, SendOperation::Write(remote), sge(client, &bytes));
         assert_eq!(done.result.unwrap().opcode, WcOpcode::RDMA_WRITE);
         let read = SendOperation::Read(remote);
         let done = perform(client, read, room(client, size));
@@ -139,11 +139,11 @@ fn the_middle_is_written_and_read(site: &Site) {
     let buffer = filled(client, &pattern(4000, 1));
     let part = buffer.part(7..3007).unwrap();
     let done = perform(client, SendOperation::Write(middle), part);
-    let mut buffer = done.pieces.into_buffer().unwrap();
+    let mut buffer = done.sg_list.into_buffer().unwrap();
     buffer.fill(3);
     let part = buffer.part(7..3007).unwrap();
     let done = perform(client, SendOperation::Read(middle), part);
-    let buffer = done.pieces.into_buffer().unwrap();
+    let buffer = done.sg_list.into_buffer().unwrap();
     assert_eq!(buffer[7..3007], pattern(4000, 1)[7..3007]);
     let mut around = buffer[..7].iter().chain(&buffer[3007..]);
     assert!(around.all(|byte| *byte == 3));
@@ -165,7 +165,7 @@ fn bytes_in_line_are_copied(site: &Site) {
         let request = SendRequest::inline(SendOperation::Send, &bytes);
         client.post_send(request).unwrap();
         bytes.fill(0);
-        assert!(sent(client).pieces.is_empty());
+        assert!(sent(client).sg_list.is_empty());
         assert_eq!(brought(received(server), size), pattern(size, 5));
 
         let remote = memory.remote().part(..size as u64).unwrap();
@@ -176,8 +176,8 @@ fn bytes_in_line_are_copied(site: &Site) {
         assert!(sent(client).result.is_ok());
         // On iWARP the write does not say that it has arrived: what comes behind it
         // does.
-        server.post_receive(Pieces::NONE).unwrap();
-        drop(perform(client, SendOperation::Send, Pieces::NONE));
+        server.post_receive(SgList::NONE).unwrap();
+        drop(perform(client, SendOperation::Send, SgList::NONE));
         assert!(received(server).result.is_ok());
         let seen = contents(&memory);
         assert_eq!(seen[..size], pattern(size, 6));
@@ -192,33 +192,33 @@ fn cuts(size: usize) -> [usize; 5] {
 }
 
 /// These bytes in pieces.
-fn gathered(queue_pair: &QueuePair, bytes: &[u8]) -> Pieces {
+fn gathered(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
     let cuts = cuts(bytes.len());
     let parts = cuts.windows(2).map(|ends| {
         let part = &bytes[ends[0]..ends[1]];
         let buffer = filled(queue_pair, part);
         buffer.part(0..part.len()).unwrap()
     });
-    Pieces::from(parts.collect::<Vec<_>>())
+    SgList::from(parts.collect::<Vec<_>>())
 }
 
 /// Room in pieces, cut elsewhere: as from behind.
-fn scattered(queue_pair: &QueuePair, size: usize) -> Pieces {
+fn scattered(queue_pair: &QueuePair, size: usize) -> SgList {
     let cuts = cuts(size);
     let parts = cuts.windows(2).rev().map(|ends| {
         let length = ends[1] - ends[0];
         let buffer = filled(queue_pair, &vec![0xee; length]);
         buffer.part(0..length).unwrap()
     });
-    Pieces::from(parts.collect::<Vec<_>>())
+    SgList::from(parts.collect::<Vec<_>>())
 }
 
 /// What came into all of them.
 fn together(completion: Completion) -> Vec<u8> {
-    assert_eq!(completion.pieces.len(), 4);
-    let parts = completion.pieces.into_iter().flat_map(|piece| {
-        let length = piece.len();
-        piece.into_buffer().unwrap()[..length].to_vec()
+    assert_eq!(completion.sg_list.len(), 4);
+    let parts = completion.sg_list.into_iter().flat_map(|sge| {
+        let length = sge.len();
+        sge.into_buffer().unwrap()[..length].to_vec()
     });
     parts.collect()
 }
@@ -276,7 +276,7 @@ fn keys_stay(site: &Site) {
         let bytes = pattern(size, seed);
         server.post_receive(room(server, size)).unwrap();
         let operation = SendOperation::SendWithInvalidate(memory.remote().key());
-        drop(perform(client, operation, piece(client, &bytes)));
+        drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
         let refused = came.result.as_ref().unwrap_err();
         assert_eq!(refused.status, WcStatus::REM_INV_REQ_ERR);
@@ -292,7 +292,7 @@ fn keys_go(site: &Site) {
         let bytes = pattern(size, 7);
         server.post_receive(room(server, size)).unwrap();
         let operation = SendOperation::SendWithInvalidate(memory.remote().key());
-        drop(perform(client, operation, piece(client, &bytes)));
+        drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
         // siw tells it to the kernel's own queues only.
         let done = came.result.as_ref().unwrap();
@@ -314,7 +314,7 @@ fn words_come_with_messages_and_writes(site: &Site) {
         let word = 0x0102_0300 + u32::from(seed);
         server.post_receive(room(server, size)).unwrap();
         let operation = SendOperation::SendWithImmediate(word);
-        drop(perform(client, operation, piece(client, &bytes)));
+        drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
         let done = came.result.as_ref().unwrap();
         assert_eq!(done.opcode, WcOpcode::RECV);
@@ -323,9 +323,9 @@ fn words_come_with_messages_and_writes(site: &Site) {
 
         let memory = exposed(server, size.max(1));
         let remote = memory.remote().part(0..size as u64).unwrap();
-        server.post_receive(Pieces::NONE).unwrap();
+        server.post_receive(SgList::NONE).unwrap();
         let operation = SendOperation::WriteWithImmediate(remote, !word);
-        drop(perform(client, operation, piece(client, &bytes)));
+        drop(perform(client, operation, sge(client, &bytes)));
         let done = received(server).result.unwrap();
         assert_eq!(done.opcode, WcOpcode::RECV_RDMA_WITH_IMM);
         assert_eq!((done.immediate, done.bytes as usize), (Some(!word), size));

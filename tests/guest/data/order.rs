@@ -3,9 +3,9 @@
 use std::process::{Child, Command};
 
 use rdmacm_tests::{PATIENCE, Site, Soft};
-use rdmacm_verbs::{Pieces, QueuePair, SendOperation, SendRequest, WorkId};
+use rdmacm_verbs::{QueuePair, SendOperation, SendRequest, SgList, WorkId};
 
-use super::{exposed, next, pattern, piece, received, room, roomy, sent};
+use super::{exposed, next, pattern, received, room, roomy, sent, sge};
 
 crate::cases!("data::order":
     what_is_not_signaled_comes_with_what_is,
@@ -28,7 +28,7 @@ fn what_is_not_signaled_comes_with_what_is(site: &Site) {
         let posted: Vec<_> = (0..most)
             .map(|number| {
                 server.post_receive(room(server, 4)).unwrap();
-                let request = SendRequest::new(SendOperation::Send, piece(client, &[7; 4]));
+                let request = SendRequest::new(SendOperation::Send, sge(client, &[7; 4]));
                 let request = if number + 1 == most {
                     request
                 } else {
@@ -40,7 +40,7 @@ fn what_is_not_signaled_comes_with_what_is(site: &Site) {
         let done = sent(client);
         assert!(done.result.is_ok(), "round {round}");
         let mut works: Vec<WorkId> = done.earlier.iter().map(|(work, _)| *work).collect();
-        assert!(done.earlier.iter().all(|(_, pieces)| pieces.len() == 1));
+        assert!(done.earlier.iter().all(|(_, sg_list)| sg_list.len() == 1));
         works.push(done.work);
         assert_eq!(works, posted);
         for _ in 0..most {
@@ -63,11 +63,11 @@ fn reads_and_messages_complete_in_order(site: &Site) {
             room(client, bytes.len()),
         );
         let read = client.post_send(read).unwrap();
-        let message = SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+        let message = SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
         let message = client.post_send(message).unwrap();
         let first = sent(client);
         assert_eq!(first.work, read);
-        assert_eq!(first.pieces.into_buffer().unwrap()[..], bytes);
+        assert_eq!(first.sg_list.into_buffer().unwrap()[..], bytes);
         let second = sent(client);
         assert_eq!(second.work, message);
         assert!(second.earlier.is_empty());
@@ -90,13 +90,13 @@ fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
             );
             client.post_send(read.unsignaled()).unwrap();
         }
-        let message = SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+        let message = SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
         let message = client.post_send(message).unwrap();
         let done = sent(client);
         assert_eq!(done.work, message);
         assert_eq!(done.earlier.len(), 3);
-        for (_, pieces) in done.earlier {
-            assert_eq!(pieces.into_buffer().unwrap()[..], bytes);
+        for (_, sg_list) in done.earlier {
+            assert_eq!(sg_list.into_buffer().unwrap()[..], bytes);
         }
         assert!(received(server).result.is_ok());
     }
@@ -109,7 +109,7 @@ fn several_are_posted_at_once(site: &Site) {
     let most = u8::try_from(most).unwrap();
     let requests = |signaled: u8| {
         let request = move |number: u8| {
-            let request = SendRequest::new(SendOperation::Send, piece(client, &[number]));
+            let request = SendRequest::new(SendOperation::Send, sge(client, &[number]));
             if number < signaled {
                 request
             } else {
@@ -123,7 +123,7 @@ fn several_are_posted_at_once(site: &Site) {
         server.post_receive(room(server, 1)).unwrap();
     }
     let mut too_many = requests(most);
-    too_many.push(SendRequest::new(SendOperation::Send, Pieces::NONE));
+    too_many.push(SendRequest::new(SendOperation::Send, SgList::NONE));
     let refused = client.post_sends(too_many).unwrap_err();
     assert_eq!(refused.returned.len(), usize::from(most) + 1);
     let refused = client.post_sends(requests(0)).unwrap_err();
@@ -132,7 +132,7 @@ fn several_are_posted_at_once(site: &Site) {
     assert_eq!(works.len(), usize::from(most));
     for (work, number) in works.into_iter().zip(0..) {
         assert_eq!(sent(client).work, work);
-        let came = received(server).pieces.into_buffer().unwrap();
+        let came = received(server).sg_list.into_buffer().unwrap();
         assert_eq!(*came, [number]);
     }
 }
@@ -152,7 +152,7 @@ fn a_fence_waits_for_reads(site: &Site) {
         let send = SendRequest::new(SendOperation::Send, all()).fence();
         let works = client.post_sends(vec![read.fence().unsignaled(), send]);
         assert_eq!(sent(client).work, works.unwrap()[1]);
-        let came = received(server).pieces.into_buffer().unwrap();
+        let came = received(server).sg_list.into_buffer().unwrap();
         assert_eq!(came[..], bytes);
     }
 }
@@ -166,7 +166,7 @@ fn a_solicited_message_wakes(site: &Site) {
         server.post_receive(room(server, 4)).unwrap();
     }
     queue.arm(true).unwrap();
-    let message = || SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+    let message = || SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
     client.post_send(message()).unwrap();
     while queue.poll().unwrap().is_none() {}
     match site.soft {
@@ -190,7 +190,7 @@ fn several_threads_wait_at_one_queue(site: &Site) {
             for _ in 0..8 {
                 scope.spawn(|| received(server).result.unwrap());
             }
-            let message = || SendRequest::new(SendOperation::Send, piece(client, &[1; 4]));
+            let message = || SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
             client
                 .post_sends((0..8).map(|_| message()).collect())
                 .unwrap();
@@ -220,12 +220,12 @@ fn a_queue_goes_round_many_times(site: &Site) {
             client.post_send(request).unwrap();
         }
         let came = next(server.receive_queue());
-        let buffer = came.pieces.into_buffer().unwrap();
+        let buffer = came.sg_list.into_buffer().unwrap();
         assert_eq!(*buffer, u64::to_ne_bytes(next_came));
         next_came += 1;
         theirs.push(buffer.into());
         let done = client.send_queue().next(PATIENCE).unwrap().unwrap();
-        ours.push(done.pieces);
+        ours.push(done.sg_list);
     }
 }
 
@@ -247,7 +247,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
         let part = ours.part(message.clone()).unwrap();
         let send = SendRequest::new(SendOperation::Send, part);
         client.post_sends(vec![write.unsignaled(), send]).unwrap();
-        let came = received(server).pieces.into_buffer().unwrap();
+        let came = received(server).sg_list.into_buffer().unwrap();
         assert_eq!(*came, pattern(ours.len(), 1)[message], "{before}");
         assert!(sent(client).result.is_ok());
     }

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_tests::{Pair, Site, Soft};
 use rdmacm_verbs::{
-    CompletionQueue, Context, ExposedMemory, Pieces, ProtectionDomain, QueuePair, RemoteMemory,
-    SendOperation, SendRequest,
+    CompletionQueue, Context, ProtectionDomain, QueuePair, RemoteAccessRegion, RemoteMemory,
+    SendOperation, SendRequest, SgList,
 };
 use zerocopy::FromZeros;
 
-use super::{ROOMY, brought, exposed, filled, pattern, piece, received, roomy, sent};
+use super::{ROOMY, brought, exposed, filled, pattern, received, roomy, sent, sge};
 use crate::graves::Graves;
 
 crate::cases!("data::poisoned":
@@ -110,7 +110,7 @@ fn post_receives(queue_pair: &QueuePair, length: usize) {
 }
 
 /// Reads what the peer exposes, and sends as much to it.
-fn post_sends(queue_pair: &QueuePair, peers: &ExposedMemory, length: usize) {
+fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize) {
     let domain = queue_pair.protection_domain();
     for _ in 0..EACH {
         let read = SendOperation::Read(peers.remote());
@@ -126,7 +126,7 @@ fn post_sends(queue_pair: &QueuePair, peers: &ExposedMemory, length: usize) {
 /// A peer sends as many messages as there is room for, and does not wait.
 fn flood(peer: &QueuePair) {
     let message = |seed| {
-        let memory = piece(peer, &pattern(LENGTH, seed));
+        let memory = sge(peer, &pattern(LENGTH, seed));
         SendRequest::new(SendOperation::Send, memory)
     };
     peer.post_sends((0..8).map(message).collect()).unwrap();
@@ -151,7 +151,7 @@ fn a_late_message_finds_the_room_whose_owners_have_gone(site: &Site) {
         drop_in_order(handles, order);
         assert_eq!(graves.count(), 0);
         for seed in 1..=2 {
-            let message = piece(client, &pattern(LENGTH, seed));
+            let message = sge(client, &pattern(LENGTH, seed));
             let message = SendRequest::new(SendOperation::Send, message);
             client.post_send(message).unwrap();
             assert!(sent(client).result.is_ok());
@@ -271,7 +271,7 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
     if site.soft == Soft::Siw {
         // What arrived during the move may be overlooked until more does.
         let nothing = SendOperation::Write(RemoteMemory::NONE);
-        let nothing = SendRequest::new(nothing, Pieces::NONE);
+        let nothing = SendRequest::new(nothing, SgList::NONE);
         client.post_send(nothing).unwrap();
         // All comes as it would have.
         for seed in 0..8 {

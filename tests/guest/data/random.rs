@@ -9,8 +9,8 @@ use std::process::Command;
 
 use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
 use rdmacm_verbs::{
-    Completion, Done, ExposedMemory, Piece, Pieces, QpCaps, QueuePair, RemoteMemory, SendOperation,
-    SendRequest, WorkId,
+    Completion, Done, QpCaps, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation,
+    SendRequest, SgList, Sge, WorkId,
 };
 
 use super::{contents, exposed, filled, pattern};
@@ -41,7 +41,7 @@ fn every_byte_is_where_the_model_has_it(site: &Site) {
 struct End<'a> {
     queue_pair: &'a QueuePair,
     /// What its peer changes.
-    memory: ExposedMemory,
+    memory: RemoteAccessRegion,
     /// What its peer's memory holds once all is done.
     model: Vec<u8>,
     /// What is on its way.
@@ -158,8 +158,8 @@ fn bytes(random: &mut Random, limit: usize) -> Vec<u8> {
 }
 
 /// Cuts bytes into pieces, some of which may be empty.
-fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -> Pieces {
-    let mut pieces = Vec::new();
+fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -> SgList {
+    let mut sg_list = Vec::new();
     let mut rest = bytes;
     for left in (0..=random.place(most)).rev() {
         let length = if left == 0 {
@@ -173,19 +173,19 @@ fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -
         let mut around = vec![0xaa; before];
         around.extend(first);
         let buffer = filled(queue_pair, &around);
-        pieces.push(buffer.part(before..around.len()).unwrap());
+        sg_list.push(buffer.part(before..around.len()).unwrap());
     }
-    pieces.into()
+    sg_list.into()
 }
 
-fn room(random: &mut Random, queue_pair: &QueuePair) -> Pieces {
+fn room(random: &mut Random, queue_pair: &QueuePair) -> SgList {
     cut(random, queue_pair, &[0; LONGEST], 4)
 }
 
-fn joined(pieces: Pieces, length: usize) -> Vec<u8> {
-    let parts = pieces.into_iter().flat_map(|piece: Piece| {
-        let length = piece.len();
-        let buffer = piece.into_buffer().unwrap();
+fn joined(sg_list: SgList, length: usize) -> Vec<u8> {
+    let parts = sg_list.into_iter().flat_map(|sge: Sge| {
+        let length = sge.len();
+        let buffer = sge.into_buffer().unwrap();
         let behind = buffer.len();
         // A part ends where its buffer does, but for buffers of nothing.
         let start = behind.saturating_sub(length);
@@ -232,8 +232,8 @@ fn make<'a>(
     };
     match (random.below(kinds), messages) {
         (0, true) => {
-            let pieces = cut(random, queue_pair, &payload, 4);
-            let request = SendRequest::new(SendOperation::Send, pieces);
+            let sg_list = cut(random, queue_pair, &payload, 4);
+            let request = SendRequest::new(SendOperation::Send, sg_list);
             made(request, None, Some((payload, None)))
         }
         (1, true) => {
@@ -256,7 +256,7 @@ fn make<'a>(
                 Soft::Siw => 1,
             };
             let zeros = vec![0; length];
-            let pieces = cut(random, queue_pair, &zeros, most);
+            let sg_list = cut(random, queue_pair, &zeros, most);
             let start = match site.soft {
                 Soft::Rxe => start,
                 // A write overtakes a read in front of it.
@@ -264,20 +264,20 @@ fn make<'a>(
             };
             let brings = near.model[start..start + length].to_vec();
             let operation = SendOperation::Read(remote(start, length));
-            made(SendRequest::new(operation, pieces), Some(brings), None)
+            made(SendRequest::new(operation, sg_list), Some(brings), None)
         }
         (5, true) => {
-            let pieces = cut(random, queue_pair, &payload, 4);
-            let request = SendRequest::new(SendOperation::SendWithImmediate(word), pieces);
+            let sg_list = cut(random, queue_pair, &payload, 4);
+            let request = SendRequest::new(SendOperation::SendWithImmediate(word), sg_list);
             made(request, None, Some((payload, Some(word))))
         }
         (6, true) => {
             near.model[start..start + payload.len()].copy_from_slice(&payload);
-            let pieces = cut(random, queue_pair, &payload, 4);
+            let sg_list = cut(random, queue_pair, &payload, 4);
             let remote = remote(start, payload.len());
             let operation = SendOperation::WriteWithImmediate(remote, word);
             let message = Some((Vec::new(), Some(word)));
-            made(SendRequest::new(operation, pieces), None, message)
+            made(SendRequest::new(operation, sg_list), None, message)
         }
         (7, _) => {
             let at = start / 8 * 8;
@@ -285,15 +285,15 @@ fn make<'a>(
             let before = u64::from_ne_bytes((&*place).try_into().unwrap());
             let (operation, after) = atomic(remote(at, 8), before, word);
             place.copy_from_slice(&after.to_ne_bytes());
-            let pieces = Pieces::from(filled(queue_pair, &[0; 8]));
+            let sg_list = SgList::from(filled(queue_pair, &[0; 8]));
             let brings = Some(before.to_ne_bytes().to_vec());
-            made(SendRequest::new(operation, pieces), brings, None)
+            made(SendRequest::new(operation, sg_list), brings, None)
         }
         _ => {
             near.model[start..start + payload.len()].copy_from_slice(&payload);
-            let pieces = cut(random, queue_pair, &payload, 4);
+            let sg_list = cut(random, queue_pair, &payload, 4);
             let operation = SendOperation::Write(remote(start, payload.len()));
-            made(SendRequest::new(operation, pieces), None, None)
+            made(SendRequest::new(operation, sg_list), None, None)
         }
     }
 }
@@ -327,7 +327,7 @@ fn settle(end: &mut End<'_>) {
     let Completion {
         work,
         result,
-        pieces,
+        sg_list,
         earlier,
         ..
     } = done;
@@ -337,17 +337,17 @@ fn settle(end: &mut End<'_>) {
         let kernel = String::from_utf8_lossy(&kernel);
         panic!("{error}, of {ways:#?}, and the kernel said:\n{kernel}");
     }
-    for (work, pieces) in earlier {
-        check(end, work, false, pieces);
+    for (work, sg_list) in earlier {
+        check(end, work, false, sg_list);
     }
-    check(end, work, true, pieces);
+    check(end, work, true, sg_list);
 }
 
-fn check(end: &mut End<'_>, work: WorkId, reported: bool, pieces: Pieces) {
+fn check(end: &mut End<'_>, work: WorkId, reported: bool, sg_list: SgList) {
     let posted = end.outstanding.pop_front().unwrap();
     assert_eq!((work, reported), (posted.work, posted.signaled));
     if let Some(brings) = posted.brings {
-        let brought = joined(pieces, brings.len());
+        let brought = joined(sg_list, brings.len());
         assert!(brought == brings, "{}", posted.what);
     }
 }
@@ -366,7 +366,7 @@ fn receive(end: &mut End<'_>) {
     if !message.is_empty() {
         assert_eq!(bytes as usize, message.len());
     }
-    assert!(joined(came.pieces, message.len()) == message);
+    assert!(joined(came.sg_list, message.len()) == message);
     end.receives -= 1;
 }
 
@@ -383,10 +383,10 @@ fn finish(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_
         // siw answers a read of nothing with what it sent last, if it is busy sending.
         Soft::Siw => 64,
     };
-    let pieces = cut(random, near.queue_pair, &vec![0; length], 1);
+    let sg_list = cut(random, near.queue_pair, &vec![0; length], 1);
     let range = CHANGED as u64..(CHANGED + length) as u64;
     let operation = SendOperation::Read(far.memory.remote().part(range).unwrap());
-    let last = SendRequest::new(operation, pieces);
+    let last = SendRequest::new(operation, sg_list);
     let what = format!("{last:?}");
     let work = near.queue_pair.post_send(last).unwrap();
     near.outstanding.push_back(Posted {

@@ -4,11 +4,11 @@
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{Site, Soft};
 use rdmacm_verbs::{
-    CompletionQueue, Error, Pieces, QpCaps, QueuePair, Refused, RemoteMemory, SendOperation,
-    SendRequest,
+    CompletionQueue, Error, PostError, QpCaps, QueuePair, RemoteMemory, SendOperation, SendRequest,
+    SgList,
 };
 
-use super::{ROOMY, exposed, filled, piece, received, room, roomy, sent};
+use super::{ROOMY, exposed, filled, received, room, roomy, sent, sge};
 
 crate::cases!("data::refused":
     what_the_device_cannot_do,
@@ -27,10 +27,10 @@ crate::cases!("data::refused":
 crate::cases!("data::refused" as ON_ROCE: atomics_of_other_than_eight_bytes);
 
 /// The reason, after the request has come back.
-fn reason(refused: Refused<Option<SendRequest<'_>>>) -> (String, Pieces) {
+fn reason(refused: PostError<Option<SendRequest<'_>>>) -> (String, SgList) {
     assert!(matches!(refused.error, Error::InvalidInput { .. }));
     let request = refused.returned.unwrap();
-    (refused.error.to_string(), request.into_pieces())
+    (refused.error.to_string(), request.into_sg_list())
 }
 
 fn assert_refused(queue_pair: &QueuePair, request: SendRequest<'_>, why: &str) {
@@ -42,10 +42,10 @@ fn assert_refused(queue_pair: &QueuePair, request: SendRequest<'_>, why: &str) {
 fn assert_empty(client: &QueuePair, server: &QueuePair) {
     let most = client.caps().max_send_wr.min(32);
     for _ in 0..most {
-        server.post_receive(Pieces::NONE).unwrap();
+        server.post_receive(SgList::NONE).unwrap();
     }
     for _ in 0..most {
-        let request = SendRequest::new(SendOperation::Send, Pieces::NONE);
+        let request = SendRequest::new(SendOperation::Send, SgList::NONE);
         client.post_send(request).unwrap();
     }
     for _ in 0..most {
@@ -97,23 +97,23 @@ fn more_than_a_request_holds(site: &Site) {
         why,
     );
 
-    let why = "it names more pieces of memory than the queue pair's requests may";
-    let pieces = |queue_pair, count: u32| -> Vec<_> {
-        let piece = |_| filled(queue_pair, b"x").into();
-        (0..count).map(piece).collect()
+    let why = "it has more scatter/gather entries than the queue pair's requests may";
+    let sg_list = |queue_pair, count: u32| -> Vec<_> {
+        let sge = |_| filled(queue_pair, b"x").into();
+        (0..count).map(sge).collect()
     };
-    let many = pieces(client, caps.max_send_sge + 1);
+    let many = sg_list(client, caps.max_send_sge + 1);
     assert_refused(client, SendRequest::new(SendOperation::Send, many), why);
     if site.soft == Soft::Siw {
         let read = SendOperation::Read(exposed(server, 8).remote());
-        assert_refused(client, SendRequest::new(read, pieces(client, 2)), why);
+        assert_refused(client, SendRequest::new(read, sg_list(client, 2)), why);
     }
-    let many = pieces(server, server.caps().max_recv_sge + 1);
+    let many = sg_list(server, server.caps().max_recv_sge + 1);
     let count = many.len();
     let refused = server.post_receive(many).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "post a receive request: it names more pieces of memory than the queue's requests may"
+        "post a receive request: it has more scatter/gather entries than the queue's requests may"
     );
     assert_eq!(refused.returned.len(), count);
     assert_empty(client, server);
@@ -130,9 +130,9 @@ fn memory_of_another_domain(site: &Site) {
     };
     let why = "its memory is registered in another protection domain";
     let request = SendRequest::new(SendOperation::Send, foreign());
-    let (words, pieces) = reason(client.post_send(request).unwrap_err());
+    let (words, sg_list) = reason(client.post_send(request).unwrap_err());
     assert_eq!(words, format!("post a send request: {why}"));
-    assert_eq!(*pieces.into_buffer().unwrap(), *b"abc");
+    assert_eq!(*sg_list.into_buffer().unwrap(), *b"abc");
     let refused = client.post_receive(foreign()).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -187,9 +187,9 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
         add: 1,
     };
     let one = |length| room(client, length);
-    let why = "an atomic takes one piece of 8 bytes";
-    for pieces in [one(7), one(9), Pieces::NONE] {
-        assert_refused(client, SendRequest::new(add(Some(remote)), pieces), why);
+    let why = "an atomic operation takes one scatter/gather entry of 8 bytes";
+    for sg_list in [one(7), one(9), SgList::NONE] {
+        assert_refused(client, SendRequest::new(add(Some(remote)), sg_list), why);
     }
     let two = [4, 4].map(|length| filled(client, &vec![0; length]).into());
     assert_refused(
@@ -207,12 +207,12 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
 fn a_message_before_the_connection(site: &Site) {
     let queue_pair = site.queue_pair();
     for _ in 0..3 {
-        let request = SendRequest::new(SendOperation::Send, piece(&queue_pair, b"early"));
+        let request = SendRequest::new(SendOperation::Send, sge(&queue_pair, b"early"));
         let refused = queue_pair.post_send(request).unwrap_err();
         let words = refused.to_string();
         assert!(words.contains("is not connected"), "{words}");
-        let pieces = refused.returned.unwrap().into_pieces();
-        assert_eq!(pieces.into_buffer().unwrap()[..], *b"early");
+        let sg_list = refused.returned.unwrap().into_sg_list();
+        assert_eq!(sg_list.into_buffer().unwrap()[..], *b"early");
     }
     assert!(!queue_pair.is_broken());
     assert!(queue_pair.destroy().is_empty());
@@ -228,7 +228,7 @@ fn a_message_without_a_place_to_go(site: &Site) {
     }
     let options = QueuePair::options(rdmacm_core::QpType::UD);
     let queue_pair = options.create(&site.verbs()).unwrap();
-    let request = SendRequest::new(SendOperation::Send, piece(&queue_pair, b"x"));
+    let request = SendRequest::new(SendOperation::Send, sge(&queue_pair, b"x"));
     assert_refused(&queue_pair, request, "a datagram needs a destination");
 }
 
@@ -250,7 +250,7 @@ fn more_than_the_queues_hold(site: &Site) {
     assert_eq!(full.returned.into_buffer().unwrap()[..], [0xee; 2]);
     // Completions that are not taken hold their places.
     let sends = client.caps().max_send_wr;
-    let request = || SendRequest::new(SendOperation::Send, piece(client, b"x"));
+    let request = || SendRequest::new(SendOperation::Send, sge(client, b"x"));
     for number in 0..sends {
         if number < server.caps().max_recv_wr {
             server.post_receive(room(server, 1)).unwrap();
@@ -284,7 +284,7 @@ fn more_than_the_completion_queue_holds(site: &Site) {
         client.post_receive(room(client, 1)).unwrap();
     }
     server.post_receive(room(server, 1)).unwrap();
-    let request = || SendRequest::new(SendOperation::Send, piece(client, b"x"));
+    let request = || SendRequest::new(SendOperation::Send, sge(client, b"x"));
     let all = vec![request(), request(), request()];
     let refused = client.post_sends(all).unwrap_err();
     assert_eq!(refused.returned.len(), 3);
@@ -299,7 +299,7 @@ fn more_than_the_completion_queue_holds(site: &Site) {
         format!("post a receive request: {why}")
     );
     // What comes makes room, for what has come only.
-    let reply = SendRequest::new(SendOperation::Send, piece(server, b"y"));
+    let reply = SendRequest::new(SendOperation::Send, sge(server, b"y"));
     server.post_send(reply).unwrap();
     assert!(received(client).result.is_ok());
     assert_refused(client, request().unsignaled(), why);
@@ -347,7 +347,7 @@ fn what_follows_a_failure(site: &Site) {
         assert!(came.result.unwrap_err().is_flush(), "{word}");
         assert!(queue_pair.is_broken());
         let why = "the queue pair is in the error state";
-        let request = SendRequest::new(SendOperation::Send, Pieces::NONE);
+        let request = SendRequest::new(SendOperation::Send, SgList::NONE);
         assert_refused(queue_pair, request, why);
         let refused = queue_pair.post_receive(room(queue_pair, 1)).unwrap_err();
         assert_eq!(

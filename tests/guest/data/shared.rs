@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use rdmacm_core::QpType;
 use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
 use rdmacm_verbs::{
-    AsyncEvent, AsyncEventKind, CompletionQueue, Error, Operation, Pieces, QueuePair,
-    SendOperation, SendRequest, SharedReceiveQueue, SrqOptions, Subject,
+    AsyncEvent, AsyncEventKind, AsyncEventSource, CompletionQueue, Error, Operation, QueuePair,
+    SendOperation, SendRequest, SgList, SharedReceiveQueue, SrqOptions,
 };
 
-use super::{ROOMY, brought, next, piece, received, room, roomy, sent};
+use super::{ROOMY, brought, next, received, room, roomy, sent, sge};
 use crate::newer;
 
 crate::cases!("data::shared":
@@ -39,7 +39,7 @@ fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
 }
 
 fn send(queue_pair: &QueuePair, bytes: &[u8]) {
-    let request = SendRequest::new(SendOperation::Send, piece(queue_pair, bytes));
+    let request = SendRequest::new(SendOperation::Send, sge(queue_pair, bytes));
     queue_pair.post_send(request).unwrap();
     assert!(sent(queue_pair).result.is_ok());
 }
@@ -56,7 +56,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
         site.pair_of(client, queue_pair)
     });
     for pair in &pairs {
-        let refused = pair.server.queue_pair.post_receive(Pieces::NONE);
+        let refused = pair.server.queue_pair.post_receive(SgList::NONE);
         let words = refused.unwrap_err().to_string();
         assert!(words.contains("post there"), "{words}");
     }
@@ -86,8 +86,8 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     assert!(first.server.queue_pair.destroy().is_empty());
     send(&second.client.queue_pair, b"on");
     assert_eq!(brought(received(&second.server.queue_pair), 2), b"on");
-    while shared.post_receive(Pieces::NONE).is_ok() {}
-    let refused = shared.post_receive(Pieces::NONE).unwrap_err();
+    while shared.post_receive(SgList::NONE).is_ok() {}
+    let refused = shared.post_receive(SgList::NONE).unwrap_err();
     assert!(refused.to_string().contains("queue is full"), "{refused}");
 }
 
@@ -111,7 +111,10 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
             break event;
         }
     };
-    assert_eq!(event.subject, Subject::SharedReceiveQueue(shared.token()));
+    assert_eq!(
+        event.subject,
+        AsyncEventSource::SharedReceiveQueue(shared.token())
+    );
     let limit = match site.soft {
         Soft::Rxe => 0,
         // It goes on saying what was set, and tells once all the same.
@@ -145,7 +148,7 @@ fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Sit
         let told = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {
             kind: AsyncEventKind::QP_LAST_WQE_REACHED,
-            subject: Subject::QueuePair(ended),
+            subject: AsyncEventSource::QueuePair(ended),
         };
         while told() != last {}
     }
@@ -189,7 +192,7 @@ fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
                 let came = server.post_receive(room(server, 2)).unwrap();
                 expected.insert(came, (server.number(), [round, number]));
                 client.post_receive(room(client, 2)).unwrap();
-                let message = piece(server, &[number, round]);
+                let message = sge(server, &[number, round]);
                 let message = SendRequest::new(SendOperation::Send, message);
                 let work = server.post_send(message).unwrap();
                 expected.insert(work, (server.number(), [number, round]));
@@ -279,7 +282,7 @@ fn a_channel_tells_of_several_queues(site: &Site) {
         queue.arm(false).unwrap();
     }
     server.post_receive(room(server, 4)).unwrap();
-    let request = SendRequest::new(SendOperation::Send, piece(client, b"a"));
+    let request = SendRequest::new(SendOperation::Send, sge(client, b"a"));
     client.post_send(request).unwrap();
     assert_eq!(channel.next(PATIENCE), Ok(Some(sends.token())));
     assert!(sends.poll().unwrap().is_some());

@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, UdpSocket};
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
 use rdmacm_tests::by_hand::QKEY;
-use rdmacm_verbs::{Pieces, QueuePair, RouteHeader, SendOperation, SendRequest};
+use rdmacm_verbs::{Grh, QueuePair, SendOperation, SendRequest, SgList};
 
 use super::operations::SIZES;
-use super::{ROOMY, brought, contents, exposed, pattern, perform, piece, received, room, sent};
+use super::{ROOMY, brought, contents, exposed, pattern, perform, received, room, sent, sge};
 
 crate::cases!("data::unreliable":
     unreliable_connections_carry_messages_and_writes,
@@ -32,7 +32,7 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
             (SendOperation::SendWithImmediate(word), Some(word)),
         ] {
             server.post_receive(room(&server, size)).unwrap();
-            drop(perform(&client, operation, piece(&client, &bytes)));
+            drop(perform(&client, operation, sge(&client, &bytes)));
             let came = received(&server);
             let done = came.result.as_ref().unwrap();
             assert_eq!((done.immediate, done.bytes as usize), (told, size));
@@ -42,12 +42,12 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
         let [silent, told] = memories
             .each_ref()
             .map(|memory| memory.remote().part(0..size as u64).unwrap());
-        server.post_receive(Pieces::NONE).unwrap();
+        server.post_receive(SgList::NONE).unwrap();
         for operation in [
             SendOperation::Write(silent),
             SendOperation::WriteWithImmediate(told, word),
         ] {
-            drop(perform(&client, operation, piece(&client, &bytes)));
+            drop(perform(&client, operation, sge(&client, &bytes)));
         }
         let done = received(&server).result.unwrap();
         assert_eq!((done.immediate, done.bytes as usize), (Some(word), size));
@@ -70,7 +70,7 @@ fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
 
 fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
     let way = from.protection_domain().create_address_handle(*way);
-    let request = SendRequest::new(op, piece(from, bytes));
+    let request = SendRequest::new(op, sge(from, bytes));
     let request = request.to(&way.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
     assert!(sent(from).result.is_ok());
@@ -92,7 +92,7 @@ fn datagrams_arrive_behind_their_route(site: &Site) {
                 let done = came.result.as_ref().unwrap();
                 assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
                 assert_eq!(done.source.queue_pair, from.number());
-                assert!(done.source.has_route);
+                assert!(done.source.has_grh);
                 let came = brought(came, ROUTE + size);
                 assert_eq!(came[ROUTE..], bytes);
                 assert_eq!(came[ROUTE - 4..ROUTE], site.v4.octets());
@@ -126,9 +126,9 @@ fn an_answer_finds_the_way_back(site: &Site) {
         let came = received(&server);
         let source = came.result.as_ref().unwrap().source;
         let bytes = brought(came, ROUTE + 1);
-        let route = RouteHeader::parse(&bytes).unwrap();
+        let route = Grh::parse(&bytes).unwrap();
         assert_eq!((route.source, route.destination), (gid, gid));
-        let back = source.way_back(&bytes, 1, &gids).unwrap();
+        let back = source.reply_address(&bytes, 1, &gids).unwrap();
         assert_eq!(back, there);
         client.post_receive(room(&client, ROUTE + 1)).unwrap();
         datagram(&back, &server, source.queue_pair, b"!");
@@ -157,7 +157,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
             client.number()
         );
         let bytes = brought(came, ROUTE + 1);
-        assert_eq!(RouteHeader::parse(&bytes).unwrap().destination, gid);
+        assert_eq!(Grh::parse(&bytes).unwrap().destination, gid);
         assert_eq!(bytes[ROUTE..], *word);
     };
     let tell = |word: &[u8; 1]| {

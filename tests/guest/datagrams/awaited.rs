@@ -22,7 +22,7 @@ crate::cases!("datagrams::awaited":
 );
 
 fn bound(site: &Site, node: &Node) -> DatagramSocket {
-    let options = DatagramSocket::options().on(node);
+    let options = DatagramSocket::options().with_node(node);
     let socket = options.bind(site.v4(0)).unwrap();
     socket.set_deadline(PATIENCE);
     socket
@@ -38,7 +38,7 @@ fn a_question_and_its_answer(site: &Site) {
             server.send_to(&question, &sender).await.unwrap();
             server.flush().await.unwrap();
         });
-        let asked = DatagramSocket::connect(site.v4.to_string(), service, PATIENCE);
+        let asked = DatagramSocket::connect((site.v4.to_string(), service), PATIENCE);
         let (client, peer) = asked.await.unwrap();
         client.set_deadline(PATIENCE);
         client.send_to(b"question", &peer.addr()).await.unwrap();
@@ -69,7 +69,7 @@ fn tasks_of_one_node(site: &Site) {
             let (node, server) = (node.clone(), server.local_addr());
             tasks.spawn(async move {
                 let client = bound(&site, &node);
-                let peer = client.resolve_addr(server, PATIENCE).await.unwrap();
+                let peer = client.resolve(server, PATIENCE).await.unwrap();
                 client.send_to(&[number; 900], &peer.addr()).await.unwrap();
                 assert_eq!(*client.recv_from().await.unwrap(), [number; 900]);
             });
@@ -134,7 +134,7 @@ fn a_step_that_is_dropped_leaves_nothing(site: &Site) {
         let node = Node::open().unwrap();
         let (socket, sender) = (bound(site, &node), bound(site, &node));
         let peer = sender.local_addr();
-        drop(begun(socket.resolve_addr(peer, PATIENCE)));
+        drop(begun(socket.resolve(peer, PATIENCE)));
         drop(begun(socket.join_multicast(group(3), PATIENCE)));
         let error = socket.leave_multicast(group(3)).unwrap_err();
         assert!(error.to_string().contains("not a member"), "{error}");

@@ -3,7 +3,7 @@
 use std::thread;
 
 use rdmacm::core::{RDMA_UDP_QKEY, SidrStatus};
-use rdmacm::{Cause, DatagramAddr, DatagramSocket, Step};
+use rdmacm::{Cause, DatagramAddr, DatagramSocket, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::{asked, bound, service};
@@ -63,7 +63,7 @@ fn more_than_the_mtu_is_refused(site: &Site) {
     let (client, to) = asked(site, &server);
     let longest = client.max_datagram();
     let error = client.send_to(&vec![7; longest + 1], &to).unwrap_err();
-    assert_eq!(error.step(), Step::Send);
+    assert_eq!(error.stage(), Stage::Send);
     let Cause::DatagramTooLong { bytes, max } = *error.cause() else {
         panic!("{error:?}");
     };
@@ -77,8 +77,8 @@ fn a_peer_is_asked_by_an_open_socket(site: &Site) {
     let (server, client) = (bound(site), bound(site));
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
-        let peer = client.resolve_addr(server.local_addr(), PATIENCE).unwrap();
-        let again = client.resolve(site.v4.to_string(), service(&server), PATIENCE);
+        let peer = client.resolve(server.local_addr(), PATIENCE).unwrap();
+        let again = client.resolve((site.v4.to_string(), service(&server)), PATIENCE);
         assert_eq!(again.unwrap().addr(), peer.addr());
         client.send_to(b"found", &peer.addr()).unwrap();
         assert_eq!(serving.join().unwrap(), b"found");
@@ -105,16 +105,16 @@ fn both_families_reach_one_socket(site: &Site) {
 }
 
 fn private_data_go_both_ways(site: &Site) {
-    let server = DatagramSocket::options().answer(b"welcome").unwrap();
+    let server = DatagramSocket::options().reply_data(b"welcome").unwrap();
     let server = server
-        .admit(|question| question.starts_with(b"hello"))
+        .accept_if(|question| question.starts_with(b"hello"))
         .bind(site.v4(0))
         .unwrap();
     server.set_deadline(PATIENCE);
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
-        let options = DatagramSocket::options().question(b"hello").unwrap();
-        let asked = options.connect(site.v4.to_string(), service(&server), PATIENCE);
+        let options = DatagramSocket::options().request_data(b"hello").unwrap();
+        let asked = options.connect((site.v4.to_string(), service(&server)), PATIENCE);
         let (client, peer) = asked.unwrap();
         assert!(peer.private_data().starts_with(b"welcome\0"));
         assert_eq!(peer.private_data().len(), 136);
@@ -122,7 +122,7 @@ fn private_data_go_both_ways(site: &Site) {
         client.flush().unwrap();
         assert_eq!(serving.join().unwrap(), b"done");
     });
-    assert!(DatagramSocket::options().answer(&[7; 137]).is_err());
+    assert!(DatagramSocket::options().reply_data(&[7; 137]).is_err());
 }
 
 fn status(cause: &Cause) -> Option<SidrStatus> {
@@ -133,15 +133,15 @@ fn status(cause: &Cause) -> Option<SidrStatus> {
 }
 
 fn who_is_not_admitted_is_refused(site: &Site) {
-    let options = DatagramSocket::options().admit(|_| false);
+    let options = DatagramSocket::options().accept_if(|_| false);
     let server = options.bind(site.v4(0)).unwrap();
     server.set_deadline(PATIENCE);
     let (client, to_client) = asked(site, &bound(site));
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
-        let refused = client.resolve_addr(server.local_addr(), PATIENCE);
+        let refused = client.resolve(server.local_addr(), PATIENCE);
         let error = refused.unwrap_err();
-        assert_eq!(error.step(), Step::Connect);
+        assert_eq!(error.stage(), Stage::Connect);
         assert_eq!(status(error.cause()), Some(SidrStatus::REJECT), "{error}");
         // Whoever knows the number sends all the same.
         let to = DatagramAddr {
@@ -156,8 +156,8 @@ fn who_is_not_admitted_is_refused(site: &Site) {
 fn nobody_serves_there(site: &Site) {
     let client = bound(site);
     let gone = bound(site).local_addr();
-    let error = client.resolve_addr(gone, PATIENCE).unwrap_err();
-    assert_eq!(error.step(), Step::Connect);
+    let error = client.resolve(gone, PATIENCE).unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect);
     assert_eq!(error.destination(), Some(gone));
     assert_eq!(status(error.cause()), Some(SidrStatus::UNSUPPORTED));
     // It goes on.
@@ -169,7 +169,7 @@ fn nobody_serves_there(site: &Site) {
 /// Nobody waits on the other socket, so nobody answers.
 fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
     let (silent, client) = (bound(site), bound(site));
-    let asked = client.resolve_addr(silent.local_addr(), SECOND);
+    let asked = client.resolve(silent.local_addr(), SECOND);
     let error = asked.unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
     assert_eq!(error.destination(), Some(silent.local_addr()));
@@ -180,7 +180,7 @@ fn nothing_comes_in_time(site: &Site) {
     assert!(socket.try_recv_from().unwrap().is_none());
     socket.set_deadline(SECOND / 10);
     let error = socket.recv_from().unwrap_err();
-    assert_eq!(error.step(), Step::Receive);
+    assert_eq!(error.stage(), Stage::Receive);
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
 }
 
@@ -230,8 +230,8 @@ fn an_address_without_a_way_is_an_error(site: &Site) {
     let mut nowhere = to;
     nowhere.ah_attr.grh.destination_gid = site.silent.to_ipv6_mapped().octets();
     let error = client.send_to(b"lost", &nowhere).unwrap_err();
-    assert_eq!(error.step(), Step::Send);
-    assert!(matches!(error.cause(), Cause::Verbs(_)), "{error}");
+    assert_eq!(error.stage(), Stage::Send);
+    assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
     // It goes on.
     client.send_to(b"found", &to).unwrap();
     assert_eq!(*server.recv_from().unwrap(), *b"found");
@@ -254,7 +254,7 @@ fn many_clients_at_one_socket(site: &Site) {
             let server = &server;
             scope.spawn(move || {
                 let node = site.v4.to_string();
-                let asked = DatagramSocket::connect(node, service(server), PATIENCE);
+                let asked = DatagramSocket::connect((node, service(server)), PATIENCE);
                 let (client, peer) = asked.unwrap();
                 client.set_deadline(PATIENCE);
                 client.send_to(&[number; 100], &peer.addr()).unwrap();

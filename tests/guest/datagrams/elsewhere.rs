@@ -3,7 +3,7 @@
 use std::io;
 
 use rdmacm::core::{CmAddr, Error};
-use rdmacm::{Cause, DatagramSocket, Step};
+use rdmacm::{Cause, DatagramSocket, Stage};
 use rdmacm_tests::{PLAIN, SECOND, Site};
 
 crate::cases!("datagrams::elsewhere":
@@ -19,7 +19,7 @@ crate::cases!("datagrams::elsewhere" as ON_ROCE:
 
 fn iwarp_has_none(site: &Site) {
     let error = DatagramSocket::bind(site.v4(0)).unwrap_err();
-    assert_eq!(error.step(), Step::Bind);
+    assert_eq!(error.stage(), Stage::Bind);
     assert!(
         error.to_string().contains("iWARP has no datagrams"),
         "{error}"
@@ -33,14 +33,14 @@ fn iwarp_has_none(site: &Site) {
 
 fn a_peer_on_iwarp_is_not_asked(site: &Site) {
     let node = site.v4.to_string();
-    let error = DatagramSocket::connect(node, "7471", SECOND).unwrap_err();
-    assert_eq!(error.step(), Step::Connect, "{error}");
+    let error = DatagramSocket::connect((node, "7471"), SECOND).unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect, "{error}");
 }
 
 fn a_wildcard_address_is_of_no_device(_: &Site) {
     for text in ["0.0.0.0:0", "[::]:0"] {
         let error = DatagramSocket::bind(text).unwrap_err();
-        assert_eq!(error.step(), Step::Bind);
+        assert_eq!(error.stage(), Stage::Bind);
         assert!(error.to_string().contains("is of one device"), "{error}");
         let Cause::Refused(cause) = error.cause() else {
             panic!("{error:?}");
@@ -51,11 +51,11 @@ fn a_wildcard_address_is_of_no_device(_: &Site) {
 
 fn an_address_of_no_device_is_refused(_: &Site) {
     let error = DatagramSocket::bind(CmAddr::from((PLAIN, 0))).unwrap_err();
-    assert_eq!(error.step(), Step::Bind);
+    assert_eq!(error.stage(), Stage::Bind);
     assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{error}");
 }
 
 fn a_text_may_be_no_address(_: &Site) {
     let error = DatagramSocket::bind("somewhere").unwrap_err();
-    assert!(matches!(error.cause(), Cause::NotAnAddress), "{error}");
+    assert!(matches!(error.cause(), Cause::InvalidAddress), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm::core::{CmAddr, Error, EventChannel, JoinFlags};
-use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Step};
+use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Stage};
 use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 
 use super::bound;
@@ -53,7 +53,7 @@ fn a_member_that_left_hears_nothing(site: &Site) {
     join(&leaves, 2);
     leaves.leave_multicast(group(2)).unwrap();
     let error = leaves.leave_multicast(group(2)).unwrap_err();
-    assert_eq!(error.step(), Step::LeaveMulticast);
+    assert_eq!(error.stage(), Stage::LeaveMulticast);
     assert!(error.to_string().contains("not a member"), "{error}");
     sender.send_to(b"to members", &to).unwrap();
     assert_eq!(*stays.recv_from().unwrap(), *b"to members");
@@ -71,7 +71,7 @@ fn a_group_is_joined_once(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     let to = join(&socket, 3);
     let error = socket.join_multicast(group(3), PATIENCE).unwrap_err();
-    assert_eq!(error.step(), Step::JoinMulticast);
+    assert_eq!(error.stage(), Stage::JoinMulticast);
     assert_eq!(error.destination(), Some(group(3)));
     assert!(error.to_string().contains("a member already"), "{error}");
     sender.send_to(b"still", &to).unwrap();
@@ -105,7 +105,7 @@ fn a_group_that_is_lost_is_told_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
-    let member = DatagramSocket::options().on(&node);
+    let member = DatagramSocket::options().with_node(&node);
     let member = member.bind(site.v4(0)).unwrap();
     member.set_deadline(PATIENCE);
     let sender = bound(site);
@@ -121,7 +121,7 @@ fn a_group_that_is_lost_is_told_once(site: &Site) {
     sender.send_to(b"a member", &kept).unwrap();
     assert_eq!(*member.recv_from().unwrap(), *b"a member");
     let error = member.leave_multicast(group(10)).unwrap_err();
-    assert_eq!(error.step(), Step::LeaveMulticast);
+    assert_eq!(error.stage(), Stage::LeaveMulticast);
     assert_eq!(join(&member, 10), lost);
     sender.send_to(b"again", &lost).unwrap();
     assert_eq!(*member.recv_from().unwrap(), *b"again");
@@ -132,7 +132,7 @@ fn what_is_no_group_is_refused(site: &Site) {
     // On RoCE v2 the kernel joins IPv4's alone.
     let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();
     let error = socket.join_multicast(v6, PATIENCE).unwrap_err();
-    assert_eq!(error.step(), Step::JoinMulticast);
+    assert_eq!(error.stage(), Stage::JoinMulticast);
     let Cause::Refused(Error::Command(refused)) = error.cause() else {
         panic!("{error:?}");
     };

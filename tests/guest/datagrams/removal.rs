@@ -1,5 +1,6 @@
 //! Sockets whose device goes, or whose address becomes another device's.
 
+use std::io;
 use std::thread;
 
 use rdmacm::core::{CmAddr, EventKind};
@@ -22,8 +23,8 @@ fn bound(address: CmAddr) -> DatagramSocket {
 /// The connection manager tells of it, and so does the device itself.
 fn check_gone(error: &Error) {
     match error.cause() {
-        Cause::Verbs(error) => assert!(error.is_gone(), "{error}"),
-        Cause::SocketOver(kind) => assert_eq!(*kind, EventKind::DeviceRemoval),
+        Cause::Device { error, .. } => assert_eq!(error.kind(), io::ErrorKind::NotConnected),
+        Cause::SocketClosed(kind) => assert_eq!(*kind, EventKind::DeviceRemoval),
         other => panic!("{other:?}"),
     }
 }
@@ -49,7 +50,7 @@ fn an_address_that_moves_ends_its_socket(site: &Site) {
     let socket = bound(link.address);
     link.fail_over();
     let error = socket.recv_from().unwrap_err();
-    let Cause::SocketOver(EventKind::AddrChange) = error.cause() else {
+    let Cause::SocketClosed(EventKind::AddrChange) = error.cause() else {
         panic!("{error:?}");
     };
     assert!(error.to_string().contains("ADDR_CHANGE"), "{error}");

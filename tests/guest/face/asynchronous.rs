@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use rdmacm::core::EventKind;
-use rdmacm::tokio::{Connection, Connector, Listener, Node};
-use rdmacm::{Cause, Step};
+use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
+use rdmacm::{Cause, Stage};
 use rdmacm_tests::{PATIENCE, Site, free_port};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
@@ -38,7 +38,7 @@ pub(crate) fn on_threads() -> Runtime {
 }
 
 pub(super) fn connector(site: &Site, port: u16) -> Connector {
-    Connector::new(site.v4.to_string(), port.to_string()).deadline(PATIENCE)
+    Connector::new((site.v4.to_string(), port.to_string())).deadline(PATIENCE)
 }
 
 /// A connection with both of its ends.
@@ -46,7 +46,7 @@ async fn pair(
     site: &Site,
     listener: &Listener,
     connector: Connector,
-) -> (Connection<AnyQueuePair>, Connection<AnyQueuePair>) {
+) -> (CmConnection<AnyQueuePair>, CmConnection<AnyQueuePair>) {
     let queue_pairs = QueuePairs::new(site);
     let client = tokio::spawn(connector.connect_with(queue_pairs.clone()));
     let incoming = listener.accept(PATIENCE).await.unwrap();
@@ -59,8 +59,8 @@ fn a_name_connects_and_parts(site: &Site) {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
         let (client, server) = pair(site, &listener, connector(site, port)).await;
-        let closing = tokio::spawn(client.close(PATIENCE));
-        let end = server.ended(PATIENCE).await.unwrap();
+        let closing = tokio::spawn(async move { client.close(PATIENCE).await });
+        let end = server.closed(PATIENCE).await.unwrap();
         assert_eq!(end.kind(), EventKind::Disconnected);
         closing.await.unwrap().unwrap();
     });
@@ -75,7 +75,7 @@ fn a_rejection_says_what_the_peer_said(site: &Site) {
         let incoming = listener.accept(PATIENCE).await.unwrap();
         incoming.reject(b"not you").unwrap();
         let error = client.await.unwrap().unwrap_err();
-        assert_eq!(error.step(), Step::Connect);
+        assert_eq!(error.stage(), Stage::Connect);
         assert!(error.private_data().starts_with(b"not you"));
     });
 }
@@ -83,12 +83,15 @@ fn a_rejection_says_what_the_peer_said(site: &Site) {
 /// So many connections at once on one node, then none.
 async fn come_and_go(site: Site, count: usize) {
     let node = Node::open().unwrap();
-    let listener = Listener::options().on(&node).bind(site.v4(0)).unwrap();
+    let listener = Listener::options()
+        .with_node(&node)
+        .bind(site.v4(0))
+        .unwrap();
     let port = listener.local_addr().port();
     let queue_pairs = QueuePairs::new(&site);
     let mut tasks = JoinSet::new();
     for _ in 0..count {
-        let connector = connector(&site, port).on(&node);
+        let connector = connector(&site, port).with_node(&node);
         let queue_pairs = queue_pairs.clone();
         tasks.spawn(async move {
             let client = connector.connect_with(queue_pairs).await.unwrap();
@@ -101,7 +104,7 @@ async fn come_and_go(site: Site, count: usize) {
         let queue_pairs = queue_pairs.clone();
         servers.spawn(async move {
             let server = incoming.accept_with(queue_pairs).await.unwrap();
-            server.ended(PATIENCE).await.unwrap().kind()
+            server.closed(PATIENCE).await.unwrap().kind()
         });
     }
     while let Some(ended) = servers.join_next().await {
@@ -170,12 +173,12 @@ fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
         let clients = async {
             for polls in 1..=6 {
                 let connecting = connector(site, port)
-                    .on(&node)
+                    .with_node(&node)
                     .connect_with(queue_pairs.clone());
                 drop(Dropped::after(polls, connecting).await);
             }
             // The node goes on.
-            let connector = connector(site, port).on(&node);
+            let connector = connector(site, port).with_node(&node);
             connector.connect_with(queue_pairs.clone()).await.unwrap()
         };
         tokio::select! {
@@ -189,7 +192,10 @@ fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
 fn a_turn_that_is_not_taken_is_passed_on(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
-        let listener = Listener::options().on(&node).bind(site.v4(0)).unwrap();
+        let listener = Listener::options()
+            .with_node(&node)
+            .bind(site.v4(0))
+            .unwrap();
         let port = listener.local_addr().port();
         let queue_pairs = QueuePairs::new(site);
         for _ in 0..20 {
@@ -205,7 +211,7 @@ fn a_turn_that_is_not_taken_is_passed_on(site: &Site) {
                     .is_pending()
             );
             let connecting = connector(site, port)
-                .on(&node)
+                .with_node(&node)
                 .connect_with(queue_pairs.clone());
             let mut connecting = pin!(connecting);
             let mut polls = 0;
@@ -251,7 +257,7 @@ fn incoming_connections_are_a_stream(site: &Site) {
 fn a_stopped_listener_ends_its_stream(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
-        let stopper = listener.stopper();
+        let stopper = listener.stop_handle();
         let mut incoming = pin!(listener.incoming());
         let next = poll_fn(|context| incoming.as_mut().poll_next(context));
         let stopping = async { stopper.stop() };
@@ -284,14 +290,14 @@ fn a_waiting_task_loses_no_peer(site: &Site) {
 
 fn a_node_needs_a_runtime(_: &Site) {
     let error = Node::open().unwrap_err();
-    assert_eq!(error.step(), Step::Open);
-    assert!(matches!(error.cause(), Cause::Refused(_)));
+    assert_eq!(error.stage(), Stage::Open);
+    assert!(matches!(error.cause(), Cause::Runtime(_)), "{error}");
     let deadline = Duration::from_millis(1);
-    let connector = Connector::new("10.0.0.1", free_port().to_string()).deadline(deadline);
+    let connector = Connector::new(("10.0.0.1", free_port().to_string())).deadline(deadline);
     let mut resolving = pin!(connector.resolve());
     let mut context = Context::from_waker(Waker::noop());
     let Poll::Ready(refused) = resolving.as_mut().poll(&mut context) else {
         panic!("it waits for no runtime");
     };
-    assert_eq!(refused.unwrap_err().step(), Step::Open);
+    assert_eq!(refused.unwrap_err().stage(), Stage::Open);
 }

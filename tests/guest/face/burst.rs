@@ -52,7 +52,7 @@ fn three_times_the_backlog_waits_for_nobody(site: &Site) {
             let node = rdmacm::tokio::Node::open().unwrap();
             let mut tasks = JoinSet::new();
             for _ in 0..BURST {
-                let connector = connector(site, port).on(&node);
+                let connector = connector(site, port).with_node(&node);
                 let connecting = connector.connect_with(queue_pairs.clone());
                 let room = Arc::clone(&room);
                 tasks.spawn(async move {
@@ -85,7 +85,7 @@ fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
         let node = node.unwrap();
         let mut tasks = JoinSet::new();
         for _ in 0..BURST {
-            let connector = connector(site, port).on(&node);
+            let connector = connector(site, port).with_node(&node);
             tasks.spawn(connector.connect_with(queue_pairs.clone()));
         }
         while device.of(CommandNumber::CONNECT) < BURST {
@@ -117,7 +117,7 @@ fn what_waits_to_be_read_lets_others_have_their_turn(site: &Site) {
     let runtime = on_one_thread();
     let _inside = runtime.enter();
     let node = rdmacm::tokio::Node::options().channel(channel).open();
-    let listener = rdmacm::tokio::Listener::options().on(&node.unwrap());
+    let listener = rdmacm::tokio::Listener::options().with_node(&node.unwrap());
     let listener = listener.queue(BURST).bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     std::thread::scope(|scope| {

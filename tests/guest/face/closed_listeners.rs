@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm::{Cause, Connector, Error, Listener, Step, tokio};
+use rdmacm::{Cause, Connector, Error, Listener, Stage, tokio};
 use rdmacm_core::{AddressAbi, CmAddr, Family};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
@@ -145,7 +145,12 @@ fn goes_on(site: &Site, listener: &Listener) {
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
     let address = site.v4(listener.local_addr().port());
     thread::scope(|scope| {
-        let connect = || Connector::to(address).deadline(PATIENCE).connect().unwrap();
+        let connect = || {
+            Connector::new(address)
+                .deadline(PATIENCE)
+                .connect()
+                .unwrap()
+        };
         let client = scope.spawn(connect);
         let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
         client.join().unwrap().close(PATIENCE).unwrap();
@@ -154,7 +159,7 @@ fn goes_on(site: &Site, listener: &Listener) {
 }
 
 fn expect_closed(site: &Site, error: &Error, expected: CmAddr) {
-    assert_eq!(error.step(), Step::Accept);
+    assert_eq!(error.stage(), Stage::Accept);
     let Cause::ListenerSocketClosed { address, device } = error.cause() else {
         panic!("{error}");
     };

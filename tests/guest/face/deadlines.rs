@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
-use rdmacm::{Cause, Connector, Job, Node, Offload, Step};
+use rdmacm::{BlockingExecutor, BlockingTask, Cause, Connector, Node, Stage};
 use rdmacm_tests::{PATIENCE, Site, Soft, expect};
 
 use super::QueuePairs;
@@ -88,11 +88,11 @@ fn nothing_is_left(site: &Site, ip: Ipv4Addr) {
 }
 
 fn a_neighbour_that_does_not_answer(site: &Site) {
-    let to = Connector::to((site.silent, 7)).deadline(DEADLINE);
+    let to = Connector::new((site.silent, 7)).deadline(DEADLINE);
     let started = Instant::now();
     let error = to.connect_with(QueuePairs::new(site)).unwrap_err();
     assert!(is_on_time(started.elapsed()), "{error}");
-    assert_eq!(error.step(), Step::ResolveAddress);
+    assert_eq!(error.stage(), Stage::ResolveAddress);
     assert!(error.is_timeout(), "{error}");
 }
 
@@ -128,10 +128,10 @@ fn a_peer_that_does_not_answer_in_events(site: &Site) {
 fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
     let ip = absent_peer(site);
     let started = Instant::now();
-    let connector = Connector::to((ip, 7)).deadline(DEADLINE);
+    let connector = Connector::new((ip, 7)).deadline(DEADLINE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
     assert!(is_on_time(started.elapsed()), "{error}");
-    assert_eq!(error.step(), Step::Connect);
+    assert_eq!(error.stage(), Stage::Connect);
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
     assert_eq!(error.device(), Some(site.device));
     nothing_is_left(site, ip);
@@ -141,7 +141,7 @@ fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
     let ip = absent_peer(site);
     on_one_thread().block_on(async {
         let started = Instant::now();
-        let connector = rdmacm::tokio::Connector::to((ip, 7)).deadline(DEADLINE);
+        let connector = rdmacm::tokio::Connector::new((ip, 7)).deadline(DEADLINE);
         let connecting = connector.connect_with(QueuePairs::new(site));
         // Meanwhile the runtime's only thread is free.
         let mut ticks = tokio::time::interval(DEADLINE / 10);
@@ -160,13 +160,13 @@ fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
     });
 }
 
-/// Whose first job, siw's CONNECT, takes its time; later ones are done at once.
+/// Whose first task, siw's CONNECT, takes its time; later ones are done at once.
 #[derive(Debug, Default)]
 struct Faster(AtomicBool);
 
-impl Offload for Faster {
-    fn run(&self, job: Job) {
-        let thread = std::thread::spawn(job);
+impl BlockingExecutor for Faster {
+    fn spawn(&self, task: BlockingTask) {
+        let thread = std::thread::spawn(task);
         if self.0.swap(true, Ordering::Relaxed) {
             thread.join().unwrap();
         }
@@ -176,10 +176,10 @@ impl Offload for Faster {
 /// The caller is the last who knows the queue pair then.
 fn an_end_that_is_faster_than_its_caller(site: &Site) {
     let ip = absent_peer(site);
-    let node = Node::options().offload(Arc::new(Faster::default())).open();
+    let node = Node::options().executor(Arc::new(Faster::default())).open();
     let node = node.unwrap();
     let started = Instant::now();
-    let connector = Connector::to((ip, 7)).on(&node).deadline(DEADLINE);
+    let connector = Connector::new((ip, 7)).with_node(&node).deadline(DEADLINE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
     assert!(is_on_time(started.elapsed()), "{error}");
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
@@ -204,7 +204,7 @@ fn an_accepted_peer_that_does_not_come(site: &Site) {
     let started = Instant::now();
     let error = incoming.accept_with(queue_pairs).unwrap_err();
     assert!(is_on_time(started.elapsed()), "{error}");
-    assert_eq!(error.step(), Step::Establish);
+    assert_eq!(error.stage(), Stage::Establish);
     assert!(matches!(error.cause(), Cause::Deadline));
 }
 
@@ -249,7 +249,7 @@ fn a_peer_that_does_not_part(site: &Site) {
         let error = closed.unwrap_err();
         assert!(is_on_time(started.elapsed()), "{error}");
         assert!(matches!(error.cause(), Cause::Deadline));
-        assert_eq!(error.step(), Step::Close);
+        assert_eq!(error.stage(), Stage::Close);
     } else {
         closed.unwrap();
     }

@@ -5,9 +5,7 @@ use std::thread;
 
 use rdmacm::addrinfo::{AddrInfo, AddrInfoFlags, Hints, resolve};
 use rdmacm::core::{ConnParam, EventKind, QpType};
-use rdmacm::face::ListeningEndpoint;
-use rdmacm::tokio::Tokio;
-use rdmacm::{Blocking, Cause, Connection, Endpoint, Step};
+use rdmacm::{Cause, CmConnection, Endpoint, ListeningEndpoint, Stage, tokio as awaited};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_verbs::{Buffer, QpOptions, QueuePair, SrqOptions};
@@ -37,32 +35,34 @@ fn info(site: &Site, port: u16, flags: AddrInfoFlags) -> AddrInfo {
     found.into_iter().next().unwrap()
 }
 
-fn listening<M: rdmacm::Mode>(
-    site: &Site,
-    options: &QpOptions,
-) -> (ListeningEndpoint<M>, AddrInfo) {
+/// To listen on, and to connect to.
+fn infos(site: &Site) -> [AddrInfo; 2] {
     let port = free_port();
-    let passive = info(site, port, AddrInfoFlags::PASSIVE);
-    let listening = ListeningEndpoint::on(&passive, options).unwrap();
-    assert_eq!(listening.local_addr(), site.v4(port));
-    (listening, info(site, port, AddrInfoFlags::empty()))
+    [AddrInfoFlags::PASSIVE, AddrInfoFlags::empty()].map(|flags| info(site, port, flags))
 }
 
-type Connected = Connection<QueuePair>;
-type Awaited = rdmacm::tokio::Connection<QueuePair>;
+fn listening(site: &Site, options: &QpOptions) -> (ListeningEndpoint, AddrInfo) {
+    let [passive, active] = infos(site);
+    let listening = ListeningEndpoint::bind(&passive, options).unwrap();
+    assert_eq!(Some(listening.local_addr()), passive.source);
+    (listening, active)
+}
+
+type Connected = CmConnection<QueuePair>;
+type Awaited = awaited::CmConnection<QueuePair>;
 
 /// Both sides, each with all receives posted before it was connected.
 fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
-    let (listening, active) = listening::<Blocking>(site, options);
+    let (listening, active) = listening(site, options);
     thread::scope(|scope| {
         let client = scope.spawn(|| {
-            let endpoint = Endpoint::to(&active, options).unwrap();
+            let endpoint = Endpoint::new(&active, options).unwrap();
             for room in room(endpoint.queue_pair()) {
                 endpoint.post_receive(room).unwrap();
             }
             endpoint.connect(ConnParam::new()).unwrap()
         });
-        let endpoint = listening.next_request(PATIENCE).unwrap();
+        let endpoint = listening.accept(PATIENCE).unwrap();
         for room in room(endpoint.queue_pair()) {
             endpoint.post_receive(room).unwrap();
         }
@@ -91,7 +91,7 @@ fn exchange(from: &Connected, to: &Connected) {
     sent.result.unwrap();
     let received = to.next_received(PATIENCE).unwrap();
     assert_eq!(received.result.unwrap().bytes, 16);
-    let buffer = received.pieces.into_buffer().unwrap();
+    let buffer = received.sg_list.into_buffer().unwrap();
     assert_eq!(*buffer, *b"sixteen letters!");
     to.post_receive(buffer).unwrap();
 }
@@ -104,16 +104,17 @@ fn both_sides_exchange_messages(site: &Site) {
     }
     thread::scope(|scope| {
         scope.spawn(|| client.close(PATIENCE).unwrap());
-        let ended = server.ended(PATIENCE).unwrap();
+        let ended = server.closed(PATIENCE).unwrap();
         assert_eq!(ended.kind(), EventKind::Disconnected);
     });
 }
 
 /// The same on tokio.
 async fn awaited_pair(site: &Site, options: &QpOptions) -> (Awaited, Awaited) {
-    let (listening, active) = listening::<rdmacm::Async<Tokio>>(site, options);
+    let [passive, active] = infos(site);
+    let listening = awaited::ListeningEndpoint::bind(&passive, options).unwrap();
     let connecting = async {
-        let endpoint = rdmacm::tokio::Endpoint::to(&active, options);
+        let endpoint = awaited::Endpoint::new(&active, options);
         let endpoint = endpoint.await.unwrap();
         for room in room(endpoint.queue_pair()) {
             endpoint.post_receive(room).unwrap();
@@ -121,7 +122,7 @@ async fn awaited_pair(site: &Site, options: &QpOptions) -> (Awaited, Awaited) {
         endpoint.connect(ConnParam::new()).await.unwrap()
     };
     let accepting = async {
-        let endpoint = listening.next_request(PATIENCE).await.unwrap();
+        let endpoint = listening.accept(PATIENCE).await.unwrap();
         for room in room(endpoint.queue_pair()) {
             endpoint.post_receive(room).unwrap();
         }
@@ -140,7 +141,7 @@ fn both_sides_exchange_messages_on_tokio(site: &Site) {
         let sent = client.next_sent(PATIENCE).await.unwrap();
         assert_eq!(sent.work, work);
         sent.result.unwrap();
-        let (closed, ended) = tokio::join!(client.close(PATIENCE), server.ended(PATIENCE));
+        let (closed, ended) = tokio::join!(client.close(PATIENCE), server.closed(PATIENCE));
         closed.unwrap();
         ended.unwrap();
     });
@@ -200,15 +201,15 @@ fn memory_is_read_and_written(site: &Site) {
     memory.fill(3);
     client.post_write(memory, exposed.remote()).unwrap();
     let done = client.next_sent(PATIENCE).unwrap();
-    let mut memory = done.pieces.into_buffer().unwrap();
+    let mut memory = done.sg_list.into_buffer().unwrap();
     memory.fill(0);
     client.post_read(memory, exposed.remote()).unwrap();
     let done = client.next_sent(PATIENCE).unwrap();
-    assert_eq!(*done.pieces.into_buffer().unwrap(), [3; 64]);
+    assert_eq!(*done.sg_list.into_buffer().unwrap(), [3; 64]);
 }
 
 fn invalid(error: &rdmacm::Error) -> &io::Error {
-    assert_eq!(error.step(), Step::QueuePair);
+    assert_eq!(error.stage(), Stage::QueuePair);
     match error.cause() {
         Cause::QueuePair(error) if error.kind() == io::ErrorKind::InvalidInput => error,
         other => panic!("{other:?}"),
@@ -216,7 +217,7 @@ fn invalid(error: &rdmacm::Error) -> &io::Error {
 }
 
 fn parts_of_another_device_are_refused(site: &Site) {
-    let (_listening, active) = listening::<Blocking>(site, &options());
+    let (_listening, active) = listening(site, &options());
     let other = [Site::rxe, Site::siw]
         .map(|other| other(site.dialect))
         .into_iter()
@@ -224,20 +225,20 @@ fn parts_of_another_device_are_refused(site: &Site) {
         .unwrap();
     let domain = other.verbs().create_protection_domain().unwrap();
     let options = options().protection_domain(&domain);
-    let error = Endpoint::to(&active, &options).unwrap_err();
+    let error = Endpoint::new(&active, &options).unwrap_err();
     assert!(invalid(&error).to_string().contains("does not lead there"));
 }
 
 fn a_request_is_refused(site: &Site) {
-    let (listening, active) = listening::<Blocking>(site, &options());
+    let (listening, active) = listening(site, &options());
     thread::scope(|scope| {
         let asking = scope.spawn(|| {
-            let endpoint = Endpoint::to(&active, &options()).unwrap();
+            let endpoint = Endpoint::new(&active, &options()).unwrap();
             let param = ConnParam::new().private_data(b"please").unwrap();
             endpoint.connect(param).unwrap_err()
         });
-        let request = listening.next_request(PATIENCE).unwrap();
-        assert!(request.step().private_data().starts_with(b"please"));
+        let request = listening.accept(PATIENCE).unwrap();
+        assert!(request.request().private_data().starts_with(b"please"));
         request.reject(b"no").unwrap();
         let error = asking.join().unwrap();
         assert!(error.is_rejected(), "{error}");
@@ -248,10 +249,10 @@ fn a_request_is_refused(site: &Site) {
 fn datagrams_are_refused(site: &Site) {
     let mut passive = info(site, free_port(), AddrInfoFlags::PASSIVE);
     passive.qp_type = QpType::UD;
-    let error = ListeningEndpoint::<Blocking>::on(&passive, &options()).unwrap_err();
+    let error = ListeningEndpoint::bind(&passive, &options()).unwrap_err();
     assert!(invalid(&error).to_string().contains("reliable connections"));
     let active = info(site, free_port(), AddrInfoFlags::empty());
     passive.destination = active.destination;
-    let error = Endpoint::to(&passive, &options()).unwrap_err();
+    let error = Endpoint::new(&passive, &options()).unwrap_err();
     invalid(&error);
 }

@@ -9,7 +9,7 @@ use std::thread;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
 use nix::unistd::Pid;
 use rdmacm::core::{CommandNumber, EventChannel};
-use rdmacm::{Cause, Connector, Job, Listener, Node, Offload, Step};
+use rdmacm::{BlockingExecutor, BlockingTask, Cause, Connector, Listener, Node, Stage};
 use rdmacm_tests::{Counting, PATIENCE, SECOND, Site, Soft};
 
 use super::QueuePairs;
@@ -35,10 +35,10 @@ pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_
 #[derive(Debug, Default)]
 struct Counted(AtomicUsize);
 
-impl Offload for Counted {
-    fn run(&self, job: Job) {
+impl BlockingExecutor for Counted {
+    fn spawn(&self, task: BlockingTask) {
         self.0.fetch_add(1, Ordering::AcqRel);
-        thread::spawn(job);
+        thread::spawn(task);
     }
 }
 
@@ -47,13 +47,15 @@ fn one_more_than_a_node_has_waits(site: &Site) {
     let nobody: Ipv4Addr = absent_peer(site);
     let listener = Listener::bind(site.v4(0)).unwrap();
     let offload = Arc::new(Counted::default());
-    let node = Node::options().offload(offload.clone()).handshakes(1);
+    let node = Node::options().executor(offload.clone()).max_handshakes(1);
     let node = node.open().unwrap();
     let queue_pairs = QueuePairs::new(site);
-    let asking = Connector::to((nobody, 7)).on(&node).deadline(SECOND);
+    let asking = Connector::new((nobody, 7))
+        .with_node(&node)
+        .deadline(SECOND);
     let error = asking.connect_with(queue_pairs.clone()).unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    let connector = || Connector::to(listener.local_addr()).on(&node);
+    let connector = || Connector::new(listener.local_addr()).with_node(&node);
     thread::scope(|scope| {
         let accepting = scope.spawn(|| {
             let incoming = listener.accept(PATIENCE).unwrap();
@@ -63,8 +65,11 @@ fn one_more_than_a_node_has_waits(site: &Site) {
             let before = offload.0.load(Ordering::Acquire);
             let hasty = connector().deadline(SECOND);
             let error = hasty.connect_with(queue_pairs.clone()).unwrap_err();
-            assert!(matches!(error.cause(), Cause::Handshakes(1)), "{error}");
-            assert_eq!(error.step(), Step::Connect);
+            assert!(
+                matches!(error.cause(), Cause::TooManyHandshakes(1)),
+                "{error}"
+            );
+            assert_eq!(error.stage(), Stage::Connect);
             assert!(error.is_timeout());
             assert_eq!(offload.0.load(Ordering::Acquire), before, "a thread for it");
         }
@@ -76,12 +81,12 @@ fn one_more_than_a_node_has_waits(site: &Site) {
 
 /// By TCP, after two retries.
 fn one_that_nobody_answers_is_given_up(site: &Site) {
-    let connector = Connector::to((absent_peer(site), 7)).deadline(PATIENCE);
+    let connector = Connector::new((absent_peer(site), 7)).deadline(PATIENCE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
-    assert_eq!(error.step(), Step::Connect);
+    assert_eq!(error.stage(), Stage::Connect);
     assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT), "{error}");
     assert!(error.is_unreachable() && error.is_timeout(), "{error}");
-    assert!(!error.is_ended() && !error.is_rejected(), "{error}");
+    assert!(!error.is_closed() && !error.is_rejected(), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
 }
 
@@ -93,11 +98,11 @@ fn one_that_a_signal_interrupts_goes_on(site: &Site) {
 #[derive(Debug)]
 struct Interruptible;
 
-impl Offload for Interruptible {
-    fn run(&self, job: Job) {
+impl BlockingExecutor for Interruptible {
+    fn spawn(&self, task: BlockingTask) {
         thread::spawn(move || {
             SigSet::from(Signal::SIGUSR1).thread_unblock().unwrap();
-            job();
+            task();
         });
     }
 }
@@ -126,7 +131,7 @@ fn connects_among_signals() {
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel);
-    let node = node.offload(Arc::new(Interruptible)).open().unwrap();
+    let node = node.executor(Arc::new(Interruptible)).open().unwrap();
     let queue_pairs = QueuePairs::new(&site);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -142,7 +147,7 @@ fn connects_among_signals() {
             }
             drop(lost);
         });
-        let connector = Connector::to(to).on(&node).deadline(PATIENCE);
+        let connector = Connector::new(to).with_node(&node).deadline(PATIENCE);
         let connected = connector.connect_with(queue_pairs.clone());
         over.store(true, Ordering::Release);
         drop((connected.unwrap(), accepting.join().unwrap()));

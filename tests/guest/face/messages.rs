@@ -5,7 +5,7 @@ use std::thread;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::setuid;
 use rdmacm::core::EventKind;
-use rdmacm::{Cause, Connection, Connector, Listener, MessageOptions, Step};
+use rdmacm::{Cause, Connection, Connector, Listener, Message, MessageOptions, Stage};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_verbs::{RemoteMemory, WcStatus};
@@ -46,16 +46,20 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(site: &Site) -> Self {
-        Self::with(site, MessageOptions::new(), MessageOptions::new())
+        Self::with(site, &MessageOptions::new(), &MessageOptions::new())
     }
 
-    pub(crate) fn with(site: &Site, client: MessageOptions, server: MessageOptions) -> Self {
-        let listener = Listener::options().messages(server);
+    pub(crate) fn with(site: &Site, client: &MessageOptions, server: &MessageOptions) -> Self {
+        let listener = Listener::options();
         let listener = listener.bind(site.v4(0)).unwrap();
-        let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
         let pair = thread::scope(|scope| {
-            let client = scope.spawn(|| connector.messages(client).connect().unwrap());
-            let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+            let client = scope.spawn(|| connector.connect_messages(client.clone()).unwrap());
+            let server = listener
+                .accept(PATIENCE)
+                .unwrap()
+                .accept_messages(server.clone())
+                .unwrap();
             Self {
                 client: client.join().unwrap(),
                 server,
@@ -70,8 +74,17 @@ impl Pair {
 /// How a connection ended, as a step says that was under way.
 pub(crate) fn ending(error: &rdmacm::Error) -> EventKind {
     match error.cause() {
-        Cause::Ended(ending) => ending.kind(),
+        Cause::Closed(ending) => ending.kind(),
         other => panic!("{other:?}"),
+    }
+}
+
+/// How a connection ended, as receiving says: `None` after the orderly end.
+pub(crate) fn end_of(received: rdmacm::Result<Option<Message>>) -> EventKind {
+    match received {
+        Ok(None) => EventKind::Disconnected,
+        Ok(Some(message)) => panic!("{message:?}"),
+        Err(error) => ending(&error),
     }
 }
 
@@ -81,18 +94,19 @@ fn ping_and_pong(site: &Site) {
         scope.spawn(|| {
             for number in 0..100_u8 {
                 client.send(&[number; 100]).unwrap();
-                assert_eq!(*client.receive().unwrap(), [number, 1]);
+                assert_eq!(*client.receive().unwrap().unwrap(), [number, 1]);
             }
         });
         for number in 0..100 {
-            assert_eq!(*server.receive().unwrap(), [number; 100]);
+            assert_eq!(*server.receive().unwrap().unwrap(), [number; 100]);
             server.send(&[number, 1]).unwrap();
         }
     });
     thread::scope(|scope| {
         scope.spawn(|| client.close(PATIENCE).unwrap());
-        let error = server.receive().unwrap_err();
-        assert_eq!(error.step(), Step::Receive);
+        assert!(server.receive().unwrap().is_none());
+        let error = server.send(b"more").unwrap_err();
+        assert_eq!(error.stage(), Stage::Send);
         assert_eq!(error.device(), Some(site.device));
         assert_eq!(ending(&error), EventKind::Disconnected);
     });
@@ -103,7 +117,7 @@ fn messages_of_every_length(site: &Site) {
     for length in [0, 1, 63, 64, 65, 1023, 4095, 4096] {
         let message: Vec<u8> = (0..length).map(|at: u32| at.to_le_bytes()[0]).collect();
         client.send(&message).unwrap();
-        let received = server.receive().unwrap();
+        let received = server.receive().unwrap().unwrap();
         assert_eq!(*received, message[..]);
         assert_eq!(received.immediate(), None);
     }
@@ -115,13 +129,13 @@ fn messages_of_every_length(site: &Site) {
 fn the_first_message_finds_room(site: &Site) {
     for _ in 0..20 {
         let listener = Listener::bind(site.v4(0)).unwrap();
-        let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
         thread::scope(|scope| {
             let client = scope.spawn(|| {
                 let client = connector.connect().unwrap();
                 client.set_deadline(PATIENCE);
                 client.send(b"hello").unwrap();
-                assert_eq!(*client.receive().unwrap(), *b"welcome");
+                assert_eq!(*client.receive().unwrap().unwrap(), *b"welcome");
                 client
             });
             let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
@@ -129,7 +143,7 @@ fn the_first_message_finds_room(site: &Site) {
             if site.soft == Soft::Rxe {
                 server.send(b"welcome").unwrap();
             }
-            assert_eq!(*server.receive().unwrap(), *b"hello");
+            assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
             if site.soft == Soft::Siw {
                 server.send(b"welcome").unwrap();
             }
@@ -146,28 +160,25 @@ fn what_was_sent_before_parting_arrives(site: &Site) {
     thread::scope(|scope| {
         scope.spawn(|| client.close(PATIENCE).unwrap());
         assert_eq!(
-            server.ended(PATIENCE).unwrap().kind(),
+            server.closed(PATIENCE).unwrap().kind(),
             EventKind::Disconnected
         );
     });
     for number in 0..20 {
-        assert_eq!(*server.receive().unwrap(), [number; 500]);
+        assert_eq!(*server.receive().unwrap().unwrap(), [number; 500]);
     }
     for _ in 0..2 {
-        assert_eq!(
-            ending(&server.receive().unwrap_err()),
-            EventKind::Disconnected
-        );
+        assert!(server.receive().unwrap().is_none());
     }
     let error = server.send(b"anyone?").unwrap_err();
     assert_eq!(
-        (error.step(), ending(&error)),
-        (Step::Send, EventKind::Disconnected)
+        (error.stage(), ending(&error)),
+        (Stage::Send, EventKind::Disconnected)
     );
     let buffer = server.allocate(10).unwrap();
     let failed = server.send_buffer(buffer).unwrap_err();
-    assert_eq!(failed.returned.unwrap().len(), 10);
-    assert!(server.try_receive().is_err());
+    assert_eq!(failed.buffer.unwrap().len(), 10);
+    assert!(server.try_receive().unwrap().is_none());
     server.close(PATIENCE).unwrap();
 }
 
@@ -177,11 +188,11 @@ fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
     client.flush().unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            assert_eq!(*server.receive().unwrap(), *b"last words");
-            server.receive().unwrap_err()
+            assert_eq!(*server.receive().unwrap().unwrap(), *b"last words");
+            server.receive()
         });
         drop(client);
-        assert_eq!(ending(&waiting.join().unwrap()), EventKind::Disconnected);
+        assert!(waiting.join().unwrap().unwrap().is_none());
     });
 }
 
@@ -189,7 +200,7 @@ fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
 /// connection ends (iWARP).
 fn more_than_there_is_room_for_waits(site: &Site) {
     let few = MessageOptions::new().receives(4).sends(2);
-    let Pair { client, server } = Pair::with(site, few, few);
+    let Pair { client, server } = Pair::with(site, &few, &few);
     if site.soft == Soft::Siw {
         // TCP takes them, so how many is not bounded by what the peer has room for.
         let error = loop {
@@ -199,10 +210,9 @@ fn more_than_there_is_room_for_waits(site: &Site) {
         };
         assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
         for _ in 0..4 {
-            assert_eq!(*server.receive().unwrap(), [7; 200]);
+            assert_eq!(*server.receive().unwrap().unwrap(), [7; 200]);
         }
-        let error = server.receive().unwrap_err();
-        assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+        assert_eq!(end_of(server.receive()), EventKind::Disconnected);
         return;
     }
     thread::scope(|scope| {
@@ -212,7 +222,7 @@ fn more_than_there_is_room_for_waits(site: &Site) {
             }
             client.flush().unwrap();
         });
-        let kept: Vec<_> = (0..4).map(|_| server.receive().unwrap()).collect();
+        let kept: Vec<_> = (0..4).map(|_| server.receive().unwrap().unwrap()).collect();
         server.set_deadline(SECOND / 10);
         // All of this side's room is taken by them.
         let error = server.receive().unwrap_err();
@@ -221,7 +231,7 @@ fn more_than_there_is_room_for_waits(site: &Site) {
         drop(kept);
         server.set_deadline(PATIENCE);
         for number in 4..20 {
-            assert_eq!(*server.receive().unwrap(), [number; 200]);
+            assert_eq!(*server.receive().unwrap().unwrap(), [number; 200]);
         }
         sending.join().unwrap();
     });
@@ -233,13 +243,13 @@ fn more_than_there_is_room_for_waits(site: &Site) {
         }
     };
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    assert_eq!(error.step(), Step::Send);
+    assert_eq!(error.stage(), Stage::Send);
 }
 
 fn a_message_that_is_kept_outlives_its_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.send(b"keep me").unwrap();
-    let kept = server.receive().unwrap();
+    let kept = server.receive().unwrap().unwrap();
     let buffer = server.allocate(3).unwrap();
     let exposed = server.expose(8, AccessFlags::LOCAL_WRITE).unwrap();
     drop((client, server));
@@ -266,32 +276,27 @@ fn memory_is_read_and_written(site: &Site) {
     assert_eq!(*buffer, [9; 10_000]);
     // A message behind it says that it is there.
     client.send(b"written").unwrap();
-    server.receive().unwrap();
+    server.receive().unwrap().unwrap();
     let mut seen = [0; 10_000];
     exposed.read(0, &mut seen);
     assert_eq!(seen, [9; 10_000]);
     // More than the peer has is refused, and nothing is lost.
     let longer = client.allocate(10_001).unwrap();
     let failed = client.read(longer, remote).unwrap_err();
-    assert_eq!(failed.error.step(), Step::Read);
-    assert!(matches!(failed.error.cause(), Cause::Verbs(_)));
-    assert_eq!(failed.returned.unwrap().len(), 10_001);
+    assert_eq!(failed.error.stage(), Stage::Read);
+    assert!(matches!(failed.error.cause(), Cause::Device { .. }));
+    assert_eq!(failed.buffer.unwrap().len(), 10_001);
     client.send_buffer(buffer.part(0..7).unwrap()).unwrap();
-    assert_eq!(*server.receive().unwrap(), [9; 7]);
+    assert_eq!(*server.receive().unwrap().unwrap(), [9; 7]);
 }
 
 pub(crate) fn tell(connection: &Connection, memory: RemoteMemory) {
-    let mut message = memory.address().to_be_bytes().to_vec();
-    message.extend(memory.len().to_be_bytes());
-    message.extend(memory.key().to_be_bytes());
-    connection.send(&message).unwrap();
+    connection.send(&memory.to_bytes()).unwrap();
 }
 
 pub(crate) fn told(connection: &Connection) -> RemoteMemory {
-    let message = connection.receive().unwrap();
-    let word = |at: usize| u64::from_be_bytes(message[at..at + 8].try_into().unwrap());
-    let key = u32::from_be_bytes(message[16..].try_into().unwrap());
-    RemoteMemory::new(word(0), word(8), key).unwrap()
+    let message = connection.receive().unwrap().unwrap();
+    RemoteMemory::from_bytes(&message).unwrap()
 }
 
 fn what_a_peer_forbids_ends_the_connection(site: &Site) {
@@ -302,19 +307,22 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
     drop(exposed);
     let buffer = client.allocate(64).unwrap();
     let failed = thread::scope(|scope| {
-        let serving = scope.spawn(|| server.receive().unwrap_err());
+        let serving = scope.spawn(|| server.receive());
         let failed = client.read(buffer, remote).unwrap_err();
-        assert_eq!(failed.error.step(), Step::Read);
-        assert!(failed.error.is_ended(), "{}", failed.error);
-        let ended = client.ended(PATIENCE).unwrap();
+        assert_eq!(failed.error.stage(), Stage::Read);
+        assert!(failed.error.is_closed(), "{}", failed.error);
+        let ended = client.closed(PATIENCE).unwrap();
         assert_eq!(ended.kind(), EventKind::Disconnected);
         assert_eq!(ended.failed_request(), failed.error.failed_request());
-        serving.join().unwrap();
+        match serving.join().unwrap() {
+            Ok(message) => assert!(message.is_none()),
+            Err(error) => assert!(error.is_closed(), "{error}"),
+        }
         failed
     });
-    assert_eq!(failed.returned.unwrap().len(), 64);
+    assert_eq!(failed.buffer.unwrap().len(), 64);
     match failed.error.cause() {
-        Cause::Completion(error) => {
+        Cause::Request(error) => {
             let status = [
                 WcStatus::REM_ACCESS_ERR,
                 WcStatus::REM_OP_ERR,
@@ -324,7 +332,7 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
             assert!(status.contains(&error.status), "{error}");
         }
         // iWARP may only say that it is over.
-        Cause::Ended(_) if site.soft == Soft::Siw => {}
+        Cause::Closed(_) if site.soft == Soft::Siw => {}
         other => panic!("{other:?}"),
     }
 }
@@ -337,41 +345,40 @@ fn what_a_peer_forbids_ends_the_connection_though_it_sleeps(site: &Site) {
     drop(exposed);
     let failed = client.read(client.allocate(64).unwrap(), remote);
     let error = failed.unwrap_err().error;
-    assert!(error.is_ended(), "{error}");
-    let ended = client.ended(PATIENCE).unwrap();
+    assert!(error.is_closed(), "{error}");
+    let ended = client.closed(PATIENCE).unwrap();
     assert_eq!(ended.kind(), EventKind::Disconnected);
     let kind = std::io::Error::from(error).kind();
     assert_eq!(kind, std::io::ErrorKind::ConnectionReset);
-    assert!(server.ended(PATIENCE).is_ok());
+    assert!(server.closed(PATIENCE).is_ok());
 }
 
 fn a_message_too_long_for_the_peer_ends_the_connection(site: &Site) {
     let short = MessageOptions::new().size(16);
-    let Pair { client, server } = Pair::with(site, MessageOptions::new(), short);
+    let Pair { client, server } = Pair::with(site, &MessageOptions::new(), &short);
     client.send(&[1; 16]).unwrap();
     client.send(&[1; 17]).unwrap();
-    assert_eq!(server.receive().unwrap().len(), 16);
+    assert_eq!(server.receive().unwrap().unwrap().len(), 16);
     let error = server.receive().unwrap_err();
-    assert!(
-        matches!(error.cause(), Cause::Completion(_) | Cause::Ended(_)),
-        "{error}"
-    );
-    let lost = client.receive().unwrap_err();
-    assert!(
-        matches!(lost.cause(), Cause::Completion(_) | Cause::Ended(_)),
-        "{lost}"
-    );
+    assert!(error.is_closed(), "{error}");
+    match client.receive() {
+        Ok(message) => assert!(message.is_none()),
+        Err(lost) => assert!(lost.is_closed(), "{lost}"),
+    }
 }
 
 fn a_message_too_long_to_copy_is_refused(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let error = client.send(&[0; 4097]).unwrap_err();
-    assert!(matches!(error.cause(), Cause::TooLong(4097)), "{error}");
+    assert!(
+        matches!(error.cause(), Cause::MessageTooLong(4097)),
+        "{error}"
+    );
     let words = error.to_string();
     assert!(words.starts_with("send to 10.71."), "{words}");
     assert!(words.contains("4097 bytes are more"), "{words}");
     client.send(b"short").unwrap();
-    assert_eq!(*server.receive().unwrap(), *b"short");
+    assert_eq!(*server.receive().unwrap().unwrap(), *b"short");
 }
 
 fn sending_and_receiving_at_once(site: &Site) {
@@ -385,7 +392,7 @@ fn sending_and_receiving_at_once(site: &Site) {
                 }
             });
             for number in 0..30 {
-                assert_eq!(*connection.receive().unwrap(), [number; 1000]);
+                assert_eq!(*connection.receive().unwrap().unwrap(), [number; 1000]);
             }
         });
     };
@@ -400,20 +407,20 @@ fn nothing_in_time_is_an_error(site: &Site) {
     client.set_deadline(SECOND / 10);
     let error = client.receive().unwrap_err();
     assert!(error.is_timeout(), "{error}");
-    assert_eq!(error.step(), Step::Receive);
+    assert_eq!(error.stage(), Stage::Receive);
     assert!(client.try_receive().unwrap().is_none());
     server.send(b"late").unwrap();
     client.set_deadline(PATIENCE);
-    assert_eq!(*client.receive().unwrap(), *b"late");
+    assert_eq!(*client.receive().unwrap().unwrap(), *b"late");
 }
 
 fn room_for_nothing_is_refused(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
     let none = MessageOptions::new().receives(0);
-    let error = connector.messages(none).connect().unwrap_err();
-    assert_eq!(error.step(), Step::QueuePair);
-    assert!(error.to_string().contains("no room for any"), "{error}");
+    let error = connector.connect_messages(none.clone()).unwrap_err();
+    assert_eq!(error.stage(), Stage::QueuePair);
+    assert!(error.to_string().contains("no receive requests"), "{error}");
 }
 
 /// In a process of its own, whose limit it is.
@@ -429,18 +436,18 @@ pub(crate) fn beyond_the_limit() {
     setuid(child::NOBODY).unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     for _ in 0..3 {
-        let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
         let much = MessageOptions::new().size(1 << 16);
-        let error = connector.messages(much).connect().unwrap_err();
-        assert_eq!(error.step(), Step::QueuePair);
+        let error = connector.connect_messages(much.clone()).unwrap_err();
+        assert_eq!(error.stage(), Stage::QueuePair);
         let words = error.to_string();
         assert!(words.contains("the limit of locked memory"), "{words}");
     }
     // What is within it can be had.
     let little = MessageOptions::new().size(128);
-    let Pair { client, server } = Pair::with(&site, little, little);
+    let Pair { client, server } = Pair::with(&site, &little, &little);
     client.send(&[7; 100]).unwrap();
-    assert_eq!(*server.receive().unwrap(), [7; 100]);
+    assert_eq!(*server.receive().unwrap().unwrap(), [7; 100]);
 }
 
 fn a_connection_that_moves_goes_on(site: &Site) {
@@ -449,13 +456,13 @@ fn a_connection_that_moves_goes_on(site: &Site) {
     client.migrate(&node).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let message = client.receive().unwrap().to_vec();
-            (message, client.receive().unwrap_err())
+            let message = client.receive().unwrap().unwrap().to_vec();
+            (message, client.receive())
         });
         server.send(b"moved?").unwrap();
         server.close(PATIENCE).unwrap();
         let (message, end) = waiting.join().unwrap();
         assert_eq!(message, b"moved?");
-        assert_eq!(ending(&end), EventKind::Disconnected);
+        assert!(end.unwrap().is_none());
     });
 }

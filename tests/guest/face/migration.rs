@@ -16,12 +16,15 @@ crate::cases!("face::migration":
 );
 
 fn connector(listener: &Listener) -> Connector {
-    Connector::to(listener.local_addr()).deadline(PATIENCE)
+    Connector::new(listener.local_addr()).deadline(PATIENCE)
 }
 
 fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
-    let mut listener = Listener::options().on(&here).bind(site.v4(0)).unwrap();
+    let mut listener = Listener::options()
+        .with_node(&here)
+        .bind(site.v4(0))
+        .unwrap();
     let queue_pairs = QueuePairs::new(site);
     thread::scope(|scope| {
         let clients = [(); 3].map(|()| {
@@ -40,7 +43,7 @@ fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
         let clients = clients.map(|client| client.join().unwrap());
         drop(clients);
         for server in servers {
-            let end = server.ended(PATIENCE).unwrap();
+            let end = server.closed(PATIENCE).unwrap();
             assert_eq!(end.kind(), EventKind::Disconnected);
         }
     });
@@ -51,7 +54,7 @@ fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);
     let (mut client, server) = thread::scope(|scope| {
-        let connector = connector(&listener).on(&here);
+        let connector = connector(&listener).with_node(&here);
         let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
         let server = incoming.accept_with(queue_pairs.clone()).unwrap();
@@ -60,13 +63,16 @@ fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
     drop(server);
     client.migrate(&there).unwrap();
     drop(here);
-    let end = client.ended(PATIENCE).unwrap();
+    let end = client.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
 }
 
 fn there_and_back_again(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
-    let mut listener = Listener::options().on(&here).bind(site.v4(0)).unwrap();
+    let mut listener = Listener::options()
+        .with_node(&here)
+        .bind(site.v4(0))
+        .unwrap();
     let queue_pairs = QueuePairs::new(site);
     for node in [&there, &here, &there, &here] {
         listener.migrate(node).unwrap();
@@ -83,20 +89,23 @@ fn there_and_back_again(site: &Site) {
 /// Somebody else reads the channel that is left, at that very moment.
 fn an_event_read_while_its_connection_moves_is_not_lost(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
-    let busy = Listener::options().on(&here).bind(site.v4(0)).unwrap();
+    let busy = Listener::options()
+        .with_node(&here)
+        .bind(site.v4(0))
+        .unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);
     thread::scope(|scope| {
         let reading = scope.spawn(|| busy.accept(PATIENCE).is_err());
         for _ in 0..20 {
-            let connector = connector(&listener).on(&here);
+            let connector = connector(&listener).with_node(&here);
             let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
             let incoming = listener.accept(PATIENCE).unwrap();
             let server = incoming.accept_with(queue_pairs.clone()).unwrap();
             let mut client = client.join().unwrap();
             let parting = scope.spawn(move || drop(server));
             client.migrate(&there).unwrap();
-            let end = client.ended(PATIENCE).unwrap();
+            let end = client.closed(PATIENCE).unwrap();
             assert_eq!(end.kind(), EventKind::Disconnected);
             parting.join().unwrap();
         }

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use rdmacm::core::IdHandle;
 use rdmacm::tokio::{Connector, Node};
-use rdmacm::{Cause, Job, Listener, Offload};
+use rdmacm::{BlockingExecutor, BlockingTask, Cause, Listener};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::asynchronous::on_one_thread;
@@ -18,9 +18,9 @@ crate::cases!("face::offloaded":
     a_connect_that_comes_late_holds_no_queue_pair,
 );
 
-/// Keeps every job until it is asked for.
+/// Keeps every task until it is asked for.
 #[derive(Default)]
-struct Later(Mutex<Vec<Job>>);
+struct Later(Mutex<Vec<BlockingTask>>);
 
 impl fmt::Debug for Later {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,9 +28,9 @@ impl fmt::Debug for Later {
     }
 }
 
-impl Offload for Later {
-    fn run(&self, job: Job) {
-        self.0.lock().unwrap().push(job);
+impl BlockingExecutor for Later {
+    fn spawn(&self, task: BlockingTask) {
+        self.0.lock().unwrap().push(task);
     }
 }
 
@@ -39,12 +39,12 @@ impl Later {
         self.0.lock().unwrap().is_empty()
     }
 
-    /// The only job there is.
-    fn one(&self) -> Job {
+    /// The only task there is.
+    fn one(&self) -> BlockingTask {
         let mut jobs = self.0.lock().unwrap();
-        let job = jobs.pop().unwrap();
+        let task = jobs.pop().unwrap();
         assert!(jobs.is_empty());
-        job
+        task
     }
 }
 
@@ -53,8 +53,8 @@ fn a_connect_that_comes_late_holds_no_queue_pair(site: &Site) {
     let later = Arc::new(Later::default());
     let made = Arc::new(Mutex::new(None));
     let connect = on_one_thread().block_on(async {
-        let node = Node::options().offload(later.clone()).open().unwrap();
-        let connector = Connector::to(listener.local_addr()).on(&node);
+        let node = Node::options().executor(later.clone()).open().unwrap();
+        let connector = Connector::new(listener.local_addr()).with_node(&node);
         let queue_pairs = QueuePairs::new(site);
         let theirs = Arc::clone(&made);
         let queue_pair = move |_: &IdHandle| {

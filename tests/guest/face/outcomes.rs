@@ -6,7 +6,7 @@ use std::thread;
 use rdmacm::core::{
     DepthLimits, EventKind, IdHandle, QpAttr, QpAttrMask, QpState, QueuePair, Transport,
 };
-use rdmacm::{Cause, Connector, Error, Listener, Step};
+use rdmacm::{Cause, Connector, Error, Listener, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, UNROUTABLE, free_port};
 
 use super::messages::{Pair, ending};
@@ -38,7 +38,7 @@ fn assert_is(error: Error, is: [bool; 4], kind: io::ErrorKind) {
     let words = error.to_string();
     let said = [
         error.is_rejected(),
-        error.is_ended(),
+        error.is_closed(),
         error.is_unreachable(),
         error.is_timeout(),
     ];
@@ -56,7 +56,7 @@ const TIMEOUT: [bool; 4] = [false, false, false, true];
 const UNREACHABLE_IN_TIME: [bool; 4] = [false, false, true, true];
 
 fn nobody_listens(site: &Site) {
-    let connector = Connector::to(site.v4(free_port())).deadline(PATIENCE);
+    let connector = Connector::new(site.v4(free_port())).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
     assert_is(error, REJECTED, io::ErrorKind::ConnectionRefused);
 }
@@ -64,7 +64,7 @@ fn nobody_listens(site: &Site) {
 fn the_peer_rejects(site: &Site) {
     for words in [&b""[..], b"not you", b"\0\0"] {
         let listener = Listener::bind(site.v4(0)).unwrap();
-        let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
         let error = thread::scope(|scope| {
             let client = scope.spawn(|| connector.connect().unwrap_err());
             let incoming = listener.accept(PATIENCE).unwrap();
@@ -87,7 +87,7 @@ fn the_peer_rejects(site: &Site) {
 }
 
 fn no_route_leads_there(_: &Site) {
-    let connector = Connector::to((UNROUTABLE, 7)).deadline(PATIENCE);
+    let connector = Connector::new((UNROUTABLE, 7)).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
     assert_is(error, UNREACHABLE, io::ErrorKind::NetworkUnreachable);
 }
@@ -97,9 +97,9 @@ fn no_route_leads_there(_: &Site) {
 fn nobody_has_the_address(site: &Site) {
     let [first, second, third, _] = site.v4.octets();
     let nobody = std::net::Ipv4Addr::new(first, second, third, 99);
-    let connector = Connector::to((nobody, 7)).deadline(SECOND / 10);
+    let connector = Connector::new((nobody, 7)).deadline(SECOND / 10);
     let error = connector.connect().unwrap_err();
-    assert_eq!(error.step(), Step::ResolveAddress, "{error}");
+    assert_eq!(error.stage(), Stage::ResolveAddress, "{error}");
     let is = match error.cause() {
         Cause::Deadline => TIMEOUT,
         _ => UNREACHABLE_IN_TIME,
@@ -109,7 +109,7 @@ fn nobody_has_the_address(site: &Site) {
 
 fn the_peer_does_not_answer_in_time(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let connector = Connector::to(listener.local_addr()).deadline(SECOND / 10);
+    let connector = Connector::new(listener.local_addr()).deadline(SECOND / 10);
     let error = connector.connect().unwrap_err();
     assert_is(error, TIMEOUT, io::ErrorKind::TimedOut);
 }
@@ -117,10 +117,11 @@ fn the_peer_does_not_answer_in_time(site: &Site) {
 fn the_peer_disconnects(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     drop(server);
-    let error = client.receive().unwrap_err();
+    assert!(client.receive().unwrap().is_none());
+    let error = client.send(b"more").unwrap_err();
     assert_eq!(ending(&error), EventKind::Disconnected);
     assert_is(error, ENDED, io::ErrorKind::ConnectionReset);
-    let ended = client.ended(PATIENCE).unwrap();
+    let ended = client.closed(PATIENCE).unwrap();
     assert_eq!((ended.failure(), ended.failed_request()), (None, None));
     let error = client.send(b"anyone?").unwrap_err();
     assert_is(error, ENDED, io::ErrorKind::ConnectionReset);
@@ -158,11 +159,11 @@ impl QueuePair for Refusing {
 fn a_queue_pair_that_refuses_is_quoted(site: &Site) {
     // iWARP moves a queue pair on by itself.
     let (state, step, words) = match site.soft {
-        Soft::Rxe => (QpState::RTR, Step::Connect, "connect to "),
-        Soft::Siw => (QpState::INIT, Step::QueuePair, "ready a queue pair for "),
+        Soft::Rxe => (QpState::RTR, Stage::Connect, "connect to "),
+        Soft::Siw => (QpState::INIT, Stage::QueuePair, "create a queue pair for "),
     };
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
     let queue_pairs = QueuePairs::new(site);
     let error = thread::scope(|scope| {
         let serving = scope.spawn(|| {
@@ -179,7 +180,7 @@ fn a_queue_pair_that_refuses_is_quoted(site: &Site) {
         serving.join().unwrap();
         error
     });
-    assert_eq!(error.step(), step, "{error}");
+    assert_eq!(error.stage(), step, "{error}");
     let text = error.to_string();
     assert!(text.starts_with(words), "{text}");
     assert!(text.contains("the firmware said no"), "{text}");

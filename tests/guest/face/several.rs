@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm::addrinfo::{Hints, resolve};
 use rdmacm::core::Family;
-use rdmacm::{Connector, Listener, RetryPolicy, Step};
+use rdmacm::{Connector, Listener, RetryPolicy, Stage};
 use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, free_port};
 
 use super::QueuePairs;
@@ -25,7 +25,7 @@ fn the_first_that_works_wins(site: &Site) {
     // Nobody listens at the IPv4 address, which comes first.
     let mut candidates = resolve(&*site.v4.to_string(), &*port, &Hints::rc()).unwrap();
     candidates.extend(resolve(&*site.v6.to_string(), &*port, &Hints::rc()).unwrap());
-    let connector = Connector::to_any(&candidates).deadline(PATIENCE);
+    let connector = Connector::new(&candidates).deadline(PATIENCE);
     let queue_pairs = QueuePairs::new(site);
     let client = thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
@@ -33,7 +33,7 @@ fn the_first_that_works_wins(site: &Site) {
         drop(incoming.accept_with(queue_pairs.clone()).unwrap());
         client.join().unwrap()
     });
-    let peer = client.peer_addr().unwrap().unwrap();
+    let peer = client.peer_addr().unwrap();
     assert_eq!(peer.family(), Family::V6);
 }
 
@@ -42,7 +42,7 @@ fn silence_of_one_does_not_hold_up_the_next(site: &Site) {
     let port = listener.local_addr().port();
     let addresses = [(site.silent, port), (site.v4, port)];
     let stagger = Duration::from_millis(50);
-    let connector = Connector::to_addresses(addresses)
+    let connector = Connector::new(addresses)
         .deadline(PATIENCE)
         .stagger(stagger);
     let queue_pairs = QueuePairs::new(site);
@@ -61,9 +61,9 @@ fn where_all_fail_the_furthest_says_why(site: &Site) {
     let port = free_port();
     let mut addresses = [(PLAIN, port), (site.v4, port)];
     for _ in 0..2 {
-        let connector = Connector::to_addresses(addresses).deadline(PATIENCE);
+        let connector = Connector::new(addresses).deadline(PATIENCE);
         let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
-        assert_eq!(error.step(), Step::Connect, "{error}");
+        assert_eq!(error.stage(), Stage::Connect, "{error}");
         assert_eq!(error.destination(), Some(site.v4(port)));
         assert!(error.is_rejected());
         addresses.reverse();
@@ -72,8 +72,8 @@ fn where_all_fail_the_furthest_says_why(site: &Site) {
 
 fn no_address_is_an_error(_: &Site) {
     let none: [(std::net::Ipv4Addr, u16); 0] = [];
-    let error = Connector::to_addresses(none).resolve().unwrap_err();
-    assert_eq!(error.step(), Step::LookUp);
+    let error = Connector::new(none).resolve().unwrap_err();
+    assert_eq!(error.stage(), Stage::LookUp);
 }
 
 fn durations_beyond_the_clock_are_for_ever(site: &Site) {
@@ -83,7 +83,7 @@ fn durations_beyond_the_clock_are_for_ever(site: &Site) {
         .attempt_limit(Duration::MAX)
         .first_pause(Duration::MAX)
         .longest_pause(Duration::MAX);
-    let connector = Connector::to_addresses(addresses)
+    let connector = Connector::new(addresses)
         .deadline(PATIENCE)
         .stagger(Duration::MAX)
         .retry(policy);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdmacm::tokio::{Connector, Incoming, Listener, Node};
-use rdmacm::{Cause, Step};
+use rdmacm::{Cause, Stage};
 use rdmacm_tests::{PATIENCE, Random, Site, Soft, seeds};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -69,9 +69,12 @@ fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
         let mut clients = JoinSet::new();
         let mut stoppers = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
-            let listener = Listener::options().on(node).bind(site.v4(0)).unwrap();
+            let listener = Listener::options()
+                .with_node(node)
+                .bind(site.v4(0))
+                .unwrap();
             let port = listener.local_addr().port();
-            stoppers.push(listener.stopper());
+            stoppers.push(listener.stop_handle());
             let direction = seed * 2 + u64::try_from(index).unwrap();
             servers.spawn(serve(listener, queue_pairs.clone(), direction));
             clients.spawn(connect_all(
@@ -89,7 +92,7 @@ fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
                 *outcomes.entry(outcome).or_default() += times;
             }
         }
-        stoppers.iter().for_each(rdmacm::Stopper::stop);
+        stoppers.iter().for_each(rdmacm::StopHandle::stop);
         while let Some(server) = servers.join_next().await {
             server.unwrap();
         }
@@ -114,7 +117,9 @@ async fn connect_all(
     let mut tasks = JoinSet::new();
     for _ in 0..connections {
         let place = Arc::clone(&places).acquire_owned().await.unwrap();
-        let connector = Connector::to(site.v4(port)).on(&node).deadline(PATIENCE);
+        let connector = Connector::new(site.v4(port))
+            .with_node(&node)
+            .deadline(PATIENCE);
         let connecting = connector.connect_with(queue_pairs.clone());
         let (patience, end) = (patience(&mut random), random.below(3));
         tasks.spawn(async move {
@@ -132,14 +137,14 @@ async fn connect_all(
 
 async fn connect<F, Q: Send + Sync>(connecting: Dropped<F>, end: u64) -> &'static str
 where
-    F: Future<Output = rdmacm::Result<rdmacm::tokio::Connection<Q>>>,
+    F: Future<Output = rdmacm::Result<rdmacm::tokio::CmConnection<Q>>>,
 {
     let connection = match connecting.await {
         None => return "given up",
         Some(Ok(connection)) => connection,
         Some(Err(error)) if error.is_rejected() => return "rejected",
         // The other side gave up when it had accepted.
-        Some(Err(error)) if matches!(error.cause(), Cause::Gone | Cause::Event(_)) => {
+        Some(Err(error)) if matches!(error.cause(), Cause::PeerGone | Cause::Event(_)) => {
             assert!(!error.is_timeout(), "{error}");
             return "lost";
         }
@@ -149,7 +154,7 @@ where
     };
     match end {
         0 => drop(connection),
-        1 => drop(connection.ended(Duration::from_millis(5)).await),
+        1 => drop(connection.closed(Duration::from_millis(5)).await),
         _ => {
             // So does the answer of one that has gone.
             let closed = connection.close(PRESENT).await;
@@ -189,10 +194,10 @@ async fn answer(incoming: Incoming, queue_pairs: QueuePairs, patience: u32, end:
     match Dropped::after(patience, accepting).await {
         None => {}
         Some(Ok(connection)) if end < 4 => drop(connection),
-        Some(Ok(connection)) => drop(connection.ended(PATIENCE).await.unwrap()),
+        Some(Ok(connection)) => drop(connection.closed(PATIENCE).await.unwrap()),
         Some(Err(error)) => {
             // The peer gave up.
-            assert_eq!(error.step(), Step::Establish, "{error}");
+            assert_eq!(error.stage(), Stage::Establish, "{error}");
         }
     }
 }

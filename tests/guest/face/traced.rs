@@ -79,11 +79,11 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
             drop(incoming.accept_with(queue_pairs.clone()).unwrap());
         });
         tracing::subscriber::with_default(notes.clone(), || {
-            let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+            let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
             let mut client = connector.connect_with(queue_pairs.clone()).unwrap();
             // Where it is introduced once more.
             client.migrate(&Node::open().unwrap()).unwrap();
-            client.ended(PATIENCE).unwrap();
+            client.closed(PATIENCE).unwrap();
         });
     });
     let lines = notes.lines.lock().unwrap();
@@ -97,9 +97,12 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
         "kind=ADDR_RESOLVED status=0",
         "kind=ROUTE_RESOLVED status=0",
         "kind=DISCONNECTED status=0",
-        "step=ResolveAddress elapsed=",
-        "step=ResolveRoute elapsed=",
-        "step=Connect elapsed=",
+        "stage=ResolveAddress elapsed=",
+        "stage=ResolveRoute elapsed=",
+        "stage=Connect elapsed=",
+        "message=established",
+        "device=",
+        "peer=",
     ] {
         let times = lines.iter().filter(|line| line.contains(said)).count();
         assert_eq!(times, 1, "{said}: {lines:#?}");

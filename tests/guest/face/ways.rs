@@ -6,7 +6,7 @@ use std::thread;
 
 use rdmacm::addrinfo::{self, AddrInfo, Directory, Hints, Host, HostQuestion, NameError, Resolver};
 use rdmacm::core::{CommandNumber, Error, EventChannel, PathData, PathFlags, PortSpace, QpType};
-use rdmacm::{Cause, Connection, Connector, Listener, Node, Step};
+use rdmacm::{Cause, CmConnection, Connector, Listener, Node, Stage};
 use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
 
 use super::asynchronous::on_one_thread;
@@ -37,7 +37,7 @@ fn connect(
     site: &Site,
     listener: &Listener,
     connector: Connector,
-) -> (Connection<AnyQueuePair>, Vec<u8>) {
+) -> (CmConnection<AnyQueuePair>, Vec<u8>) {
     let queue_pairs = QueuePairs::new(site);
     thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
@@ -62,7 +62,7 @@ fn a_route_that_was_found_is_not_resolved_again(site: &Site) {
     let route = info.reach.as_ref().unwrap().settable().to_vec();
     assert_eq!(route.is_empty(), site.soft == Soft::Siw);
     let (node, device) = counted();
-    let connector = Connector::to_any(&[info]).on(&node).deadline(PATIENCE);
+    let connector = Connector::new(&[info]).with_node(&node).deadline(PATIENCE);
     let (client, _) = connect(site, &listener, connector);
     let set = device.of(CommandNumber::SET_OPTION);
     let resolved = device.of(CommandNumber::RESOLVE_ROUTE);
@@ -94,7 +94,7 @@ fn connect_by(site: &Site, change: fn(PathData) -> Vec<PathData>) -> Option<(usi
     };
     route.path_records = change(path);
     let (node, device) = counted();
-    let connector = Connector::to_any(&[info]).on(&node).deadline(PATIENCE);
+    let connector = Connector::new(&[info]).with_node(&node).deadline(PATIENCE);
     connect(site, &listener, connector);
     let of = |number| device.of(number);
     Some((
@@ -122,12 +122,12 @@ fn a_candidate_brings_its_port_space(site: &Site) {
     let hints = hints.deadline(PATIENCE);
     let list = addrinfo::resolve(&*site.v4.to_string(), &*port, &hints).unwrap();
     assert_eq!(list[0].port_space, PortSpace::IB);
-    connect(site, &listener, Connector::to_any(&list).deadline(PATIENCE));
-    let named = Connector::to(listener.local_addr()).port_space(PortSpace::IB);
+    connect(site, &listener, Connector::new(&list).deadline(PATIENCE));
+    let named = Connector::new(listener.local_addr()).port_space(PortSpace::IB);
     connect(site, &listener, named.deadline(PATIENCE));
     // iWARP knows TCP's ports and no port spaces.
     if site.soft == Soft::Rxe {
-        let other = Connector::to(listener.local_addr()).deadline(PATIENCE);
+        let other = Connector::new(listener.local_addr()).deadline(PATIENCE);
         let error = other.connect_with(QueuePairs::new(site)).unwrap_err();
         assert!(error.is_rejected(), "{error}");
     }
@@ -136,7 +136,7 @@ fn a_candidate_brings_its_port_space(site: &Site) {
 fn candidates_for_datagrams_are_left_out(site: &Site) {
     let mut info = found(site, free_port());
     info.qp_type = QpType::UD;
-    let connector: Connector = Connector::to_any(&[info]);
+    let connector: Connector = Connector::new(&[info]);
     let error = connector.resolve().unwrap_err();
     assert!(matches!(error.cause(), Cause::NoAddress), "{error}");
 }
@@ -145,7 +145,7 @@ fn connect_data_go_in_front_of_the_private_data(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
     info.connect_data = b"head ".to_vec();
-    let connector = Connector::to_any(&[info]).deadline(PATIENCE);
+    let connector = Connector::new(&[info]).deadline(PATIENCE);
     let connector = connector.private_data(b"and body").unwrap();
     let (_, told) = connect(site, &listener, connector);
     assert!(told.starts_with(b"head and body"), "{told:?}");
@@ -157,10 +157,10 @@ fn connect_data_and_private_data_share_the_room(site: &Site) {
     let mut info = found(site, free_port());
     info.connect_data = vec![7; 36];
     for (own, together) in [(251, 36 + 251), (216, 36 + 216)] {
-        let connector = Connector::to_any(std::slice::from_ref(&info)).deadline(PATIENCE);
+        let connector = Connector::new(std::slice::from_ref(&info)).deadline(PATIENCE);
         let connector = connector.private_data(&vec![9; own]).unwrap();
         let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
-        assert_eq!(error.step(), Step::Connect, "{error}");
+        assert_eq!(error.stage(), Stage::Connect, "{error}");
         let Cause::Refused(Error::PrivateDataTooLong { length, .. }) = error.cause() else {
             panic!("{error:?}");
         };
@@ -209,11 +209,11 @@ fn a_resolver_of_ones_own(site: &Site) {
     let port = listener.local_addr().port().to_string();
     let directory = Directory::new().resolver(OneHost((site.v4, 0).into()));
     let node: Node = Node::options().directory(&directory).open().unwrap();
-    let connector = Connector::new("the-peer", &*port).on(&node);
+    let connector = Connector::new(("the-peer", &*port)).with_node(&node);
     let (client, _) = connect(site, &listener, connector.deadline(PATIENCE));
     let peer = client.peer_addr().unwrap();
-    assert_eq!(peer, Some(listener.local_addr()));
-    let error = Connector::new("somebody-else", &*port).on(&node);
+    assert_eq!(peer, listener.local_addr());
+    let error = Connector::new(("somebody-else", &*port)).with_node(&node);
     let error = error.resolve().unwrap_err();
-    assert_eq!(error.step(), Step::LookUp, "{error}");
+    assert_eq!(error.stage(), Stage::LookUp, "{error}");
 }

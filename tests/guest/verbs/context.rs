@@ -85,8 +85,8 @@ fn limits_are_sane(site: &Site) {
         assert!(limit >= 100, "{limits:?}");
     }
     assert!(limits.max_qp_wr >= 1000, "{limits:?}");
-    for pieces in [limits.max_sge, limits.max_srq_sge] {
-        assert!((1..=1000).contains(&pieces), "{limits:?}");
+    for sg_list in [limits.max_sge, limits.max_srq_sge] {
+        assert!((1..=1000).contains(&sg_list), "{limits:?}");
     }
     let depths = limits.depths();
     assert_eq!(u32::from(depths.responder_resources), limits.max_qp_rd_atom);

@@ -11,7 +11,7 @@ use rdmacm_tests::Site;
 use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
 
 use crate::child::{self, NOBODY, site};
-use crate::data::{brought, pattern, piece, received, room, roomy, sent};
+use crate::data::{brought, pattern, received, room, roomy, sent, sge};
 use crate::graves::Graves;
 
 crate::cases!("verbs::inherited":
@@ -51,7 +51,7 @@ fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
     assert!(queue.arm(false).unwrap_err().is_gone());
     let message = SendRequest::inline(SendOperation::Send, b"");
     assert!(queue_pair.post_send(message).unwrap_err().error.is_gone());
-    let refused = queue_pair.post_receive(rdmacm_verbs::Pieces::NONE);
+    let refused = queue_pair.post_receive(rdmacm_verbs::SgList::NONE);
     assert!(refused.unwrap_err().error.is_gone());
     assert!(domain.allocate(8).is_err());
     // What was posted is told of as lost.
@@ -78,7 +78,7 @@ fn forked() {
             assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
         }
     }
-    let message = piece(client, &pattern(LENGTH, 1));
+    let message = sge(client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
     assert!(sent(client).result.is_ok());
@@ -110,7 +110,7 @@ fn one_threads_credentials() {
     drop(rest);
     assert_eq!(graves.count(), 0);
     // The queue pair is there yet, and may fill what it has.
-    let message = piece(&client, &pattern(LENGTH, 1));
+    let message = sge(&client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
     drop(sent(&client));

@@ -129,7 +129,7 @@ fn sizes_beyond_the_limits_are_refused(site: &Site) {
     };
     let options = QueuePair::options(QpType::RC).caps(caps);
     let Err(Error::Command(error)) = options.create(&context) else {
-        panic!("more pieces than the limit");
+        panic!("more sg_list than the limit");
     };
     assert_eq!(error.errno, libc::EINVAL);
     assert_eq!(error.command, CommandNumber::CREATE_QP);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{ConnParam, IdHandle};
-use rdmacm::tokio::{Connection, Connector};
+use rdmacm::tokio::{CmConnection, Connector};
 
 use super::bandwidth::Stream;
 use super::latency::Rounds;
@@ -42,11 +42,11 @@ async fn connect(
     args: &PerfArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<Connection<Endpoint>, Stop> {
+) -> Result<CmConnection<Endpoint>, Stop> {
     let terms = args.terms();
     let param = ConnParam::new().private_data(&terms.to_bytes());
     let param = param.map_err(|error| Stop::Unconnected(error.to_string()))?;
-    let connector = Connector::new(node, args.port.to_string());
+    let connector = Connector::new((node, args.port.to_string()));
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, shape(&terms, false));
     let connection = tokio::select! {

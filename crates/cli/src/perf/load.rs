@@ -2,8 +2,8 @@
 
 use rdmacm::core::AccessFlags;
 use rdmacm_verbs::{
-    Completion, ExposedMemory, Piece, Pieces, RemoteMemory, SendOperation, SendRequest, WcOpcode,
-    WorkId,
+    Completion, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest, SgList, Sge,
+    WcOpcode, WorkId,
 };
 
 use super::{Terms, Test};
@@ -19,7 +19,7 @@ pub(super) const CONTROL: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Load<'a> {
     pub(super) endpoint: &'a Endpoint,
-    pub(super) memory: ExposedMemory,
+    pub(super) memory: RemoteAccessRegion,
     pub(super) remote: RemoteMemory,
     pub(super) terms: Terms,
     /// The message by which this side's memory was told, which may be done later than
@@ -104,7 +104,7 @@ impl<'a> Load<'a> {
             Test::WriteBw | Test::WriteLat => SendOperation::Write(self.remote),
             Test::ReadBw | Test::ReadLat => SendOperation::Read(self.remote),
         };
-        let request = SendRequest::new(operation, self.piece()?);
+        let request = SendRequest::new(operation, self.sge()?);
         self.endpoint.queue_pair().post_send(request)?;
         Ok(())
     }
@@ -112,8 +112,8 @@ impl<'a> Load<'a> {
     /// Reads one byte, which is answered when all that was sent before has arrived.
     pub(super) fn post_confirmation(&self) -> Result<(), Failure> {
         let last = self.remote.part(..1).unwrap_or(self.remote);
-        let piece = self.memory.part(0..1)?;
-        let request = SendRequest::new(SendOperation::Read(last), piece);
+        let sge = self.memory.part(0..1)?;
+        let request = SendRequest::new(SendOperation::Read(last), sge);
         self.endpoint.queue_pair().post_send(request)?;
         Ok(())
     }
@@ -121,7 +121,7 @@ impl<'a> Load<'a> {
     /// Tells the server that all was measured: without that, a client that disconnects
     /// has failed.
     pub(super) async fn finish(&self) -> Result<(), Failure> {
-        let request = SendRequest::new(SendOperation::Send, Pieces::NONE);
+        let request = SendRequest::new(SendOperation::Send, SgList::NONE);
         let finish = self.endpoint.queue_pair().post_send(request)?;
         loop {
             let completion = self.next_completion().await?;
@@ -185,12 +185,12 @@ impl<'a> Load<'a> {
         if done.bytes == 0 {
             return Ok((Arrived::Finish, Ok(())));
         }
-        let posted = self.endpoint.queue_pair().post_receive(completion.pieces);
+        let posted = self.endpoint.queue_pair().post_receive(completion.sg_list);
         Ok((Arrived::Message, posted.map(drop).map_err(Failure::from)))
     }
 
     /// All of this side's memory.
-    fn piece(&self) -> Result<Piece, Failure> {
+    fn sge(&self) -> Result<Sge, Failure> {
         Ok(self.memory.part(0..self.memory.len())?)
     }
 

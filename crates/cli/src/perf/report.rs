@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm::tokio::Connection;
+use rdmacm::tokio::CmConnection;
 use serde::Serialize;
 
 use super::Test;
@@ -81,7 +81,7 @@ impl ClientReport {
         });
     }
 
-    pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {
+    pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
         self.document.way = Way::of(connection);
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{ConnParam, IdHandle};
-use rdmacm::tokio::{Connection, Incoming};
+use rdmacm::tokio::{CmConnection, Incoming};
 
 use super::load::{Arrived, Load, shape};
 use super::terms::agreed;
@@ -53,7 +53,7 @@ async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Resu
     let stop = serve_measuring(&connection, &peer, terms, interrupt).await;
     if stop.is_ok() {
         // The client's last word may have to be acknowledged, and it disconnects next.
-        if let Err(error) = connection.ended(CLOSE_DEADLINE).await {
+        if let Err(error) = connection.closed(CLOSE_DEADLINE).await {
             terminal::remark(&format!("{peer}: has finished and stays: {error}"));
         }
     }
@@ -67,7 +67,7 @@ async fn accept(incoming: Incoming, terms: Terms, interrupt: &Interrupt) -> Resu
 
 /// Does what the test takes of a server, until the client has finished.
 async fn serve_measuring(
-    connection: &Connection<Endpoint>,
+    connection: &CmConnection<Endpoint>,
     peer: &str,
     terms: Terms,
     interrupt: &Interrupt,

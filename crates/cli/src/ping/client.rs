@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{AccessFlags, ConnParam, IdHandle};
-use rdmacm::tokio::{Connection, Connector};
-use rdmacm_verbs::ExposedMemory;
+use rdmacm::tokio::{CmConnection, Connector};
+use rdmacm_verbs::RemoteAccessRegion;
 
 use super::SHAPE;
 use super::pattern::pattern;
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> O
 
 /// Pings until that is done or cannot go on, and disconnects.
 async fn ping_until(
-    connection: Connection<Endpoint>,
+    connection: CmConnection<Endpoint>,
     args: &PingArgs,
     interrupt: &Interrupt,
     report: &mut ClientReport,
@@ -64,9 +64,9 @@ async fn connect(
     args: &PingArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<Connection<Endpoint>, Stop> {
+) -> Result<CmConnection<Endpoint>, Stop> {
     let param = ConnParam::new().responder_resources(1).initiator_depth(1);
-    let connector = Connector::new(node, args.port.to_string());
+    let connector = Connector::new((node, args.port.to_string()));
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     tokio::select! {
@@ -94,8 +94,8 @@ async fn ping(
 
 struct Pinger<'a> {
     talk: Talk<'a>,
-    start: ExposedMemory,
-    sink: ExposedMemory,
+    start: RemoteAccessRegion,
+    sink: RemoteAccessRegion,
     timeout: Duration,
     validate: bool,
     /// When the last ping did.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm::tokio::Connection;
+use rdmacm::tokio::CmConnection;
 use serde::Serialize;
 
 use crate::args::PingArgs;
@@ -69,7 +69,7 @@ impl ClientReport {
         });
     }
 
-    pub(super) fn connected(&mut self, connection: &Connection<Endpoint>) {
+    pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
         self.document.way = Way::of(connection);
         self.began = Instant::now();
     }

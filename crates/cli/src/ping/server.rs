@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::IdHandle;
-use rdmacm::tokio::{Connection, Incoming};
-use rdmacm_verbs::{Buffer, Pieces, RemoteMemory, SendOperation, SendRequest};
+use rdmacm::tokio::{CmConnection, Incoming};
+use rdmacm_verbs::{Buffer, RemoteMemory, SendOperation, SendRequest, SgList};
 
 use super::pattern::length;
 use super::{MAX_SIZE, SHAPE};
@@ -52,7 +52,7 @@ async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt)
 
 /// Why not all was as it should be.
 async fn serve_pings(
-    connection: Connection<Endpoint>,
+    connection: CmConnection<Endpoint>,
     count: Option<u32>,
     interrupt: &Interrupt,
     pings: &mut u64,
@@ -63,7 +63,7 @@ async fn serve_pings(
     *pings = pinged.pings;
     if stop.is_ok() {
         // The last word may still be on its way, and parting is the client's.
-        let _ = connection.ended(CLOSE_DEADLINE).await;
+        let _ = connection.closed(CLOSE_DEADLINE).await;
     }
     // The result is known, whether the peer answers or not.
     let _ = connection.close(CLOSE_DEADLINE).await;
@@ -123,8 +123,8 @@ impl<'a> Pinged<'a> {
 
     async fn read(&mut self, start: RemoteMemory) -> Result<Buffer, Failure> {
         let size = size(start)?;
-        let piece = self.room(size)?.part(0..size)?;
-        let request = SendRequest::new(SendOperation::Read(start), piece);
+        let sge = self.room(size)?.part(0..size)?;
+        let request = SendRequest::new(SendOperation::Read(start), sge);
         owned(self.talk.carry_out(request).await?)
     }
 
@@ -167,8 +167,8 @@ fn size(start: RemoteMemory) -> Result<usize, Failure> {
     }
 }
 
-fn owned(pieces: Pieces) -> Result<Buffer, Failure> {
-    let buffer = pieces.into_buffer();
+fn owned(sg_list: SgList) -> Result<Buffer, Failure> {
+    let buffer = sg_list.into_buffer();
     // What was posted is one.
     buffer.ok_or_else(|| Failure::Peer("a request came back without its memory".to_owned()))
 }

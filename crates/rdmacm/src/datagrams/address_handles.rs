@@ -1,4 +1,4 @@
-//! Address handles, kept for the next datagram the same way.
+//! A cache of address handles.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,25 +6,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rdmacm_core::AhAttr;
 use rdmacm_verbs::{AddressHandle, ProtectionDomain};
 
+use crate::connect::Attempt;
 use crate::error::Cause;
-use crate::hub::elsewhere;
-use crate::steps::Attempt;
+use crate::event_loop::spawn_blocking;
+use crate::messages::device_error;
 
-/// How many are kept. A peer chooses its own address, so that a socket that answers
-/// whoever sends would otherwise keep any number.
-const KEPT: usize = 256;
+/// The limit of handles in the cache. Peers choose their own addresses, so a socket that
+/// replies to any sender would cache any number of handles without it.
+const MAX_HANDLES: usize = 256;
 
-type Kept = HashMap<Key, AddressHandle>;
-/// An address by its meaning: padding is nobody's.
+type Handles = HashMap<Key, AddressHandle>;
+/// The fields of an address, without padding.
 type Key = ([u8; 16], u32, [u8; 8], u16);
 
-/// Address handles by what they were made from.
+/// Address handles by the attributes that they were created with.
 #[derive(Debug, Default)]
-pub(super) struct AddressHandles(Mutex<Kept>);
+pub(super) struct AddressHandles(Mutex<Handles>);
 
 impl AddressHandles {
-    /// The handle for these attributes. The kernel may look for the neighbour meanwhile,
-    /// for up to a second, so a new one is made elsewhere.
+    /// The handle for these attributes. The kernel may resolve the neighbour for up to a
+    /// second, so the blocking executor creates a new one.
     pub(super) async fn get(
         &self,
         attempt: &Attempt,
@@ -32,31 +33,32 @@ impl AddressHandles {
         attr: AhAttr,
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
-        if let Some(handle) = self.kept().get(&key) {
+        if let Some(handle) = self.handles().get(&key) {
             return Ok(handle.clone());
         }
         let domain = domain.clone();
         let create = move || domain.create_address_handle(attr);
-        let created = elsewhere(&attempt.hub, attempt.until, create).await;
-        let handle = created.ok_or(Cause::Deadline)??;
-        let forgotten = self.keep(key, handle.clone());
-        drop(forgotten);
+        let created = spawn_blocking(&attempt.event_loop, attempt.until, create).await;
+        let handle = created.ok_or(Cause::Deadline)?.map_err(device_error)?;
+        let evicted = self.insert(key, handle.clone());
+        drop(evicted);
         Ok(handle)
     }
 
-    /// What is kept no more goes to the caller: the last to have a handle asks the kernel.
-    fn keep(&self, key: Key, handle: AddressHandle) -> Kept {
-        let mut kept = self.kept();
-        let forgotten = if kept.len() < KEPT {
-            Kept::new()
+    /// Returns evicted handles, which the caller drops without the lock: destroying the last
+    /// reference to one is a system call.
+    fn insert(&self, key: Key, handle: AddressHandle) -> Handles {
+        let mut handles = self.handles();
+        let evicted = if handles.len() < MAX_HANDLES {
+            Handles::new()
         } else {
-            std::mem::take(&mut *kept)
+            std::mem::take(&mut *handles)
         };
-        kept.insert(key, handle);
-        forgotten
+        handles.insert(key, handle);
+        evicted
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn handles(&self) -> MutexGuard<'_, Handles> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

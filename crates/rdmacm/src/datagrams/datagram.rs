@@ -5,15 +5,15 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use rdmacm_core::{AhAttr, Gid};
-use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, RouteHeader};
+use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, Grh};
 
 use super::address::DatagramAddr;
-use crate::messages::{Arrival, Traffic};
+use crate::messages::{Arrival, MessageQueuePair};
 
-/// Bytes in front of every datagram, which are its route header if it has one.
-pub(super) const ROUTE: usize = 40;
+/// Bytes in front of every datagram, which are its global route header if it has one.
+pub(super) const GRH_SIZE: usize = 40;
 
-/// How a socket is known, for the way back of what it receives.
+/// What a socket replies with to datagrams that it receives.
 #[derive(Debug)]
 pub(super) struct Local {
     pub(super) port: u8,
@@ -24,70 +24,76 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// From the GID the datagram was sent to, or else from the socket's own.
-    fn way_back(&self, source: DatagramSource, bytes: &[u8]) -> Option<AhAttr> {
-        let way = source.way_back(bytes, self.port, &self.gids);
-        way.or_else(|| source.way_back_from(bytes, self.port, self.own.as_ref()?))
+    /// The address of the sender: from the GID that the datagram was sent to, or else from
+    /// the socket's own.
+    fn reply_address(&self, source: DatagramSource, bytes: &[u8]) -> Option<AhAttr> {
+        let reply = source.reply_address(bytes, self.port, &self.gids);
+        reply.or_else(|| source.reply_address_from(bytes, self.port, self.own.as_ref()?))
     }
 }
 
-/// A datagram that was received: its bytes, where the device put them, and its sender.
+/// A datagram that was received: its bytes, in the memory that the device has written them
+/// to, and its sender.
 ///
-/// Dropped, it makes room for another: its memory is posted again, unless the socket is
-/// gone. It may outlive the socket.
+/// Dropping it makes room for another datagram: its memory is posted again while the socket
+/// is open. It may outlive the socket.
 pub struct Datagram {
     buffer: Option<Buffer>,
     length: usize,
     immediate: Option<u32>,
     source: Option<DatagramSource>,
     local: Arc<Local>,
-    traffic: Weak<Traffic>,
+    queue_pair: Weak<MessageQueuePair>,
 }
 
 impl Datagram {
-    pub(super) fn new(arrival: Arrival, local: &Arc<Local>, traffic: &Arc<Traffic>) -> Self {
+    pub(super) fn new(
+        arrival: Arrival,
+        local: &Arc<Local>,
+        queue_pair: &Arc<MessageQueuePair>,
+    ) -> Self {
         Self {
             buffer: arrival.buffer,
             length: arrival.length,
             immediate: arrival.immediate,
             source: arrival.source,
             local: Arc::clone(local),
-            traffic: Arc::downgrade(traffic),
+            queue_pair: Arc::downgrade(queue_pair),
         }
     }
 
-    /// Where it came from, to answer it: with the queue key of this side, as no datagram
-    /// says its sender's. `None` if there is no valid route header.
+    /// The address of its sender, to reply to: with the queue key of this side, as no
+    /// datagram has its sender's. `None` if there is no valid global route header.
     #[must_use]
     #[doc(alias = "ibv_create_ah_from_wc", alias = "ibv_init_ah_from_wc")]
     pub fn sender(&self) -> Option<DatagramAddr> {
         let source = self.source?;
         Some(DatagramAddr {
-            ah_attr: self.local.way_back(source, self.whole())?,
+            ah_attr: self.local.reply_address(source, self.with_grh())?,
             qp_number: source.queue_pair,
             qkey: self.local.qkey,
         })
     }
 
-    /// The GID it was sent to, this side's or a group's; `None` where it came without a
-    /// route header.
+    /// The GID it was sent to, this side's or a group's; `None` if it has no global route
+    /// header.
     #[must_use]
     #[doc(alias = "ibv_grh")]
     pub fn destination(&self) -> Option<Gid> {
-        self.source.filter(|source| source.has_route)?;
-        Some(RouteHeader::parse(self.whole())?.destination)
+        self.source.filter(|source| source.has_grh)?;
+        Some(Grh::parse(self.with_grh())?.destination)
     }
 
-    /// The word that came with it, in this machine's order, from a peer that sends
-    /// such, see [`send_to_with_immediate`](super::DatagramSocket::send_to_with_immediate).
+    /// Its immediate data, in host order, if the peer has sent some, see
+    /// [`send_to_with_immediate`](crate::DatagramSocket::send_to_with_immediate).
     #[must_use]
     #[doc(alias = "imm_data")]
     pub fn immediate(&self) -> Option<u32> {
         self.immediate
     }
 
-    /// With the route header.
-    fn whole(&self) -> &[u8] {
+    /// The bytes with the global route header.
+    fn with_grh(&self) -> &[u8] {
         let bytes = self.buffer.as_deref().unwrap_or_default();
         bytes.get(..self.length).unwrap_or(bytes)
     }
@@ -97,7 +103,7 @@ impl Deref for Datagram {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.whole().get(ROUTE..).unwrap_or_default()
+        self.with_grh().get(GRH_SIZE..).unwrap_or_default()
     }
 }
 
@@ -109,8 +115,8 @@ impl AsRef<[u8]> for Datagram {
 
 impl Drop for Datagram {
     fn drop(&mut self) {
-        if let (Some(buffer), Some(traffic)) = (self.buffer.take(), self.traffic.upgrade()) {
-            traffic.post_receive(buffer);
+        if let (Some(buffer), Some(queue_pair)) = (self.buffer.take(), self.queue_pair.upgrade()) {
+            queue_pair.post_receive(buffer);
         }
     }
 }

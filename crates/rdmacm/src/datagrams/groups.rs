@@ -7,15 +7,16 @@ use rdmacm_core::{CmAddr, Error, EventKind, Gid, JoinFlags, MulticastGroup, Oper
 use rdmacm_verbs::QueuePair;
 
 use super::address::DatagramAddr;
-use super::open::Open;
+use super::socket::Socket;
+use crate::connect::{Attempt, wait_for_event};
 use crate::error::{Cause, Result};
-use crate::hub::{Letter, Mailbox, Tracked};
+use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
-use crate::step::Step;
-use crate::steps::{Attempt, arrived};
+use crate::messages::device_error;
+use crate::stage::Stage;
 
-/// The groups a socket is in. Each has an id of its own, bound to the socket's address:
-/// one that listens joins none.
+/// The groups of a socket. Each has an id of its own, bound to the socket's address: an id
+/// that listens cannot join a group.
 #[derive(Debug)]
 pub(super) struct Groups {
     id: IdOptions,
@@ -24,16 +25,16 @@ pub(super) struct Groups {
 
 #[derive(Debug)]
 struct Member {
-    // Left before its id goes.
+    // Dropped before its id.
     membership: MulticastGroup,
-    tracked: Tracked,
+    id: ManagedId,
     addr: DatagramAddr,
-    /// Whether the queue pair receives what is sent to the group.
+    /// Whether the queue pair is attached, so that it receives datagrams of the group.
     attached: bool,
 }
 
 impl Member {
-    /// The queue pair receives the group no more.
+    /// Detaches the queue pair from the group.
     fn detach(&self, queue_pair: &QueuePair) -> rdmacm_verbs::Result<()> {
         if !self.attached {
             return Ok(());
@@ -66,25 +67,25 @@ impl Groups {
         Some(members.swap_remove(index))
     }
 
-    fn mailboxes(&self) -> Vec<Arc<Mailbox>> {
+    fn queues(&self) -> Vec<Arc<EventQueue>> {
         let members = self.members();
-        let mailboxes = members.iter().map(|member| member.tracked.mailbox());
-        mailboxes.map(Arc::clone).collect()
+        let queues = members.iter().map(|member| member.id.queue());
+        queues.map(Arc::clone).collect()
     }
 
-    pub(super) fn wait(&self, key: u64, waker: &Waker) {
-        for mailbox in self.mailboxes() {
-            mailbox.wait(key, waker);
+    pub(super) fn register(&self, key: u64, waker: &Waker) {
+        for queue in self.queues() {
+            queue.register(key, waker);
         }
     }
 
-    pub(super) fn leave_waiters(&self, key: u64) {
-        for mailbox in self.mailboxes() {
-            mailbox.leave(key);
+    pub(super) fn deregister(&self, key: u64) {
+        for queue in self.queues() {
+            queue.deregister(key);
         }
     }
 
-    /// A group that was lost, once; it is left.
+    /// A group that was lost, once. The socket leaves it.
     pub(super) fn take_lost(&self, queue_pair: &QueuePair) -> Option<Cause> {
         let mut failure = None;
         let mut lost = None;
@@ -99,7 +100,7 @@ impl Groups {
             }
         }
         let lost = lost?;
-        // With the group gone there is nothing to be done about a refusal.
+        // With the group lost, nothing can be done about a refusal.
         let _ = lost.detach(queue_pair);
         Some(Cause::GroupLost {
             group: lost.membership.address(),
@@ -109,8 +110,8 @@ impl Groups {
 }
 
 fn failure_of(member: &Member) -> Option<rdmacm_core::EventFailure> {
-    while let Some(letter) = member.tracked.mailbox().take() {
-        if let Letter::Event(event) = letter {
+    while let Some(queued) = member.id.queue().pop() {
+        if let QueuedEvent::Cm(event) = queued {
             if event.kind() == EventKind::MulticastError {
                 return event.failure();
             }
@@ -119,52 +120,53 @@ fn failure_of(member: &Member) -> Option<rdmacm_core::EventFailure> {
     None
 }
 
-impl Open {
-    /// Joins a group, and has the queue pair receive what is sent to it if that is a
-    /// full member's.
-    pub(super) async fn join(
+impl Socket {
+    /// Joins a group, and attaches the queue pair as a full member.
+    pub(crate) async fn join(
         &self,
         attempt: &Attempt,
         group_address: CmAddr,
         flags: JoinFlags,
     ) -> Result<DatagramAddr> {
-        let step = Step::JoinMulticast;
-        let refused = |error: Error| attempt.fail_on(self.id(), step, error);
+        let stage = Stage::JoinMulticast;
+        let refused = |error: Error| attempt.fail_on(self.id(), stage, error);
         let is_same = |member: &Member| member.membership.address().is_same_host(&group_address);
         let already = || self.groups.members().iter().any(is_same);
         if already() {
-            return Err(self.fail(attempt, step, member_already(group_address)));
+            return Err(self.fail(attempt, stage, member_already(group_address)));
         }
         let options = self.groups.id;
-        let id = options.create(&attempt.hub.channel).map_err(refused)?;
-        let tracked = Tracked::new(&attempt.hub, id, Mailbox::new());
-        options.apply(tracked.id()).map_err(refused)?;
+        let id = options
+            .create(attempt.event_loop.channel())
+            .map_err(refused)?;
+        let managed = ManagedId::new(&attempt.event_loop, id, EventQueue::new());
+        options.apply(managed.id()).map_err(refused)?;
         let source = self.address.with_port(0);
-        tracked.id().bind(source).map_err(refused)?;
-        let membership = tracked.id().join_multicast(group_address, flags);
+        managed.id().bind(source).map_err(refused)?;
+        let membership = managed.id().join_multicast(group_address, flags);
         let membership = membership.map_err(refused)?;
-        let joined = arrived(attempt, &tracked, step, EventKind::MulticastJoin).await?;
+        let joined = wait_for_event(attempt, &managed, stage, EventKind::MulticastJoin).await?;
         let Some(addr) = joined.ud().map(DatagramAddr::from) else {
-            return Err(self.fail(attempt, step, Cause::Gone));
+            return Err(self.fail(attempt, stage, Cause::PeerGone));
         };
         let attached = flags == JoinFlags::FULL_MEMBER;
         let member = Member {
             membership,
-            tracked,
+            id: managed,
             addr,
             attached,
         };
-        // Held, so that two who join one group do not leave it under each other.
+        // Held, so that of two callers that join one group, none leaves it for the other.
         let mut members = self.groups.members();
         if members.iter().any(is_same) {
             drop(members);
-            return Err(self.fail(attempt, step, member_already(group_address)));
+            return Err(self.fail(attempt, stage, member_already(group_address)));
         }
         if attached {
             let (gid, lid) = group(&addr);
-            if let Err(error) = self.traffic.queue_pair().attach(gid, lid) {
+            if let Err(error) = self.queue_pair.queue_pair().attach(gid, lid) {
                 drop(members);
-                return Err(self.fail(attempt, step, error.into()));
+                return Err(self.fail(attempt, stage, device_error(error)));
             }
         }
         members.push(member);
@@ -172,18 +174,18 @@ impl Open {
     }
 
     /// Leaves a group.
-    pub(super) fn leave_group(&self, attempt: &Attempt, group: CmAddr) -> Result<()> {
-        let step = Step::LeaveMulticast;
+    pub(crate) fn leave_group(&self, attempt: &Attempt, group: CmAddr) -> Result<()> {
+        let stage = Stage::LeaveMulticast;
         let member = self
             .groups
             .take(|member| member.membership.address().is_same_host(&group));
         let Some(member) = member else {
-            return Err(self.fail(attempt, step, no_member(group)));
+            return Err(self.fail(attempt, stage, no_member(group)));
         };
-        let detached = member.detach(self.traffic.queue_pair());
+        let detached = member.detach(self.queue_pair.queue_pair());
         let left = member.membership.leave();
-        detached.map_err(|error| self.fail(attempt, step, error.into()))?;
-        left.map_err(|error| self.fail(attempt, step, error.into()))
+        detached.map_err(|error| self.fail(attempt, stage, device_error(error)))?;
+        left.map_err(|error| self.fail(attempt, stage, error.into()))
     }
 }
 

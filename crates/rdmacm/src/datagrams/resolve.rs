@@ -1,4 +1,4 @@
-//! Asking a peer where its datagrams go to.
+//! Resolving a peer to the address of its datagrams (SIDR).
 
 use std::sync::Arc;
 
@@ -6,65 +6,74 @@ use rdmacm_addrinfo::Directory;
 use rdmacm_core::{CmAddr, Deadline, EventKind, UdParam};
 
 use super::address::DatagramPeer;
-use super::options::Choices;
+use super::config::DatagramConfig;
+use crate::connect::{
+    Attempt, ConnectAttempts, ConnectConfig, ConnectTarget, PeerAddr, SourceAddress, resolve,
+    wait_for_event,
+};
 use crate::error::{Cause, Result};
-use crate::hub::Hub;
-use crate::plan::Plan;
-use crate::step::Step;
-use crate::steps::{Attempt, Dial, Peer, Source, Way, arrived, resolve};
+use crate::event_loop::EventLoop;
+use crate::stage::Stage;
 
-/// A peer that answered, and from which address it was asked.
-pub(super) struct Answered {
-    pub(super) peer: DatagramPeer,
-    pub(super) source: Option<CmAddr>,
+/// A peer that replied, and the local address of the request.
+pub(crate) struct ResolvedPeer {
+    pub(crate) peer: DatagramPeer,
+    pub(crate) source: Option<CmAddr>,
 }
 
-/// Asks the first that answers of a peer's addresses.
-pub(super) async fn ask_any(
-    hub: &Arc<Hub>,
+/// Resolves the first of a peer's addresses that replies.
+pub(crate) async fn resolve_peer(
+    event_loop: &Arc<EventLoop>,
     directory: &Directory,
-    peer: &Peer,
-    choices: &Choices,
+    peer: &PeerAddr,
+    config: &DatagramConfig,
     source: Option<CmAddr>,
     deadline: Deadline,
-) -> Result<Answered> {
-    let plan = Plan {
-        options: choices.id,
-        source: source.map_or(Source::Routes, Source::Address),
+) -> Result<ResolvedPeer> {
+    let connect = ConnectConfig {
+        options: config.id,
+        source: source.map_or(SourceAddress::ByRoute, SourceAddress::Address),
         deadline,
-        retry: choices.retry,
-        ..Plan::default()
+        retry: config.retry,
+        ..ConnectConfig::default()
     };
-    let dial = Dial {
-        hub,
+    let attempts = ConnectAttempts {
+        event_loop,
         directory,
-        peer,
-        plan: &plan,
+        peer: &peer.0,
+        config: &connect,
     };
-    let question = &choices.question;
-    dial.first(&|attempt, way| {
-        let plan = &plan;
-        Box::pin(async move { ask(&attempt, plan, &way, question).await })
-    })
-    .await
+    let request = &config.request;
+    attempts
+        .first(&|attempt, target| {
+            let connect = &connect;
+            Box::pin(async move { resolve_one(&attempt, connect, &target, request).await })
+        })
+        .await
 }
 
-/// Resolves address and route, and asks (SIDR).
-async fn ask(attempt: &Attempt, plan: &Plan, way: &Way, question: &UdParam) -> Result<Answered> {
-    let step = Step::Connect;
-    let routed = resolve(attempt, plan, way).await?;
-    let id = routed.tracked.id();
-    id.connect(question)
-        .map_err(|error| attempt.fail_on(id, step, error))?;
-    let answer = arrived(attempt, &routed.tracked, step, EventKind::Established).await?;
-    let told = answer.ud();
-    let told = told.ok_or_else(|| attempt.fail_on(id, step, Cause::Gone))?;
+/// Resolves address and route, and sends the request.
+async fn resolve_one(
+    attempt: &Attempt,
+    config: &ConnectConfig,
+    target: &ConnectTarget,
+    request: &UdParam,
+) -> Result<ResolvedPeer> {
+    let stage = Stage::Connect;
+    let routed = resolve(attempt, config, target).await?;
+    let id = routed.id.id();
+    id.connect(request)
+        .map_err(|error| attempt.fail_on(id, stage, error))?;
+    let reply = wait_for_event(attempt, &routed.id, stage, EventKind::Established).await?;
+    let addr = reply
+        .ud()
+        .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerGone))?;
     let source = id.local_addr();
-    Ok(Answered {
+    Ok(ResolvedPeer {
         peer: DatagramPeer {
-            addr: told.into(),
-            private_data: answer.private_data().to_vec(),
+            addr: addr.into(),
+            private_data: reply.private_data().to_vec(),
         },
-        source: source.map_err(|error| attempt.fail_on(id, step, error))?,
+        source: source.map_err(|error| attempt.fail_on(id, stage, error))?,
     })
 }

@@ -1,34 +1,34 @@
-//! Answering peers that ask where the socket is.
+//! Replies to peers that resolve the socket (SIDR).
 
 use rdmacm_core::{Event, UdParam};
 
-use super::options::{Admit, Choices};
+use super::config::{DatagramConfig, Filter};
 
-/// How questions are answered.
+/// How requests are replied to.
 #[derive(Debug)]
 pub(super) struct Service {
-    answer: UdParam,
-    admit: Admit,
+    reply: UdParam,
+    filter: Filter,
 }
 
 impl Service {
-    pub(super) fn new(choices: &Choices) -> Self {
+    pub(super) fn new(config: &DatagramConfig) -> Self {
         Self {
-            answer: choices.answer.clone(),
-            admit: choices.admit.clone(),
+            reply: config.reply.clone(),
+            filter: config.filter.clone(),
         }
     }
 
-    /// Tells the peer that asks of this queue pair, or rejects it. One whose answer is
-    /// lost asks again.
-    pub(super) fn answer(&self, question: Event, qp_number: u32, qkey: u32) {
-        if !self.admit.admits(question.private_data()) {
-            // Dropped, it is rejected.
+    /// Replies with this queue pair, or rejects the peer. A peer whose reply is lost repeats
+    /// its request.
+    pub(super) fn reply(&self, request: Event, qp_number: u32, qkey: u32) {
+        if !self.filter.accepts(request.private_data()) {
+            // Dropping the request rejects it.
             return;
         }
-        if let Some(child) = question.into_child() {
-            let answer = self.answer.clone().qp_number(qp_number).qkey(qkey);
-            let _ = child.accept(answer);
+        if let Some(child) = request.into_child() {
+            let reply = self.reply.clone().qp_number(qp_number).qkey(qkey);
+            let _ = child.accept(reply);
         }
     }
 }

@@ -1,39 +1,41 @@
-//! Sending and receiving, one step each.
+//! Sending and receiving.
+
+use std::io::IoSlice;
 
 use rdmacm_core::Deadline;
 use rdmacm_verbs::SendOperation;
 
 use super::address::DatagramAddr;
 use super::datagram::Datagram;
-use super::open::Open;
-use super::wait::{Arrivals, Quiet, Room};
+use super::socket::Socket;
+use crate::connect::Attempt;
 use crate::error::{Cause, Result, Target};
-use crate::hub::Place;
-use crate::messages::Destination;
-use crate::step::Step;
-use crate::steps::Attempt;
+use crate::messages::{Destination, Interest, MessageQueuePair, device_error};
+use crate::stage::Stage;
 
-impl Open {
-    /// A step of the socket's, from now.
-    pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
-        let hub = self.tracked.hub();
-        Attempt::new(hub, deadline.until(hub.now()), Target::default())
+impl Socket {
+    /// An attempt that begins now.
+    pub(crate) fn attempt(&self, deadline: Deadline) -> Attempt {
+        let event_loop = self.id.event_loop();
+        let until = deadline.until(event_loop.now());
+        Attempt::new(event_loop, until, Target::default())
     }
 
-    /// A step that carries something, by the deadline for those.
-    fn carrying(&self) -> Attempt {
-        self.attempt(self.traffic.deadline())
+    /// An attempt with the deadline for transfers.
+    fn transfer_attempt(&self) -> Attempt {
+        let deadline = self.queue_pair.state().deadline();
+        self.attempt(deadline)
     }
 
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         operation: SendOperation,
         bytes: &[u8],
         to: &DatagramAddr,
     ) -> Result<()> {
-        let attempt = self.carrying();
+        let attempt = self.transfer_attempt();
         let sent = self.try_send(&attempt, operation, bytes, to).await;
-        sent.map_err(|cause| self.fail(&attempt, Step::Send, cause))
+        sent.map_err(|cause| self.fail(&attempt, Stage::Send, cause))
     }
 
     async fn try_send(
@@ -43,53 +45,72 @@ impl Open {
         bytes: &[u8],
         to: &DatagramAddr,
     ) -> Result<(), Cause> {
-        Self::check(bytes, self.longest)?;
-        let domain = self.traffic.protection_domain();
+        check_length(bytes, self.longest)?;
+        let domain = self.queue_pair.protection_domain();
         let address = self.handles.get(attempt, domain, to.ah_attr).await?;
-        // The port's MTU may have become smaller since the socket was made.
+        // The port's MTU may have become smaller since the socket was opened.
         let longest = usize::try_from(address.max_message()).unwrap_or(usize::MAX);
-        Self::check(bytes, longest)?;
+        check_length(bytes, longest)?;
         let to = Destination {
             address,
             qp_number: to.qp_number,
             qkey: to.qkey,
         };
-        let room = Room {
-            open: self,
-            operation,
-            bytes,
-            to,
-        };
-        self.wait(attempt, room).await?
+        let reserved = self.wait(attempt, Interest::Room, |socket| {
+            socket.poll_with(|state, closed| match closed {
+                Some(cause) => Some(Err(cause)),
+                None => MessageQueuePair::reserve_copy(state, bytes.len()).map(Ok),
+            })
+        });
+        let reservation = reserved.await??;
+        let slices = [IoSlice::new(bytes)];
+        let posted = self
+            .queue_pair
+            .post_copy(reservation, operation, &slices, Some(&to));
+        posted.map_err(device_error)
     }
 
-    fn check(bytes: &[u8], max: usize) -> Result<(), Cause> {
-        if bytes.len() > max {
-            return Err(Cause::DatagramTooLong {
-                bytes: bytes.len(),
-                max,
-            });
+    pub(crate) async fn receive(&self) -> Result<Datagram> {
+        let attempt = self.transfer_attempt();
+        let received = self.wait(&attempt, Interest::Arrival, Self::take_datagram);
+        let received = received.await.and_then(|received| received);
+        received.map_err(|cause| self.fail(&attempt, Stage::Receive, cause))
+    }
+
+    pub(crate) fn try_receive(&self) -> Result<Option<Datagram>> {
+        let received = self.take_datagram().transpose();
+        received.map_err(|cause| self.fail(&self.attempt(Deadline::Never), Stage::Receive, cause))
+    }
+
+    /// The next datagram; then a group that was lost; then why there are no more.
+    fn take_datagram(&self) -> Option<Result<Datagram, Cause>> {
+        let (arrival, closed) = self.poll_with(|state, closed| (state.take_arrival(), closed));
+        if let Some(arrival) = arrival {
+            return Some(Ok(Datagram::new(arrival, &self.local, &self.queue_pair)));
         }
-        Ok(())
+        let lost = self.groups.take_lost(self.queue_pair.queue_pair());
+        lost.or(closed).map(Err)
     }
 
-    pub(super) async fn receive(&self) -> Result<Datagram> {
-        let attempt = self.carrying();
-        let received = self.wait(&attempt, Arrivals(self)).await;
-        received
-            .and_then(|received| received)
-            .map_err(|cause| self.fail(&attempt, Step::Receive, cause))
+    pub(crate) async fn flush(&self) -> Result<()> {
+        let attempt = self.transfer_attempt();
+        let flushed = self.wait(&attempt, Interest::Idle, |socket| {
+            socket.poll_with(|state, closed| match closed {
+                Some(cause) => Some(Err(cause)),
+                None => state.is_idle().then_some(Ok(())),
+            })
+        });
+        let flushed = flushed.await.and_then(|flushed| flushed);
+        flushed.map_err(|cause| self.fail(&attempt, Stage::Send, cause))
     }
+}
 
-    pub(super) fn try_receive(&self) -> Result<Option<Datagram>> {
-        let received = Arrivals(self).take().transpose();
-        received.map_err(|cause| self.fail(&self.carrying(), Step::Receive, cause))
+fn check_length(bytes: &[u8], max: usize) -> Result<(), Cause> {
+    if bytes.len() > max {
+        return Err(Cause::DatagramTooLong {
+            bytes: bytes.len(),
+            max,
+        });
     }
-
-    pub(super) async fn flush(&self) -> Result<()> {
-        let attempt = self.carrying();
-        let sent = self.wait(&attempt, Quiet(self)).await;
-        sent.and_then(|sent| sent)
-            .map_err(|cause| self.fail(&attempt, Step::Send, cause))
-    }
+    Ok(())
 }

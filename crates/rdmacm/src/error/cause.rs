@@ -4,47 +4,49 @@ use std::fmt;
 use std::io;
 
 use rdmacm_addrinfo as addrinfo;
-#[cfg(feature = "verbs")]
-use rdmacm_core::EventKind;
-use rdmacm_core::{self as core, ErrnoName, EventFailure};
+use rdmacm_core::{self as core, ErrnoName, EventFailure, EventKind};
 
-use crate::ending::Ending;
+use crate::close_reason::CloseReason;
+use crate::failed_request::FailedRequest;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The kernel, or this library before it, refused.
+    /// The kernel refused a command, or this library refused an argument before.
     #[error("{}", Refusal(.0))]
     Refused(core::Error),
-    /// The kernel reported a failure.
+    /// An event of the kernel reports a failure.
     #[error(transparent)]
     Event(EventFailure),
-    /// The peer gave up before the connection was there.
-    #[error("the peer has gone")]
-    Gone,
-    /// The deadline passed first; nothing of the attempt is left.
+    /// The asynchronous runtime does not watch the node's descriptor.
+    #[error("the runtime does not watch the event channel: {0}")]
+    Runtime(io::Error),
+    /// The peer gave up before the connection was established.
+    #[error("the peer is gone")]
+    PeerGone,
+    /// The deadline passed. The attempt was cancelled.
     #[error("the deadline passed")]
     Deadline,
-    /// The deadline passed while so many of TCP's handshakes were under way, as many as
-    /// [`NodeOptions::handshakes`](crate::NodeOptions::handshakes) allows. Those to
-    /// hosts that do not answer end when TCP gives up.
+    /// The deadline passed while this many TCP handshakes were under way, which is the limit
+    /// of the node ([`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes)).
+    /// Handshakes with hosts that do not answer end when TCP gives up.
     #[error("{0} TCP handshakes of this node were under way until the deadline")]
-    Handshakes(usize),
-    /// The name has no answer.
+    TooManyHandshakes(usize),
+    /// The name could not be resolved.
     #[error(transparent)]
     Name(addrinfo::Error),
-    /// The name has no address of a family the source has.
+    /// The name has no address of the source's address family.
     #[error("no address of the source's family")]
     NoAddress,
-    /// No such interface or device, or it has no address of the family.
+    /// There is no such interface or device, or it has no address of the address family.
     #[error("no address of this family on {0}")]
-    Source(String),
-    /// The queue pair could not be made.
+    NoSourceAddress(String),
+    /// The queue pair could not be created.
     #[error("no queue pair: {0}")]
     QueuePair(io::Error),
-    /// The listener was stopped.
-    #[error("the listener was stopped")]
+    /// The listener or the connection was stopped.
+    #[error("stopped")]
     Stopped,
     /// siw has closed the TCP socket that listened on this address through this device: a
     /// TCP peer disconnected too early. Listen on another port; see
@@ -60,54 +62,54 @@ pub enum Cause {
         /// The device's name.
         device: String,
     },
-    /// The connection has ended: how.
-    #[error("the connection ended: {0}")]
-    Ended(Ending),
-    /// A request failed, which ended the connection. If it may have failed because the
-    /// peer was disconnecting, the event that says so was waited for, for a second, in
-    /// vain; where it comes, [`Ended`](Self::Ended) holds both.
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Completion(rdmacm_verbs::CompletionError),
-    /// The device refused, or has gone ([`Error::is_gone`](rdmacm_verbs::Error::is_gone)).
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Verbs(#[from] rdmacm_verbs::Error),
-    /// The message has so many bytes, more than this side copies; the limit is
-    /// [`MessageOptions::size`](crate::MessageOptions::size).
-    #[cfg(feature = "verbs")]
-    #[error("{0} bytes are more than the connection's messages have")]
-    TooLong(usize),
-    /// A datagram is longer than the path's MTU; nothing was sent.
-    #[cfg(feature = "verbs")]
-    #[error("{bytes} bytes are more than a datagram has there, {max}")]
+    /// The connection is closed.
+    #[error("the connection is closed: {0}")]
+    Closed(CloseReason),
+    /// A request failed, which closes the connection. If it may have failed because the peer
+    /// was disconnecting, the library has waited a second for the event that says so; if the
+    /// event comes, [`Closed`](Self::Closed) holds both.
+    #[error("{0}")]
+    Request(FailedRequest),
+    /// The device refused, or is gone.
+    #[error("{error}")]
+    Device {
+        /// A `rdmacm::verbs::Error` ([`io::Error::get_ref`]), of kind
+        /// [`NotConnected`](io::ErrorKind::NotConnected) if the device is gone.
+        error: io::Error,
+        /// The error number, if there is one.
+        errno: Option<i32>,
+    },
+    /// The message has this many bytes, which is more than
+    /// `MessageOptions::size` allows.
+    #[error("{0} bytes are more than the size of a message")]
+    MessageTooLong(usize),
+    /// A datagram is longer than the path's MTU. Nothing was sent.
+    #[error("{bytes} bytes are more than the longest datagram there, {max}")]
     DatagramTooLong {
         /// Bytes of the datagram.
         bytes: usize,
         /// Bytes of the longest.
         max: usize,
     },
-    /// A datagram socket is over: its device is gone, or its address is another
-    /// device's.
-    #[cfg(feature = "verbs")]
-    #[error("the socket is over: {0}")]
-    SocketOver(EventKind),
-    /// A multicast group was lost; the socket goes on without it.
-    #[cfg(feature = "verbs")]
+    /// A datagram socket is closed: its device was removed, or its address has become
+    /// another device's.
+    #[error("the socket is closed: {0}")]
+    SocketClosed(EventKind),
+    /// A multicast group was lost. The socket stays open without it.
     #[error("the group {group} is lost: {failure}")]
     GroupLost {
         /// The group.
         group: core::CmAddr,
-        /// What the kernel says.
+        /// What the kernel reports.
         failure: EventFailure,
     },
-    /// The text is no address.
+    /// The text is not an address with a port.
     #[error("not an address with a port")]
-    NotAnAddress,
+    InvalidAddress,
 }
 
 impl Cause {
-    /// A lookup's deadline is the caller's.
+    /// The deadline of a lookup is the caller's.
     pub(crate) fn name(error: addrinfo::Error) -> Self {
         match error {
             addrinfo::Error::LookupDeadline => Self::Deadline,
@@ -116,7 +118,7 @@ impl Cause {
     }
 }
 
-/// A refusal, without naming the operation, which the step does.
+/// A refusal without its operation, which the stage names.
 struct Refusal<'a>(&'a core::Error);
 
 impl fmt::Display for Refusal<'_> {

@@ -1,4 +1,4 @@
-//! What kinds of failure callers distinguish.
+//! The kinds of failure that callers distinguish.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rdmacm_core::{self as core, EventKind, RejectReason};
 use super::{Cause, Error};
 
 impl Error {
-    /// Whether the peer refused, by whatever transport.
+    /// Whether the peer rejected the connection, on any transport.
     #[must_use]
     pub fn is_rejected(&self) -> bool {
         match &self.0.cause {
@@ -17,23 +17,20 @@ impl Error {
         }
     }
 
-    /// Whether a connection that was there is over: the peer disconnected or ended, a
-    /// request failed, or the device has gone.
+    /// Whether an established connection is closed: the peer disconnected, a request
+    /// failed, or the device is gone.
     #[must_use]
-    pub fn is_ended(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         match &self.0.cause {
-            Cause::Ended(_) => true,
+            Cause::Closed(_) | Cause::Request(_) => true,
             Cause::Event(failure) => failure.kind() == EventKind::Disconnected,
-            #[cfg(feature = "verbs")]
-            Cause::Completion(_) => true,
-            #[cfg(feature = "verbs")]
-            Cause::Verbs(error) => error.is_gone(),
+            Cause::Device { error, .. } => is_device_gone(error),
             _ => false,
         }
     }
 
-    /// Whether there is no way to the peer, or nobody there answers: no route, no
-    /// neighbour, no answer to the connect request. If the kernel found out by waiting,
+    /// Whether the peer cannot be reached or does not answer: no route, no neighbour, no
+    /// reply to the connect request. If the kernel's timeout passed,
     /// [`is_timeout`](Self::is_timeout) is true as well.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
@@ -44,20 +41,40 @@ impl Error {
         }
     }
 
-    /// Whether the deadline passed, this side's or the kernel's.
+    /// Whether a deadline passed, the caller's or the kernel's.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match &self.0.cause {
-            Cause::Deadline | Cause::Handshakes(_) => true,
+            Cause::Deadline | Cause::TooManyHandshakes(_) => true,
             Cause::Event(failure) => failure.is_timeout(),
             Cause::Refused(error) => error.is_timeout(),
             _ => false,
         }
     }
 
-    /// Whether the same again, a little later, may succeed: the peer has not
-    /// noticed that an earlier connection ended (stale), is short of resources,
-    /// did not answer in time, or is not there yet.
+    /// Whether a listener or a connection was [stopped](crate::StopHandle).
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.0.cause, Cause::Stopped)
+    }
+
+    /// Whether a listener cannot receive connect requests any more, so that waiting for the
+    /// next one is of no use: it was stopped, its device was removed, or siw has closed its
+    /// only socket. Other errors of [`Listener::accept`](crate::Listener::accept) concern a
+    /// single wait.
+    #[must_use]
+    pub fn ends_listener(&self) -> bool {
+        match &self.0.cause {
+            Cause::Stopped | Cause::Event(_) => true,
+            // A wildcard address listens on other devices as well.
+            Cause::ListenerSocketClosed { address, .. } => !address.is_unspecified(),
+            _ => false,
+        }
+    }
+
+    /// Whether the same call may succeed a little later: the peer has not noticed that an
+    /// earlier connection was closed (stale), is short of resources, did not answer in
+    /// time, or does not listen yet.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         if let Some(reason) = self.reject_reason() {
@@ -83,36 +100,35 @@ impl Error {
                 let is_short = matches!(errno, Some(libc::EADDRINUSE | libc::ENOMEM));
                 self.is_rejected() || error.is_unreachable() || is_short
             }
-            Cause::Gone => true,
+            Cause::PeerGone => true,
             _ => false,
         }
     }
 
-    /// Whether the device has gone, whoever noticed.
+    /// Whether the device is gone.
     fn is_device_gone(&self) -> bool {
         match &self.0.cause {
             Cause::Event(failure) => failure.kind() == EventKind::DeviceRemoval,
-            Cause::Ended(ending) => ending.kind() == EventKind::DeviceRemoval,
+            Cause::Closed(reason) => reason.kind() == EventKind::DeviceRemoval,
             Cause::Refused(core::Error::Command(refused)) => refused.errno == libc::ENXIO,
-            #[cfg(feature = "verbs")]
-            Cause::Verbs(error) => error.is_gone(),
+            Cause::Device { error, .. } => is_device_gone(error),
             _ => false,
         }
     }
 }
 
-/// One kind for one happening, whichever the transport and whoever noticed first:
+/// One kind for each condition, on every transport:
 ///
-/// | what happened | kind |
+/// | condition | kind |
 /// |---|---|
-/// | nobody listens, the peer rejected | [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) |
-/// | nobody has the address or answers, the deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
-/// | no route leads there | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
-/// | the connection ended, a request failed, the peer gave up before | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
-/// | the device has gone | [`NotConnected`](io::ErrorKind::NotConnected) |
-/// | the caller's values cannot be | [`InvalidInput`](io::ErrorKind::InvalidInput) |
+/// | no listener, or the peer rejected | [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) |
+/// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
+/// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
+/// | the connection is closed, a request failed, the peer gave up | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
+/// | the device is gone | [`NotConnected`](io::ErrorKind::NotConnected) |
+/// | invalid arguments | [`InvalidInput`](io::ErrorKind::InvalidInput) |
 ///
-/// All else has the kind of its error number.
+/// Other errors have the kind of their error number.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         Self::new(kind(&error), error)
@@ -125,8 +141,8 @@ fn kind(error: &Error) -> io::ErrorKind {
         _ if error.is_device_gone() => io::ErrorKind::NotConnected,
         _ if error.is_rejected() => ConnectionRefused,
         _ if error.is_timeout() => io::ErrorKind::TimedOut,
-        _ if error.is_ended() => ConnectionReset,
-        Cause::Gone => ConnectionReset,
+        _ if error.is_closed() => ConnectionReset,
+        Cause::PeerGone => ConnectionReset,
         Cause::Event(failure) => match failure.raw_os_error() {
             Some(errno @ (libc::ENETUNREACH | libc::EHOSTUNREACH)) => kind_of(errno),
             _ if failure.is_unreachable() => HostUnreachable,
@@ -135,16 +151,22 @@ fn kind(error: &Error) -> io::ErrorKind {
         },
         Cause::Refused(error) => io::Error::from(error.clone()).kind(),
         Cause::Name(error) => io::Error::from(error.clone()).kind(),
-        Cause::QueuePair(error) => error.kind(),
-        Cause::NotAnAddress | Cause::Source(_) | Cause::NoAddress => InvalidInput,
-        #[cfg(feature = "verbs")]
-        Cause::TooLong(_) | Cause::DatagramTooLong { .. } => InvalidInput,
-        #[cfg(feature = "verbs")]
-        Cause::SocketOver(_) => io::ErrorKind::NotConnected,
-        #[cfg(feature = "verbs")]
-        Cause::Verbs(error) => io::Error::from(error.clone()).kind(),
+        Cause::QueuePair(error) | Cause::Runtime(error) | Cause::Device { error, .. } => {
+            error.kind()
+        }
+        Cause::InvalidAddress
+        | Cause::NoSourceAddress(_)
+        | Cause::NoAddress
+        | Cause::MessageTooLong(_)
+        | Cause::DatagramTooLong { .. } => InvalidInput,
+        Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
         _ => io::ErrorKind::Other,
     }
+}
+
+/// Whether an error of the verbs layer says that its device is gone.
+fn is_device_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotConnected
 }
 
 fn kind_of(errno: i32) -> io::ErrorKind {

@@ -1,10 +1,10 @@
-//! With whom, and through what.
+//! The peer and the device of an error.
 
 use std::fmt;
 
 use rdmacm_core::{CmAddr, IdHandle};
 
-/// With whom something failed, as far as it was known.
+/// The peer and the device of an error, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Target {
     name: Option<String>,
@@ -20,9 +20,8 @@ impl Target {
         }
     }
 
-    /// What an id knows of itself and its peer. Asked for an error's sake, so
-    /// what it does not know is left out.
-    pub(crate) fn of_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
+    /// The peer and the device of an id. What the kernel does not tell is left out.
+    pub(crate) fn from_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
         let addresses = id.addresses().ok();
         let device = id.rdma_device().ok().flatten();
         Self {

@@ -5,47 +5,127 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rdmacm_core::DeviceId;
-use rdmacm_verbs::{CompletionChannel, Context, Result, Token};
+use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
 
-use super::traffic::Traffic;
+use super::MessageQueuePair;
+use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
 
-/// How many queues that tell are looked at in one turn.
-const SHARE: usize = 32;
+/// The devices that an event loop has open. A device is open for as long as a queue pair
+/// uses it, so that an idle event loop does not keep one from being removed.
+#[derive(Debug, Default)]
+struct OpenDevices(Mutex<Vec<Weak<OpenDevice>>>);
 
-/// What a look at a device's channel came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Drained {
-    /// There may be more.
-    InPart,
-    /// There is nothing for now.
-    Wholly,
-    /// The device has gone.
-    ForGood,
+impl OpenDevices {
+    fn find(&self, is_it: impl Fn(&OpenDevice) -> bool) -> Option<Arc<OpenDevice>> {
+        let devices = self.devices();
+        let mut open = devices.iter().filter_map(Weak::upgrade);
+        open.find(|device| is_it(device) && !device.is_gone())
+    }
+
+    fn add(&self, device: &Arc<OpenDevice>) {
+        let mut devices = self.devices();
+        devices.retain(|one| one.strong_count() > 0);
+        devices.push(Arc::downgrade(device));
+    }
+
+    fn devices(&self) -> MutexGuard<'_, Vec<Weak<OpenDevice>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// A device and the one channel on which all that is open on it tells of
-/// completions. It is closed with the last connection that uses it.
+/// A device, and the completion channel of all queue pairs on it.
 #[derive(Debug)]
 pub(crate) struct OpenDevice {
     id: DeviceId,
     context: Context,
     channel: CompletionChannel,
-    traffics: Mutex<HashMap<Token, Weak<Traffic>>>,
+    queue_pairs: Mutex<HashMap<Token, Weak<MessageQueuePair>>>,
+}
+
+/// Where an event loop opens devices.
+#[derive(Debug)]
+pub(crate) struct Devices(Arc<dyn DeviceSource>);
+
+impl Devices {
+    pub(crate) fn new(source: Arc<dyn DeviceSource>) -> Self {
+        Self(source)
+    }
+}
+
+impl Default for Devices {
+    fn default() -> Self {
+        Self(Arc::new(SystemDevices))
+    }
+}
+
+/// Opens a device, with a context of its own.
+///
+/// # Errors
+/// Those of [`DeviceSource::open`].
+pub(crate) fn open_context(event_loop: &EventLoop, id: DeviceId) -> Result<Context> {
+    event_loop
+        .extensions()
+        .get_or_default::<Devices>()
+        .0
+        .open(id)
 }
 
 impl OpenDevice {
-    pub(crate) fn open(id: DeviceId) -> Result<Arc<Self>> {
-        let context = Context::open_by_id(id)?;
-        Ok(Arc::new(Self {
+    /// The device that an id is attached to, in the event loop that watches it.
+    ///
+    /// # Errors
+    /// Those of opening it, or of watching its completion channel.
+    pub(crate) fn open(event_loop: &EventLoop, id: DeviceId) -> Result<Arc<Self>> {
+        let devices = event_loop.extensions().get_or_default::<OpenDevices>();
+        if let Some(open) = devices.find(|device| device.id == id) {
+            return Ok(open);
+        }
+        Self::add(event_loop, &devices, id, open_context(event_loop, id)?)
+    }
+
+    /// The device of a context that is open already.
+    ///
+    /// # Errors
+    /// Those of watching its completion channel.
+    pub(crate) fn with_context(
+        event_loop: &EventLoop,
+        id: DeviceId,
+        context: &Context,
+    ) -> Result<Arc<Self>> {
+        let devices = event_loop.extensions().get_or_default::<OpenDevices>();
+        if let Some(open) = devices.find(|device| device.context == *context) {
+            return Ok(open);
+        }
+        Self::add(event_loop, &devices, id, context.clone())
+    }
+
+    fn add(
+        event_loop: &EventLoop,
+        devices: &OpenDevices,
+        id: DeviceId,
+        context: Context,
+    ) -> Result<Arc<Self>> {
+        let device = Arc::new(Self {
             id,
             channel: context.create_completion_channel()?,
             context,
-            traffics: Mutex::default(),
-        }))
+            queue_pairs: Mutex::default(),
+        });
+        device.watch_on(event_loop)?;
+        devices.add(&device);
+        Ok(device)
     }
 
-    pub(crate) fn id(&self) -> DeviceId {
-        self.id
+    /// Has the event loop watch it, unless it does so already.
+    pub(crate) fn watch_on(self: &Arc<Self>, event_loop: &EventLoop) -> Result<()> {
+        if self.is_gone() {
+            return Ok(());
+        }
+        let source: Arc<dyn EventSource> = self.clone();
+        let watched = event_loop.watch(&source);
+        watched.map_err(|errno| rdmacm_verbs::Error::Wait {
+            errno: errno as i32,
+        })
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -56,14 +136,14 @@ impl OpenDevice {
         &self.channel
     }
 
-    /// Lets it go, under all who use it.
+    /// Closes it, under all queue pairs that use it.
     pub(crate) fn close(&self) {
         self.context.close();
     }
 
-    /// The same where it has been removed.
-    pub(crate) fn heed_removal(&self) {
-        self.context.heed_removal();
+    /// Closes it if it was removed.
+    pub(crate) fn check_removal(&self) {
+        self.context.check_removal();
     }
 
     /// Whether it was removed, or its context closed.
@@ -71,53 +151,56 @@ impl OpenDevice {
         self.context.is_gone()
     }
 
-    pub(super) fn admit(&self, token: Token, traffic: &Arc<Traffic>) {
-        self.traffics().insert(token, Arc::downgrade(traffic));
+    pub(super) fn add_queue_pair(&self, token: Token, queue_pair: &Arc<MessageQueuePair>) {
+        self.queue_pairs().insert(token, Arc::downgrade(queue_pair));
     }
 
-    pub(super) fn dismiss(&self, token: Token) {
-        self.traffics().remove(&token);
+    pub(super) fn remove_queue_pair(&self, token: Token) {
+        self.queue_pairs().remove(&token);
     }
 
-    /// Hands out what there is, up to a turn's share: peers that never cease to send
-    /// make queues tell as fast as they are looked at. The device's removal is heard
-    /// of here.
-    pub(crate) fn drain(&self) -> Drained {
+    fn notify(&self, token: Token) {
+        let queue_pair = self.queue_pairs().get(&token).and_then(Weak::upgrade);
+        if let Some(queue_pair) = queue_pair {
+            queue_pair.notified();
+        }
+    }
+
+    fn queue_pairs(&self) -> MutexGuard<'_, HashMap<Token, Weak<MessageQueuePair>>> {
+        self.queue_pairs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventSource for OpenDevice {
+    /// Handles notifications of completion queues. Reading them also detects the device's
+    /// removal.
+    fn drain(&self) -> rdmacm_core::Result<Drained> {
         let take = || self.channel.take().ok().flatten();
-        let notify = |token| {
-            let traffic = self.traffics().get(&token).and_then(Weak::upgrade);
-            if let Some(traffic) = traffic {
-                traffic.notified();
-            }
-        };
-        if hand_out_a_share(take, notify) {
-            Drained::InPart
-        } else {
-            self.drained()
+        if drain_some(take, |token| self.notify(token)) {
+            return Ok(Drained::More);
         }
-    }
-
-    fn drained(&self) -> Drained {
         if !self.is_gone() {
-            return Drained::Wholly;
+            return Ok(Drained::Empty);
         }
-        let traffics: Vec<_> = self.traffics().values().filter_map(Weak::upgrade).collect();
-        for traffic in traffics {
-            traffic.pump();
+        let queue_pairs: Vec<_> = self
+            .queue_pairs()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for queue_pair in queue_pairs {
+            queue_pair.poll();
         }
-        Drained::ForGood
-    }
-
-    fn traffics(&self) -> MutexGuard<'_, HashMap<Token, Weak<Traffic>>> {
-        self.traffics.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Drained::Closed)
     }
 }
 
 /// Whether there may be more.
-fn hand_out_a_share<T>(mut take: impl FnMut() -> Option<T>, mut hand_out: impl FnMut(T)) -> bool {
-    for _ in 0..SHARE {
+fn drain_some<T>(mut take: impl FnMut() -> Option<T>, mut handle: impl FnMut(T)) -> bool {
+    for _ in 0..MAX_EVENTS {
         match take() {
-            Some(one) => hand_out(one),
+            Some(one) => handle(one),
             None => return false,
         }
     }
@@ -134,23 +217,20 @@ impl AsFd for OpenDevice {
 mod tests {
     use super::*;
 
-    /// As of queues that tell again as soon as they are looked at.
+    /// As with completion queues that notify again as soon as they are polled.
     #[test]
-    fn a_turn_ends_though_there_is_more() {
+    fn a_drain_ends_though_there_is_more() {
         let mut queues = 0..10_000;
-        let mut told = Vec::new();
-        assert!(hand_out_a_share(|| queues.next(), |queue| told.push(queue)));
-        assert!(told.into_iter().eq(0..SHARE));
+        let mut notified = Vec::new();
+        assert!(drain_some(|| queues.next(), |queue| notified.push(queue)));
+        assert!(notified.into_iter().eq(0..MAX_EVENTS));
     }
 
     #[test]
-    fn a_turn_ends_with_what_there_is() {
+    fn a_drain_ends_with_the_last_notification() {
         let mut queues = 0..3;
-        let mut told = Vec::new();
-        assert!(!hand_out_a_share(
-            || queues.next(),
-            |queue| told.push(queue)
-        ));
-        assert_eq!(told, [0, 1, 2]);
+        let mut notified = Vec::new();
+        assert!(!drain_some(|| queues.next(), |queue| notified.push(queue)));
+        assert_eq!(notified, [0, 1, 2]);
     }
 }

@@ -6,32 +6,32 @@ use std::sync::{Arc, Weak};
 
 use rdmacm_verbs::Buffer;
 
+use super::queue_pair::MessageQueuePair;
 use super::state::Arrival;
-use super::traffic::Traffic;
 
-/// A message of the peer: its bytes, where the device put them.
+/// A message of the peer: its bytes, in the memory that the device has written them to.
 ///
-/// Dropped, it makes room for another: its memory is posted again, unless the
-/// connection is gone. It may outlive the connection.
+/// Dropping it makes room for another message: its memory is posted again while the
+/// connection is open. It may outlive the connection.
 pub struct Message {
     buffer: Option<Buffer>,
     length: usize,
     immediate: Option<u32>,
-    traffic: Weak<Traffic>,
+    queue_pair: Weak<MessageQueuePair>,
 }
 
 impl Message {
-    pub(super) fn new(arrival: Arrival, traffic: &Arc<Traffic>) -> Self {
+    pub(super) fn new(arrival: Arrival, queue_pair: &Arc<MessageQueuePair>) -> Self {
         Self {
             buffer: arrival.buffer,
             length: arrival.length,
             immediate: arrival.immediate,
-            traffic: Arc::downgrade(traffic),
+            queue_pair: Arc::downgrade(queue_pair),
         }
     }
 
-    /// The word that came with it, in this machine's order, from a peer that sends
-    /// such (see [`SendOperation`](rdmacm_verbs::SendOperation)).
+    /// The immediate data of the message, in host order, if the peer has sent some (see
+    /// [`SendOperation`](rdmacm_verbs::SendOperation)).
     #[must_use]
     #[doc(alias = "imm_data")]
     pub fn immediate(&self) -> Option<u32> {
@@ -56,8 +56,8 @@ impl AsRef<[u8]> for Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        if let (Some(buffer), Some(traffic)) = (self.buffer.take(), self.traffic.upgrade()) {
-            traffic.post_receive(buffer);
+        if let (Some(buffer), Some(queue_pair)) = (self.buffer.take(), self.queue_pair.upgrade()) {
+            queue_pair.post_receive(buffer);
         }
     }
 }

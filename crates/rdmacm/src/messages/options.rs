@@ -3,33 +3,34 @@
 use std::io;
 use std::time::Duration;
 
-/// How a connection carries messages: how long they are, how many there is room
-/// for.
+use rdmacm_verbs::ProtectionDomain;
+
+/// How a connection carries messages: their size, and how many may be under way.
 ///
-/// Each side chooses for itself, and neither tells the other: what is on the wire
-/// is the messages and nothing else, so the peer may be any program. That also
-/// means that there is no flow control:
+/// Each side chooses for itself. Only messages are on the wire, so the peer may be any
+/// program, and there is no flow control:
 ///
-/// * What the peer sends and this side has not received yet must fit into the
-///   [receives](Self::receives). On RoCE the peer's device tries again for as long as
-///   there is no room, unless [`rnr_retry_count`] sets an end to that. On iWARP a send
-///   succeeds when this machine's TCP has taken it, and the first message that finds no
-///   room ends the connection: of the sends before, nobody knows how many arrived, and
-///   the error is [`Cause::Ended`], whose event names no reason.
-/// * On iWARP the connecting side speaks first (RFC 5044 §7.1): what the accepting side
-///   sends before it has received something may come too early, and end the
-///   connection on the other side before it is there.
-/// * A message longer than the [size](Self::size) of the side that receives it ends
-///   the connection.
+/// * The messages that the peer has sent and this side has not received must fit into the
+///   [receive requests](Self::receives). On RoCE the peer's device retries while there is
+///   none, unless [`rnr_retry_count`] limits that. On iWARP a send succeeds when this
+///   host's TCP has taken it, and the first message without a receive request closes the
+///   connection: how many of the earlier messages arrived is unknown, and the error is
+///   [`Cause::Closed`] without a reason.
+/// * On iWARP the connecting side sends first (RFC 5044 §7.1). What the accepting side
+///   sends before it has received something may arrive too early, and close the
+///   connection on the other side before it is established.
+/// * A message that is longer than the [size](Self::size) of its receiver closes the
+///   connection.
 ///
-/// [`Cause::Ended`]: crate::Cause::Ended
+/// [`Cause::Closed`]: crate::Cause::Closed
 /// [`rnr_retry_count`]: rdmacm_core::ConnParam::rnr_retry_count
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MessageOptions {
     pub(super) size: usize,
     pub(super) receives: u32,
     pub(super) sends: u32,
     pub(super) keep_alive: Option<Duration>,
+    pub(super) protection_domain: Option<ProtectionDomain>,
 }
 
 impl Default for MessageOptions {
@@ -39,7 +40,8 @@ impl Default for MessageOptions {
 }
 
 impl MessageOptions {
-    /// Messages of up to 4096 bytes, 32 to receive and 32 to send.
+    /// Messages of up to 4096 bytes, 32 receive requests and 32 send requests, in a
+    /// protection domain of the connection's own.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -47,20 +49,21 @@ impl MessageOptions {
             receives: 32,
             sends: 32,
             keep_alive: None,
+            protection_domain: None,
         }
     }
 
-    /// The longest message to receive, and to send by copying it: one byte or more.
-    /// The memory for all of them is registered, and pinned, when the connection
-    /// is made: by default 256 KiB (see `RLIMIT_MEMLOCK`).
+    /// The longest message to receive, and to send by copying it, in bytes: one or more.
+    /// The memory for all messages is registered, and pinned, when the connection is made:
+    /// 256 KiB by default (see `RLIMIT_MEMLOCK`).
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.size = bytes;
         self
     }
 
-    /// How many messages may arrive before the first of them is received: one or
-    /// more. A message that was received takes its place for as long as it is kept.
+    /// How many messages may arrive before the first of them is received: one or more. A
+    /// message that was received counts for as long as it is kept.
     #[must_use]
     #[doc(alias = "max_recv_wr")]
     pub fn receives(mut self, messages: u32) -> Self {
@@ -68,8 +71,8 @@ impl MessageOptions {
         self
     }
 
-    /// How many messages, reads and writes may be under way: one or more; others
-    /// wait for those before.
+    /// How many messages, reads and writes may be under way: one or more. Further ones wait
+    /// for those.
     #[must_use]
     #[doc(alias = "max_send_wr")]
     pub fn sends(mut self, requests: u32) -> Self {
@@ -77,24 +80,30 @@ impl MessageOptions {
         self
     }
 
-    /// Sends an empty write whenever so much time has passed, for as long as a step
-    /// of the connection waits (no thread does it otherwise): so a peer that is gone,
-    /// or a way that is, ends the wait. There is none unless set.
+    /// Sends an empty write at this interval while a call waits on the connection, which
+    /// detects a dead peer or a broken path. The library has no thread that does it
+    /// otherwise. There are none by default.
     ///
-    /// How long that takes is the transport's: RoCE repeats as often as
-    /// [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after a
-    /// multiple of [`ack_timeout`](crate::face::Connector::ack_timeout). Seven times is
-    /// for ever on rxe (`rxe_completer`), so with signs of life the one who connects
-    /// says six instead. iWARP has TCP, which by default gives up after some 15 minutes
-    /// (`net.ipv4.tcp_retries2`).
+    /// The time until a dead peer is detected depends on the transport. RoCE retries as
+    /// often as [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after
+    /// a multiple of [`ack_timeout`](crate::Connector::ack_timeout). Seven retries mean
+    /// forever on rxe (`rxe_completer`), so a connector with this option asks for six. On
+    /// iWARP, TCP gives up after some 15 minutes by default (`net.ipv4.tcp_retries2`).
     #[must_use]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = Some(interval);
         self
     }
 
-    pub(crate) fn has_signs_of_life(&self) -> bool {
-        self.keep_alive.is_some()
+    /// Registers memory in this protection domain, so that several connections share
+    /// memory, and that memory can be exposed before a peer is accepted:
+    /// [`Incoming::protection_domain`](crate::Incoming::protection_domain) makes one on the
+    /// peer's device. Every peer of the domain reaches the memory that is exposed in it.
+    #[must_use]
+    #[doc(alias = "ibv_pd")]
+    pub fn protection_domain(mut self, domain: &ProtectionDomain) -> Self {
+        self.protection_domain = Some(domain.clone());
+        self
     }
 
     /// The longest message, in bytes.
@@ -103,7 +112,11 @@ impl MessageOptions {
         self.size
     }
 
-    /// Bytes of registered memory for all of it.
+    pub(crate) fn has_keep_alive(&self) -> bool {
+        self.keep_alive.is_some()
+    }
+
+    /// Bytes of registered memory for all messages.
     pub(super) fn memory(&self) -> Option<usize> {
         let messages = usize::try_from(self.receives.checked_add(self.sends)?).ok()?;
         self.size.checked_mul(messages)
@@ -111,11 +124,11 @@ impl MessageOptions {
 
     pub(crate) fn check(&self) -> io::Result<()> {
         let reason = if self.size == 0 || self.receives == 0 || self.sends == 0 {
-            "messages of no bytes, or no room for any"
+            "no bytes, no receive requests or no send requests"
         } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
-            "no time between two signs of life"
+            "a keep-alive interval of zero"
         } else if self.memory().is_none() {
-            "more room for messages than memory holds"
+            "more memory for messages than an address space has"
         } else {
             return Ok(());
         };
@@ -128,17 +141,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_for_nothing_is_refused() {
+    fn options_that_carry_nothing_are_invalid() {
         let options = MessageOptions::new();
         assert!(options.check().is_ok());
         assert_eq!(options.memory(), Some(256 * 1024));
         for wrong in [
-            options.size(0),
-            options.size(usize::MAX),
-            options.receives(0),
-            options.receives(u32::MAX),
-            options.sends(0),
-            options.keep_alive(Duration::ZERO),
+            options.clone().size(0),
+            options.clone().size(usize::MAX),
+            options.clone().receives(0),
+            options.clone().receives(u32::MAX),
+            options.clone().sends(0),
+            options.clone().keep_alive(Duration::ZERO),
         ] {
             let refused = wrong.check().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);

@@ -1,21 +1,22 @@
-//! What is under way on a queue pair.
+//! The requests of a queue pair that carries messages, and what has arrived.
 
 use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
 use rdmacm_verbs::{
-    Buffer, Completion, CompletionError, DatagramSource, Done, Pieces, WcOpcode, WorkId,
+    Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId, WorkKind,
 };
 
-use super::fault::Fault;
+use super::failure::Failure;
+use super::keep_alive::KeepAlive;
 use super::waiters::{Interest, Waiters};
 
-/// What became of a request, and its memory.
-pub(crate) type Settled = (Result<Done, CompletionError>, Pieces);
+/// The result of a request, and its memory.
+pub(crate) type Completed = (Result<Done, CompletionError>, SgList);
 
-/// A message that arrived and was not received yet.
+/// A message that has arrived.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) buffer: Option<Buffer>,
@@ -25,182 +26,315 @@ pub(crate) struct Arrival {
     pub(crate) source: Option<DatagramSource>,
 }
 
-/// Whose a request is that the device has.
+/// A request that the device has, by who waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Posted {
-    /// Nobody waits for it; its memory, if it has any, is the pool's.
+pub(super) enum InFlight {
+    /// No one. Its memory, if it has any, belongs to the pool.
     Copied,
-    /// Somebody waits for it and its memory.
+    /// A caller, for its result and its memory.
     Awaited,
-    /// Nobody waits for it any more.
+    /// No one any more.
     Abandoned,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) arrived: VecDeque<Arrival>,
+pub(crate) struct State {
     transport: Transport,
-    /// To copy messages into.
+    pub(super) max_sends: usize,
+    pub(super) arrived: VecDeque<Arrival>,
+    /// Buffers for messages that are copied.
     pub(super) pool: Vec<Buffer>,
-    pub(super) posted: HashMap<WorkId, Posted>,
-    pub(super) settled: HashMap<WorkId, Settled>,
+    in_flight: HashMap<WorkId, InFlight>,
+    /// Requests that are being posted.
+    reserved: usize,
+    /// Completions of requests that are being posted.
+    early: Vec<(WorkId, Completed)>,
+    completed: HashMap<WorkId, Completed>,
     pub(super) waiters: Waiters,
-    pub(super) fault: Option<Fault>,
-    /// Since when somebody knows of it.
-    fault_since: Option<Instant>,
-    /// It is what is told, whatever happens later.
-    fault_stands: bool,
-    /// A message that was sent has not arrived.
-    pub(super) lost: bool,
-    /// The next completion tells.
-    pub(super) armed: bool,
-    pub(super) deadline: Deadline,
-    /// The last sign of life, and when it was given.
-    pub(super) beat: Option<WorkId>,
-    pub(super) beaten: Instant,
-    /// A first sign of life is owed, after so long.
-    pub(super) nudge: Option<Duration>,
+    failure: Option<Failure>,
+    /// When a caller first learned of the failure.
+    failed_at: Option<Instant>,
+    /// Whether the failure is what callers receive, whatever comes later.
+    is_final: bool,
+    /// A message that was sent has failed.
+    pub(super) lost_message: bool,
+    /// The completion queue notifies of the next completion.
+    pub(super) is_armed: bool,
+    deadline: Deadline,
+    pub(super) keep_alive: KeepAlive,
+    /// Messages sent and received so far.
+    pub(super) counts: Counts,
 }
 
-/// What is to be done without the lock: the last to know a task ends it, and the
-/// last to have memory asks the kernel.
+/// How many messages a connection has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+/// What is done without the lock: dropping the last waker of a task ends the task, and
+/// dropping the last reference to memory is a system call.
 #[derive(Debug, Default)]
-pub(super) struct Aftermath {
-    pub(super) wakers: Vec<Waker>,
-    pub(super) garbage: Vec<Pieces>,
+pub(super) struct Deferred {
+    wakers: Vec<Waker>,
+    garbage: Vec<SgList>,
 }
 
-impl Aftermath {
-    pub(super) fn settle(self) {
+impl Deferred {
+    pub(super) fn run(self) {
         self.wakers.into_iter().for_each(Waker::wake);
+        drop(self.garbage);
     }
 }
 
 impl State {
-    pub(super) fn new(pool: Vec<Buffer>, transport: Transport, now: Instant) -> Self {
+    pub(super) fn new(
+        pool: Vec<Buffer>,
+        max_sends: usize,
+        transport: Transport,
+        keep_alive: KeepAlive,
+    ) -> Self {
         Self {
             transport,
+            max_sends,
             arrived: VecDeque::new(),
             pool,
-            posted: HashMap::new(),
-            settled: HashMap::new(),
+            in_flight: HashMap::new(),
+            reserved: 0,
+            early: Vec::new(),
+            completed: HashMap::new(),
             waiters: Waiters::default(),
-            fault: None,
-            fault_since: None,
-            fault_stands: false,
-            lost: false,
-            armed: false,
+            failure: None,
+            failed_at: None,
+            is_final: false,
+            lost_message: false,
+            is_armed: false,
             deadline: Deadline::Never,
-            beat: None,
-            beaten: now,
-            nudge: None,
+            keep_alive,
+            counts: Counts::default(),
         }
     }
 
-    /// Sorts a completion, and those that it stands for as well.
-    pub(super) fn sort(&mut self, completion: Completion, after: &mut Aftermath) {
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: Deadline) {
+        self.deadline = deadline;
+    }
+
+    pub(crate) fn take_arrival(&mut self) -> Option<Arrival> {
+        self.arrived.pop_front()
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.reserved == 0
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.in_flight.len() + self.reserved < self.max_sends
+    }
+
+    /// Reserves room for a request that is posted next, without the lock.
+    pub(super) fn reserve(&mut self) -> bool {
+        let has_room = self.has_room();
+        self.reserved += usize::from(has_room);
+        has_room
+    }
+
+    /// A reserved request was posted, or refused.
+    pub(super) fn posted(
+        &mut self,
+        work: Option<WorkId>,
+        waiter: InFlight,
+        deferred: &mut Deferred,
+    ) {
+        self.reserved -= 1;
+        let Some(work) = work else {
+            deferred.wakers.extend(self.waiters.first(Interest::Room));
+            return self.drop_early(deferred);
+        };
+        self.in_flight.insert(work, waiter);
+        self.counts.sent += u64::from(waiter == InFlight::Copied);
+        let early = self.early.iter().position(|(early, _)| *early == work);
+        if let Some(index) = early {
+            let (_, (result, sg_list)) = self.early.swap_remove(index);
+            self.complete_request(work, result, sg_list, deferred);
+        }
+        self.drop_early(deferred);
+    }
+
+    /// What is left belongs to no request: siw may complete one twice.
+    fn drop_early(&mut self, deferred: &mut Deferred) {
+        if self.reserved == 0 {
+            let early = self.early.drain(..);
+            deferred
+                .garbage
+                .extend(early.map(|(_, (_, sg_list))| sg_list));
+        }
+    }
+
+    /// Handles a completion, with the unsignaled requests that it completes as well.
+    pub(super) fn complete(&mut self, completion: Completion, deferred: &mut Deferred) {
         let result = completion.result;
-        for (work, pieces) in completion.earlier {
-            self.sort_one(work, result, pieces, after);
+        for (work, sg_list) in completion.earlier {
+            self.complete_one(work, result, sg_list, deferred);
         }
-        self.sort_one(completion.work, result, completion.pieces, after);
+        self.complete_one(completion.work, result, completion.sg_list, deferred);
     }
 
-    fn sort_one(
+    fn complete_one(
         &mut self,
         work: WorkId,
         result: Result<Done, CompletionError>,
-        pieces: Pieces,
-        after: &mut Aftermath,
+        sg_list: SgList,
+        deferred: &mut Deferred,
     ) {
-        match self.posted.remove(&work) {
-            Some(Posted::Copied) => {
-                self.lost |= result.is_err();
-                self.pool.extend(pieces.into_buffer());
-            }
-            Some(Posted::Awaited) => {
-                self.settled.insert(work, (result, pieces));
-                after
-                    .wakers
-                    .extend(self.waiters.first(Interest::Done(work)));
-            }
-            Some(Posted::Abandoned) => after.garbage.push(pieces),
-            None => self.receive(&result, pieces, after),
-        }
-        after.wakers.extend(self.waiters.first(Interest::Room));
-        if self.posted.is_empty() {
-            after.wakers.extend(self.waiters.first(Interest::Quiet));
+        if is_receive(&result) {
+            self.complete_receive(&result, sg_list, deferred);
+        } else if self.in_flight.contains_key(&work) {
+            self.complete_request(work, result, sg_list, deferred);
+        } else if self.reserved > 0 {
+            self.early.push((work, (result, sg_list)));
+        } else {
+            // siw may complete a request twice.
+            deferred.garbage.push(sg_list);
         }
         if let Err(error) = result {
-            self.fail(Fault::of(error, self.transport), after);
+            let failure = Failure::from_completion(error, self.transport);
+            self.fail(failure, deferred);
         }
     }
 
-    fn receive(
+    fn complete_request(
+        &mut self,
+        work: WorkId,
+        result: Result<Done, CompletionError>,
+        sg_list: SgList,
+        deferred: &mut Deferred,
+    ) {
+        match self.in_flight.remove(&work) {
+            Some(InFlight::Copied) => {
+                self.lost_message |= result.is_err();
+                self.pool.extend(sg_list.into_buffer());
+            }
+            Some(InFlight::Awaited) => {
+                self.completed.insert(work, (result, sg_list));
+                let waiter = self.waiters.first(Interest::Completion(work));
+                deferred.wakers.extend(waiter);
+            }
+            Some(InFlight::Abandoned) | None => deferred.garbage.push(sg_list),
+        }
+        deferred.wakers.extend(self.waiters.first(Interest::Room));
+        if self.is_idle() {
+            deferred.wakers.extend(self.waiters.first(Interest::Idle));
+        }
+    }
+
+    fn complete_receive(
         &mut self,
         result: &Result<Done, CompletionError>,
-        pieces: Pieces,
-        after: &mut Aftermath,
+        sg_list: SgList,
+        deferred: &mut Deferred,
     ) {
         let length = match result {
-            // The bytes of a write are where it was told to put them.
+            // The bytes of a write are in the memory that it names.
             Ok(done) if done.opcode == WcOpcode::RECV_RDMA_WITH_IMM => 0,
-            Ok(done) if done.opcode == WcOpcode::RECV => done.bytes as usize,
-            // A send that the device completes though it could not be told of it.
-            _ => return after.garbage.push(pieces),
+            Ok(done) => done.bytes as usize,
+            Err(_) => return deferred.garbage.push(sg_list),
         };
         self.arrived.push_back(Arrival {
-            buffer: pieces.into_buffer(),
+            buffer: sg_list.into_buffer(),
             length,
             immediate: result.ok().and_then(|done| done.immediate),
             source: result.ok().map(|done| done.source),
         });
-        after.wakers.extend(self.waiters.first(Interest::Arrival));
+        self.counts.received += 1;
+        deferred
+            .wakers
+            .extend(self.waiters.first(Interest::Arrival));
     }
 
-    /// Nothing more is carried; the first reason counts, but for those that say
-    /// only that there is another.
-    pub(super) fn fail(&mut self, fault: Fault, after: &mut Aftermath) {
-        let known = self.fault.as_ref();
-        if known.is_some_and(|known| known.is_reason() || !fault.is_reason()) {
+    /// The result of a request that a caller waits for.
+    pub(super) fn take_completed(&mut self, work: WorkId) -> Option<Completed> {
+        self.completed.remove(&work)
+    }
+
+    /// No one waits for a request any more: its memory is freed when it completes.
+    pub(super) fn abandon(&mut self, work: WorkId, deferred: &mut Deferred) {
+        if let Some(waiter) = self.in_flight.get_mut(&work) {
+            *waiter = InFlight::Abandoned;
+        }
+        let completed = self.completed.remove(&work);
+        deferred
+            .garbage
+            .extend(completed.map(|(_, sg_list)| sg_list));
+    }
+
+    pub(super) fn is_in_flight(&self, work: WorkId) -> bool {
+        self.in_flight.contains_key(&work)
+    }
+
+    /// Nothing more can be transferred. The first reason is kept; consequences are replaced
+    /// by a reason.
+    pub(super) fn fail(&mut self, failure: Failure, deferred: &mut Deferred) {
+        let known = self.failure.as_ref();
+        if known.is_some_and(|known| known.is_reason() || !failure.is_reason()) {
             return;
         }
-        self.fault = Some(fault);
-        self.fault_since = None;
-        self.fault_stands = false;
-        after.wakers.extend(self.waiters.all());
+        self.failure = Some(failure);
+        self.failed_at = None;
+        self.is_final = false;
+        deferred.wakers.extend(self.waiters.all());
     }
 
-    /// Whether siw may complete a request once more: it has been seen to do so with a
-    /// read during which the connection ended.
-    pub(super) fn may_repeat_itself(&self) -> bool {
-        self.transport == Transport::IWarp && self.fault.is_some()
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
     }
 
-    /// Whether the fault is what is told: it cannot be the peer's departure, or that was
-    /// waited for in vain.
-    pub(super) fn fault_stands(&mut self, now: Instant, has_ended: bool) -> bool {
-        let Some(fault) = &self.fault else {
-            return false;
-        };
-        let patience = fault.patience();
-        let since = *self.fault_since.get_or_insert(now);
-        let is_over = now.saturating_duration_since(since) >= patience;
-        self.fault_stands |= patience.is_zero() || (is_over && !has_ended);
-        self.fault_stands
+    /// Whether siw may complete a request twice: it has done so with a read during which
+    /// the connection was closed.
+    pub(super) fn may_complete_twice(&self) -> bool {
+        self.transport == Transport::IWarp && self.failure.is_some()
     }
 
-    /// Until when the peer's departure is waited for, if it is.
-    pub(super) fn waits_for_departure(&self, now: Instant) -> Option<Instant> {
-        let until = self
-            .fault_since?
-            .checked_add(self.fault.as_ref()?.patience())?;
-        (!self.fault_stands && until > now).then_some(until)
+    /// The failure, and whether it is final: it is not a consequence of the peer's
+    /// disconnecting, or the event that says so has not come in time.
+    pub(super) fn check_failure(
+        &mut self,
+        now: impl FnOnce() -> Instant,
+        is_closed: bool,
+    ) -> Option<(Failure, bool)> {
+        let failure = self.failure.clone()?;
+        let wait = failure.disconnect_wait();
+        let now = now();
+        let since = *self.failed_at.get_or_insert(now);
+        let has_waited = now.saturating_duration_since(since) >= wait;
+        self.is_final |= wait.is_zero() || (has_waited && !is_closed);
+        Some((failure, self.is_final))
+    }
+
+    /// How long to wait for the event that the peer has disconnected, if that is awaited.
+    pub(super) fn disconnect_wait(&self, now: Instant) -> Option<Instant> {
+        let wait = self.failure.as_ref()?.disconnect_wait();
+        let until = self.failed_at?.checked_add(wait)?;
+        (!self.is_final && until > now).then_some(until)
+    }
+}
+
+fn is_receive(result: &Result<Done, CompletionError>) -> bool {
+    match result {
+        Ok(done) => matches!(done.opcode, WcOpcode::RECV | WcOpcode::RECV_RDMA_WITH_IMM),
+        Err(error) => error.kind == WorkKind::Receive,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -210,50 +344,67 @@ mod tests {
         rdmacm_verbs::Error::Gone { device }
     }
 
-    fn state(fault: Fault, now: Instant) -> State {
-        let mut state = State::new(Vec::new(), Transport::InfiniBand, now);
-        state.fail(fault, &mut Aftermath::default());
+    fn state(failure: Failure, now: Instant) -> State {
+        let keep_alive = KeepAlive::new(None, now);
+        let mut state = State::new(Vec::new(), 1, Transport::InfiniBand, keep_alive);
+        state.fail(failure, &mut Deferred::default());
         state
     }
 
+    fn is_final(state: &mut State, now: Instant, is_closed: bool) -> bool {
+        let failure = state.check_failure(|| now, is_closed);
+        failure.is_some_and(|(_, is_final)| is_final)
+    }
+
     #[test]
-    fn a_fault_waits_for_the_departure_and_stands_after() {
+    fn a_failure_waits_for_a_disconnect_and_is_final_then() {
         let now = Instant::now();
-        for (fault, wait) in [
-            (Fault::Flushed, SECOND * 2),
-            (Fault::Refused(gone()), SECOND),
+        for (failure, wait) in [
+            (Failure::Flushed, SECOND * 2),
+            (Failure::Refused(gone()), SECOND),
         ] {
-            let mut state = state(fault, now);
-            // It is waited for from the moment on at which somebody knows.
-            assert_eq!(state.waits_for_departure(now), None);
-            assert!(!state.fault_stands(now, false));
-            assert_eq!(state.waits_for_departure(now), Some(now + wait));
-            assert!(!state.fault_stands(now + wait / 2, false));
-            assert!(state.fault_stands(now + wait, false));
-            assert_eq!(state.waits_for_departure(now), None);
-            // What was told once is told again.
-            assert!(state.fault_stands(now + wait, true));
+            let mut state = state(failure, now);
+            // The wait begins when a caller learns of the failure.
+            assert_eq!(state.disconnect_wait(now), None);
+            assert!(!is_final(&mut state, now, false));
+            assert_eq!(state.disconnect_wait(now), Some(now + wait));
+            assert!(!is_final(&mut state, now + wait / 2, false));
+            assert!(is_final(&mut state, now + wait, false));
+            assert_eq!(state.disconnect_wait(now), None);
+            // All callers receive the same.
+            assert!(is_final(&mut state, now + wait, true));
         }
     }
 
     #[test]
-    fn a_departure_in_time_outranks_a_fault() {
+    fn a_disconnect_in_time_outranks_a_failure() {
         let now = Instant::now();
-        let mut state = state(Fault::Refused(gone()), now);
-        assert!(!state.fault_stands(now, false));
-        assert!(!state.fault_stands(now + SECOND / 2, true));
-        assert!(!state.fault_stands(now + SECOND * 2, true));
+        let mut state = state(Failure::Refused(gone()), now);
+        assert!(!is_final(&mut state, now, false));
+        assert!(!is_final(&mut state, now + SECOND / 2, true));
+        assert!(!is_final(&mut state, now + SECOND * 2, true));
     }
 
     #[test]
-    fn a_reason_replaces_what_only_says_that_there_is_one() {
+    fn a_reason_replaces_a_consequence() {
         let now = Instant::now();
-        let mut state = state(Fault::Flushed, now);
-        assert!(!state.fault_stands(now, false));
-        state.fail(Fault::Device(gone()), &mut Aftermath::default());
-        assert!(state.fault_stands(now, true));
-        assert_eq!(state.waits_for_departure(now), None);
-        state.fail(Fault::Flushed, &mut Aftermath::default());
-        assert!(matches!(state.fault, Some(Fault::Device(_))));
+        let mut state = state(Failure::Flushed, now);
+        assert!(!is_final(&mut state, now, false));
+        state.fail(Failure::Device(gone()), &mut Deferred::default());
+        assert!(is_final(&mut state, now, true));
+        assert_eq!(state.disconnect_wait(now), None);
+        state.fail(Failure::Flushed, &mut Deferred::default());
+        assert!(matches!(state.failure(), Some(Failure::Device(_))));
+    }
+
+    #[test]
+    fn reserved_requests_count_as_under_way() {
+        let now = Instant::now();
+        let keep_alive = KeepAlive::new(None, now);
+        let mut state = State::new(Vec::new(), 1, Transport::InfiniBand, keep_alive);
+        assert!(state.is_idle() && state.reserve());
+        assert!(!state.is_idle() && !state.reserve());
+        state.posted(None, InFlight::Copied, &mut Deferred::default());
+        assert!(state.is_idle() && state.has_room());
     }
 }

@@ -1,11 +1,11 @@
 //! What is in order.
 
 use rdmacm::verbs::{
-    Buffer, Completion, CompletionChannel, CompletionQueue, Context, ExposedMemory, Piece, Pieces,
+    Buffer, Completion, CompletionChannel, CompletionQueue, Context, RemoteAccessRegion, Sge, SgList,
     ProtectionDomain, QueuePair, RawRegion, RemoteMemory, SendOperation, SendRequest,
     SharedReceiveQueue,
 };
-use rdmacm::{Message, Messages};
+use rdmacm::{Connection, Message};
 
 /// What is posted comes back before it is used again.
 fn post(queue_pair: &QueuePair, mut buffer: Buffer) -> Option<Buffer> {
@@ -15,7 +15,7 @@ fn post(queue_pair: &QueuePair, mut buffer: Buffer) -> Option<Buffer> {
         .receive_queue()
         .poll()
         .ok()??
-        .pieces
+        .sg_list
         .into_buffer()?;
     buffer.fill(8);
     Some(buffer)
@@ -29,17 +29,17 @@ fn in_line(queue_pair: &QueuePair) {
 }
 
 /// Bytes of exposed memory are copied out.
-fn copy(memory: &ExposedMemory) -> [u8; 8] {
+fn copy(memory: &RemoteAccessRegion) -> [u8; 8] {
     let mut bytes = [0; 8];
     memory.read(0, &mut bytes);
     bytes
 }
 
 /// Memory of one's own takes a word for it.
-fn raw(bytes: &[u8], key: u32) -> Piece {
+fn raw(bytes: &[u8], key: u32) -> Sge {
     let address = bytes.as_ptr().expose_provenance() as u64;
     // SAFETY: it is not posted.
-    unsafe { Piece::raw(address, 1, key) }
+    unsafe { Sge::raw(address, 1, key) }
 }
 
 /// Any thread may have them, and several at once.
@@ -47,8 +47,8 @@ fn go_anywhere<T: Send + Sync + 'static>() {}
 
 fn main() {
     let _ = (post, in_line, copy, raw);
-    go_anywhere::<(Buffer, ExposedMemory, RawRegion, RemoteMemory)>();
-    go_anywhere::<(Piece, Pieces, SendRequest<'static>, Completion)>();
+    go_anywhere::<(Buffer, RemoteAccessRegion, RawRegion, RemoteMemory)>();
+    go_anywhere::<(Sge, SgList, SendRequest<'static>, Completion)>();
     go_anywhere::<(Context, ProtectionDomain, QueuePair, SharedReceiveQueue)>();
-    go_anywhere::<(CompletionQueue, CompletionChannel, Message, Messages)>();
+    go_anywhere::<(CompletionQueue, CompletionChannel, Message, Connection)>();
 }

@@ -3,7 +3,7 @@
 use rdmacm::Connection;
 
 fn bytes(connection: &Connection) -> Option<&[u8]> {
-    let message = connection.receive().ok()?;
+    let message = connection.receive().ok()??;
     Some(&message[..])
 }
 

@@ -1,6 +1,6 @@
-//! error: Pieces: From<&mut [u8]>` is not satisfied
-//! error: Pieces: From<&[u8]>` is not satisfied
-//! error: Pieces: From<Vec<u8>>` is not satisfied
+//! error: SgList: From<&mut [u8]>` is not satisfied
+//! error: SgList: From<&[u8]>` is not satisfied
+//! error: SgList: From<Vec<u8>>` is not satisfied
 
 use rdmacm::verbs::{QueuePair, SendOperation, SendRequest};
 

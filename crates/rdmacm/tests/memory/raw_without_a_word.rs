@@ -1,11 +1,11 @@
-//! error: call to unsafe function `Piece::raw` is unsafe
+//! error: call to unsafe function `Sge::raw` is unsafe
 //! error: call to unsafe function `ProtectionDomain::register_raw` is unsafe
 
 use rdmacm::core::AccessFlags;
-use rdmacm::verbs::{Piece, ProtectionDomain, RawRegion};
+use rdmacm::verbs::{Sge, ProtectionDomain, RawRegion};
 
-fn piece(address: u64, key: u32) -> Piece {
-    Piece::raw(address, 8, key)
+fn sge(address: u64, key: u32) -> Sge {
+    Sge::raw(address, 8, key)
 }
 
 fn region(domain: &ProtectionDomain, address: u64) -> Option<RawRegion> {
@@ -15,5 +15,5 @@ fn region(domain: &ProtectionDomain, address: u64) -> Option<RawRegion> {
 }
 
 fn main() {
-    let _ = (piece, region);
+    let _ = (sge, region);
 }

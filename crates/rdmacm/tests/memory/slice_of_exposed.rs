@@ -1,14 +1,14 @@
-//! error: cannot index into a value of type `&ExposedMemory`
-//! error: expected `&[u8]`, found `&ExposedMemory`
-//! error: ExposedMemory: AsRef<[u8]>` is not satisfied
+//! error: cannot index into a value of type `&RemoteAccessRegion`
+//! error: expected `&[u8]`, found `&RemoteAccessRegion`
+//! error: RemoteAccessRegion: AsRef<[u8]>` is not satisfied
 
-use rdmacm::verbs::ExposedMemory;
+use rdmacm::verbs::RemoteAccessRegion;
 
-fn index(memory: &ExposedMemory) -> u8 {
+fn index(memory: &RemoteAccessRegion) -> u8 {
     memory[0]
 }
 
-fn slice(memory: &ExposedMemory) -> &[u8] {
+fn slice(memory: &RemoteAccessRegion) -> &[u8] {
     memory
 }
 
@@ -18,5 +18,5 @@ fn bytes<T: AsRef<[u8]>>(memory: &T) -> &[u8] {
 
 fn main() {
     let _ = (index, slice);
-    let _ = bytes::<ExposedMemory>;
+    let _ = bytes::<RemoteAccessRegion>;
 }

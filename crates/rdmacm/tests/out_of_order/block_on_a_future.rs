@@ -1,8 +1,8 @@
 //! error: mismatched types
-//! error: expected `&Node<Blocking>`, found `&Node<Async<Tokio>>`
+//! error: expected `rdmacm::Node`, found `rdmacm::asynchronous::Node`
 
 fn mixed(node: &rdmacm::tokio::Node) -> rdmacm::Connector {
-    rdmacm::Connector::new("storage-7", "7471").on(node)
+    rdmacm::Connector::new(("storage-7", "7471")).with_node(node)
 }
 
 fn main() {

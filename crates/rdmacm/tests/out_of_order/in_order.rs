@@ -4,7 +4,7 @@ use rdmacm::core::{IdHandle, QueuePair};
 use rdmacm::{Connector, Listener, Result};
 
 fn connect<Q: QueuePair + 'static>(make: impl Fn(&IdHandle) -> Q) -> Result<()> {
-    let resolved = Connector::new("storage-7", "7471").resolve()?;
+    let resolved = Connector::new(("storage-7", "7471")).resolve()?;
     let queue_pair = make(resolved.id());
     let connection = resolved.connect_on(queue_pair)?;
     connection.close(rdmacm::CLOSE_DEADLINE)
@@ -18,7 +18,7 @@ fn accept<Q: QueuePair + 'static>(make: impl Fn(&IdHandle) -> Q) -> Result<()> {
 }
 
 async fn await_it<Q: QueuePair + 'static>(make: impl Fn(&IdHandle) -> Q) -> Result<()> {
-    let connector = rdmacm::tokio::Connector::new("storage-7", "7471");
+    let connector = rdmacm::tokio::Connector::new(("storage-7", "7471"));
     let resolved = connector.resolve().await?;
     let queue_pair = make(resolved.id());
     resolved.connect_on(queue_pair).await.map(drop)

@@ -48,7 +48,7 @@ fn a_queue_says_what_it_is() {
     let context = Stub::new(false).open();
     let queue = context.create_completion_queue(3).unwrap();
     assert_eq!(queue.entries(), 3);
-    assert!(queue.channel().is_none() && queue.context().is(&context));
+    assert!(queue.channel().is_none() && *queue.context() == context);
     assert_eq!(context.device_name(), "test0");
     let other = context.create_completion_queue(3).unwrap();
     assert_ne!(queue.token(), other.token());
@@ -215,6 +215,49 @@ fn what_was_not_posted_is_told_of_after_what_came_before() {
 }
 
 #[test]
+fn other_numbers_of_a_queue_complete_nothing() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let first = send(&queue_pair);
+    let second = send(&queue_pair);
+    let [posted, next] = device.sends()[..] else {
+        panic!("two requests");
+    };
+    let complete = |number| device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
+    complete(posted);
+    assert_eq!(queue.poll().unwrap().unwrap().work, first);
+    for number in [
+        posted,
+        posted ^ 0x7777,
+        posted ^ 0x8000_0000,
+        posted ^ 0xffff_ffff,
+    ] {
+        complete(number);
+        assert_eq!(queue.poll().unwrap_err(), Error::Stray { number });
+        assert!(queue.poll().unwrap().is_none());
+    }
+    // What was posted completes all the same.
+    complete(next);
+    assert_eq!(queue.poll().unwrap().unwrap().work, second);
+}
+
+#[test]
+fn completions_of_other_queues_are_passed_over() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 4);
+    let work = send(&queue_pair);
+    let posted = device.sends()[0];
+    for number in [0, u64::MAX, !posted] {
+        for _ in 0..100 {
+            device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
+        }
+        assert!(queue.poll().unwrap().is_none());
+    }
+    device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
+    assert_eq!(queue.poll().unwrap().unwrap().work, work);
+}
+
+#[test]
 fn what_was_outstanding_comes_back_when_the_device_goes() {
     for quiet in [true, false] {
         let device = Stub::new(false);
@@ -232,7 +275,7 @@ fn what_was_outstanding_comes_back_when_the_device_goes() {
             let failure = completion.result.unwrap_err();
             assert_eq!(failure.status, WcStatus::FATAL_ERR);
             // The device may use it yet where it would not be stopped.
-            assert_eq!(completion.pieces.len(), usize::from(quiet));
+            assert_eq!(completion.sg_list.len(), usize::from(quiet));
         }
         let gone = queue.poll_into(&mut Vec::new(), 4);
         assert!(gone.unwrap_err().is_gone());

@@ -82,7 +82,7 @@ fn the_text_of_an_error_is_complete_and_has_no_source() {
     for error in errors {
         assert!(std::error::Error::source(&error).is_none(), "{error:?}");
         let words = error.to_string();
-        let refused = Refused::new(error.clone(), ());
+        let refused = PostError::new(error.clone(), ());
         assert_eq!(refused.to_string(), words);
         assert!(std::error::Error::source(&refused).is_none(), "{words}");
         let wrapped = io::Error::from(error);

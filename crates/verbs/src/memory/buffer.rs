@@ -17,9 +17,9 @@ use std::sync::Arc;
 use rdmacm_abi::AccessFlags;
 
 use super::heap::Heap;
-use super::piece::Piece;
 use super::region::{Memory, Region, Registration};
-use crate::error::{Error, Refused, Result};
+use super::sge::Sge;
+use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
@@ -28,7 +28,7 @@ use crate::protection_domain::ProtectionDomain;
 /// In hand it is a slice. Posted, it belongs to the queue, and comes back with
 /// the completion: so neither this process nor the allocator touches it while
 /// the device may. No peer can reach it; for that there is
-/// [`ExposedMemory`](super::ExposedMemory). (A peer on siw that guesses the key, 32
+/// [`RemoteAccessRegion`](super::RemoteAccessRegion). (A peer on siw that guesses the key, 32
 /// random bits, can read it: siw asks nobody for the right to read.)
 ///
 /// Registering costs a system call and pins the pages: register much, then
@@ -54,11 +54,12 @@ impl Buffer {
     pub(crate) fn of(
         domain: &ProtectionDomain,
         bytes: Box<[u8]>,
-    ) -> Result<Self, Refused<Box<[u8]>>> {
+    ) -> Result<Self, PostError<Box<[u8]>>> {
         let operation = Operation::Register { length: 0 };
         let heap = Heap::of(bytes)
-            .map_err(|bytes| Refused::new(Error::invalid(operation, NO_BYTES), bytes))?;
-        Self::register(domain, heap).map_err(|(error, heap)| Refused::new(error, heap.into_boxed()))
+            .map_err(|bytes| PostError::new(Error::invalid(operation, NO_BYTES), bytes))?;
+        Self::register(domain, heap)
+            .map_err(|(error, heap)| PostError::new(error, heap.into_boxed()))
     }
 
     fn register(domain: &ProtectionDomain, heap: Heap) -> Result<Self, (Error, Heap)> {
@@ -109,9 +110,9 @@ impl Buffer {
     /// A part of it, to be posted. The whole comes back.
     ///
     /// # Errors
-    /// [`Refused`] with the buffer, where the range is not within.
-    pub fn part(self, range: Range<usize>) -> Result<Piece, Refused<Self>> {
-        Piece::of_buffer(self, range)
+    /// [`PostError`] with the buffer, where the range is not within.
+    pub fn part(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
+        Sge::of_buffer(self, range)
     }
 
     /// The domain it is registered in.

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "memory that a device writes to")]
 
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::region::Memory;
@@ -69,23 +70,44 @@ impl Pages {
         unsafe { word.as_ref() }
     }
 
-    /// Copies bytes out that others may be writing: each word is some value it has
-    /// had, not all from one moment.
+    /// The whole words from the word of this byte on.
+    fn words(&self, byte: usize, count: usize) -> &[AtomicU64] {
+        self.check(byte, count * WORD);
+        // SAFETY: the byte is within the mapping, or at its end if there are no words.
+        let first = unsafe { self.start.add(byte / WORD) };
+        // SAFETY:
+        // - The words are within the mapping, whose pages are whole words, and aligned.
+        // - They are mapped for as long as `self` lives, and this process accesses them
+        //   as atomics only.
+        unsafe { slice::from_raw_parts(first.as_ptr(), count) }
+    }
+
+    /// Copies bytes out that others may be writing: each aligned word is a value that it has
+    /// had, and the words need not be from one moment.
     ///
     /// # Panics
     /// If they are not within.
     pub(super) fn load(&self, start: usize, into: &mut [u8]) {
         self.check(start, into.len());
-        let (mut at, mut rest) = (start, into);
-        while !rest.is_empty() {
-            let bytes = self.of(at).load(Ordering::Relaxed).to_ne_bytes();
-            let there = bytes.get(at % WORD..).unwrap_or_default();
-            let count = there.len().min(rest.len());
-            let (now, later) = rest.split_at_mut(count);
-            for (to, from) in now.iter_mut().zip(there) {
-                *to = *from;
-            }
-            (at, rest) = (at + count, later);
+        let (head, rest) = into.split_at_mut(into.len().min(to_boundary(start)));
+        self.load_part(start, head);
+        let start = start + head.len();
+        let mut chunks = rest.chunks_exact_mut(WORD);
+        let words = self.words(start, chunks.len());
+        for (word, chunk) in words.iter().zip(&mut chunks) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        self.load_part(start + words.len() * WORD, chunks.into_remainder());
+    }
+
+    /// Copies bytes of one word out.
+    fn load_part(&self, at: usize, into: &mut [u8]) {
+        if into.is_empty() {
+            return;
+        }
+        let bytes = self.of(at).load(Ordering::Relaxed).to_ne_bytes();
+        for (to, from) in into.iter_mut().zip(bytes.iter().skip(at % WORD)) {
+            *to = *from;
         }
     }
 
@@ -96,21 +118,24 @@ impl Pages {
     /// If they are not within.
     pub(super) fn store(&self, start: usize, from: &[u8]) {
         self.check(start, from.len());
-        let (mut at, mut rest) = (start, from);
-        while !rest.is_empty() {
-            let count = (WORD - at % WORD).min(rest.len());
-            let (now, later) = rest.split_at(count);
-            match now.try_into() {
-                Ok(word) => self
-                    .of(at)
-                    .store(u64::from_ne_bytes(word), Ordering::Relaxed),
-                Err(_) => self.merge(at, now),
-            }
-            (at, rest) = (at + count, later);
+        let (head, rest) = from.split_at(from.len().min(to_boundary(start)));
+        self.merge(start, head);
+        let start = start + head.len();
+        let chunks = rest.chunks_exact(WORD);
+        let (words, tail) = (self.words(start, chunks.len()), chunks.remainder());
+        for (word, chunk) in words.iter().zip(chunks) {
+            let mut bytes = [0; WORD];
+            bytes.copy_from_slice(chunk);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
         }
+        self.merge(start + words.len() * WORD, tail);
     }
 
+    /// Copies bytes of one word in.
     fn merge(&self, at: usize, part: &[u8]) {
+        if part.is_empty() {
+            return;
+        }
         let merged = |word: u64| {
             let mut bytes = word.to_ne_bytes();
             for (to, from) in bytes.iter_mut().skip(at % WORD).zip(part) {
@@ -127,6 +152,11 @@ impl Pages {
         let within = self.holds(start, length);
         assert!(within, "{length} bytes at {start} of {}", self.length);
     }
+}
+
+/// How many bytes there are to the next word; 0 at the beginning of one.
+fn to_boundary(byte: usize) -> usize {
+    byte.wrapping_neg() % WORD
 }
 
 impl Memory for Pages {
@@ -168,6 +198,29 @@ mod tests {
         pages.load(64, &mut end);
         assert_eq!(end, [1, 7, 3]);
         pages.load(67, &mut []);
+    }
+
+    /// Against a slice, at every alignment and length.
+    #[test]
+    fn copies_are_those_of_slices() {
+        let pages = Pages::zeroed(80).unwrap();
+        let mut expected = [0; 80];
+        let mut next = 0_u8;
+        for start in 0..24 {
+            for length in 0..40 {
+                let bytes: Vec<u8> = (0..length).map(|at| next.wrapping_add(at)).collect();
+                next = next.wrapping_add(41);
+                let range = start..start + bytes.len();
+                pages.store(start, &bytes);
+                expected[range.clone()].copy_from_slice(&bytes);
+                let mut all = [0; 80];
+                pages.load(0, &mut all);
+                assert_eq!(all, expected, "{length} bytes at {start}");
+                let mut part = vec![0; bytes.len()];
+                pages.load(start, &mut part);
+                assert_eq!(part, expected[range], "{length} bytes at {start}");
+            }
+        }
     }
 
     #[test]

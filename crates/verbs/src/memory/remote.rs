@@ -2,12 +2,12 @@
 
 use std::ops::{Bound, RangeBounds};
 
-/// Memory that a peer lets others reach: an address there, how many bytes, and the
-/// key. It is a plain value; how it gets from one side to the other is up to
-/// them.
+/// Memory of a peer that others may access: its address there, its length in bytes, and its
+/// key. It is a plain value, which the peer sends as [bytes](Self::to_bytes) or in a format of
+/// its own.
 ///
-/// The peer's device checks every access against what it knows, so a value that is
-/// wrong or out of date does no harm but to the connection.
+/// The peer's device checks each access. A wrong or outdated value closes the connection, and
+/// does no other harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteMemory {
     address: u64,
@@ -16,14 +16,17 @@ pub struct RemoteMemory {
 }
 
 impl RemoteMemory {
-    /// None: what an empty write writes to, which no peer's memory is needed for.
+    /// The length of [`to_bytes`](Self::to_bytes).
+    pub const SIZE: usize = 20;
+
+    /// No memory: the target of an empty write.
     pub const NONE: Self = Self {
         address: 0,
         length: 0,
         key: 0,
     };
 
-    /// As a peer told it; `None` where the range goes beyond the last address.
+    /// Memory that a peer has described; `None` if it goes beyond the last address.
     #[must_use]
     pub fn new(address: u64, length: u64, key: u32) -> Option<Self> {
         address.checked_add(length)?;
@@ -34,7 +37,7 @@ impl RemoteMemory {
         })
     }
 
-    /// That of this process, which no allocation of goes beyond the last address.
+    /// Of this process, where no allocation goes beyond the last address.
     pub(super) fn of_allocation(address: u64, length: usize, key: u32) -> Self {
         Self {
             address,
@@ -43,33 +46,67 @@ impl RemoteMemory {
         }
     }
 
-    /// Where it is, in the peer's terms.
+    /// As bytes: address, length and key, in network byte order, without padding.
+    ///
+    /// ```
+    /// use rdmacm_verbs::RemoteMemory;
+    ///
+    /// let memory = RemoteMemory::new(0x7fff_0000, 4096, 0x1234).unwrap();
+    /// let bytes = memory.to_bytes();
+    /// assert_eq!(RemoteMemory::from_bytes(&bytes), Some(memory));
+    /// ```
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        let fields = self.address.to_be_bytes().into_iter();
+        let fields = fields.chain(self.length.to_be_bytes());
+        for (byte, value) in bytes.iter_mut().zip(fields.chain(self.key.to_be_bytes())) {
+            *byte = value;
+        }
+        bytes
+    }
+
+    /// From the bytes of [`to_bytes`](Self::to_bytes), at the beginning of a message for
+    /// example; `None` for fewer bytes, and for memory that goes beyond the last address.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (address, rest) = bytes.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (key, _) = rest.split_first_chunk()?;
+        Self::new(
+            u64::from_be_bytes(*address),
+            u64::from_be_bytes(*length),
+            u32::from_be_bytes(*key),
+        )
+    }
+
+    /// The address, in the peer's address space.
     #[must_use]
     #[doc(alias = "remote_addr")]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Bytes it has.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Whether it has none.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The peer's key.
+    /// The peer's key (rkey).
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn key(&self) -> u32 {
         self.key
     }
 
-    /// A part of it; `None` where that is not within.
+    /// A part of it; `None` if the range is not within.
     #[must_use]
     pub fn part(&self, range: impl RangeBounds<u64>) -> Option<Self> {
         let start = match range.start_bound() {
@@ -107,6 +144,21 @@ mod tests {
             part.part((Bound::Excluded(u64::MAX), Bound::Unbounded)),
             None
         );
+    }
+
+    #[test]
+    fn bytes_are_in_network_order() {
+        let memory = RemoteMemory::new(0x0102_0304_0506_0708, 0x1112, 0x2122_2324).unwrap();
+        let bytes = memory.to_bytes();
+        assert_eq!(bytes[..8], [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(bytes[8..16], [0, 0, 0, 0, 0, 0, 0x11, 0x12]);
+        assert_eq!(bytes[16..], [0x21, 0x22, 0x23, 0x24]);
+        let mut longer = bytes.to_vec();
+        longer.extend(b"more");
+        assert_eq!(RemoteMemory::from_bytes(&longer), Some(memory));
+        assert_eq!(RemoteMemory::from_bytes(&bytes[..19]), None);
+        let beyond = [0xff; RemoteMemory::SIZE];
+        assert_eq!(RemoteMemory::from_bytes(&beyond), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rdmacm_abi::AccessFlags;
 
-use super::{Buffer, Piece, Pieces};
+use super::{Buffer, SgList, Sge};
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::stub::{FIRST_LOCAL_KEY, FIRST_REMOTE_KEY, Stub};
 
@@ -37,8 +37,8 @@ fn a_part_that_is_cut_off_is_a_buffer_of_its_own() {
     assert_eq!(*first, [0, 1, 2, 3]);
     assert_eq!(*second, [4, 5, 6]);
     assert_eq!(*third, [7, 8]);
-    let start = Piece::from(first).sge();
-    let place = Piece::from(third).sge();
+    let start = Sge::from(first).sge();
+    let place = Sge::from(third).sge();
     assert_eq!((place.address - start.address, place.length), (7, 2));
     assert_eq!(place.lkey, start.lkey);
 }
@@ -60,14 +60,14 @@ fn a_piece_names_its_part_of_the_memory() {
     let (_device, domain) = domain();
     let mut buffer = filled(&domain, 20);
     let rest = buffer.split_off(8);
-    let start = Piece::from(buffer).sge();
+    let start = Sge::from(buffer).sge();
     assert_eq!((start.length, start.lkey), (8, FIRST_LOCAL_KEY + 1));
-    let piece = rest.part(2..5).unwrap();
-    assert_eq!((piece.len(), piece.is_empty()), (3, false));
-    let named = piece.sge();
+    let sge = rest.part(2..5).unwrap();
+    assert_eq!((sge.len(), sge.is_empty()), (3, false));
+    let named = sge.sge();
     assert_eq!((named.address, named.length), (start.address + 10, 3));
-    assert!(piece.is_of(&domain) && piece.is_writable());
-    let rest = piece.into_buffer().unwrap();
+    assert!(sge.is_of(&domain) && sge.is_writable());
+    let rest = sge.into_buffer().unwrap();
     assert!(rest.part(4..4).unwrap().is_empty());
 }
 
@@ -86,14 +86,14 @@ fn a_part_is_within_its_memory() {
 #[test]
 fn pieces_keep_their_order() {
     let (_device, domain) = domain();
-    let piece = |length| Piece::from(filled(&domain, length));
-    let mut pieces = Pieces::from(vec![piece(1), piece(2)]);
-    pieces.push(piece(3));
-    let lengths: Vec<_> = pieces.iter().map(Piece::len).collect();
+    let sge = |length| Sge::from(filled(&domain, length));
+    let mut sg_list = SgList::from(vec![sge(1), sge(2)]);
+    sg_list.push(sge(3));
+    let lengths: Vec<_> = sg_list.iter().map(Sge::len).collect();
     assert_eq!(lengths, [1, 2, 3]);
-    assert_eq!(pieces.into_buffer().unwrap().len(), 1, "the first");
+    assert_eq!(sg_list.into_buffer().unwrap().len(), 1, "the first");
     assert_eq!(
-        Pieces::from(filled(&domain, 4))
+        SgList::from(filled(&domain, 4))
             .into_buffer()
             .unwrap()
             .len(),
@@ -111,8 +111,8 @@ fn what_is_exposed_is_named_for_the_peer_and_can_be_read_and_written() {
     let remote = exposed.remote();
     assert_eq!((remote.len(), remote.key()), (24, FIRST_REMOTE_KEY + 1));
     assert!(!remote.is_empty() && remote.part(..0).unwrap().is_empty());
-    let piece = exposed.part(8..24).unwrap();
-    let named = piece.sge();
+    let sge = exposed.part(8..24).unwrap();
+    let named = sge.sge();
     assert_eq!(named.address, remote.address() + 8);
     assert_eq!((named.length, named.lkey), (16, FIRST_LOCAL_KEY + 1));
     exposed.write(3, b"hello");

@@ -27,7 +27,7 @@ use sends::Sends;
 
 /// The driver `rdma_rxe`, version 2: RoCE v2 in software.
 #[derive(Clone, Copy, Debug)]
-pub struct Rxe;
+pub(crate) struct Rxe;
 
 // SAFETY: rxe completes a request when it has done with its memory
 // (`rxe_completer`, `rxe_responder`), uses its queues in order, and looks at the

@@ -32,7 +32,7 @@ use sends::Sends;
 /// the guard. Its 32 bits are random: the driver draws 24 of them, this crate eight, each
 /// from the kernel's generator, for each registration anew.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Siw;
+pub(crate) struct Siw;
 
 // SAFETY: siw completes a request that is signalled when it has done with its memory
 // (`siw_sqe_complete`, `siw_rqe_complete`). It sends and receives in RTS alone, with its
@@ -72,7 +72,7 @@ unsafe impl Provider for Siw {
         matches!(operation, SendOperation::Send | SendOperation::Write(_))
     }
 
-    fn completes_apart(&self) -> bool {
+    fn completes_individually(&self) -> bool {
         // A message is complete when TCP has taken it, however long the answer to
         // a read before it takes (`siw_qp_sq_process`). And what is not signalled
         // TCP takes without a copy, and may send again from there.

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateQpResponse, CreateSrq,
-    CreateSrqResponse, DriverId, GetContextResponse, RegMr, RegMrResponse, Sge, WcOpcode, WcStatus,
-    WorkCompletion,
+    CreateSrqResponse, DriverId, GetContextResponse, RegMr, RegMrResponse, Sge as AbiSge, WcOpcode,
+    WcStatus, WorkCompletion,
 };
 use rdmacm_core::{QpAttr, QpType, Transport};
 use zerocopy::FromZeros;
@@ -53,7 +53,7 @@ pub(crate) struct Stub {
 #[derive(Debug, Default)]
 struct Held {
     sends: Vec<u64>,
-    pieces: Vec<Vec<u32>>,
+    sg_list: Vec<Vec<u32>>,
     receives: Vec<u64>,
     told: VecDeque<WorkCompletion>,
     handles: u32,
@@ -172,8 +172,8 @@ impl Stub {
     }
 
     /// How long the pieces of memory are that the send requests name.
-    pub(crate) fn pieces(&self) -> Vec<Vec<u32>> {
-        self.held().pieces.clone()
+    pub(crate) fn sg_list(&self) -> Vec<Vec<u32>> {
+        self.held().sg_list.clone()
     }
 
     /// The numbers of the receives it was given, oldest first.
@@ -229,7 +229,7 @@ unsafe impl Provider for Stub {
         self.depth
     }
 
-    fn completes_apart(&self) -> bool {
+    fn completes_individually(&self) -> bool {
         self.apart
     }
 
@@ -324,7 +324,7 @@ impl SendRing for Ring {
         64
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         4
     }
 
@@ -335,9 +335,9 @@ impl SendRing for Ring {
     fn push(&mut self, request: &SendSlot<'_>) {
         let mut held = self.0.held();
         held.sends.push(request.number);
-        if let SlotPayload::Pieces(pieces) = request.payload {
-            held.pieces
-                .push(pieces.iter().map(|one| one.length).collect());
+        if let SlotPayload::SgList(sg_list) = request.payload {
+            held.sg_list
+                .push(sg_list.iter().map(|one| one.length).collect());
         }
     }
 }
@@ -347,7 +347,7 @@ impl ReceiveRing for Ring {
         self.1
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         4
     }
 
@@ -355,7 +355,7 @@ impl ReceiveRing for Ring {
         true
     }
 
-    fn push(&mut self, number: u64, _: &[Sge]) {
+    fn push(&mut self, number: u64, _: &[AbiSge]) {
         self.0.held().receives.push(number);
     }
 }

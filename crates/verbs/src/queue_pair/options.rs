@@ -15,7 +15,7 @@ use crate::protection_domain::ProtectionDomain;
 use crate::provider::NewQueuePair;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
-use crate::work_queue::{Health, Owner, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
+use crate::work_queue::{Owner, QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
 
 /// How much a queue pair holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct QpCaps {
     pub max_send_wr: u32,
     /// Receive requests.
     pub max_recv_wr: u32,
-    /// Pieces of memory a send request names.
+    /// Scatter/gather entries of a send request.
     pub max_send_sge: u32,
-    /// Pieces of memory a receive request names.
+    /// Scatter/gather entries of a receive request.
     pub max_recv_sge: u32,
     /// Bytes a send request carries in line.
     pub max_inline_data: u32,
@@ -205,9 +205,9 @@ impl QpOptions {
             context.next_token()?,
         );
         if let Some(shared) = &self.shared {
-            let (token, room) = (shared.token().number(), shared.capacity());
+            let (token, credits) = (shared.token().number(), shared.capacity());
             let queue = &parts.receive_queue;
-            if !queue.admit_shared(token, shared.queue(), room) {
+            if !queue.admit_shared(token, shared.queue(), credits) {
                 let reason = "its completion queue must have room for all of the shared \
                               receive queue";
                 return Err(Error::invalid(operation, reason));
@@ -236,7 +236,7 @@ impl QpOptions {
         let shared = self.shared.iter();
         let shared = shared.map(|queue| queue.protection_domain().context());
         let mut all = domain.chain(queues).chain(shared);
-        if all.any(|one| !one.is(context)) {
+        if all.any(|one| one != context) {
             return Err("its protection domain and queues must be of its own context");
         }
         match (&self.protection_domain, &self.shared) {
@@ -257,7 +257,7 @@ impl QpOptions {
             Some(shared) => shared.capacity(),
             None => self.caps.max_recv_wr,
         };
-        let queue = |given: &Option<CompletionQueue>, entries: u32| match given {
+        let queue = |choice: &Option<CompletionQueue>, entries: u32| match choice {
             Some(queue) => Ok(queue.clone()),
             None => self.own_queue(context, entries.max(1)),
         };
@@ -304,7 +304,7 @@ impl QpOptions {
     fn assemble(&self, made: NewQueuePair, parts: Parts, tokens: [Token; 3]) -> QueuePair {
         let [token, send_token, receive_token] = tokens;
         let answer = made.answer;
-        let health = Arc::new(Health::default());
+        let health = Arc::new(QpStatus::default());
         let Parts {
             domain,
             send_queue,
@@ -317,7 +317,7 @@ impl QpOptions {
             qp_type: self.qp_type,
             signal_all: self.signal_all,
             max_requests: answer.max_send_wr,
-            max_pieces: answer.max_send_sge,
+            max_sges: answer.max_send_sge,
             max_inline: answer.max_inline_data,
             domain: domain.clone(),
             completions: send_queue.clone(),
@@ -330,7 +330,7 @@ impl QpOptions {
             let parts = ReceiveParts {
                 token: receive_token.number(),
                 max_requests: answer.max_recv_wr,
-                max_pieces: answer.max_recv_sge,
+                max_sges: answer.max_recv_sge,
                 domain: domain.clone(),
                 owner: Some(Owner {
                     number: answer.number,

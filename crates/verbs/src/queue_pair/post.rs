@@ -2,8 +2,8 @@
 
 use super::QueuePair;
 use crate::completion::WorkId;
-use crate::error::{Error, Refused};
-use crate::memory::Pieces;
+use crate::error::{Error, PostError};
+use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::request::SendRequest;
 
@@ -16,7 +16,7 @@ impl QueuePair {
     /// [moved](Self::modify) to ERR.
     ///
     /// # Errors
-    /// [`Refused`] with the request, and nothing has happened: it is more than the
+    /// [`PostError`] with the request, and nothing has happened: it is more than the
     /// queue or its completion queue has room for, or the queue pair's requests may
     /// name; its memory is of another domain, not registered for this, or shorter
     /// or longer than the peer's; the queue pair's type or device cannot do it; the
@@ -39,7 +39,7 @@ impl QueuePair {
     pub fn post_send<'a>(
         &self,
         request: SendRequest<'a>,
-    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
+    ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
         self.sends.post(request)
     }
 
@@ -52,7 +52,7 @@ impl QueuePair {
     pub fn post_sends<'a>(
         &self,
         requests: Vec<SendRequest<'a>>,
-    ) -> Result<Vec<WorkId>, Refused<Vec<SendRequest<'a>>>> {
+    ) -> Result<Vec<WorkId>, PostError<Vec<SendRequest<'a>>>> {
         self.sends.post_all(requests)
     }
 
@@ -60,11 +60,11 @@ impl QueuePair {
     /// for the word of a write.
     ///
     /// # Errors
-    /// [`Refused`] with the memory: the queue or its completion queue is full, the
+    /// [`PostError`] with the memory: the queue or its completion queue is full, the
     /// pieces are too many, of another domain, or not registered for writing; the
     /// queue pair is in the error state, or receives from a shared queue.
     #[doc(alias = "ibv_post_recv", alias = "rdma_post_recv")]
-    pub fn post_receive(&self, memory: impl Into<Pieces>) -> Result<WorkId, Refused<Pieces>> {
+    pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         let memory = memory.into();
         let Some(receives) = &self.receives else {
             let reason = match &self.shared {
@@ -72,7 +72,7 @@ impl QueuePair {
                 None => "the queue pair has no receive queue",
             };
             let error = Error::invalid(Operation::Receive, reason);
-            return Err(Refused::new(error, memory));
+            return Err(PostError::new(error, memory));
         };
         receives.post(memory)
     }

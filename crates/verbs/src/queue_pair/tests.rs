@@ -118,8 +118,8 @@ fn only_a_group_that_was_joined_is_left() {
 fn what_a_request_does_is_refused_where_it_cannot() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
-    let refused = |operation, pieces: crate::memory::Pieces| {
-        let request = SendRequest::new(operation, pieces);
+    let refused = |operation, sg_list: crate::memory::SgList| {
+        let request = SendRequest::new(operation, sg_list);
         let refused = queue_pair.post_send(request).unwrap_err();
         reason(&refused.error)
     };
@@ -140,13 +140,13 @@ fn what_a_request_does_is_refused_where_it_cannot() {
         swap: 1,
     };
     let half = queue_pair.protection_domain().allocate(4).unwrap();
-    let one = "an atomic takes one piece of 8 bytes";
+    let one = "an atomic operation takes one scatter/gather entry of 8 bytes";
     assert_eq!(refused(swap, half.into()), one);
-    assert_eq!(refused(swap, crate::memory::Pieces::NONE), one);
+    assert_eq!(refused(swap, crate::memory::SgList::NONE), one);
     let [first, second] = [(); 2].map(|()| memory(&queue_pair));
-    let mut two = crate::memory::Pieces::from(first);
+    let mut two = crate::memory::SgList::from(first);
     two.push(second.into());
-    let many = "it names more pieces of memory than the queue pair's requests may";
+    let many = "it has more scatter/gather entries than the queue pair's requests may";
     assert_eq!(refused(SendOperation::Send, two), many);
     let other = Stub::new(false).open().create_protection_domain().unwrap();
     let others = other.allocate(8).unwrap();
@@ -201,7 +201,7 @@ fn a_reset_that_changes_nothing_gives_nothing_up() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let sent = queue_pair.post_send(send(&queue_pair)).unwrap();
-    let room = queue_pair.post_receive(memory(&queue_pair)).unwrap();
+    let received = queue_pair.post_receive(memory(&queue_pair)).unwrap();
     queue_pair.post_send(send(&queue_pair)).unwrap();
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
     to(&queue_pair, QpState::RESET);
@@ -212,10 +212,10 @@ fn a_reset_that_changes_nothing_gives_nothing_up() {
     assert_eq!(reason(&refused.error), "the receive queue is full");
     device.complete(device.sends()[0], WcStatus::SUCCESS, WcOpcode::SEND);
     device.complete(device.receives()[0], WcStatus::SUCCESS, WcOpcode::RECV);
-    for work in [sent, room] {
+    for work in [sent, received] {
         let completion = queue.poll().unwrap().unwrap();
         assert_eq!(completion.work, work);
-        assert!(completion.pieces.into_buffer().is_some());
+        assert!(completion.sg_list.into_buffer().is_some());
     }
     to(&queue_pair, QpState::ERR);
     to(&queue_pair, QpState::RESET);
@@ -247,7 +247,7 @@ fn a_reset_that_forgets_keeps_the_memory() {
         works.push(queue_pair.post_receive(memory(&queue_pair)).unwrap());
     }
     let outstanding = queue_pair.destroy();
-    assert!(outstanding.iter().all(|(_, pieces)| pieces.len() == 1));
+    assert!(outstanding.iter().all(|(_, sg_list)| sg_list.len() == 1));
     let outstanding: Vec<_> = outstanding.into_iter().map(|(work, _)| work).collect();
     let [s0, s1, r0, r1, s2, r2, s3, r3] = works[..] else {
         panic!("{works:?}");

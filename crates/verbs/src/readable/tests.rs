@@ -8,10 +8,10 @@ use super::*;
 use crate::provider::stub::Stub;
 
 /// A file of a context, and where what it says is written.
-pub(crate) fn file() -> (Arc<Closable>, UnixStream) {
+pub(crate) fn file() -> (Arc<RevocableFile>, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     let file = File::from(OwnedFd::from(near));
-    (Arc::new(Closable::new(file)), far)
+    (Arc::new(RevocableFile::new(file)), far)
 }
 
 fn readable() -> (Context, Readable, UnixStream) {

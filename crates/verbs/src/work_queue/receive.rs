@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{Sge as AbiSge, WcStatus, WorkCompletion};
 
 use super::send::LONGEST;
-use super::{Health, WorkQueue, flushed, gone, take_flushed, take_forgotten};
+use super::{QpStatus, WorkQueue, flushed, gone, take_flushed, take_forgotten};
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
-use crate::error::{Error, Refused};
-use crate::ledger::Ledger;
-use crate::memory::{Piece, Pieces};
+use crate::error::{Error, PostError};
+use crate::in_flight_map::InFlightMap;
+use crate::memory::{SgList, Sge};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::ReceiveRing;
@@ -21,7 +21,7 @@ use crate::provider::ReceiveRing;
 pub(crate) struct ReceiveQueue {
     token: u32,
     capacity: usize,
-    max_pieces: usize,
+    max_sges: usize,
     domain: ProtectionDomain,
     owner: Option<Owner>,
     state: Mutex<State>,
@@ -35,15 +35,15 @@ pub(crate) struct Owner {
     pub(crate) number: u32,
     /// Where each request has room set aside for its completion.
     pub(crate) completions: CompletionQueue,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<QpStatus>,
 }
 
 #[derive(Debug)]
 struct State {
     ring: Box<dyn ReceiveRing>,
-    posted: Ledger<Pieces>,
+    posted: InFlightMap<SgList>,
     /// What the device had when it forgot its requests, and may yet be filling.
-    forgotten: Vec<(u32, Pieces)>,
+    forgotten: Vec<(u32, SgList)>,
     /// What was reported as flushed, and of which the device may yet tell: room for that
     /// stays set aside.
     flushed: Vec<u32>,
@@ -52,7 +52,7 @@ struct State {
 pub(crate) struct ReceiveParts {
     pub(crate) token: u32,
     pub(crate) max_requests: u32,
-    pub(crate) max_pieces: u32,
+    pub(crate) max_sges: u32,
     pub(crate) domain: ProtectionDomain,
     pub(crate) owner: Option<Owner>,
     pub(crate) ring: Box<dyn ReceiveRing>,
@@ -63,12 +63,12 @@ impl ReceiveQueue {
         Self {
             token: parts.token,
             capacity: parts.max_requests.min(parts.ring.capacity()) as usize,
-            max_pieces: parts.max_pieces.min(parts.ring.max_pieces()) as usize,
+            max_sges: parts.max_sges.min(parts.ring.max_sges()) as usize,
             domain: parts.domain,
             owner: parts.owner,
             state: Mutex::new(State {
                 ring: parts.ring,
-                posted: Ledger::default(),
+                posted: InFlightMap::default(),
                 forgotten: Vec::new(),
                 flushed: Vec::new(),
             }),
@@ -86,53 +86,53 @@ impl ReceiveQueue {
     }
 
     /// Gives the device memory to receive into.
-    pub(crate) fn post(&self, pieces: Pieces) -> Result<WorkId, Refused<Pieces>> {
-        match self.check(&pieces) {
-            Ok(()) => self.push(pieces),
-            Err(reason) => Err(refused(reason, pieces)),
+    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, PostError<SgList>> {
+        match self.check(&sg_list) {
+            Ok(()) => self.push(sg_list),
+            Err(reason) => Err(refused(reason, sg_list)),
         }
     }
 
-    fn check(&self, pieces: &Pieces) -> Result<(), &'static str> {
-        if pieces.len() > self.max_pieces {
-            Err("it names more pieces of memory than the queue's requests may")
-        } else if pieces.iter().any(|piece| !piece.is_of(&self.domain)) {
+    fn check(&self, sg_list: &SgList) -> Result<(), &'static str> {
+        if sg_list.len() > self.max_sges {
+            Err("it has more scatter/gather entries than the queue's requests may")
+        } else if sg_list.iter().any(|sge| !sge.is_of(&self.domain)) {
             Err("its memory is registered in another protection domain")
-        } else if !pieces.iter().all(Piece::is_writable) {
+        } else if !sg_list.iter().all(Sge::is_writable) {
             Err("its memory is not registered for writing")
-        } else if pieces.iter().map(|piece| piece.len() as u64).sum::<u64>() > LONGEST {
+        } else if sg_list.iter().map(|sge| sge.len() as u64).sum::<u64>() > LONGEST {
             Err("it is longer than a message can be, 2 GiB less a byte")
         } else {
             Ok(())
         }
     }
 
-    fn push(&self, pieces: Pieces) -> Result<WorkId, Refused<Pieces>> {
+    fn push(&self, sg_list: SgList) -> Result<WorkId, PostError<SgList>> {
         let uverbs = self.domain.context().uverbs();
         if uverbs.is_elsewhere() {
-            return Err(Refused::new(uverbs.gone(), pieces));
+            return Err(PostError::new(uverbs.gone(), sg_list));
         }
         let mut state = self.state();
         // With the queue locked, so that none comes behind a flush.
         let owner = self.owner.as_ref();
         if owner.is_some_and(|owner| owner.health.is_broken()) {
-            return Err(refused("the queue pair is in the error state", pieces));
+            return Err(refused("the queue pair is in the error state", sg_list));
         }
         if state.posted.len() >= self.capacity || !state.ring.has_room() {
-            return Err(refused("the receive queue is full", pieces));
+            return Err(refused("the receive queue is full", sg_list));
         }
         if !self.set_aside() {
-            return Err(refused(NO_ROOM, pieces));
+            return Err(refused(NO_ROOM, sg_list));
         }
-        let one: [Sge; 1];
-        let many: Vec<Sge>;
-        let sges: &[Sge] = if let [piece] = &*pieces {
-            one = [piece.sge()];
+        let one: [AbiSge; 1];
+        let many: Vec<AbiSge>;
+        let sges: &[AbiSge] = if let [sge] = &*sg_list {
+            one = [sge.sge()];
             &one
         } else {
             // siw takes empty ones amiss (`siw_unref_mem_sgl`).
-            let pieces = pieces.iter().filter(|piece| !piece.is_empty());
-            many = pieces.map(Piece::sge).collect();
+            let sg_list = sg_list.iter().filter(|sge| !sge.is_empty());
+            many = sg_list.map(Sge::sge).collect();
             &many
         };
         let work = WorkId {
@@ -140,7 +140,7 @@ impl ReceiveQueue {
             number: state.posted.next(),
         };
         state.ring.push(work.to_number(), sges);
-        state.posted.push(pieces);
+        state.posted.push(sg_list);
         Ok(work)
     }
 
@@ -165,21 +165,21 @@ impl ReceiveQueue {
     }
 
     /// What the device had, when the queue is gone in the kernel.
-    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
         let mut all = std::mem::take(&mut state.forgotten);
         drop(state);
         self.return_room(flushed.len());
         all.extend(self.take_posted());
-        let named = all.into_iter().map(|(number, pieces)| {
+        let named = all.into_iter().map(|(number, sg_list)| {
             let queue = self.token;
-            (WorkId { queue, number }, pieces)
+            (WorkId { queue, number }, sg_list)
         });
         named.collect()
     }
 
-    fn take_posted(&self) -> Vec<(u32, Pieces)> {
+    fn take_posted(&self) -> Vec<(u32, SgList)> {
         let taken = self.state().posted.take_all();
         self.return_room(taken.len());
         taken
@@ -189,7 +189,7 @@ impl ReceiveQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn completion(&self, number: u32, pieces: Pieces, told: &WorkCompletion) -> Completion {
+    fn completion(&self, number: u32, sg_list: SgList, told: &WorkCompletion) -> Completion {
         let work = WorkId {
             queue: self.token,
             number,
@@ -201,7 +201,7 @@ impl ReceiveQueue {
             work,
             queue_pair: told.qp_number,
             result: result(WorkKind::Receive, work, told),
-            pieces,
+            sg_list,
             earlier: Vec::new(),
         }
     }
@@ -215,7 +215,7 @@ impl WorkQueue for ReceiveQueue {
         ready: &mut VecDeque<Completion>,
     ) -> bool {
         let mut state = self.state();
-        let Some(pieces) = state.posted.take(number) else {
+        let Some(sg_list) = state.posted.take(number) else {
             if take_flushed(&mut state.flushed, number) {
                 self.return_room(1);
                 return true;
@@ -224,7 +224,7 @@ impl WorkQueue for ReceiveQueue {
         };
         drop(state);
         self.return_room(1);
-        ready.push_back(self.completion(number, pieces, told));
+        ready.push_back(self.completion(number, sg_list, told));
         true
     }
 
@@ -237,20 +237,20 @@ impl WorkQueue for ReceiveQueue {
             .extend(taken.iter().map(|(number, _)| *number));
         drop(state);
         let taken = taken.into_iter();
-        ready.extend(taken.map(|(number, pieces)| self.completion(number, pieces, &told)));
+        ready.extend(taken.map(|(number, sg_list)| self.completion(number, sg_list, &told)));
     }
 
     fn give_up(&self) -> Vec<Completion> {
         // A shared queue's request was for whichever queue pair would have been next.
         let told = gone(self.owner.as_ref().map_or(0, |owner| owner.number));
         let taken = self.take_posted().into_iter();
-        let failed = taken.map(|(number, pieces)| self.completion(number, pieces, &told));
+        let failed = taken.map(|(number, sg_list)| self.completion(number, sg_list, &told));
         failed.collect()
     }
 }
 
 pub(super) const NO_ROOM: &str = "the completion queue has no room left for its completion";
 
-fn refused(reason: &'static str, pieces: Pieces) -> Refused<Pieces> {
-    Refused::new(Error::invalid(Operation::Receive, reason), pieces)
+fn refused(reason: &'static str, sg_list: SgList) -> PostError<SgList> {
+    PostError::new(Error::invalid(Operation::Receive, reason), sg_list)
 }

@@ -3,22 +3,22 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rdmacm_abi::uverbs::{QueryQp, Sge, WcStatus, WorkCompletion, WrOpcode};
+use rdmacm_abi::uverbs::{QueryQp, Sge as AbiSge, WcStatus, WorkCompletion, WrOpcode};
 use rdmacm_core::QpType;
 
 use super::receive::NO_ROOM;
-use super::{Health, WorkQueue, flushed, gone, take_flushed, take_forgotten};
+use super::{QpStatus, WorkQueue, flushed, gone, take_flushed, take_forgotten};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
-use crate::error::{Error, Refused, Result};
-use crate::memory::{Piece, Pieces};
+use crate::error::{Error, PostError, Result};
+use crate::in_flight_ring::InFlightRing;
+use crate::memory::{SgList, Sge};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
 use crate::queue_pair::from_query;
 use crate::request::{Payload, SendRequest};
-use crate::window::Window;
 
 mod check;
 
@@ -42,17 +42,17 @@ pub(crate) struct SendParts {
     pub(crate) qp_type: QpType,
     pub(crate) signal_all: bool,
     pub(crate) max_requests: u32,
-    pub(crate) max_pieces: u32,
+    pub(crate) max_sges: u32,
     pub(crate) max_inline: u32,
     pub(crate) domain: ProtectionDomain,
     pub(crate) completions: CompletionQueue,
-    pub(crate) health: Arc<Health>,
+    pub(crate) health: Arc<QpStatus>,
 }
 
 #[derive(Debug)]
 struct State {
     ring: Box<dyn SendRing>,
-    posted: Window<Posted>,
+    posted: InFlightRing<Posted>,
     /// What the device had when it forgot its requests, and may yet be using.
     forgotten: Vec<(u32, Posted)>,
     /// What was reported as flushed, and of which the device may yet tell: room for that
@@ -74,7 +74,7 @@ struct Posted {
     /// Whether nothing but its own completion says that it is done.
     apart: bool,
     told: Option<WorkCompletion>,
-    pieces: Pieces,
+    sg_list: SgList,
     /// By which way it goes: not to be destroyed before.
     _address: Option<AddressHandle>,
 }
@@ -84,13 +84,13 @@ impl SendQueue {
         Self {
             capacity: parts.max_requests.min(ring.capacity()) as usize,
             parts: SendParts {
-                max_pieces: parts.max_pieces.min(ring.max_pieces()),
+                max_sges: parts.max_sges.min(ring.max_sges()),
                 max_inline: parts.max_inline.min(ring.max_inline()),
                 ..parts
             },
             state: Mutex::new(State {
                 ring,
-                posted: Window::default(),
+                posted: InFlightRing::default(),
                 forgotten: Vec::new(),
                 flushed: Vec::new(),
                 signaled: 0,
@@ -112,10 +112,10 @@ impl SendQueue {
     pub(crate) fn post<'a>(
         &self,
         request: SendRequest<'a>,
-    ) -> Result<WorkId, Refused<Option<SendRequest<'a>>>> {
+    ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
         let mut state = self.state();
         if let Err(error) = self.prepare(&mut state, std::slice::from_ref(&request)) {
-            return Err(Refused::new(error, Some(request)));
+            return Err(PostError::new(error, Some(request)));
         }
         let work = self.push(&mut state, request);
         match self.ring() {
@@ -128,10 +128,10 @@ impl SendQueue {
     pub(crate) fn post_all<'a>(
         &self,
         requests: Vec<SendRequest<'a>>,
-    ) -> Result<Vec<WorkId>, Refused<Vec<SendRequest<'a>>>> {
+    ) -> Result<Vec<WorkId>, PostError<Vec<SendRequest<'a>>>> {
         let mut state = self.state();
         if let Err(error) = self.prepare(&mut state, &requests) {
-            return Err(Refused::new(error, requests));
+            return Err(PostError::new(error, requests));
         }
         let works = requests
             .into_iter()
@@ -145,9 +145,9 @@ impl SendQueue {
 
     /// Requests are in the queue and the device will not look: none behind them
     /// would go either.
-    fn stuck<T>(&self, error: Error, returned: T) -> Refused<T> {
+    fn stuck<T>(&self, error: Error, returned: T) -> PostError<T> {
         self.parts.health.set_broken();
-        Refused::new(error, returned)
+        PostError::new(error, returned)
     }
 
     /// Everything that can be refused, before anything changes; sets room aside
@@ -219,23 +219,23 @@ impl SendQueue {
             queue: self.parts.token,
             number: state.posted.next(),
         };
-        let one: [Sge; 1];
-        let many: Vec<Sge>;
+        let one: [AbiSge; 1];
+        let many: Vec<AbiSge>;
         let payload = match &request.payload {
             Payload::Inline(bytes) => SlotPayload::Inline(bytes),
-            Payload::Pieces(pieces) => SlotPayload::Pieces(if let [piece] = &**pieces {
-                one = [piece.sge()];
+            Payload::SgList(sg_list) => SlotPayload::SgList(if let [sge] = &**sg_list {
+                one = [sge.sge()];
                 &one
             } else {
                 // siw takes empty ones amiss (`siw_tx_hdt`).
-                let pieces = pieces.iter().filter(|piece| !piece.is_empty());
-                many = pieces.map(Piece::sge).collect();
+                let sg_list = sg_list.iter().filter(|sge| !sge.is_empty());
+                many = sg_list.map(Sge::sge).collect();
                 &many
             }),
         };
         let signaled = self.is_signaled(&request);
         let provider = self.parts.domain.context().uverbs().provider();
-        let apart = provider.completes_apart();
+        let apart = provider.completes_individually();
         let slot = SendSlot {
             number: work.to_number(),
             operation: request.operation,
@@ -257,7 +257,7 @@ impl SendQueue {
             apart,
             told: None,
             _address: request.destination.as_ref().map(|to| to.address.clone()),
-            pieces: request.into_pieces(),
+            sg_list: request.into_sg_list(),
         });
         work
     }
@@ -279,14 +279,14 @@ impl SendQueue {
     }
 
     /// What the device had, when the queue pair is gone in the kernel.
-    pub(crate) fn take_all(&self) -> Vec<(WorkId, Pieces)> {
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
         self.parts.completions.return_room(flushed.len());
         let mut all = std::mem::take(&mut state.forgotten);
         all.extend(self.take_posted(&mut state));
         self.named(all)
-            .map(|(work, posted)| (work, posted.pieces))
+            .map(|(work, posted)| (work, posted.sg_list))
             .collect()
     }
 
@@ -320,10 +320,10 @@ impl SendQueue {
             work,
             queue_pair: told.qp_number,
             result: result(WorkKind::Send(posted.opcode), work, told),
-            pieces: posted.pieces,
+            sg_list: posted.sg_list,
             earlier: self
                 .named(before)
-                .map(|(work, posted)| (work, posted.pieces))
+                .map(|(work, posted)| (work, posted.sg_list))
                 .collect(),
         })
     }
@@ -428,7 +428,7 @@ impl WorkQueue for SendQueue {
             work,
             queue_pair: told.qp_number,
             result: result(WorkKind::Send(posted.opcode), work, &told),
-            pieces: posted.pieces,
+            sg_list: posted.sg_list,
             earlier: Vec::new(),
         });
         failed.collect()

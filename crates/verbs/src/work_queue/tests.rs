@@ -198,7 +198,7 @@ fn fail(queue_pair: &QueuePair) {
 fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
     let polled = std::iter::from_fn(|| queue.poll().unwrap());
     let statuses = polled.map(|one| {
-        assert_eq!(one.pieces.len(), 1);
+        assert_eq!(one.sg_list.len(), 1);
         let failure = one.result.err();
         let status = failure.map_or(WcStatus::SUCCESS, |failure| failure.status);
         (one.work, status)
@@ -276,13 +276,18 @@ fn pieces_without_bytes_are_left_out_and_counted() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let empty = || memory(&queue_pair).part(3..3).unwrap();
-    let pieces: crate::memory::Pieces = vec![empty(), empty(), empty()].into();
-    let refused = queue_pair.post_receive(pieces).unwrap_err();
-    assert!(refused.error.to_string().contains("more pieces"));
-    let pieces: crate::memory::Pieces = vec![empty(), memory(&queue_pair).into()].into();
-    let request = SendRequest::new(SendOperation::Send, pieces);
+    let sg_list: crate::memory::SgList = vec![empty(), empty(), empty()].into();
+    let refused = queue_pair.post_receive(sg_list).unwrap_err();
+    assert!(
+        refused
+            .error
+            .to_string()
+            .contains("more scatter/gather entries")
+    );
+    let sg_list: crate::memory::SgList = vec![empty(), memory(&queue_pair).into()].into();
+    let request = SendRequest::new(SendOperation::Send, sg_list);
     queue_pair.post_send(request).unwrap();
-    assert_eq!(device.pieces(), [[8]]);
+    assert_eq!(device.sg_list(), [[8]]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use std::net::{SocketAddrV4, TcpListener};
 
-use rdmacm::{Connection, Listener, Node};
+use rdmacm::{CmConnection, Listener, Node};
 use rdmacm_core::{ConnInfo, ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
@@ -177,7 +177,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
         check_numbers(*round, OF_CLIENT, infos);
         control.wait_at(Barrier::Connected);
         for connection in connections {
-            let end = connection.ended(PATIENCE).unwrap();
+            let end = connection.closed(PATIENCE).unwrap();
             assert_eq!(end.kind(), EventKind::Disconnected);
             connection.close(PATIENCE).unwrap();
         }
@@ -200,7 +200,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
 }
 
 /// Also gives what the client asked for.
-fn accept(site: &Site, listener: &Listener) -> (ConnInfo, Connection<End>) {
+fn accept(site: &Site, listener: &Listener) -> (ConnInfo, CmConnection<End>) {
     let incoming = listener.accept(PATIENCE).unwrap();
     let asked = incoming.peer().unwrap();
     check_request(site, &asked, 0, 0);

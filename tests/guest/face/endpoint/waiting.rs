@@ -1,13 +1,14 @@
 //! Waiting for what was posted by hand.
 
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{Cause, Result, Step};
+use rdmacm::{Cause, Result, Stage};
 use rdmacm_core::QpType;
 use rdmacm_tests::{PATIENCE, SECOND, Site};
-use rdmacm_verbs::{Completion, QueuePair, WorkId};
+use rdmacm_verbs::{Buffer, Completion, QueuePair};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -37,16 +38,16 @@ crate::cases!("face::endpoint::waiting" as ALONE:
 const MESSAGES: u8 = 16;
 const WAITERS: usize = 5;
 
-fn too_late(error: &rdmacm::Error, step: Step) {
+fn too_late(error: &rdmacm::Error, step: Stage) {
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    assert_eq!(error.step(), step);
+    assert_eq!(error.stage(), step);
 }
 
 fn nothing_in_time_is_an_error(site: &Site) {
     let (client, server) = pair(site, &options());
-    too_late(&client.next_sent(SECOND / 20).unwrap_err(), Step::Send);
+    too_late(&client.next_sent(SECOND / 20).unwrap_err(), Stage::Send);
     let error = server.next_received(SECOND / 20).unwrap_err();
-    too_late(&error, Step::Receive);
+    too_late(&error, Stage::Receive);
     assert_eq!(error.device(), Some(site.device));
     // What completes later finds the next who waits.
     super::exchange(&client, &server);
@@ -56,10 +57,10 @@ fn nothing_in_time_is_an_error_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
         let error = client.next_sent(SECOND / 20).await.unwrap_err();
-        too_late(&error, Step::Send);
+        too_late(&error, Stage::Send);
         let error = server.next_received(SECOND / 20).await.unwrap_err();
-        too_late(&error, Step::Receive);
-        let work = post(&client, 7);
+        too_late(&error, Stage::Receive);
+        let work = client.post_send(message(client.queue_pair(), 7)).unwrap();
         assert_eq!(client.next_sent(PATIENCE).await.unwrap().work, work);
         let received = server.next_received(PATIENCE).await.unwrap();
         assert_eq!(number(received), 7);
@@ -70,22 +71,21 @@ fn what_cannot_be_waited_for_is_refused(site: &Site) {
     let (client, _server) = pair(site, &QueuePair::options(QpType::RC));
     let error = client.next_sent(PATIENCE).unwrap_err();
     match error.cause() {
-        Cause::Verbs(rdmacm_verbs::Error::InvalidInput { .. }) => {}
+        Cause::Device { error, .. } if error.kind() == io::ErrorKind::InvalidInput => {}
         other => panic!("{other:?}"),
     }
 }
 
 /// A message that is a number.
-fn post<M: rdmacm::Mode>(from: &rdmacm::face::Connection<QueuePair, M>, number: u8) -> WorkId {
-    let domain = from.queue_pair().protection_domain();
-    let mut message = domain.allocate(16).unwrap();
+fn message(queue_pair: &QueuePair, number: u8) -> Buffer {
+    let mut message = queue_pair.protection_domain().allocate(16).unwrap();
     message.fill(number);
-    from.post_send(message).unwrap()
+    message
 }
 
 fn number(received: Completion) -> u8 {
     assert_eq!(received.result.unwrap().bytes, 16);
-    let message = received.pieces.into_buffer().unwrap();
+    let message = received.sg_list.into_buffer().unwrap();
     assert_eq!(*message, [message[0]; 16]);
     message[0]
 }
@@ -118,7 +118,9 @@ fn many_threads_wait(site: &Site) {
             })
         });
         for number in 0..MESSAGES - 1 {
-            post(&client, number);
+            client
+                .post_send(message(client.queue_pair(), number))
+                .unwrap();
         }
         for _ in 0..MESSAGES - 1 {
             client.next_sent(PATIENCE).unwrap().result.unwrap();
@@ -153,7 +155,9 @@ fn many_tasks_wait(site: &Site) {
                 });
             }
             for number in 0..MESSAGES - 1 {
-                post(&client, number);
+                client
+                    .post_send(message(client.queue_pair(), number))
+                    .unwrap();
             }
             for _ in 0..MESSAGES - 1 {
                 let sent = client.next_sent(PATIENCE).await.unwrap();
@@ -177,7 +181,9 @@ fn a_completion_is_not_lost_with_a_future(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
         for number in 0..MESSAGES {
-            let work = post(&client, number);
+            let work = client
+                .post_send(message(client.queue_pair(), number))
+                .unwrap();
             let mut polls = 1;
             let received = loop {
                 if let Some(received) = Dropped::after(polls, server.next_received(PATIENCE)).await

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 
 use rdmacm::core::CmAddr;
-use rdmacm::{Cause, Connector, Listener, MessageOptions};
+use rdmacm::{Cause, Connector, Listener, Message, MessageOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_verbs::WcStatus;
 
@@ -22,13 +22,17 @@ crate::cases!("face::messages::broken" as ON_ROCE:
 );
 
 /// Both sides of a connection on a device of its own.
-fn pair_on(link: &Link, options: MessageOptions) -> Pair {
-    let listener = Listener::options().messages(options);
+fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
+    let listener = Listener::options();
     let listener = listener.bind(link.address).unwrap();
-    let connector = Connector::to(listener.local_addr()).deadline(PATIENCE);
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
     thread::scope(|scope| {
-        let client = scope.spawn(|| connector.messages(options).connect().unwrap());
-        let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+        let client = scope.spawn(|| connector.connect_messages(options.clone()).unwrap());
+        let server = listener
+            .accept(PATIENCE)
+            .unwrap()
+            .accept_messages(options.clone())
+            .unwrap();
         Pair {
             client: client.join().unwrap(),
             server,
@@ -44,13 +48,22 @@ pub(crate) enum Told {
     Parted,
 }
 
+/// The same, as receiving says.
+fn received_told(received: rdmacm::Result<Option<Message>>) -> Told {
+    match received {
+        Ok(None) => Told::Parted,
+        Ok(Some(message)) => panic!("{message:?}"),
+        Err(error) => told(error),
+    }
+}
+
 pub(crate) fn told(error: rdmacm::Error) -> Told {
-    assert!(error.is_ended(), "{error}");
+    assert!(error.is_closed(), "{error}");
     let told = match error.cause() {
-        Cause::Verbs(error) if error.is_gone() => Told::Gone,
+        Cause::Device { error, .. } if error.kind() == io::ErrorKind::NotConnected => Told::Gone,
         // The device's end was read first.
-        Cause::Ended(ending) if ending.failure().is_some() => Told::Gone,
-        Cause::Ended(_) => Told::Parted,
+        Cause::Closed(ending) if ending.failure().is_some() => Told::Gone,
+        Cause::Closed(_) => Told::Parted,
         other => panic!("{other:?}"),
     };
     let kind = match told {
@@ -63,22 +76,22 @@ pub(crate) fn told(error: rdmacm::Error) -> Told {
 
 fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     let link = Link::new(site);
-    let Pair { client, server } = pair_on(&link, MessageOptions::new());
+    let Pair { client, server } = pair_on(&link, &MessageOptions::new());
     thread::scope(|scope| {
         // Each lets go of the device when it has heard.
-        let passive = scope.spawn(move || server.receive().unwrap_err());
+        let passive = scope.spawn(move || received_told(server.receive()));
         let active = scope.spawn(move || {
-            let errors = thread::scope(|scope| {
-                let waiting = [(); 2].map(|()| scope.spawn(|| client.receive().unwrap_err()));
+            let told_both = thread::scope(|scope| {
+                let waiting = [(); 2].map(|()| scope.spawn(|| received_told(client.receive())));
                 waiting.map(|thread| thread.join().unwrap())
             });
             told(client.send(b"anyone?").unwrap_err());
             assert!(client.close(SECOND).is_ok());
-            errors
+            told_both
         });
         link.remove_device();
         let [one, other] = active.join().unwrap();
-        let told = [one, other, passive.join().unwrap()].map(told);
+        let told = [one, other, passive.join().unwrap()];
         assert!(told.contains(&Told::Gone), "{told:?}");
     });
 }
@@ -89,14 +102,14 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
         let address: CmAddr = link.address;
         runtime.block_on(async {
             let listener = rdmacm::tokio::Listener::bind(address).unwrap();
-            let connector = rdmacm::tokio::Connector::to(listener.local_addr());
+            let connector = rdmacm::tokio::Connector::new(listener.local_addr());
             let client = tokio::spawn(connector.deadline(PATIENCE).connect());
             let server = listener.accept(PATIENCE).await.unwrap();
             let server = server.accept().await.unwrap();
             let client = client.await.unwrap().unwrap();
             // Each lets go of the device when it has heard.
             let hears = async |connection: rdmacm::tokio::Connection| {
-                connection.receive().await.unwrap_err()
+                received_told(connection.receive().await)
             };
             let removing = async {
                 let device = link.device.clone();
@@ -104,7 +117,7 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
                 tokio::task::spawn_blocking(removal).await.unwrap();
             };
             let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
-            let told = [one, other].map(told);
+            let told = [one, other];
             assert!(told.contains(&Told::Gone), "{told:?}");
         });
         link.is_removed();
@@ -115,13 +128,17 @@ fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let link = Link::new(site);
     let options = MessageOptions::new().keep_alive(SECOND / 5);
-    let listener = Listener::options().messages(options).ack_timeout(15);
+    let listener = Listener::options().ack_timeout(15);
     let listener = listener.bind(link.address).unwrap();
-    let connector = Connector::to(listener.local_addr()).ack_timeout(15);
-    let connector = connector.deadline(PATIENCE).messages(options);
+    let connector = Connector::new(listener.local_addr()).ack_timeout(15);
+    let connector = connector.deadline(PATIENCE);
     let pair = thread::scope(|scope| {
-        let client = scope.spawn(|| connector.connect().unwrap());
-        let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+        let client = scope.spawn(|| connector.connect_messages(options.clone()).unwrap());
+        let server = listener
+            .accept(PATIENCE)
+            .unwrap()
+            .accept_messages(options.clone())
+            .unwrap();
         (client.join().unwrap(), server)
     });
     let (client, server) = pair;
@@ -133,7 +150,7 @@ fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     server.id().with(server.queue_pair()).fail().unwrap();
     let error = client.receive().unwrap_err();
     match error.cause() {
-        Cause::Completion(error) => assert_eq!(error.status, WcStatus::RETRY_EXC_ERR),
+        Cause::Request(error) => assert_eq!(error.status, WcStatus::RETRY_EXC_ERR),
         other => panic!("{other:?}"),
     }
 }

@@ -6,12 +6,12 @@ use std::sync::mpsc;
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{Connection, Connector, Failed, Listener, MessageOptions};
+use rdmacm::{Connection, Connector, Listener, MessageOptions, TransferError};
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::{Buffer, RemoteMemory};
 
-use super::{ending, tell, told};
+use super::{end_of, ending, tell, told};
 use crate::child;
 use crate::face::asynchronous::on_one_thread;
 
@@ -40,9 +40,12 @@ const PORT: &str = "RDMACM_TEST_PORT";
 fn connects_until_killed() {
     let port = std::env::var(PORT).unwrap().parse().unwrap();
     let address = child::site().v4(port);
-    let client = Connector::to(address).deadline(PATIENCE).connect().unwrap();
+    let client = Connector::new(address)
+        .deadline(PATIENCE)
+        .connect()
+        .unwrap();
     client.send(b"hello").unwrap();
-    assert_eq!(*client.receive().unwrap(), *b"welcome");
+    assert_eq!(*client.receive().unwrap().unwrap(), *b"welcome");
     panic!("there is more to receive: {:?}", client.receive());
 }
 
@@ -51,7 +54,7 @@ fn listens_until_killed() {
     let listener = Listener::bind(child::site().v4(0)).unwrap();
     println!("{}", listener.local_addr().port());
     let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
-    assert_eq!(*server.receive().unwrap(), *b"hello");
+    assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
     server.send(b"welcome").unwrap();
     panic!("there is more to receive: {:?}", server.receive());
 }
@@ -59,17 +62,21 @@ fn listens_until_killed() {
 /// In a child: has memory for the peer, and takes what it sends.
 fn serves_until_killed() {
     let messages = MessageOptions::new().size(LENGTH);
-    let listener = Listener::options().messages(messages);
+    let listener = Listener::options();
     let listener = listener.bind(child::site().v4(0)).unwrap();
     println!("{}", listener.local_addr().port());
-    let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+    let server = listener
+        .accept(PATIENCE)
+        .unwrap()
+        .accept_messages(messages.clone())
+        .unwrap();
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
     let exposed = server.expose(LENGTH, access).unwrap();
     // siw's client speaks first.
-    assert_eq!(*server.receive().unwrap(), *b"hello");
+    assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
     tell(&server, exposed.remote());
     loop {
-        server.receive().unwrap();
+        server.receive().unwrap().unwrap();
     }
 }
 
@@ -112,18 +119,17 @@ impl Drop for Peer {
 
 /// Waits for more while the peer is killed.
 fn hears_of_it(connection: &Connection, mut peer: Peer) {
-    let error = thread::scope(|scope| {
-        let waiting = scope.spawn(|| connection.receive().unwrap_err());
+    let received = thread::scope(|scope| {
+        let waiting = scope.spawn(|| connection.receive());
         peer.kill();
         waiting.join().unwrap()
     });
-    assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+    assert_eq!(end_of(received), EventKind::Disconnected);
 }
 
 async fn a_task_hears_of_it(connection: &rdmacm::tokio::Connection, mut peer: Peer) {
     let (received, ()) = tokio::join!(connection.receive(), async { peer.kill() });
-    let error = received.unwrap_err();
-    assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
+    assert_eq!(end_of(received), EventKind::Disconnected);
 }
 
 fn whoever_accepted_hears_of_it(site: &Site) {
@@ -131,18 +137,18 @@ fn whoever_accepted_hears_of_it(site: &Site) {
     let peer = Peer::connecting(site, listener.local_addr().port());
     let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
     server.set_deadline(PATIENCE);
-    assert_eq!(*server.receive().unwrap(), *b"hello");
+    assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
     server.send(b"welcome").unwrap();
     hears_of_it(&server, peer);
 }
 
 fn whoever_connected_hears_of_it(site: &Site) {
     let (peer, port) = Peer::listening(site);
-    let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
+    let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
     let client = connector.connect().unwrap();
     client.set_deadline(PATIENCE);
     client.send(b"hello").unwrap();
-    assert_eq!(*client.receive().unwrap(), *b"welcome");
+    assert_eq!(*client.receive().unwrap().unwrap(), *b"welcome");
     hears_of_it(&client, peer);
 }
 
@@ -153,7 +159,7 @@ fn a_task_that_accepted_hears_of_it(site: &Site) {
         let incoming = listener.accept(PATIENCE).await.unwrap();
         let server = incoming.accept().await.unwrap();
         server.set_deadline(PATIENCE);
-        assert_eq!(*server.receive().await.unwrap(), *b"hello");
+        assert_eq!(*server.receive().await.unwrap().unwrap(), *b"hello");
         server.send(b"welcome").await.unwrap();
         a_task_hears_of_it(&server, peer).await;
     });
@@ -162,11 +168,11 @@ fn a_task_that_accepted_hears_of_it(site: &Site) {
 fn a_task_that_connected_hears_of_it(site: &Site) {
     on_one_thread().block_on(async {
         let (peer, port) = Peer::listening(site);
-        let connector = rdmacm::tokio::Connector::to(site.v4(port));
+        let connector = rdmacm::tokio::Connector::new(site.v4(port));
         let client = connector.deadline(PATIENCE).connect().await.unwrap();
         client.set_deadline(PATIENCE);
         client.send(b"hello").await.unwrap();
-        assert_eq!(*client.receive().await.unwrap(), *b"welcome");
+        assert_eq!(*client.receive().await.unwrap().unwrap(), *b"welcome");
         a_task_hears_of_it(&client, peer).await;
     });
 }
@@ -176,14 +182,14 @@ const KILLED: usize = 4;
 /// How often it has done something before.
 const DONE: usize = 8;
 
-type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, Failed<Buffer>>;
+type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, TransferError<Buffer>>;
 
 /// The device of a process that is killed answers requests with errors while its memory
 /// goes, before its kernel disconnects for it.
 fn is_told_of_the_end(site: &Site, doing: Doing) {
     for _ in 0..KILLED {
         let (mut peer, port) = Peer::doing("serves_until_killed", site);
-        let connector = Connector::to(site.v4(port)).deadline(PATIENCE);
+        let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
         let client = connector.connect().unwrap();
         client.set_deadline(PATIENCE);
         client.send(b"hello").unwrap();
@@ -205,11 +211,10 @@ fn is_told_of_the_end(site: &Site, doing: Doing) {
             working.join().unwrap()
         });
         assert_eq!(ending(&error), EventKind::Disconnected, "{error}");
-        assert!(error.is_ended(), "{error}");
-        let ended = client.ended(PATIENCE).unwrap();
+        assert!(error.is_closed(), "{error}");
+        let ended = client.closed(PATIENCE).unwrap();
         assert_eq!(ended.failed_request(), error.failed_request(), "{error}");
-        let again = client.receive().unwrap_err();
-        assert_eq!(ending(&again), EventKind::Disconnected, "{again}");
+        assert_eq!(end_of(client.receive()), EventKind::Disconnected);
         let kind = io::Error::from(error).kind();
         assert_eq!(kind, io::ErrorKind::ConnectionReset);
     }

@@ -42,21 +42,22 @@ where
 {
     on_threads().block_on(async {
         let options = MessageOptions::new().size(512).receives(8).sends(8);
-        let listener = Listener::options().messages(options);
+        let listener = Listener::options();
         let listener = listener.bind(site.v4(0)).unwrap();
-        let (address, stopper) = (listener.local_addr(), listener.stopper());
-        let serving = tokio::spawn(serve(listener));
+        let (address, stopper) = (listener.local_addr(), listener.stop_handle());
+        let serving = tokio::spawn(serve(listener, options.clone()));
         let node = Node::open().unwrap();
         let left = Arc::new(AtomicUsize::new(cycles));
         let mut tasks = JoinSet::new();
         for _ in 0..TASKS {
             let (node, left) = (node.clone(), Arc::clone(&left));
+            let options = options.clone();
             tasks.spawn(async move {
                 let next = |left: usize| left.checked_sub(1);
                 while let Ok(number) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
                 {
-                    let connector = Connector::to(address).on(&node).deadline(PATIENCE);
-                    let connection = connector.messages(options).connect().await.unwrap();
+                    let connector = Connector::new(address).with_node(&node).deadline(PATIENCE);
+                    let connection = connector.connect_messages(options.clone()).await.unwrap();
                     connection.set_deadline(PATIENCE);
                     carry(connection, u64::try_from(number).unwrap()).await;
                 }
@@ -73,12 +74,12 @@ where
 async fn ping(connection: Connection, number: u64) {
     let ping = [number.to_le_bytes()[0]; 100];
     connection.send(&ping).await.unwrap();
-    assert_eq!(*connection.receive().await.unwrap(), ping);
+    assert_eq!(*connection.receive().await.unwrap().unwrap(), ping);
     connection.close(PATIENCE).await.unwrap();
 }
 
 /// Echoes what each peer sends, until it parts.
-async fn serve(listener: Listener) {
+async fn serve(listener: Listener, options: MessageOptions) {
     let mut peers = JoinSet::new();
     loop {
         let incoming = match listener.accept(PATIENCE).await {
@@ -86,13 +87,14 @@ async fn serve(listener: Listener) {
             Err(error) if matches!(error.cause(), Cause::Stopped) => break,
             Err(error) => panic!("{error}"),
         };
+        let options = options.clone();
         peers.spawn(async move {
-            let Ok(connection) = incoming.accept().await else {
+            let Ok(connection) = incoming.accept_messages(options).await else {
                 // It gave up meanwhile.
                 return;
             };
             connection.set_deadline(PATIENCE);
-            while let Ok(message) = connection.receive().await {
+            while let Ok(Some(message)) = connection.receive().await {
                 if connection.send(&message).await.is_err() {
                     break;
                 }

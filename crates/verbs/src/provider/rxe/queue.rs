@@ -43,7 +43,7 @@ impl Queue {
     }
 
     /// How many more go in, for the side that produces.
-    pub(super) fn room(&self) -> u32 {
+    pub(super) fn free_slots(&self) -> u32 {
         let producer = self.producer.get().load(Ordering::Relaxed);
         // What the consumer has freed may be written over.
         let consumer = self.consumer.get().load(Ordering::Acquire);

@@ -1,6 +1,6 @@
 //! rxe's receive queues, shared or not.
 
-use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::rxe::{DmaInfo, MapInfo, RecvWqe};
 use zerocopy::IntoBytes;
 
@@ -27,19 +27,19 @@ impl ReceiveRing for Receives {
         self.0.capacity()
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         behind(&self.0, size_of::<RecvWqe>()) / 16
     }
 
     fn has_room(&self) -> bool {
-        self.0.room() > 0
+        self.0.free_slots() > 0
     }
 
-    fn push(&mut self, number: u64, pieces: &[Sge]) {
+    fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
         let slot = self.0.next_free();
-        let length = pieces.iter().map(|piece| piece.length).sum();
+        let length = sg_list.iter().map(|sge| sge.length).sum();
         // As many as fit into a slot.
-        let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
+        let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
         let element = RecvWqe {
             id: number,
             dma: DmaInfo::new(length, count),
@@ -47,7 +47,7 @@ impl ReceiveRing for Receives {
         };
         let slots = self.0.slots();
         slots.write(slot, 0, element.as_bytes());
-        slots.write(slot, size_of::<RecvWqe>(), pieces.as_bytes());
+        slots.write(slot, size_of::<RecvWqe>(), sg_list.as_bytes());
         self.0.produce();
     }
 }

@@ -36,23 +36,23 @@ impl SendRing for Sends {
         behind(&self.0, size_of::<SendWqe>())
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         behind(&self.0, size_of::<SendWqe>()) / 16
     }
 
     fn has_room(&self, requests: usize) -> bool {
-        self.0.room() as usize >= requests
+        self.0.free_slots() as usize >= requests
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
         let slot = self.0.next_free();
         let slots = self.0.slots();
         let (dma, tail) = match request.payload {
-            SlotPayload::Pieces(pieces) => {
-                let length = pieces.iter().map(|piece| piece.length).sum();
+            SlotPayload::SgList(sg_list) => {
+                let length = sg_list.iter().map(|sge| sge.length).sum();
                 // As many as fit into a slot.
-                let count = u32::try_from(pieces.len()).unwrap_or(u32::MAX);
-                (DmaInfo::new(length, count), pieces.as_bytes())
+                let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
+                (DmaInfo::new(length, count), sg_list.as_bytes())
             }
             SlotPayload::Inline(bytes) => {
                 let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::rxe::{AtomicTarget, MapInfo, QueueHeader, RecvWqe, SendWqe, Target};
-use rdmacm_abi::uverbs::{Sge, WcStatus, WorkCompletion};
+use rdmacm_abi::uverbs::{Sge as AbiSge, WcStatus, WorkCompletion};
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
@@ -14,7 +14,7 @@ use super::{Completions, Receives, Rxe, Sends};
 use crate::error::Result;
 use crate::memory::RemoteMemory;
 use crate::operation::Operation;
-use crate::provider::by_hand::{ByHand, all, assert_nonsense, push, read_while_closed};
+use crate::provider::ring_memory::{ByHand, all, assert_nonsense, push, read_while_closed};
 use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
@@ -25,12 +25,12 @@ const LAST: u32 = u32::MAX;
 
 /// A queue with slots of a power of two of bytes, as the driver lays it out.
 fn queue(log2_elem_size: u32, index_mask: u32, length: usize) -> ByHand {
-    let by_hand = ByHand::of(length, Rxe);
+    let ring_memory = ByHand::of(length, Rxe);
     let mut header = QueueHeader::new_zeroed();
     header.log2_elem_size = log2_elem_size;
     header.index_mask = index_mask;
-    by_hand.write(0, &header);
-    by_hand
+    ring_memory.write(0, &header);
+    ring_memory
 }
 
 /// One of eight slots, as long as all of them.
@@ -46,16 +46,16 @@ fn info(by_hand_size: usize) -> MapInfo {
     }
 }
 
-fn completions(by_hand: &ByHand, length: usize) -> Result<Completions> {
-    Completions::map(&by_hand.uverbs, COMPLETIONS, info(length))
+fn completions(ring_memory: &ByHand, length: usize) -> Result<Completions> {
+    Completions::map(&ring_memory.uverbs, COMPLETIONS, info(length))
 }
 
 const SLOT: usize = 64;
 const LENGTH: usize = HEAD + 8 * SLOT;
 
-fn indices(by_hand: &ByHand, producer: u32, consumer: u32) {
-    by_hand.write(offset_of!(QueueHeader, producer_index), &producer);
-    by_hand.write(offset_of!(QueueHeader, consumer_index), &consumer);
+fn indices(ring_memory: &ByHand, producer: u32, consumer: u32) {
+    ring_memory.write(offset_of!(QueueHeader, producer_index), &producer);
+    ring_memory.write(offset_of!(QueueHeader, consumer_index), &consumer);
 }
 
 fn told(id: u64) -> WorkCompletion {
@@ -90,8 +90,8 @@ fn heads_that_cannot_be_are_refused() {
         (6, LAST / 2),
         (7, 7),
     ] {
-        let by_hand = queue(log2_elem_size, index_mask, LENGTH);
-        let outcome = completions(&by_hand, LENGTH);
+        let ring_memory = queue(log2_elem_size, index_mask, LENGTH);
+        let outcome = completions(&ring_memory, LENGTH);
         assert!(outcome.is_err(), "{log2_elem_size}, {index_mask}");
         assert_nonsense(outcome);
     }
@@ -116,31 +116,31 @@ fn roomy_and_short(bytes: usize) -> [(ByHand, MapInfo); 2] {
 
 #[test]
 fn elements_need_their_room() {
-    let [(by_hand, place), (short, short_place)] = roomy_and_short(size_of::<SendWqe>());
-    assert!(Sends::map(&by_hand.uverbs, QUEUES, place).is_ok());
+    let [(ring_memory, place), (short, short_place)] = roomy_and_short(size_of::<SendWqe>());
+    assert!(Sends::map(&ring_memory.uverbs, QUEUES, place).is_ok());
     assert_nonsense(Sends::map(&short.uverbs, QUEUES, short_place));
-    let [(by_hand, place), (short, short_place)] = roomy_and_short(size_of::<RecvWqe>());
-    assert!(Receives::map(&by_hand.uverbs, QUEUES, place).is_ok());
+    let [(ring_memory, place), (short, short_place)] = roomy_and_short(size_of::<RecvWqe>());
+    assert!(Receives::map(&ring_memory.uverbs, QUEUES, place).is_ok());
     assert_nonsense(Receives::map(&short.uverbs, QUEUES, short_place));
 }
 
 #[test]
 fn completions_come_round_in_order() {
-    let by_hand = whole(6);
-    let mut ring = completions(&by_hand, LENGTH).unwrap();
+    let ring_memory = whole(6);
+    let mut ring = completions(&ring_memory, LENGTH).unwrap();
     assert_eq!((ring.capacity(), ring.pop()), (7, None));
     for number in 1..100_u32 {
         // Two at once.
         let slots = [2 * number, 2 * number + 1].map(|index| index % 8);
-        indices(&by_hand, slots[0], slots[0]);
+        indices(&ring_memory, slots[0], slots[0]);
         for (slot, id) in slots.into_iter().zip(number.into()..) {
-            by_hand.write(HEAD + SLOT * slot as usize, &told(id));
+            ring_memory.write(HEAD + SLOT * slot as usize, &told(id));
         }
         let next = (slots[1] + 1) % 8;
-        by_hand.write(offset_of!(QueueHeader, producer_index), &next);
+        ring_memory.write(offset_of!(QueueHeader, producer_index), &next);
         let ids: Vec<_> = all(&mut ring).into_iter().map(|one| one.id).collect();
         assert_eq!(ids, [number.into(), u64::from(number) + 1]);
-        let consumer: u32 = by_hand.read(offset_of!(QueueHeader, consumer_index));
+        let consumer: u32 = ring_memory.read(offset_of!(QueueHeader, consumer_index));
         assert_eq!(consumer, next);
     }
 }
@@ -149,11 +149,11 @@ fn completions_come_round_in_order() {
 /// is of no request, and there is an end to it.
 #[test]
 fn strange_indices_lead_nowhere_else() {
-    let by_hand = whole(6);
-    let mut ring = completions(&by_hand, LENGTH).unwrap();
+    let ring_memory = whole(6);
+    let mut ring = completions(&ring_memory, LENGTH).unwrap();
     for producer in [8, 0xdead_beef, LAST - 1, LAST, 1 << 31] {
         for consumer in [0, 3, 9, LAST - 7, LAST] {
-            indices(&by_hand, producer, consumer);
+            indices(&ring_memory, producer, consumer);
             let between = producer.wrapping_sub(consumer) & 7;
             assert_eq!(all(&mut ring).len(), between as usize);
             assert_eq!(ring.pop(), None);
@@ -163,14 +163,14 @@ fn strange_indices_lead_nowhere_else() {
 
 #[test]
 fn strange_indices_make_no_room() {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>());
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>());
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
     for producer in [0, 7, 8, 0xdead_beef, LAST] {
         for consumer in [0, 3, 9, LAST - 7, LAST] {
-            indices(&by_hand, producer, consumer);
-            let room = (consumer.wrapping_sub(producer).wrapping_sub(1) & 7) as usize;
-            assert!(ring.has_room(room) && !ring.has_room(room + 1));
-            for _ in 0..room {
+            indices(&ring_memory, producer, consumer);
+            let free = (consumer.wrapping_sub(producer).wrapping_sub(1) & 7) as usize;
+            assert!(ring.has_room(free) && !ring.has_room(free + 1));
+            for _ in 0..free {
                 push(&mut ring, 1);
             }
             assert!(!ring.has_room(1));
@@ -180,13 +180,13 @@ fn strange_indices_make_no_room() {
 
 #[test]
 fn requests_go_round_in_order() {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>());
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>());
     let stride = (place.size as usize - HEAD) / 8;
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
-    let [(of_receives, place), _] = roomy_and_short(size_of::<RecvWqe>() + size_of::<Sge>());
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
+    let [(of_receives, place), _] = roomy_and_short(size_of::<RecvWqe>() + size_of::<AbiSge>());
     let receive_stride = (place.size as usize - HEAD) / 8;
     let mut receives = Receives::map(&of_receives.uverbs, QUEUES, place).unwrap();
-    let piece = Sge {
+    let sge = AbiSge {
         address: 1,
         length: 2,
         lkey: 3,
@@ -195,16 +195,16 @@ fn requests_go_round_in_order() {
         let slot = (index % 8) as usize;
         assert!(ring.has_room(7) && !ring.has_room(8) && receives.has_room());
         push(&mut ring, index.into());
-        let element: SendWqe = by_hand.read(HEAD + slot * stride);
+        let element: SendWqe = ring_memory.read(HEAD + slot * stride);
         assert_eq!(element.wr.id, u64::from(index));
-        receives.push(index.into(), &[piece]);
+        receives.push(index.into(), &[sge]);
         let place = HEAD + slot * receive_stride;
         let element: RecvWqe = of_receives.read(place);
         assert_eq!(element.id, u64::from(index));
-        let told: Sge = of_receives.read(place + size_of::<RecvWqe>());
-        assert_eq!(told, piece);
+        let told: AbiSge = of_receives.read(place + size_of::<RecvWqe>());
+        assert_eq!(told, sge);
         // The driver takes them.
-        for one in [&by_hand, &of_receives] {
+        for one in [&ring_memory, &of_receives] {
             let producer: u32 = one.read(offset_of!(QueueHeader, producer_index));
             assert_eq!(producer, (index + 1) % 8);
             one.write(offset_of!(QueueHeader, consumer_index), &producer);
@@ -214,9 +214,9 @@ fn requests_go_round_in_order() {
 
 #[test]
 fn atomics_have_their_operands() {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>());
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>());
     let stride = (place.size as usize - HEAD) / 8;
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
     let remote = RemoteMemory::new(0x1008, 8, 7).unwrap();
     let add = SendOperation::FetchAdd { remote, add: 5 };
     let swap = SendOperation::CompareSwap {
@@ -231,10 +231,10 @@ fn atomics_have_their_operands() {
             signaled: true,
             solicited: false,
             fence: false,
-            payload: SlotPayload::Pieces(&[]),
+            payload: SlotPayload::SgList(&[]),
             destination: None,
         });
-        let element: SendWqe = by_hand.read(HEAD + slot * stride);
+        let element: SendWqe = ring_memory.read(HEAD + slot * stride);
         let (compare_add, swap) = operands;
         let expected = Target::from_atomic(&AtomicTarget {
             remote_address: 0x1008,
@@ -250,26 +250,26 @@ fn atomics_have_their_operands() {
 #[test]
 fn a_queue_is_empty_when_its_context_has_ended() {
     for round in 0..200 {
-        let by_hand = whole(6);
+        let ring_memory = whole(6);
         for slot in 0..8 {
-            by_hand.write(HEAD + SLOT * slot, &told(7 + slot as u64));
+            ring_memory.write(HEAD + SLOT * slot, &told(7 + slot as u64));
         }
-        indices(&by_hand, round, round + 1);
-        let ring = completions(&by_hand, LENGTH).unwrap();
-        read_while_closed(&by_hand, ring, |one| (7..15).contains(&one.id));
+        indices(&ring_memory, round, round + 1);
+        let ring = completions(&ring_memory, LENGTH).unwrap();
+        read_while_closed(&ring_memory, ring, |one| (7..15).contains(&one.id));
     }
 }
 
 #[test]
 fn requests_go_nowhere_when_the_context_has_ended() {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>());
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
-    by_hand.uverbs.close();
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>());
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
+    ring_memory.uverbs.close();
     for number in 0..7 {
         assert!(ring.has_room(1));
         push(&mut ring, number);
     }
     assert!(!ring.has_room(1));
-    let producer: u32 = by_hand.read(offset_of!(QueueHeader, producer_index));
+    let producer: u32 = ring_memory.read(offset_of!(QueueHeader, producer_index));
     assert_eq!(producer, 0);
 }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::mem::offset_of;
 
-use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{Rqe, Sqe, WqeFlags};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -86,9 +86,9 @@ pub(super) fn most(limit: usize) -> u32 {
 
 /// Copies pieces and gives their number. Empty ones are left out: siw does not
 /// survive one among others that are not (`siw_tx_hdt`).
-pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
+pub(super) fn copy(from: &[AbiSge], to: &mut [AbiSge]) -> u8 {
     let mut count = 0;
-    let filled = from.iter().filter(|piece| piece.length > 0);
+    let filled = from.iter().filter(|sge| sge.length > 0);
     for (to, from) in to.iter_mut().zip(filled) {
         *to = *from;
         count += 1;
@@ -100,8 +100,8 @@ pub(super) fn copy(from: &[Sge], to: &mut [Sge]) -> u8 {
 mod tests {
     use super::*;
 
-    fn piece(address: u64, length: u32) -> Sge {
-        Sge {
+    fn sge(address: u64, length: u32) -> AbiSge {
+        AbiSge {
             address,
             length,
             lkey: 7,
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn empty_pieces_stay_out() {
-        let mut to = [piece(0, 0); 3];
-        let from = [piece(1, 0), piece(2, 5), piece(3, 0), piece(4, 6)];
+        let mut to = [sge(0, 0); 3];
+        let from = [sge(1, 0), sge(2, 5), sge(3, 0), sge(4, 6)];
         assert_eq!(copy(&from, &mut to), 2);
-        assert_eq!(to, [piece(2, 5), piece(4, 6), piece(0, 0)]);
+        assert_eq!(to, [sge(2, 5), sge(4, 6), sge(0, 0)]);
     }
 }

@@ -1,6 +1,6 @@
 //! siw's receive queues, shared or not.
 
-use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_SGE, Rqe, WqeFlags};
 use zerocopy::FromZeros;
 
@@ -29,7 +29,7 @@ impl ReceiveRing for Receives {
         self.0.capacity()
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         most(MAX_SGE)
     }
 
@@ -38,10 +38,10 @@ impl ReceiveRing for Receives {
         self.0.is_free(0)
     }
 
-    fn push(&mut self, number: u64, pieces: &[Sge]) {
+    fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
         let mut element = Rqe::new_zeroed();
         element.id = number;
-        element.sge_count = copy(pieces, &mut element.sges);
+        element.sge_count = copy(sg_list, &mut element.sges);
         self.0.push(&element, WqeFlags::empty());
     }
 }

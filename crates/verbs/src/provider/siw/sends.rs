@@ -1,6 +1,6 @@
 //! siw's send queues.
 
-use rdmacm_abi::uverbs::Sge;
+use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
 use zerocopy::FromZeros;
 
@@ -38,7 +38,7 @@ impl SendRing for Sends {
         most(MAX_INLINE)
     }
 
-    fn max_pieces(&self) -> u32 {
+    fn max_sges(&self) -> u32 {
         most(MAX_SGE)
     }
 
@@ -93,8 +93,8 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
         element.rkey = key;
     }
     match request.payload {
-        SlotPayload::Pieces(pieces) => {
-            element.sge_count = copy(pieces, &mut element.sges);
+        SlotPayload::SgList(sg_list) => {
+            element.sge_count = copy(sg_list, &mut element.sges);
             if element.sge_count == 1 && !reads && is_short(&element.sges) {
                 element.sge_count = 2;
             }
@@ -103,9 +103,9 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
         SlotPayload::Inline(bytes) => {
             flags |= WqeFlags::INLINE;
             element.sge_count = 1;
-            let room = element.inline_data_mut();
-            let length = bytes.len().min(room.len());
-            for (to, from) in room.iter_mut().zip(bytes) {
+            let inline = element.inline_data_mut();
+            let length = bytes.len().min(inline.len());
+            for (to, from) in inline.iter_mut().zip(bytes) {
                 *to = *from;
             }
             if let Some(first) = element.sges.first_mut() {
@@ -124,8 +124,8 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
 /// requests, and when TCP is full. The request then fails, and the connection with it.
 /// An empty piece behind the only one keeps siw from that; being the last, it is never
 /// looked at (`siw_tx_hdt`).
-fn is_short(pieces: &[Sge]) -> bool {
+fn is_short(sg_list: &[AbiSge]) -> bool {
     /// The room behind a header (`MAX_HDR_INLINE`).
     const ROOM: u32 = 32;
-    pieces.first().is_some_and(|piece| piece.length <= ROOM)
+    sg_list.first().is_some_and(|sge| sge.length <= ROOM)
 }

@@ -3,7 +3,7 @@
 use rdmacm_core::QpType;
 
 use super::SendParts;
-use crate::memory::{Piece, Pieces};
+use crate::memory::{SgList, Sge};
 use crate::request::{Payload, SendOperation, SendRequest};
 
 /// Bytes an atomic works on, and what they are aligned to.
@@ -31,7 +31,7 @@ pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), 
     }
     let length = match &request.payload {
         Payload::Inline(bytes) => inline(queue, &request.operation, bytes)?,
-        Payload::Pieces(memory) => pieces(queue, &request.operation, memory)?,
+        Payload::SgList(memory) => sg_list(queue, &request.operation, memory)?,
     };
     let longest = request
         .destination
@@ -59,25 +59,25 @@ fn inline(queue: &SendParts, operation: &SendOperation, bytes: &[u8]) -> Result<
     }
 }
 
-fn pieces(
+fn sg_list(
     queue: &SendParts,
     operation: &SendOperation,
-    pieces: &Pieces,
+    sg_list: &SgList,
 ) -> Result<u64, &'static str> {
     let provider = queue.domain.context().uverbs().provider();
     let most = match operation {
-        SendOperation::Read(_) => queue.max_pieces.min(provider.max_read_pieces()),
-        _ => queue.max_pieces,
+        SendOperation::Read(_) => queue.max_sges.min(provider.max_read_pieces()),
+        _ => queue.max_sges,
     };
-    let length = pieces.iter().map(|piece| piece.len() as u64).sum();
-    if pieces.len() > most as usize {
-        Err("it names more pieces of memory than the queue pair's requests may")
-    } else if pieces.iter().any(|piece| !piece.is_of(&queue.domain)) {
+    let length = sg_list.iter().map(|sge| sge.len() as u64).sum();
+    if sg_list.len() > most as usize {
+        Err("it has more scatter/gather entries than the queue pair's requests may")
+    } else if sg_list.iter().any(|sge| !sge.is_of(&queue.domain)) {
         Err("its memory is registered in another protection domain")
-    } else if operation.fetches() && !pieces.iter().all(Piece::is_writable) {
+    } else if operation.fetches() && !sg_list.iter().all(Sge::is_writable) {
         Err("its memory is not registered for writing")
-    } else if operation.is_atomic() && (pieces.len() != 1 || length != ATOMIC) {
-        Err("an atomic takes one piece of 8 bytes")
+    } else if operation.is_atomic() && (sg_list.len() != 1 || length != ATOMIC) {
+        Err("an atomic operation takes one scatter/gather entry of 8 bytes")
     } else {
         Ok(length)
     }

@@ -1,13 +1,13 @@
 //! What stands in a slot of rxe's queues.
 
 use rdmacm_abi::uverbs::rxe::{DatagramTarget, QueueHeader, RdmaTarget, RecvWqe, SendWqe, Target};
-use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge, WrOpcode};
+use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge as AbiSge, WrOpcode};
 use rdmacm_abi::{Be32, Reserved};
 use rdmacm_core::QpType;
 
 use super::{HEAD, QUEUES, roomy_and_short};
 use crate::memory::RemoteMemory;
-use crate::provider::by_hand::ByHand;
+use crate::provider::ring_memory::ByHand;
 use crate::provider::rxe::{Receives, Rxe, Sends};
 use crate::provider::{Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, UdDestination};
 use crate::request::SendOperation;
@@ -30,16 +30,16 @@ fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
 
 /// What the driver finds, and where.
 fn written(request: &SendSlot<'_>) -> (SendWqe, ByHand) {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
     ring.push(request);
-    (by_hand.read(HEAD), by_hand)
+    (ring_memory.read(HEAD), ring_memory)
 }
 
-const NOTHING: SlotPayload<'static> = SlotPayload::Pieces(&[]);
+const NOTHING: SlotPayload<'static> = SlotPayload::SgList(&[]);
 
-fn piece(address: u64, length: u32) -> Sge {
-    Sge {
+fn sge(address: u64, length: u32) -> AbiSge {
+    AbiSge {
         address,
         length,
         lkey: 3,
@@ -148,40 +148,40 @@ fn each_wish_is_a_flag() {
 
 #[test]
 fn pieces_and_bytes_stand_behind_the_element() {
-    let pieces = [piece(0x1000, 5), piece(0x2000, 6)];
-    let request = slot(SendOperation::Send, SlotPayload::Pieces(&pieces));
-    let (element, by_hand) = written(&request);
+    let sg_list = [sge(0x1000, 5), sge(0x2000, 6)];
+    let request = slot(SendOperation::Send, SlotPayload::SgList(&sg_list));
+    let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (11, 2));
-    let found: [Sge; 2] = by_hand.read(HEAD + size_of::<SendWqe>());
-    assert_eq!(found, pieces);
+    let found: [AbiSge; 2] = ring_memory.read(HEAD + size_of::<SendWqe>());
+    assert_eq!(found, sg_list);
     let request = slot(SendOperation::Send, SlotPayload::Inline(b"hello"));
-    let (element, by_hand) = written(&request);
+    let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (5, 0));
-    let found: [u8; 6] = by_hand.read(HEAD + size_of::<SendWqe>());
+    let found: [u8; 6] = ring_memory.read(HEAD + size_of::<SendWqe>());
     assert_eq!(found, *b"hello\0");
 }
 
 #[test]
 fn a_queue_holds_what_its_slots_do_but_one() {
-    let [(by_hand, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
     let behind = (place.size as usize - HEAD) / 8 - size_of::<SendWqe>();
-    let sends = Sends::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let sends = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
     assert_eq!(sends.capacity(), 7);
     assert_eq!(sends.max_inline() as usize, behind);
-    assert_eq!(sends.max_pieces() as usize, behind / size_of::<Sge>());
-    let [(by_hand, place), _] = roomy_and_short(size_of::<RecvWqe>() + 32);
+    assert_eq!(sends.max_sges() as usize, behind / size_of::<AbiSge>());
+    let [(ring_memory, place), _] = roomy_and_short(size_of::<RecvWqe>() + 32);
     let behind = (place.size as usize - HEAD) / 8 - size_of::<RecvWqe>();
-    let mut receives = Receives::map(&by_hand.uverbs, QUEUES, place).unwrap();
+    let mut receives = Receives::map(&ring_memory.uverbs, QUEUES, place).unwrap();
     assert_eq!(receives.capacity(), 7);
-    assert_eq!(receives.max_pieces() as usize, behind / size_of::<Sge>());
+    assert_eq!(receives.max_sges() as usize, behind / size_of::<AbiSge>());
     for number in 0..7 {
         assert!(receives.has_room());
-        receives.push(number, &[piece(1, 2), piece(3, 4)]);
+        receives.push(number, &[sge(1, 2), sge(3, 4)]);
     }
     assert!(!receives.has_room());
-    let element: RecvWqe = by_hand.read(HEAD);
+    let element: RecvWqe = ring_memory.read(HEAD);
     assert_eq!((element.dma.length, element.dma.sge_count), (6, 2));
-    let producer: u32 = by_hand.read(std::mem::offset_of!(QueueHeader, producer_index));
+    let producer: u32 = ring_memory.read(std::mem::offset_of!(QueueHeader, producer_index));
     assert_eq!(producer, 7);
 }
 
@@ -206,7 +206,7 @@ fn each_type_of_queue_pair_has_its_operations() {
         let can = [QpType::RC, QpType::UC, QpType::UD].map(|one| Rxe.can(one, &operation));
         assert_eq!(can, types, "{operation:?}");
     }
-    assert!(Rxe.resets() && !Rxe.completes_apart());
+    assert!(Rxe.resets() && !Rxe.completes_individually());
     assert!(Rxe.can_inline(&SendOperation::Send));
     assert!(!Rxe.can_inline(&SendOperation::Read(remote())));
     assert_eq!(Rxe.max_read_pieces(), u32::MAX);

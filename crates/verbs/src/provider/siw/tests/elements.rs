@@ -3,7 +3,7 @@
 use rdmacm_abi::uverbs::siw::{
     Cqe, CqeFlags, CqeStatus, MAX_INLINE, MAX_SGE, Opcode, Rqe, Sqe, WqeFlags,
 };
-use rdmacm_abi::uverbs::{Sge, WcFlags, WcOpcode, WcStatus};
+use rdmacm_abi::uverbs::{Sge as AbiSge, WcFlags, WcOpcode, WcStatus};
 use rdmacm_core::{QpAttr, QpType};
 use zerocopy::FromZeros;
 
@@ -31,14 +31,14 @@ fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
 
 /// What the driver finds.
 fn written(request: &SendSlot<'_>) -> Sqe {
-    let by_hand = memory();
-    let mut ring = Sends::map(&by_hand.uverbs, QUEUES, 0, 4).unwrap();
+    let ring_memory = memory();
+    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, 0, 4).unwrap();
     ring.push(request);
-    by_hand.read(0)
+    ring_memory.read(0)
 }
 
-fn piece(address: u64, length: u32) -> Sge {
-    Sge {
+fn sge(address: u64, length: u32) -> AbiSge {
+    AbiSge {
         address,
         length,
         lkey: 3,
@@ -62,7 +62,7 @@ fn each_operation_has_its_number_and_the_peers_memory() {
         ),
         (SendOperation::Read(remote()), Opcode::READ, (address, key)),
     ] {
-        let element = written(&slot(operation, SlotPayload::Pieces(&[])));
+        let element = written(&slot(operation, SlotPayload::SgList(&[])));
         assert_eq!((element.id, element.opcode), (0x1_0000_0002, opcode));
         assert_eq!((element.remote_address, element.rkey), place);
         assert_eq!((element.flags, element.sge_count), (WqeFlags::VALID, 0));
@@ -83,7 +83,7 @@ fn each_operation_has_its_number_and_the_peers_memory() {
 
 #[test]
 fn each_wish_is_a_flag() {
-    let plain = || slot(SendOperation::Send, SlotPayload::Pieces(&[]));
+    let plain = || slot(SendOperation::Send, SlotPayload::SgList(&[]));
     let signaled = SendSlot {
         signaled: true,
         ..plain()
@@ -107,19 +107,19 @@ fn each_wish_is_a_flag() {
 
 #[test]
 fn pieces_are_listed() {
-    let pieces = [piece(0x1000, 5), piece(0x2000, 6)];
-    let element = written(&slot(SendOperation::Send, SlotPayload::Pieces(&pieces)));
+    let sg_list = [sge(0x1000, 5), sge(0x2000, 6)];
+    let element = written(&slot(SendOperation::Send, SlotPayload::SgList(&sg_list)));
     assert_eq!(element.sge_count, 2);
-    assert_eq!(element.sges[..2], pieces);
+    assert_eq!(element.sges[..2], sg_list);
 }
 
 /// An empty one behind it keeps siw from copying it behind the header.
 #[test]
 fn a_short_piece_is_not_alone() {
     let count = |operation, length| {
-        let pieces = [piece(0x2ffd, length)];
-        let element = written(&slot(operation, SlotPayload::Pieces(&pieces)));
-        assert_eq!(element.sges[..2], [pieces[0], Sge::new_zeroed()]);
+        let sg_list = [sge(0x2ffd, length)];
+        let element = written(&slot(operation, SlotPayload::SgList(&sg_list)));
+        assert_eq!(element.sges[..2], [sg_list[0], AbiSge::new_zeroed()]);
         element.sge_count
     };
     for (operation, short) in [
@@ -154,28 +154,28 @@ fn bytes_in_line_stand_behind_their_length() {
 
 #[test]
 fn a_queue_holds_what_its_slots_do() {
-    let by_hand = memory();
-    let sends = Sends::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
+    let ring_memory = memory();
+    let sends = Sends::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
     assert_eq!(sends.capacity(), 8);
-    assert_eq!((sends.max_pieces() as usize, MAX_SGE), (6, 6));
+    assert_eq!((sends.max_sges() as usize, MAX_SGE), (6, 6));
     assert_eq!(sends.max_inline() as usize, MAX_INLINE);
     assert!(sends.has_room(8) && !sends.has_room(9) && sends.has_room(0));
-    let receives = Receives::map(&by_hand.uverbs, QUEUES, 0, 8).unwrap();
-    assert_eq!((receives.capacity(), receives.max_pieces()), (8, 6));
-    let mut receives = Receives::map(&by_hand.uverbs, QUEUES, 0, 1).unwrap();
-    receives.push(9, &[piece(1, 2), piece(3, 0), piece(4, 5)]);
-    let element: Rqe = by_hand.read(0);
+    let receives = Receives::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
+    assert_eq!((receives.capacity(), receives.max_sges()), (8, 6));
+    let mut receives = Receives::map(&ring_memory.uverbs, QUEUES, 0, 1).unwrap();
+    receives.push(9, &[sge(1, 2), sge(3, 0), sge(4, 5)]);
+    let element: Rqe = ring_memory.read(0);
     assert_eq!((element.id, element.sge_count), (9, 2));
-    assert_eq!(element.sges[..2], [piece(1, 2), piece(4, 5)]);
+    assert_eq!(element.sges[..2], [sge(1, 2), sge(4, 5)]);
     assert!(!receives.has_room());
 }
 
 #[test]
 fn each_status_and_operation_is_translated() {
     let completion = |element: Cqe| {
-        let by_hand = memory();
-        let mut ring = completions(&by_hand, 1).unwrap();
-        by_hand.write(0, &element);
+        let ring_memory = memory();
+        let mut ring = completions(&ring_memory, 1).unwrap();
+        ring_memory.write(0, &element);
         ring.pop().unwrap()
     };
     for (siw, common) in [
@@ -220,9 +220,9 @@ fn each_status_and_operation_is_translated() {
 
 #[test]
 fn a_queue_keeps_its_size() {
-    let by_hand = memory();
-    let mut ring = completions(&by_hand, 4).unwrap();
-    let refused = ring.resize(&by_hand.uverbs, 0, 8).unwrap_err();
+    let ring_memory = memory();
+    let mut ring = completions(&ring_memory, 4).unwrap();
+    let refused = ring.resize(&ring_memory.uverbs, 0, 8).unwrap_err();
     assert!(refused.to_string().contains("keep their size"), "{refused}");
 }
 

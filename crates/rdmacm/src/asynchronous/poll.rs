@@ -1,0 +1,28 @@
+//! Sending and receiving in futures that are written by hand.
+
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+
+use super::Connection;
+use crate::error::Result;
+use crate::messages::Message;
+
+impl Connection {
+    /// Polls for the next message, as [`receive`](Self::receive) without a deadline. The last
+    /// caller's waker is woken.
+    ///
+    /// # Errors
+    /// Those of [`receive`](Self::receive) but the deadline.
+    pub fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
+        self.inner.poll_receive(context)
+    }
+
+    /// Sends a copy of a message once there is room for it, as [`send`](Self::send) without a
+    /// deadline. The last caller's waker is woken.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send) but the deadline.
+    pub fn poll_send(&self, context: &mut Context<'_>, message: &[u8]) -> Poll<Result<()>> {
+        self.inner.poll_send(context, &[IoSlice::new(message)])
+    }
+}

@@ -1,0 +1,136 @@
+//! The blocking types, which the crate's root names: each call returns when it is done.
+//!
+//! The files in `modes` are compiled twice, here and in [`asynchronous`](crate::asynchronous).
+//! Their macros `by_mode` and `waits` are the difference.
+
+#![expect(clippy::duplicate_mod, reason = "one source for both modes")]
+
+/// An item whose documentation depends on the mode.
+macro_rules! by_mode {
+    (
+        $(#[$doc:meta])*
+        blocking { $(#[$blocking:meta])* }
+        awaited { $(#[$awaited:meta])* }
+        $(both { $(#[$more:meta])* })?
+        $(#[$attribute:meta])*
+        pub $($item:tt)+
+    ) => {
+        $(#[$doc])*
+        $(#[$blocking])*
+        $($(#[$more])*)?
+        $(#[$attribute])*
+        pub $($item)+
+    };
+}
+
+/// A method that waits: `event_loop => future`.
+macro_rules! waits {
+    (
+        $(#[$doc:meta])*
+        $(blocking { $(#[$blocking:meta])* })?
+        $(awaited { $(#[$awaited:meta])* })?
+        $(both { $(#[$more:meta])* })?
+        pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
+            $event_loop:expr => $future:expr
+        }
+    ) => {
+        $(#[$doc])*
+        $($(#[$blocking])*)?
+        $($(#[$more])*)?
+        pub fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            let event_loop = std::sync::Arc::clone($event_loop);
+            crate::event_loop::block_on(&event_loop, $future)
+        }
+    };
+}
+
+/// A method that waits on a node, which it opens first: `node => future`.
+macro_rules! waits_on_node {
+    (
+        $(#[$doc:meta])*
+        $(blocking { $(#[$blocking:meta])* })?
+        $(awaited { $(#[$awaited:meta])* })?
+        $(both { $(#[$more:meta])* })?
+        pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
+            let $node:ident = $open:expr;
+            $future:expr
+        }
+    ) => {
+        $(#[$doc])*
+        $($(#[$blocking])*)?
+        $($(#[$more])*)?
+        pub fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            let $node = $open?;
+            crate::event_loop::block_on(&$node.event_loop, $future)
+        }
+    };
+}
+
+#[path = "modes/cm_connection.rs"]
+mod cm_connection;
+#[path = "modes/connector.rs"]
+mod connector;
+#[path = "modes/incoming.rs"]
+mod incoming;
+mod incoming_requests;
+#[path = "modes/listener.rs"]
+mod listener;
+#[path = "modes/listener_options.rs"]
+mod listener_options;
+#[path = "modes/node.rs"]
+mod node;
+#[path = "modes/node_options.rs"]
+mod node_options;
+#[path = "modes/resolved.rs"]
+mod resolved;
+mod resolving;
+mod runtime_choice;
+
+#[cfg(feature = "verbs")]
+#[path = "modes/connection.rs"]
+mod connection;
+#[cfg(feature = "verbs")]
+#[path = "modes/datagram_options.rs"]
+mod datagram_options;
+#[cfg(feature = "verbs")]
+#[path = "modes/datagram_socket.rs"]
+mod datagram_socket;
+#[cfg(feature = "verbs")]
+#[path = "modes/endpoint.rs"]
+mod endpoint;
+#[cfg(feature = "verbs")]
+#[path = "modes/halves.rs"]
+mod halves;
+#[cfg(feature = "verbs")]
+#[path = "modes/listening_endpoint.rs"]
+mod listening_endpoint;
+#[cfg(feature = "verbs")]
+#[path = "modes/message_connect.rs"]
+mod message_connect;
+#[cfg(feature = "verbs")]
+#[path = "modes/transfer.rs"]
+mod transfer;
+#[cfg(feature = "verbs")]
+#[path = "modes/verbs_connection.rs"]
+mod verbs_connection;
+
+pub use cm_connection::CmConnection;
+pub use connector::Connector;
+pub use incoming::Incoming;
+pub use incoming_requests::IncomingRequests;
+pub use listener::Listener;
+pub use listener_options::ListenerOptions;
+pub use node::Node;
+pub use node_options::NodeOptions;
+pub use resolved::Resolved;
+
+#[cfg(feature = "verbs")]
+pub use {
+    connection::Connection,
+    datagram_options::DatagramOptions,
+    datagram_socket::DatagramSocket,
+    endpoint::{Endpoint, IncomingEndpoint},
+    halves::{ReceiveHalf, SendHalf},
+    listening_endpoint::ListeningEndpoint,
+    transfer::Transfer,
+};

@@ -1,0 +1,96 @@
+//! Why a connection closed.
+
+use std::fmt;
+
+use rdmacm_core::{Event, EventFailure, EventKind};
+
+use crate::failed_request::FailedRequest;
+
+/// Why a connection closed: the event that said so, and the request that had failed
+/// before, if one had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseReason {
+    kind: EventKind,
+    failure: Option<EventFailure>,
+    failed_request: Option<FailedRequest>,
+}
+
+impl CloseReason {
+    /// What an event says; `None` if the connection stays open. An `ADDR_CHANGE` does not
+    /// close it: it uses the old path until that fails.
+    pub(crate) fn from_event(event: &Event) -> Option<Self> {
+        let closes = matches!(
+            event.kind(),
+            EventKind::Disconnected
+                | EventKind::DeviceRemoval
+                | EventKind::Unreachable
+                | EventKind::Rejected
+                | EventKind::ConnectError
+        );
+        closes.then(|| Self {
+            kind: event.kind(),
+            failure: event.failure(),
+            failed_request: None,
+        })
+    }
+
+    /// This side disconnects because a request failed, or the same after an event.
+    pub(crate) fn with_failed_request(reason: Option<Self>, request: FailedRequest) -> Self {
+        Self {
+            kind: reason.map_or(EventKind::Disconnected, |reason| reason.kind),
+            failure: reason.and_then(|reason| reason.failure),
+            failed_request: Some(request),
+        }
+    }
+
+    /// [`Disconnected`](EventKind::Disconnected) if either side disconnected,
+    /// [`DeviceRemoval`](EventKind::DeviceRemoval) if the device was removed,
+    /// [`Unreachable`](EventKind::Unreachable) if the neighbour changed,
+    /// [`Rejected`](EventKind::Rejected) if the peer gave up before it knew that the
+    /// connection was established.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        self.kind
+    }
+
+    /// The failure that the event reports.
+    ///
+    /// `None` does not mean that the peer's program disconnected: if it is killed, its
+    /// kernel disconnects for it, with the same message on the wire (a DREQ on RoCE and
+    /// InfiniBand, the end of the stream on iWARP). A protocol that must know the
+    /// difference ends with a message of its own.
+    #[must_use]
+    pub fn failure(&self) -> Option<EventFailure> {
+        self.failure
+    }
+
+    /// The request that had failed before, of a connection that carries messages: the
+    /// peer's device refused it or did not acknowledge it, because of the request or
+    /// because the peer's program was ending.
+    #[must_use]
+    pub fn failed_request(&self) -> Option<FailedRequest> {
+        self.failed_request
+    }
+
+    /// Whether one side disconnected, and nothing had failed.
+    #[must_use]
+    pub fn is_orderly(&self) -> bool {
+        self.kind == EventKind::Disconnected
+            && self.failure.is_none()
+            && self.failed_request.is_none()
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.failure {
+            Some(failure) => failure.fmt(f)?,
+            None => self.kind.fmt(f)?,
+        }
+        match self.failed_request {
+            // Without its likely cause, which may be that the connection closed.
+            Some(request) => write!(f, " ({} before)", request.summary()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! From a name to a connection, over all addresses and attempts.
+
+use std::sync::Arc;
+
+use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
+use rdmacm_core::{Deadline, QpType, QueuePair};
+
+use super::peer::Peer;
+use super::race::{Runner, race};
+use super::{Attempt, ConnectConfig, ConnectTarget, Routed, handshake, resolve};
+use crate::connection::Established;
+use crate::error::{Cause, Result};
+use crate::event_loop::{EventLoop, sleep_until, spawn_blocking};
+use crate::queue_pair_factory::QueuePairFactory;
+use crate::stage::Stage;
+
+/// All attempts to connect to a peer.
+#[derive(Debug)]
+pub(crate) struct ConnectAttempts<'a> {
+    pub(crate) event_loop: &'a Arc<EventLoop>,
+    pub(crate) directory: &'a Directory,
+    pub(crate) peer: &'a Peer,
+    pub(crate) config: &'a ConnectConfig,
+}
+
+/// Starts an attempt at one address.
+pub(crate) type Start<'a, T> =
+    &'a (dyn Fn(Attempt, ConnectTarget) -> Runner<'a, T> + Send + Sync + 'a);
+
+impl ConnectAttempts<'_> {
+    /// The first address that resolves.
+    pub(crate) async fn resolve(&self) -> Result<Routed> {
+        self.first(&|attempt, target| {
+            Box::pin(async move { resolve(&attempt, self.config, &target).await })
+        })
+        .await
+    }
+
+    /// The first address that connects, with a queue pair of its own.
+    pub(crate) async fn connect<F: QueuePairFactory>(
+        &self,
+        factory: &F,
+    ) -> Result<(Established, Arc<F::QueuePair>)> {
+        self.first(&|attempt, target| Box::pin(self.connect_one(attempt, target, factory)))
+            .await
+    }
+
+    async fn connect_one<F: QueuePairFactory>(
+        &self,
+        attempt: Attempt,
+        target: ConnectTarget,
+        factory: &F,
+    ) -> Result<(Established, Arc<F::QueuePair>)> {
+        let routed = resolve(&attempt, self.config, &target).await?;
+        let id = routed.id.id();
+        let queue_pair = factory
+            .create(id)
+            .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::QueuePair(error)))?;
+        let queue_pair = Arc::new(queue_pair);
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let established = handshake(attempt, routed, shared, self.config.param.clone()).await?;
+        Ok((established, queue_pair))
+    }
+
+    /// Races the addresses, as often as the retry policy allows.
+    pub(crate) async fn first<T: Send>(&self, start: Start<'_, T>) -> Result<T> {
+        let Self {
+            event_loop, config, ..
+        } = self;
+        let until = config.deadline.until(event_loop.now());
+        let whole = Attempt::new(event_loop, until, self.peer.target());
+        let targets = self.targets(&whole).await?;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let attempt = whole.with_limit(config.retry.limit());
+            let runners = targets
+                .iter()
+                .map(|target| start(attempt.at_address(target.destination), target.clone()))
+                .collect();
+            let outcome = race(event_loop, config.stagger, runners).await;
+            let outcome =
+                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoAddress)));
+            let error = match outcome {
+                Ok(found) => return Ok(found),
+                Err(error) => error.after(attempts, whole.elapsed()),
+            };
+            let Some(pause) = config.retry.pause(attempts, &error) else {
+                return Err(error);
+            };
+            let Some(next) = event_loop.now().checked_add(pause) else {
+                return Err(error);
+            };
+            if until.is_some_and(|until| until <= next) {
+                return Err(error);
+            }
+            let slept = sleep_until(event_loop, next).await;
+            slept.map_err(|error| whole.fail(Stage::Connect, error))?;
+        }
+    }
+
+    /// The peer's addresses.
+    async fn targets(&self, attempt: &Attempt) -> Result<Vec<ConnectTarget>> {
+        let (node, service) = match self.peer {
+            Peer::Targets(targets) => return Ok(targets.clone()),
+            Peer::Invalid(_) => {
+                return Err(attempt.fail(Stage::LookUp, Cause::InvalidAddress));
+            }
+            Peer::Name { node, service } => (node.clone(), service.clone()),
+        };
+        // From now by the system's clock, which is the only one that name servers know.
+        let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
+        let hints = match self.config.options.qp_type {
+            QpType::UD => Hints::ud(),
+            _ => Hints::rc(),
+        };
+        let hints = hints.deadline(left);
+        let directory = self.directory.clone();
+        let is_numeric = parse_numeric(&node).is_some() && service.parse::<u16>().is_ok();
+        let look_up = move || directory.addresses(&*node, &*service, &hints);
+        // A numeric address is parsed here; a name server may block.
+        let found = if is_numeric {
+            look_up()
+        } else {
+            let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
+            found.ok_or_else(|| attempt.fail(Stage::LookUp, Cause::Deadline))?
+        };
+        let found = found.map_err(|error| attempt.fail(Stage::LookUp, Cause::name(error)))?;
+        Ok(found.into_iter().map(ConnectTarget::from).collect())
+    }
+}

@@ -1,0 +1,75 @@
+//! The first of several attempts that succeeds (RFC 8305).
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::event_loop::{EventLoop, sleep_until};
+
+/// An attempt that is under way.
+pub(super) type Runner<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// Starts one attempt after the other, each `stagger` after the one before or as soon as
+/// that one has failed, and returns the first success. The other attempts are dropped,
+/// which cancels them. If all fail, returns the error of the one that came furthest;
+/// `None` if there is none to start.
+pub(super) async fn race<'a, T: Send>(
+    event_loop: &Arc<EventLoop>,
+    stagger: Duration,
+    mut waiting: Vec<Runner<'a, T>>,
+) -> Option<Result<T>> {
+    waiting.reverse();
+    let mut running: Vec<Runner<'a, T>> = Vec::new();
+    let mut failed: Option<Error> = None;
+    loop {
+        running.extend(waiting.pop());
+        if running.is_empty() {
+            return failed.map(Err);
+        }
+        // A time beyond the range of the clock never comes.
+        let next_start = event_loop.now().checked_add(stagger);
+        let next_start = next_start.filter(|_| !waiting.is_empty());
+        let outcome = if let Some(next_start) = next_start {
+            let mut pause = Box::pin(sleep_until(event_loop, next_start));
+            poll_fn(|context| match poll_any(&mut running, context) {
+                Poll::Pending => pause.as_mut().poll(context).map(|_| None),
+                outcome @ Poll::Ready(_) => outcome,
+            })
+            .await
+        } else {
+            poll_fn(|context| poll_any(&mut running, context)).await
+        };
+        match outcome {
+            Some(Ok(winner)) => return Some(Ok(winner)),
+            Some(Err(error)) => failed = Some(furthest(failed, error)),
+            None => {}
+        }
+    }
+}
+
+/// Polls all, and removes the first one that has completed.
+fn poll_any<T>(
+    running: &mut Vec<Runner<'_, T>>,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<T>>> {
+    for index in 0..running.len() {
+        let Some(runner) = running.get_mut(index) else {
+            break;
+        };
+        if let Poll::Ready(outcome) = runner.as_mut().poll(context) {
+            drop(running.remove(index));
+            return Poll::Ready(Some(outcome));
+        }
+    }
+    Poll::Pending
+}
+
+fn furthest(one: Option<Error>, other: Error) -> Error {
+    match one {
+        Some(one) if one.stage() >= other.stage() => one,
+        _ => other,
+    }
+}

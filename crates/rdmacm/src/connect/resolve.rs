@@ -1,0 +1,99 @@
+//! From an address to a resolved route.
+
+use std::time::Duration;
+
+use rdmacm_core::{Event, EventKind};
+
+use super::{Attempt, ConnectConfig, ConnectTarget, ends_attempt};
+use crate::error::{Cause, Result};
+use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
+use crate::id_options::IdOptions;
+use crate::stage::Stage;
+
+/// What the kernel is told if the caller sets no deadline.
+const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
+
+/// An id whose route to the destination is resolved.
+#[derive(Debug)]
+pub(crate) struct Routed {
+    pub(crate) id: ManagedId,
+    /// What the peer expects in front of the private data.
+    pub(crate) connect_data: Vec<u8>,
+}
+
+/// Resolves address and route, with what is known of the target.
+pub(crate) async fn resolve(
+    attempt: &Attempt,
+    config: &ConnectConfig,
+    target: &ConnectTarget,
+) -> Result<Routed> {
+    let event_loop = &attempt.event_loop;
+    let options = IdOptions {
+        port_space: target.port_space.unwrap_or(config.options.port_space),
+        ..config.options
+    };
+    let created = options.create(event_loop.channel());
+    let id = created.map_err(|error| attempt.fail(Stage::Bind, error))?;
+    let managed = ManagedId::new(event_loop, id, EventQueue::new());
+    let id = managed.id();
+    let refused = |stage| move |error| attempt.fail(stage, Cause::from(error));
+    options.apply(id).map_err(refused(Stage::Bind))?;
+    let source = config.source.address(target.destination.family());
+    let source = source.map_err(|cause| attempt.fail(Stage::Bind, cause))?;
+    let source = source.or(target.source);
+
+    let stage = Stage::ResolveAddress;
+    id.resolve_addr(source, target.destination, time_left(attempt))
+        .map_err(refused(stage))?;
+    wait_for_event(attempt, &managed, stage, EventKind::AddrResolved).await?;
+
+    let stage = Stage::ResolveRoute;
+    // A route that the kernel refuses is resolved like an unknown one.
+    if target.route.is_empty() || id.set_ib_path(&target.route).is_err() {
+        id.resolve_route(time_left(attempt))
+            .map_err(refused(stage))?;
+    }
+    wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;
+    Ok(Routed {
+        id: managed,
+        connect_data: target.connect_data.clone(),
+    })
+}
+
+/// The kernel's timeout: as long as the caller waits, and never zero.
+fn time_left(attempt: &Attempt) -> Duration {
+    let left = attempt.time_left().unwrap_or(NO_DEADLINE);
+    left.clamp(Duration::from_millis(1), NO_DEADLINE)
+}
+
+/// Waits for the event that completes a stage.
+pub(crate) async fn wait_for_event(
+    attempt: &Attempt,
+    id: &ManagedId,
+    stage: Stage,
+    expected: EventKind,
+) -> Result<Box<Event>> {
+    loop {
+        let event = next_event(attempt, id).await;
+        let event = event.map_err(|cause| attempt.fail_on(id.id(), stage, cause))?;
+        if event.kind() == expected && event.failure().is_none() {
+            id.queue().trace().stage(stage, attempt.elapsed());
+            return Ok(event);
+        }
+        if ends_attempt(&event) {
+            return Err(attempt.failed(id.id(), stage, &event));
+        }
+    }
+}
+
+/// The next event. A command on the blocking executor that was refused is a failure.
+pub(super) async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Box<Event>, Cause> {
+    loop {
+        match id.next(attempt.until).await? {
+            QueuedEvent::Cm(event) => return Ok(event),
+            QueuedEvent::CommandReturned(Ok(())) => {}
+            QueuedEvent::CommandReturned(Err(error)) => return Err(error.into()),
+            QueuedEvent::Closed => return Err(Cause::PeerGone),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! One address to connect to.
+
+use rdmacm_addrinfo::{AddrInfo, Route};
+use rdmacm_core::{CmAddr, PathData, PortSpace, QpType};
+
+/// An address of a peer, and what was resolved for it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectTarget {
+    pub(crate) destination: CmAddr,
+    /// The source, unless the caller chooses one.
+    pub(crate) source: Option<CmAddr>,
+    /// The route. It is resolved if this is empty.
+    pub(crate) route: Vec<PathData>,
+    /// The port space of the peer's service; the caller's if `None`.
+    pub(crate) port_space: Option<PortSpace>,
+    /// What the peer expects in front of the private data.
+    pub(crate) connect_data: Vec<u8>,
+}
+
+impl From<CmAddr> for ConnectTarget {
+    fn from(destination: CmAddr) -> Self {
+        Self {
+            destination,
+            source: None,
+            route: Vec::new(),
+            port_space: None,
+            connect_data: Vec::new(),
+        }
+    }
+}
+
+impl ConnectTarget {
+    /// The target of an address lookup; `None` if it has no destination, or is not for
+    /// reliable connections.
+    pub(crate) fn from_addr_info(info: &AddrInfo) -> Option<Self> {
+        if info.qp_type != QpType::RC {
+            return None;
+        }
+        let known = info.reach.as_ref().map(Route::settable).unwrap_or_default();
+        let route = if known.is_empty() { &info.route } else { known };
+        Some(Self {
+            destination: info.destination?,
+            source: info.source,
+            route: route.to_vec(),
+            port_space: Some(info.port_space),
+            connect_data: info.connect_data.clone(),
+        })
+    }
+}

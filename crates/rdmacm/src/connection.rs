@@ -1,0 +1,118 @@
+//! An established connection, whatever its queue pair carries.
+
+use rdmacm_core::{CmAddr, ConnInfo, Event};
+
+use crate::close_reason::CloseReason;
+use crate::connect::{Attempt, peer_gone_or};
+use crate::error::{Cause, Result};
+use crate::event_loop::{EventQueue, ManagedId, WaitSource, wait_for};
+use crate::stage::Stage;
+
+/// A connection that the connection manager has established.
+#[derive(Debug)]
+pub(crate) struct Established {
+    pub(crate) id: ManagedId,
+    /// What the peer said about its queue pair.
+    pub(crate) peer: Option<ConnInfo>,
+    pub(crate) private_data: Vec<u8>,
+}
+
+impl Established {
+    pub(crate) fn new(attempt: &Attempt, stage: Stage, id: ManagedId, event: &Event) -> Self {
+        let trace = id.queue().trace();
+        trace.stage(stage, attempt.elapsed());
+        trace.established(id.id());
+        Self {
+            id,
+            peer: event.conn(),
+            private_data: event.private_data().to_vec(),
+        }
+    }
+
+    /// Why it closed, as far as events say so that have been read.
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.id.queue().read_close_reason()
+    }
+
+    /// Waits until it is closed. Any number of callers may wait, and wait again.
+    pub(crate) async fn closed(&self, attempt: &Attempt) -> Result<CloseReason, Cause> {
+        let source = CloseReasonSource(self.id.queue());
+        Ok(wait_for(self.id.event_loop(), source, attempt.until).await?)
+    }
+
+    /// Sends a disconnect request, unless the connection is closed already. Returns
+    /// whether the peer's reply is to be waited for.
+    pub(crate) fn disconnect(&self) -> Result<bool, Cause> {
+        let id = self.id.id();
+        // If the peer has disconnected as well, destroying the id replies to it.
+        if self.id.queue().begin_disconnect() {
+            return Ok(false);
+        }
+        let disconnected = match self.id.queue_pair() {
+            Some(queue_pair) => id.with_queue_pair(queue_pair.as_ref()).disconnect(),
+            None => id.disconnect(),
+        };
+        match disconnected.map_err(peer_gone_or) {
+            Ok(()) => Ok(true),
+            Err(Cause::PeerGone) => Ok(false),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Disconnects, and waits until the peer has replied.
+    pub(crate) async fn close(&self, attempt: &Attempt) -> Result<()> {
+        let closed = match self.disconnect() {
+            Ok(true) => self.closed(attempt).await.map(Some),
+            Ok(false) => Ok(None),
+            Err(cause) => Err(cause),
+        };
+        self.check_close(attempt, closed)
+    }
+
+    /// What a close reports: a timeout of the kernel is the only failure among the reasons.
+    pub(crate) fn check_close(
+        &self,
+        attempt: &Attempt,
+        closed: Result<Option<CloseReason>, Cause>,
+    ) -> Result<()> {
+        let failed = |cause| attempt.fail_on(self.id.id(), Stage::Close, cause);
+        let failure = closed.map_err(failed)?.and_then(|reason| reason.failure());
+        match failure {
+            Some(failure) if failure.raw_os_error() == Some(libc::ETIMEDOUT) => {
+                Err(failed(Cause::Event(failure)))
+            }
+            // The peer disconnected first, or the device is gone.
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn local_addr(&self) -> rdmacm_core::Result<CmAddr> {
+        let source = self.id.id().local_addr()?;
+        source.ok_or(rdmacm_core::Error::IdGone)
+    }
+
+    pub(crate) fn peer_addr(&self) -> rdmacm_core::Result<CmAddr> {
+        let destination = self.id.id().peer_addr()?;
+        destination.ok_or(rdmacm_core::Error::IdGone)
+    }
+}
+
+/// Why a connection closed, for any number of waiters.
+#[derive(Debug)]
+pub(crate) struct CloseReasonSource<'a>(pub(crate) &'a EventQueue);
+
+impl WaitSource for CloseReasonSource<'_> {
+    type Item = CloseReason;
+
+    fn take(&mut self) -> Option<CloseReason> {
+        self.0.read_close_reason()
+    }
+
+    fn register(&mut self, key: u64, waker: &std::task::Waker) {
+        self.0.register(key, waker);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        self.0.deregister(key);
+    }
+}

@@ -1,0 +1,243 @@
+//! What has come for an id and was not read yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+
+use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
+
+use super::WaitSource;
+use crate::close_reason::CloseReason;
+use crate::trace::Trace;
+
+/// One thing that came for an id.
+#[derive(Debug)]
+pub(crate) enum QueuedEvent {
+    /// An event of the connection manager.
+    Cm(Box<Event>),
+    /// A command that ran on the blocking executor has returned.
+    CommandReturned(Result<()>),
+    /// The queue is closed: nothing more comes.
+    Closed,
+}
+
+/// The events of an id, and who waits for them.
+#[derive(Default)]
+pub(crate) struct EventQueue {
+    inner: Mutex<Inner>,
+    /// Whether [`pop`](Self::pop) would return something. Read without the lock.
+    is_ready: AtomicBool,
+    trace: Trace,
+}
+
+#[derive(Default)]
+struct Inner {
+    events: VecDeque<QueuedEvent>,
+    /// How many connect requests may be queued. More are rejected.
+    max_requests: Option<usize>,
+    requests: usize,
+    waiters: BTreeMap<u64, Waker>,
+    disconnect_reply: Option<DisconnectReply>,
+    is_closed: bool,
+    /// The peer has disconnected.
+    is_disconnected: bool,
+    /// This side has disconnected because its queue pair failed.
+    is_abandoned: bool,
+    close_reason: Option<CloseReason>,
+}
+
+/// How to reply to the peer's disconnect request, which a RoCE peer waits for.
+struct DisconnectReply {
+    id: IdHandle,
+    queue_pair: Weak<dyn QueuePair>,
+}
+
+impl EventQueue {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The queue of a listener, for at most `max_requests` connect requests.
+    pub(crate) fn for_requests(max_requests: usize) -> Arc<Self> {
+        let queue = Self::default();
+        queue.inner().max_requests = Some(max_requests);
+        Arc::new(queue)
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, event: QueuedEvent) {
+        let mut inner = self.inner();
+        if is_request(&event) {
+            if inner.is_closed || inner.max_requests.is_some_and(|max| inner.requests >= max) {
+                drop(inner);
+                // Dropping a request rejects it at once.
+                drop(event);
+                return;
+            }
+            inner.requests += 1;
+        }
+        inner.events.push_back(event);
+        self.is_ready.store(true, Ordering::Release);
+        let waiter = inner.waiters.values().next().cloned();
+        drop(inner);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// The oldest event. A closed queue that is empty returns [`QueuedEvent::Closed`].
+    pub(crate) fn pop(&self) -> Option<QueuedEvent> {
+        if !self.is_ready.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut inner = self.inner();
+        let event = inner.events.pop_front();
+        if event.as_ref().is_some_and(is_request) {
+            inner.requests -= 1;
+        }
+        let is_ready = inner.is_closed || !inner.events.is_empty();
+        self.is_ready.store(is_ready, Ordering::Release);
+        match event {
+            None if inner.is_closed => Some(QueuedEvent::Closed),
+            event => event,
+        }
+    }
+
+    /// Accepts no more connect requests, and wakes all waiters: what is queued is read
+    /// first, then [`QueuedEvent::Closed`].
+    pub(crate) fn close(&self) {
+        let mut inner = self.inner();
+        inner.is_closed = true;
+        self.is_ready.store(true, Ordering::Release);
+        let waiters: Vec<_> = inner.waiters.values().cloned().collect();
+        drop(inner);
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_ready.load(Ordering::Acquire) && self.inner().is_closed
+    }
+
+    /// Records why the connection or the listener closed, and closes the queue.
+    pub(crate) fn close_with(&self, reason: CloseReason) {
+        self.inner().close_reason.get_or_insert(reason);
+        self.close();
+    }
+
+    /// Why it closed, if an event that was read before says so.
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.inner().close_reason
+    }
+
+    /// Why it closed, if an event that is queued or was read before says so.
+    pub(crate) fn read_close_reason(&self) -> Option<CloseReason> {
+        loop {
+            match self.pop()? {
+                QueuedEvent::Cm(event) => {
+                    if let Some(reason) = CloseReason::from_event(&event) {
+                        self.close_with(reason);
+                    }
+                }
+                QueuedEvent::CommandReturned(_) => {}
+                QueuedEvent::Closed => return self.close_reason(),
+            }
+        }
+    }
+
+    /// Wakes `waker` when something comes.
+    pub(crate) fn register(&self, key: u64, waker: &Waker) {
+        let replaced = self.inner().waiters.insert(key, waker.clone());
+        drop(replaced);
+    }
+
+    /// Removes a waiter. If it was woken for an event, another one is woken instead.
+    pub(crate) fn deregister(&self, key: u64) {
+        let mut inner = self.inner();
+        let waiter = inner.waiters.remove(&key);
+        let next = inner.waiters.values().next().cloned();
+        let next = next.filter(|_| !inner.events.is_empty() || inner.is_closed);
+        drop(inner);
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(waiter);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+
+    /// From now on reading the peer's disconnect request also replies to it.
+    pub(crate) fn reply_with(&self, id: &IdHandle, queue_pair: Weak<dyn QueuePair>) {
+        self.inner().disconnect_reply = Some(DisconnectReply {
+            id: id.clone(),
+            queue_pair,
+        });
+    }
+
+    /// This side disconnects: from now on there is nothing to reply to. Returns whether
+    /// the peer has disconnected already.
+    pub(crate) fn begin_disconnect(&self) -> bool {
+        let mut inner = self.inner();
+        inner.disconnect_reply = None;
+        inner.is_disconnected
+    }
+
+    /// This side disconnects because its queue pair failed. Returns whether there is a
+    /// peer to disconnect from, once.
+    pub(super) fn abandon(&self) -> bool {
+        let mut inner = self.inner();
+        let was_abandoned = std::mem::replace(&mut inner.is_abandoned, true);
+        !was_abandoned && !inner.is_disconnected
+    }
+
+    pub(super) fn reply_to_disconnect(&self) {
+        let mut inner = self.inner();
+        inner.is_disconnected = true;
+        let Some(DisconnectReply { id, queue_pair }) = inner.disconnect_reply.take() else {
+            return;
+        };
+        drop(inner);
+        // Without an owner the id is being destroyed, which replies as well.
+        if let Some(queue_pair) = queue_pair.upgrade() {
+            let _ = id.with_queue_pair(queue_pair.as_ref()).disconnect();
+        }
+    }
+}
+
+impl WaitSource for &EventQueue {
+    type Item = QueuedEvent;
+
+    fn take(&mut self) -> Option<QueuedEvent> {
+        self.pop()
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        EventQueue::register(self, key, waker);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        EventQueue::deregister(self, key);
+    }
+}
+
+fn is_request(event: &QueuedEvent) -> bool {
+    matches!(event, QueuedEvent::Cm(event) if event.kind() == EventKind::ConnectRequest)
+}
+
+impl fmt::Debug for EventQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner();
+        f.debug_struct("EventQueue")
+            .field("events", &inner.events.len())
+            .field("waiters", &inner.waiters.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,46 @@
+//! Failures of the event loop itself, which all waiters receive.
+
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use rdmacm_core::{Error, Result};
+
+use super::EventLoop;
+
+impl EventLoop {
+    /// Reports a failure to all waiters. Later waits try again: what is short now, such as
+    /// memory, may be available by then.
+    pub(super) fn fail(&self, error: Error) {
+        if self.runtime.is_some() {
+            // The sources may still be readable.
+            self.due.store(true, Ordering::Release);
+        }
+        if is_transient(&error) {
+            return self.wake_one();
+        }
+        let mut state = self.state();
+        state.failure = Some(error);
+        self.failures.fetch_add(1, Ordering::Release);
+        let waiters: Vec<_> = state.waiters.values().cloned().collect();
+        drop(state);
+        waiters.into_iter().for_each(Waker::wake);
+    }
+
+    /// How many failures there were so far.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Acquire)
+    }
+
+    /// The last failure, if there were more than `failures`.
+    pub(super) fn failed_since(&self, failures: u64) -> Result<()> {
+        if self.failures() == failures {
+            return Ok(());
+        }
+        self.state().failure.clone().map_or(Ok(()), Err)
+    }
+}
+
+/// Whether repeating the call is all that it takes.
+fn is_transient(error: &Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
+}

@@ -1,0 +1,135 @@
+//! The limit of TCP handshakes that are under way at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::WaitSource;
+
+/// Limits the TCP handshakes of an event loop. A handshake with a host that does not answer
+/// occupies a thread, an id and a queue pair with its memory until TCP gives up, long after
+/// its caller did.
+#[derive(Debug)]
+pub(crate) struct HandshakeLimit {
+    limit: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    under_way: usize,
+    waiters: BTreeMap<u64, Waker>,
+}
+
+impl Inner {
+    /// The waiter to wake, if a handshake may begin.
+    fn next_waiter(&self, limit: usize) -> Option<Waker> {
+        let waiter = self.waiters.values().next().cloned();
+        waiter.filter(|_| self.under_way < limit)
+    }
+}
+
+/// The permission for one handshake, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct HandshakePermit(Arc<HandshakeLimit>);
+
+impl HandshakeLimit {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit: limit.max(1),
+            inner: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Each statement leaves the state consistent, so it is after a panic as well.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitSource for &Arc<HandshakeLimit> {
+    type Item = HandshakePermit;
+
+    fn take(&mut self) -> Option<HandshakePermit> {
+        let mut inner = self.inner();
+        if inner.under_way >= self.limit {
+            return None;
+        }
+        inner.under_way += 1;
+        Some(HandshakePermit(Arc::clone(self)))
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        let replaced = self.inner().waiters.insert(key, waker.clone());
+        drop(replaced);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        let mut inner = self.inner();
+        let waiter = inner.waiters.remove(&key);
+        let next = inner.next_waiter(self.limit);
+        drop(inner);
+        // Not under the lock: dropping the last waker of a task ends the task.
+        drop(waiter);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+impl Drop for HandshakePermit {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner();
+        inner.under_way -= 1;
+        let next = inner.next_waiter(self.0.limit);
+        drop(inner);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct WakeCount(AtomicUsize);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_handshake_wakes_the_next_waiter() {
+        let handshakes = HandshakeLimit::new(1);
+        let mut source = &handshakes;
+        let first = source.take().unwrap();
+        assert!(source.take().is_none());
+        let woken = Arc::new(WakeCount::default());
+        source.register(1, &Waker::from(woken.clone()));
+        assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+        drop(first);
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        // A waiter that was woken and gives up wakes another one.
+        let other = Arc::new(WakeCount::default());
+        source.register(2, &Waker::from(other.clone()));
+        source.deregister(1);
+        assert_eq!(other.0.load(Ordering::Relaxed), 1);
+        assert!(source.take().is_some());
+    }
+
+    #[test]
+    fn the_limit_is_at_least_one() {
+        assert_eq!(HandshakeLimit::new(0).limit(), 1);
+    }
+}

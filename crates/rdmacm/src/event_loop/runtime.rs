@@ -1,0 +1,171 @@
+//! An asynchronous runtime that runs the event loop.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use super::{Drained, EventLoop};
+use crate::runtime::{Reactor, Sleep};
+
+/// What a runtime watches for an event loop, with the event loop's own waker: it does not
+/// matter which task polled last.
+pub(super) struct RuntimeRegistration {
+    reactor: Box<dyn Reactor>,
+    waker: Waker,
+    /// Not locked while sources are read.
+    alarm: Mutex<Option<Alarm>>,
+}
+
+/// The runtime's timer for the event loop's first timer.
+type Alarm = (Instant, Sleep);
+
+impl RuntimeRegistration {
+    pub(super) fn new(reactor: Box<dyn Reactor>, event_loop: Weak<EventLoop>) -> Self {
+        Self {
+            reactor,
+            waker: Arc::new(LoopWaker(event_loop)).into(),
+            alarm: Mutex::default(),
+        }
+    }
+
+    /// Each statement leaves the alarm consistent, so it is after a panic as well.
+    fn alarm(&self) -> MutexGuard<'_, Option<Alarm>> {
+        self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes one waiter when the runtime has found something to do.
+struct LoopWaker(Weak<EventLoop>);
+
+impl Wake for LoopWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(event_loop) = self.0.upgrade() {
+            event_loop.due.store(true, Ordering::Release);
+            event_loop.wake_one();
+        }
+    }
+}
+
+/// Whether a task reads the sources. Other tasks do not wait for it: they request another
+/// drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum DrainState {
+    #[default]
+    Idle,
+    Draining,
+    /// Draining, and to be repeated.
+    Requested,
+}
+
+/// The task that reads the sources. When it is dropped, another drain is due if one was
+/// requested, or if a caller's queue pair panicked.
+struct DrainGuard<'a> {
+    event_loop: &'a EventLoop,
+    is_done: bool,
+}
+
+impl<'a> DrainGuard<'a> {
+    fn begin(event_loop: &'a EventLoop) -> Option<Self> {
+        let mut state = event_loop.state();
+        if state.drain != DrainState::Idle {
+            state.drain = DrainState::Requested;
+            return None;
+        }
+        state.drain = DrainState::Draining;
+        Some(Self {
+            event_loop,
+            is_done: false,
+        })
+    }
+}
+
+impl Drop for DrainGuard<'_> {
+    fn drop(&mut self) {
+        let drain = std::mem::take(&mut self.event_loop.state().drain);
+        if drain == DrainState::Requested || !self.is_done {
+            self.event_loop.due.store(true, Ordering::Release);
+            self.event_loop.wake_one();
+        }
+    }
+}
+
+impl EventLoop {
+    /// Reads the sources and fires timers if the runtime has found something to do.
+    pub(super) fn run_if_due(&self) {
+        if let Some(runtime) = self.runtime.as_ref().filter(|_| self.take_due()) {
+            self.run(runtime);
+        }
+    }
+
+    /// Makes sure that the runtime wakes a waiter when there is something to do.
+    pub(super) fn ensure_wake_up(&self) {
+        let Some(runtime) = &self.runtime else {
+            return;
+        };
+        let first = self.next_timer();
+        let oversleeps = first.is_some_and(|first| {
+            let alarm = runtime.alarm();
+            alarm.as_ref().is_none_or(|(at, _)| first < *at)
+        });
+        if oversleeps || self.take_due() {
+            self.run(runtime);
+        }
+    }
+
+    fn take_due(&self) -> bool {
+        self.due.swap(false, Ordering::AcqRel)
+    }
+
+    /// Reads until the runtime knows that no source is readable or a share is used up, and
+    /// sets the alarm for the first timer.
+    fn run(&self, runtime: &RuntimeRegistration) {
+        let Some(mut guard) = DrainGuard::begin(self) else {
+            return;
+        };
+        let RuntimeRegistration { reactor, waker, .. } = runtime;
+        let mut context = Context::from_waker(waker);
+        let mut read = || match self.drain() {
+            Drained::More => ControlFlow::Break(()),
+            Drained::Empty | Drained::Closed => ControlFlow::Continue(()),
+        };
+        if let Poll::Ready(Err(error)) = reactor.poll_read(&mut context, &mut read) {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            self.fail(rdmacm_core::Error::Wait { errno });
+        }
+        self.set_alarm(runtime, &mut context);
+        guard.is_done = true;
+    }
+
+    /// Fires timers, and has the runtime wake a waiter for the next one.
+    fn set_alarm(&self, runtime: &RuntimeRegistration, context: &mut Context<'_>) {
+        let mut alarm = runtime.alarm();
+        loop {
+            self.fire_timers();
+            let Some(first) = self.next_timer() else {
+                *alarm = None;
+                break;
+            };
+            if alarm.as_ref().is_none_or(|(at, _)| *at != first) {
+                *alarm = Some((first, runtime.reactor.sleep_until(first)));
+            }
+            let Some((_, sleep)) = &mut *alarm else {
+                break;
+            };
+            if sleep.as_mut().poll(context).is_pending() {
+                break;
+            }
+            *alarm = None;
+            if self.now() < first {
+                // The runtime's clock is ahead of the channel's: other tasks run first.
+                runtime.waker.wake_by_ref();
+                break;
+            }
+        }
+    }
+}

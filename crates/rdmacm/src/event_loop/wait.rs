@@ -1,0 +1,175 @@
+//! Waiting for one source: what every future of this crate is made of.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use rdmacm_core::{Error, Result};
+
+use super::EventLoop;
+
+/// Something that a task or thread waits for, such as the next event of an id.
+pub(crate) trait WaitSource {
+    /// What comes.
+    type Item;
+
+    /// Takes what is there.
+    fn take(&mut self) -> Option<Self::Item>;
+
+    /// Wakes `waker` when something comes.
+    fn register(&mut self, key: u64, waker: &Waker);
+
+    /// Removes a waiter. If it was woken for an item, another waiter is woken instead.
+    fn deregister(&mut self, key: u64);
+}
+
+impl<S: WaitSource> WaitSource for &mut S {
+    type Item = S::Item;
+
+    fn take(&mut self) -> Option<S::Item> {
+        S::take(self)
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        S::register(self, key, waker);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        S::deregister(self, key);
+    }
+}
+
+/// Waits for the next item of the source, until `until` at most.
+///
+/// Dropping the future loses nothing: the item stays for the next caller, and another
+/// waiter runs the event loop.
+pub(crate) fn wait_for<S: WaitSource + Unpin>(
+    event_loop: &Arc<EventLoop>,
+    source: S,
+    until: Option<Instant>,
+) -> Wait<'_, S> {
+    Wait {
+        event_loop,
+        source,
+        registration: Registration::new(event_loop, until),
+    }
+}
+
+/// Waits until a moment.
+pub(crate) async fn sleep_until(event_loop: &Arc<EventLoop>, until: Instant) -> Result<()> {
+    match wait_for(event_loop, Nothing, Some(until)).await {
+        Err(Error::DeadlinePassed) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Runs the event loop until it fails.
+pub(crate) async fn drive(event_loop: &Arc<EventLoop>) -> Result<Infallible> {
+    wait_for(event_loop, Nothing, None).await
+}
+
+/// A source without items, for waiters that wait for a moment.
+#[derive(Debug)]
+struct Nothing;
+
+impl WaitSource for Nothing {
+    type Item = Infallible;
+
+    fn take(&mut self) -> Option<Infallible> {
+        None
+    }
+
+    fn register(&mut self, _: u64, _: &Waker) {}
+
+    fn deregister(&mut self, _: u64) {}
+}
+
+/// One waiter of an event loop. It outlives the polls of a future, and is ended with
+/// [`deregister`](Self::deregister).
+#[derive(Debug)]
+pub(crate) struct Registration {
+    until: Option<Instant>,
+    key: Option<u64>,
+    /// How many failures of the event loop came before this wait.
+    failures: u64,
+}
+
+impl Registration {
+    pub(crate) fn new(event_loop: &EventLoop, until: Option<Instant>) -> Self {
+        Self {
+            until,
+            key: None,
+            failures: event_loop.failures(),
+        }
+    }
+
+    /// The source's next item.
+    pub(crate) fn poll<S: WaitSource>(
+        &mut self,
+        event_loop: &EventLoop,
+        source: &mut S,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<S::Item>> {
+        event_loop.run_if_due();
+        if let Some(outcome) = self.check(event_loop, source) {
+            return Poll::Ready(outcome);
+        }
+        let key = *self.key.get_or_insert_with(|| event_loop.new_key());
+        source.register(key, context.waker());
+        event_loop.add_waiter(key, self.until, context.waker());
+        // Whatever comes from here on wakes the waker; the check finds what came before.
+        event_loop.ensure_wake_up();
+        self.check(event_loop, source)
+            .map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn check<S: WaitSource>(
+        &self,
+        event_loop: &EventLoop,
+        source: &mut S,
+    ) -> Option<Result<S::Item>> {
+        if let Some(item) = source.take() {
+            return Some(Ok(item));
+        }
+        if let Err(error) = event_loop.failed_since(self.failures) {
+            return Some(Err(error));
+        }
+        let has_passed = self.until.is_some_and(|until| until <= event_loop.now());
+        has_passed.then_some(Err(Error::DeadlinePassed))
+    }
+
+    /// Ends the wait.
+    pub(crate) fn deregister<S: WaitSource>(&mut self, event_loop: &EventLoop, source: &mut S) {
+        if let Some(key) = self.key.take() {
+            source.deregister(key);
+            event_loop.remove_waiter(key, self.until);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Wait<'a, S: WaitSource> {
+    event_loop: &'a Arc<EventLoop>,
+    source: S,
+    registration: Registration,
+}
+
+impl<S: WaitSource + Unpin> Future for Wait<'_, S> {
+    type Output = Result<S::Item>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.registration
+            .poll(this.event_loop, &mut this.source, context)
+    }
+}
+
+impl<S: WaitSource> Drop for Wait<'_, S> {
+    fn drop(&mut self) {
+        self.registration
+            .deregister(self.event_loop, &mut self.source);
+    }
+}

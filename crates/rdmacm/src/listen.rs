@@ -1,0 +1,200 @@
+//! Listening and accepting, with any queue pair.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rdmacm_core::{CmAddr, CmId, Deadline, Event, IdHandle};
+
+use crate::close_reason::CloseReason;
+use crate::connect::Attempt;
+use crate::error::{Cause, Error, Result, Target};
+use crate::event_loop::{EventLoop, EventQueue, ManagedId, QueuedEvent, wait_for};
+use crate::id_options::IdOptions;
+use crate::stage::Stage;
+use crate::stop_handle::StopHandle;
+
+mod accept;
+mod bind;
+mod sockets;
+
+pub(crate) use accept::accept;
+
+use sockets::ListenSockets;
+
+/// How to listen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListenConfig {
+    pub(crate) options: IdOptions,
+    pub(crate) backlog: u32,
+    pub(crate) max_requests: usize,
+}
+
+/// The ids that listen on an address, and their connect requests.
+#[derive(Debug)]
+pub(crate) struct ListeningIds {
+    event_loop: Arc<EventLoop>,
+    ids: Vec<ManagedId>,
+    sockets: ListenSockets,
+    requests: Arc<EventQueue>,
+    address: CmAddr,
+}
+
+/// A connect request that was read.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: ManagedId,
+    pub(crate) event: Box<Event>,
+}
+
+impl ListeningIds {
+    /// Listens on an address.
+    pub(crate) fn bind<A>(
+        event_loop: &Arc<EventLoop>,
+        config: ListenConfig,
+        address: A,
+    ) -> Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let attempt = Attempt::new(event_loop, None, Target::default());
+        let address = address
+            .try_into()
+            .map_err(|_| attempt.fail(Stage::Listen, Cause::InvalidAddress))?;
+        let requests = EventQueue::for_requests(config.max_requests);
+        let attempt = attempt.at_address(address);
+        let ids = bind::listen(&attempt, address, config, &requests)?;
+        let port = match (address.port(), ids.first()) {
+            (0, Some(first)) => {
+                let port = first.id().local_port();
+                port.map_err(|error| attempt.fail(Stage::Listen, error))?
+            }
+            (port, _) => port,
+        };
+        Ok(Self {
+            event_loop: Arc::clone(event_loop),
+            sockets: ListenSockets::for_ids(event_loop, &ids),
+            ids,
+            requests,
+            address: address.with_port(port),
+        })
+    }
+
+    pub(crate) fn event_loop(&self) -> &Arc<EventLoop> {
+        &self.event_loop
+    }
+
+    pub(crate) fn address(&self) -> CmAddr {
+        self.address
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &IdHandle> {
+        self.ids.iter().map(ManagedId::id)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.requests.close();
+    }
+
+    pub(crate) fn stop_handle(&self) -> StopHandle {
+        StopHandle::new(&self.requests)
+    }
+
+    /// Moves to another event loop, with the requests that are queued, read or not.
+    pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
+        let mut migrated = Ok(());
+        for id in &mut self.ids {
+            migrated = migrated.and_then(|()| id.migrate(to));
+        }
+        if let Err(error) = migrated {
+            for id in &mut self.ids {
+                // Back to where it was, for those that have moved.
+                let _ = id.migrate(&self.event_loop);
+            }
+            return Err(self.attempt().fail(Stage::Migrate, error));
+        }
+        self.event_loop = Arc::clone(to);
+        Ok(())
+    }
+
+    fn attempt(&self) -> Attempt {
+        Attempt::new(&self.event_loop, None, self.address.into())
+    }
+
+    /// Waits for the next connect request.
+    pub(crate) async fn next_request(&self, deadline: Deadline) -> Result<Request> {
+        let attempt = self.attempt();
+        let until = deadline.until(self.event_loop.now());
+        let (event, child) = self.next_checked(&attempt, until).await?;
+        let id = ManagedId::new(&self.event_loop, child, EventQueue::new());
+        id.queue().trace().request(id.id(), &event);
+        Ok(Request { id, event })
+    }
+
+    /// The next request. Checks the sockets while it waits.
+    async fn next_checked(
+        &self,
+        attempt: &Attempt,
+        until: Option<Instant>,
+    ) -> Result<(Box<Event>, CmId)> {
+        loop {
+            let check = self.sockets.next_check();
+            let by = [until, check].into_iter().flatten().min();
+            let error = match self.next_unchecked(attempt, by).await {
+                Ok(request) => return Ok(request),
+                Err(error) => error,
+            };
+            let now = self.event_loop.now();
+            let is_due = check.is_some_and(|check| check <= now);
+            if !is_due || !matches!(error.cause(), Cause::Deadline) {
+                return Err(error);
+            }
+            let checked = self.sockets.check(now);
+            checked.map_err(|cause| attempt.fail(Stage::Accept, cause))?;
+        }
+    }
+
+    async fn next_unchecked(
+        &self,
+        attempt: &Attempt,
+        until: Option<Instant>,
+    ) -> Result<(Box<Event>, CmId)> {
+        let failed = |error| attempt.fail(Stage::Accept, Cause::from(error));
+        loop {
+            let event = wait_for(&self.event_loop, &*self.requests, until).await;
+            match event.map_err(failed)? {
+                QueuedEvent::Cm(mut event) => {
+                    if let Some(child) = event.take_child() {
+                        // It may have been read where the listener was before.
+                        let migrated = child.migrate(self.event_loop.channel());
+                        migrated.map_err(failed)?;
+                        return Ok((event, child));
+                    }
+                    // For all waiters, now and later.
+                    if let Some(reason) = CloseReason::from_event(&event) {
+                        self.requests.close_with(reason);
+                    }
+                }
+                QueuedEvent::CommandReturned(_) => {}
+                QueuedEvent::Closed => return Err(self.closed(attempt)),
+            }
+        }
+    }
+
+    fn closed(&self, attempt: &Attempt) -> Error {
+        let failure = self.requests.close_reason();
+        let failure = failure.and_then(|reason| reason.failure());
+        let cause = failure.map_or(Cause::Stopped, Cause::Event);
+        attempt.fail(Stage::Accept, cause)
+    }
+}
+
+impl Drop for ListeningIds {
+    fn drop(&mut self) {
+        let unsafe_ids = self.sockets.unsafe_ids();
+        for (position, id) in self.ids.drain(..).enumerate() {
+            if unsafe_ids.contains(&position) {
+                id.leak();
+            }
+        }
+    }
+}

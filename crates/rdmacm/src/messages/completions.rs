@@ -1,0 +1,201 @@
+//! Waiting for completions of a queue pair that the caller posts to.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use rdmacm_core::EventKind;
+use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue};
+
+use crate::connect::Attempt;
+use crate::connection::Established;
+use crate::error::{Cause, Result};
+use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, wait_for};
+use crate::messages::device_error;
+use crate::stage::Stage;
+
+/// Waits for the next completion of a queue.
+pub(crate) async fn next_completion(
+    attempt: &Attempt,
+    established: &Established,
+    queue: &CompletionQueue,
+    stage: Stage,
+) -> Result<Completion> {
+    let source = CompletionSource {
+        established,
+        queue,
+        channel: None,
+        failure: None,
+    };
+    let completed = wait_for(&attempt.event_loop, source, attempt.until).await;
+    completed
+        .map_err(Cause::from)
+        .and_then(|completed| completed)
+        .map_err(|cause| attempt.fail_on(established.id.id(), stage, cause))
+}
+
+/// The completions of a queue, then why there are no more.
+#[derive(Debug)]
+struct CompletionSource<'a> {
+    established: &'a Established,
+    queue: &'a CompletionQueue,
+    channel: Option<Arc<WatchedChannel>>,
+    /// Why the queue cannot be waited for.
+    failure: Option<rdmacm_verbs::Error>,
+}
+
+impl CompletionSource<'_> {
+    /// Why the connection is closed. What came before is in the queue by then.
+    fn closed(&self) -> Option<Cause> {
+        let reason = self.established.close_reason()?;
+        let context = self.queue.context();
+        match reason.kind() {
+            // Perhaps nobody waits for completions any more, who would notice the removal.
+            EventKind::DeviceRemoval => context.close(),
+            // A peer on the same device may have noticed its removal first.
+            _ => context.check_removal(),
+        }
+        Some(Cause::Closed(reason))
+    }
+
+    fn try_register(&mut self, key: u64, waker: &Waker) -> rdmacm_verbs::Result<()> {
+        let channel = self.queue.own_channel()?;
+        let event_loop = self.established.id.event_loop();
+        let watched = WatchedChannels::add(event_loop, channel, key, waker)?;
+        self.channel = Some(watched);
+        self.queue.arm(false)
+    }
+}
+
+impl WaitSource for CompletionSource<'_> {
+    type Item = Result<Completion, Cause>;
+
+    fn take(&mut self) -> Option<Self::Item> {
+        let closed = self.closed();
+        match self.queue.poll() {
+            Ok(Some(completion)) => return Some(Ok(completion)),
+            Ok(None) => {}
+            Err(error) => return Some(Err(device_error(error))),
+        }
+        let failure = self.failure.take().map(device_error);
+        closed.or(failure).map(Err)
+    }
+
+    /// Both the id and the queue report that the connection has closed.
+    fn register(&mut self, key: u64, waker: &Waker) {
+        self.established.id.queue().register(key, waker);
+        self.failure = self.try_register(key, waker).err();
+    }
+
+    fn deregister(&mut self, key: u64) {
+        if let Some(channel) = self.channel.take() {
+            WatchedChannels::remove(self.established.id.event_loop(), &channel, key);
+        }
+        self.established.id.queue().deregister(key);
+    }
+}
+
+/// The completion channels that callers wait for, in an event loop.
+#[derive(Debug, Default)]
+struct WatchedChannels(Mutex<Vec<Arc<WatchedChannel>>>);
+
+/// A channel of one completion queue, and who waits for that. It is watched only while
+/// somebody waits.
+#[derive(Debug)]
+struct WatchedChannel {
+    channel: CompletionChannel,
+    waiters: Mutex<BTreeMap<u64, Waker>>,
+}
+
+impl WatchedChannels {
+    fn add(
+        event_loop: &EventLoop,
+        channel: &CompletionChannel,
+        key: u64,
+        waker: &Waker,
+    ) -> rdmacm_verbs::Result<Arc<WatchedChannel>> {
+        let channels = event_loop.extensions().get_or_default::<Self>();
+        // Held until the channel is watched, so that nobody removes it meanwhile.
+        let mut watched = channels.watched();
+        if let Some(one) = watched.iter().find(|one| one.is(channel)) {
+            let one = Arc::clone(one);
+            let replaced = one.waiters().insert(key, waker.clone());
+            drop(watched);
+            // Not under the lock: dropping the last waker of a task ends the task.
+            drop(replaced);
+            return Ok(one);
+        }
+        let one = Arc::new(WatchedChannel {
+            channel: channel.clone(),
+            waiters: Mutex::new(BTreeMap::from([(key, waker.clone())])),
+        });
+        let source: Arc<dyn EventSource> = one.clone();
+        event_loop
+            .watch(&source)
+            .map_err(|errno| rdmacm_verbs::Error::Wait {
+                errno: errno as i32,
+            })?;
+        watched.push(Arc::clone(&one));
+        Ok(one)
+    }
+
+    fn remove(event_loop: &EventLoop, channel: &Arc<WatchedChannel>, key: u64) {
+        let channels = event_loop.extensions().get_or_default::<Self>();
+        let mut watched = channels.watched();
+        let waiter = channel.waiters().remove(&key);
+        if channel.waiters().is_empty() {
+            watched.retain(|one| !Arc::ptr_eq(one, channel));
+            let source: Arc<dyn EventSource> = channel.clone();
+            event_loop.unwatch(&source);
+        }
+        drop(watched);
+        drop(waiter);
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Vec<Arc<WatchedChannel>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchedChannel {
+    fn is(&self, channel: &CompletionChannel) -> bool {
+        // Both are open, so they are the same if their descriptors are.
+        self.channel.as_fd().as_raw_fd() == channel.as_fd().as_raw_fd()
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, BTreeMap<u64, Waker>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_all(&self) {
+        let waiters: Vec<_> = self.waiters().values().cloned().collect();
+        waiters.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl EventSource for WatchedChannel {
+    /// Wakes all waiters if the queue has notified: each polls, and waits again if it finds
+    /// nothing.
+    fn drain(&self) -> rdmacm_core::Result<Drained> {
+        let mut has_notified = false;
+        let drained = loop {
+            match self.channel.take() {
+                Ok(Some(_)) => has_notified = true,
+                Ok(None) => break Drained::Empty,
+                // The descriptor stays readable.
+                Err(_) => break Drained::Closed,
+            }
+        };
+        if has_notified || drained == Drained::Closed {
+            self.wake_all();
+        }
+        Ok(drained)
+    }
+}
+
+impl AsFd for WatchedChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}

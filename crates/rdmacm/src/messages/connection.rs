@@ -1,0 +1,449 @@
+//! A connection that carries messages.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use rdmacm_core::{AccessFlags, Deadline, EventKind};
+use rdmacm_verbs::{Buffer, RemoteAccessRegion, SendOperation};
+
+use super::failure::Failure;
+use super::message::Message;
+use super::queue_pair::{MessageQueuePair, Reservation};
+use super::state::State;
+use super::wait::{MessageWait, PollSlot};
+use super::waiters::Interest;
+use super::{device_error, failed_request};
+use crate::close_reason::CloseReason;
+use crate::connect::Attempt;
+use crate::connection::Established;
+use crate::error::{Cause, Error, Result, Target};
+use crate::event_loop::{EventLoop, ManagedId, is_iwarp};
+use crate::stage::Stage;
+
+/// An established connection, and the queue pair that carries its messages.
+#[derive(Debug)]
+pub(crate) struct MessageConnection {
+    // Before the id: where destroying the id blocks, its executor drops the queue pair last.
+    queue_pair: Arc<MessageQueuePair>,
+    established: Established,
+    receive_slot: PollSlot,
+    send_slot: PollSlot,
+}
+
+/// Whether the connection can transfer.
+#[derive(Debug)]
+pub(super) enum Status {
+    Open,
+    /// It cannot, and the reason is about to be known.
+    Failing,
+    Closed(Cause),
+}
+
+impl MessageConnection {
+    pub(crate) fn new(established: Established, queue_pair: Arc<MessageQueuePair>) -> Self {
+        Self {
+            queue_pair,
+            established,
+            receive_slot: PollSlot::default(),
+            send_slot: PollSlot::default(),
+        }
+    }
+
+    /// After connecting: wakes up a peer on siw.
+    pub(crate) fn wake_up_peer(&self) {
+        if is_iwarp(self.queue_pair.as_ref()) {
+            let now = self.event_loop().now();
+            self.queue_pair.state().keep_alive.wake_up_peer(now);
+        }
+    }
+
+    pub(crate) fn event_loop(&self) -> &Arc<EventLoop> {
+        self.established.id.event_loop()
+    }
+
+    pub(crate) fn established(&self) -> &Established {
+        &self.established
+    }
+
+    pub(crate) fn queue_pair(&self) -> &Arc<MessageQueuePair> {
+        &self.queue_pair
+    }
+
+    fn id(&self) -> &ManagedId {
+        &self.established.id
+    }
+
+    pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
+        let attempt = self.attempt(Deadline::Never);
+        let failed = |cause| attempt.fail(Stage::Migrate, cause);
+        let watched = self.queue_pair.device().watch_on(to);
+        watched.map_err(|error| failed(device_error(error)))?;
+        let migrated = self.established.id.migrate(to);
+        migrated.map_err(|error| failed(error.into()))
+    }
+
+    pub(crate) fn set_deadline(&self, deadline: Deadline) {
+        self.queue_pair.state().set_deadline(deadline);
+    }
+
+    fn attempt(&self, deadline: Deadline) -> Attempt {
+        let event_loop = self.event_loop();
+        let until = deadline.until(event_loop.now());
+        Attempt::new(event_loop, until, Target::default())
+    }
+
+    /// An attempt with the deadline for transfers.
+    pub(super) fn transfer_attempt(&self) -> Attempt {
+        let deadline = self.queue_pair.state().deadline();
+        self.attempt(deadline)
+    }
+
+    pub(super) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
+        attempt.fail_on(self.id().id(), stage, cause)
+    }
+
+    /// Handles what has completed, and looks at the state and at whether the connection can
+    /// transfer. What arrived before the connection closed is in the state by then.
+    pub(super) fn poll_with<T>(&self, look: impl FnOnce(&mut State, Status) -> T) -> T {
+        let closed = self.established.close_reason();
+        if let Some(reason) = closed {
+            self.check_device(reason);
+        }
+        let is_stopped = closed.is_none() && self.id().queue().is_closed();
+        let mut abandons = false;
+        let outcome = self.queue_pair.poll_with(|state| {
+            let now = || self.event_loop().now();
+            let failure = state.check_failure(now, closed.is_some());
+            let status = match (failure, closed) {
+                (Some((Failure::Device(error), _)), _) => Status::Closed(device_error(error)),
+                (Some((Failure::Request(error), true)), _) => {
+                    abandons = true;
+                    Status::Closed(Cause::Request(failed_request(&error)))
+                }
+                (Some((Failure::Request(error), false)), Some(_)) => {
+                    let request = failed_request(&error);
+                    let reason = CloseReason::with_failed_request(closed, request);
+                    Status::Closed(Cause::Closed(reason))
+                }
+                (_, Some(reason)) => Status::Closed(Cause::Closed(reason)),
+                (Some((Failure::Refused(error), true)), None) => {
+                    Status::Closed(device_error(error))
+                }
+                (Some((Failure::Flushed, true)), None) => {
+                    abandons = true;
+                    Status::Failing
+                }
+                (Some(_), None) => Status::Failing,
+                (None, None) if is_stopped => Status::Closed(Cause::Stopped),
+                (None, None) => Status::Open,
+            };
+            look(state, status)
+        });
+        if abandons {
+            // The peer need not have noticed.
+            self.id().abandon();
+        }
+        outcome
+    }
+
+    /// The connection has closed.
+    fn check_device(&self, reason: CloseReason) {
+        let device = self.queue_pair.device();
+        match reason.kind() {
+            // Perhaps nobody waits for completions any more, who would notice the removal.
+            EventKind::DeviceRemoval => device.close(),
+            // A peer on the same device may have noticed its removal first.
+            _ => device.check_removal(),
+        }
+        self.queue_pair.poll();
+        if self.queue_pair.needs_flush() {
+            // If it fails, the device is gone, which polling reports.
+            let queue_pair = self.queue_pair.queue_pair();
+            let _ = self.id().id().with_queue_pair(queue_pair).fail();
+        }
+    }
+
+    /// The times at which a wait must look again: to send a keep-alive, and when a failure
+    /// becomes final.
+    pub(super) fn timers(&self) -> (Option<Instant>, Option<Instant>) {
+        let state = self.queue_pair.state();
+        let keep_alive = state.keep_alive.next();
+        let is_failing = state.failure().is_some();
+        let wait = is_failing.then(|| state.disconnect_wait(self.event_loop().now()));
+        (keep_alive, wait.flatten())
+    }
+
+    /// Waits until `take` returns something.
+    pub(super) async fn wait<T>(
+        &self,
+        attempt: &Attempt,
+        interest: Interest,
+        mut take: impl FnMut(&mut State, Status) -> Option<T>,
+    ) -> Result<T, Cause> {
+        let mut wait = MessageWait::new(self, interest, attempt.until);
+        std::future::poll_fn(|context| wait.poll(context, &mut take)).await
+    }
+
+    /// Waits for the next message; `None` after the orderly end of the connection.
+    pub(crate) async fn receive(&self) -> Result<Option<Message>> {
+        let attempt = self.transfer_attempt();
+        let received = self.wait(&attempt, Interest::Arrival, |state, status| {
+            self.take_message(state, status)
+        });
+        self.received(&attempt, received.await)
+    }
+
+    pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
+        let received = self
+            .receive_slot
+            .poll(self, Interest::Arrival, context, |state, status| {
+                self.take_message(state, status)
+            });
+        received.map(|received| self.received(&self.attempt(Deadline::Never), received))
+    }
+
+    /// The next message, if one has arrived.
+    pub(crate) fn try_receive(&self) -> Result<Option<Message>> {
+        let received = self.poll_with(|state, status| self.take_message(state, status));
+        match received {
+            None => Ok(None),
+            Some(received) => self.received(&self.attempt(Deadline::Never), Ok(received)),
+        }
+    }
+
+    fn take_message(&self, state: &mut State, status: Status) -> Option<Result<Message, Cause>> {
+        if let Some(arrival) = state.take_arrival() {
+            return Some(Ok(Message::new(arrival, &self.queue_pair)));
+        }
+        match status {
+            Status::Closed(cause) => Some(Err(cause)),
+            Status::Open | Status::Failing => None,
+        }
+    }
+
+    fn received(
+        &self,
+        attempt: &Attempt,
+        received: Result<Result<Message, Cause>, Cause>,
+    ) -> Result<Option<Message>> {
+        match received.and_then(|received| received) {
+            Ok(message) => Ok(Some(message)),
+            Err(Cause::Stopped) => Ok(None),
+            Err(Cause::Closed(reason)) if reason.is_orderly() => Ok(None),
+            Err(cause) => Err(self.fail(attempt, Stage::Receive, cause)),
+        }
+    }
+
+    /// Sends a copy of a message, once there is room for it.
+    pub(crate) async fn send(&self, slices: &[IoSlice<'_>]) -> Result<()> {
+        let attempt = self.transfer_attempt();
+        let failed = |cause| self.fail(&attempt, Stage::Send, cause);
+        let length = self.check_length(slices).map_err(failed)?;
+        loop {
+            let reserved = self.wait(&attempt, Interest::Room, |state, status| {
+                reserve_copy(state, status, length)
+            });
+            let reservation = reserved.await.and_then(|reserved| reserved);
+            if self
+                .post_copy(reservation.map_err(failed)?, slices)
+                .map_err(failed)?
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn poll_send(
+        &self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<()>> {
+        let sent = self.check_length(slices).map(|length| {
+            loop {
+                let reserved =
+                    self.send_slot
+                        .poll(self, Interest::Room, context, |state, status| {
+                            reserve_copy(state, status, length)
+                        });
+                let Poll::Ready(reserved) = reserved else {
+                    return Poll::Pending;
+                };
+                let posted = reserved
+                    .and_then(|reserved| reserved)
+                    .and_then(|reservation| self.post_copy(reservation, slices));
+                match posted {
+                    Ok(true) => return Poll::Ready(Ok(())),
+                    Ok(false) => {}
+                    Err(cause) => return Poll::Ready(Err(cause)),
+                }
+            }
+        });
+        let sent = sent.unwrap_or_else(|cause| Poll::Ready(Err(cause)));
+        sent.map_err(|cause| self.fail(&self.attempt(Deadline::Never), Stage::Send, cause))
+    }
+
+    /// Sends a copy of a message if there is room for it now.
+    pub(crate) fn try_send(&self, slices: &[IoSlice<'_>]) -> Result<bool> {
+        let attempt = self.attempt(Deadline::Never);
+        let failed = |cause| self.fail(&attempt, Stage::Send, cause);
+        let length = self.check_length(slices).map_err(failed)?;
+        let reserved = self.poll_with(|state, status| reserve_copy(state, status, length));
+        match reserved {
+            None => Ok(false),
+            Some(reserved) => {
+                let reservation = reserved.map_err(failed)?;
+                self.post_copy(reservation, slices).map_err(failed)
+            }
+        }
+    }
+
+    fn check_length(&self, slices: &[IoSlice<'_>]) -> Result<usize, Cause> {
+        let lengths = slices.iter().map(|slice| slice.len());
+        let length = lengths.fold(0, usize::saturating_add);
+        if length > self.queue_pair.options().message_size() {
+            return Err(Cause::MessageTooLong(length));
+        }
+        Ok(length)
+    }
+
+    /// `false` if the connection has closed meanwhile: the next status says why.
+    fn post_copy(&self, reservation: Reservation, slices: &[IoSlice<'_>]) -> Result<bool, Cause> {
+        let queue_pair = &self.queue_pair;
+        match queue_pair.post_copy(reservation, SendOperation::Send, slices, None) {
+            Ok(()) => Ok(true),
+            Err(error) if queue_pair.is_refused_closed(&error) => {
+                queue_pair.fail(Failure::Refused(error));
+                Ok(false)
+            }
+            Err(error) => Err(device_error(error)),
+        }
+    }
+
+    /// Waits until everything that was sent has arrived.
+    pub(crate) async fn flush(&self) -> Result<()> {
+        let attempt = self.transfer_attempt();
+        self.flush_in(&attempt, Stage::Send).await
+    }
+
+    async fn flush_in(&self, attempt: &Attempt, stage: Stage) -> Result<()> {
+        let flushed = self.wait(attempt, Interest::Idle, |state, status| {
+            if state.is_idle() && !state.lost_message {
+                return Some(Ok(()));
+            }
+            match (state.failure(), status) {
+                (Some(Failure::Device(error)), _) => Some(Err(device_error(error.clone()))),
+                (_, Status::Closed(cause)) if state.is_idle() => Some(Err(cause)),
+                _ => None,
+            }
+        });
+        let flushed = flushed.await.and_then(|flushed| flushed);
+        flushed.map_err(|cause| self.fail(attempt, stage, cause))
+    }
+
+    /// Waits until the connection is closed.
+    pub(crate) async fn closed(&self, deadline: Deadline) -> Result<CloseReason> {
+        let attempt = self.attempt(deadline);
+        let closed = self.wait_closed(&attempt).await;
+        closed.map_err(|cause| self.fail(&attempt, Stage::Close, cause))
+    }
+
+    async fn wait_closed(&self, attempt: &Attempt) -> Result<CloseReason, Cause> {
+        let closed = self.wait(attempt, Interest::Closed, |_, status| match status {
+            Status::Closed(Cause::Closed(reason)) => Some(Ok(reason)),
+            Status::Closed(Cause::Request(request)) => {
+                Some(Ok(CloseReason::with_failed_request(None, request)))
+            }
+            Status::Closed(cause @ Cause::Device { .. }) => {
+                // If the device is gone, the event that says so follows.
+                match (self.id().queue().close_reason(), is_gone(&cause)) {
+                    (Some(reason), true) => Some(Ok(reason)),
+                    (None, true) => None,
+                    (_, false) => Some(Err(cause)),
+                }
+            }
+            Status::Closed(Cause::Stopped) | Status::Open | Status::Failing => None,
+            Status::Closed(cause) => Some(Err(cause)),
+        });
+        closed.await?
+    }
+
+    /// Waits until everything that was sent has arrived, disconnects, and waits until the
+    /// peer has replied. From then on no caller waits for a message.
+    pub(crate) async fn close(&self, deadline: Deadline) -> Result<()> {
+        let attempt = self.attempt(deadline);
+        let flushed = self.flush_in(&attempt, Stage::Close).await;
+        self.stop();
+        flushed?;
+        let closed = match self.disconnect() {
+            Ok(true) => self.established.closed(&attempt).await.map(Some),
+            Ok(false) => Ok(None),
+            Err(cause) => Err(cause),
+        };
+        self.established.check_close(&attempt, closed)
+    }
+
+    fn disconnect(&self) -> Result<bool, Cause> {
+        // Without the device there is no peer to disconnect from.
+        if self.queue_pair.device().is_gone() {
+            return Ok(false);
+        }
+        self.established.disconnect()
+    }
+
+    /// Wakes all callers that wait for messages, or for room to send.
+    pub(crate) fn stop(&self) {
+        self.id().queue().close();
+    }
+
+    /// Registers memory for transfers.
+    pub(crate) fn allocate(&self, length: usize) -> Result<Buffer> {
+        let allocated = self.queue_pair.protection_domain().allocate(length);
+        allocated.map_err(|error| self.unregistered(error))
+    }
+
+    /// Registers memory that the peer may access.
+    pub(crate) fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
+        let domain = self.queue_pair.protection_domain();
+        let exposed = domain.expose(length, access);
+        exposed.map_err(|error| self.unregistered(error))
+    }
+
+    fn unregistered(&self, error: rdmacm_verbs::Error) -> Error {
+        let attempt = self.attempt(Deadline::Never);
+        self.fail(&attempt, Stage::Register, device_error(error))
+    }
+}
+
+impl Drop for MessageConnection {
+    fn drop(&mut self) {
+        self.receive_slot.end(self, Interest::Arrival);
+        self.send_slot.end(self, Interest::Room);
+        let reason = self.id().queue().close_reason();
+        let counts = self.queue_pair.state().counts;
+        self.id()
+            .queue()
+            .trace()
+            .closed(reason, counts.sent, counts.received);
+    }
+}
+
+fn reserve_copy(
+    state: &mut State,
+    status: Status,
+    length: usize,
+) -> Option<Result<Reservation, Cause>> {
+    match status {
+        Status::Open => MessageQueuePair::reserve_copy(state, length).map(Ok),
+        Status::Failing => None,
+        Status::Closed(cause) => Some(Err(cause)),
+    }
+}
+
+fn is_gone(cause: &Cause) -> bool {
+    let Cause::Device { error, .. } = cause else {
+        return false;
+    };
+    error.kind() == std::io::ErrorKind::NotConnected
+}

@@ -1,0 +1,83 @@
+//! Empty writes that detect a dead peer.
+
+use std::time::{Duration, Instant};
+
+use rdmacm_verbs::WorkId;
+
+/// The delay of the first write after an iWARP connection is established. Each further one
+/// comes after four times as long.
+const FIRST_WAKE_UP: Duration = Duration::from_millis(50);
+const LAST_WAKE_UP: Duration = Duration::from_millis(800);
+
+/// When the next empty write is due: by the caller's interval, and on iWARP soon after the
+/// connection is established.
+#[derive(Debug)]
+pub(super) struct KeepAlive {
+    interval: Option<Duration>,
+    last: Instant,
+    /// The last write, which may be under way.
+    pub(super) work: Option<WorkId>,
+    /// The delay until the next write that wakes up a peer on siw.
+    wake_up: Option<Duration>,
+}
+
+impl KeepAlive {
+    pub(super) fn new(interval: Option<Duration>, now: Instant) -> Self {
+        Self {
+            interval,
+            last: now,
+            work: None,
+            wake_up: None,
+        }
+    }
+
+    /// Begins with the writes that wake up a peer on siw, which may not read what arrives
+    /// while it accepts until more arrives: it answers the peer before it watches the
+    /// connection (`siw_accept`).
+    pub(super) fn wake_up_peer(&mut self, now: Instant) {
+        self.wake_up = Some(FIRST_WAKE_UP);
+        self.last = now;
+    }
+
+    /// When the next write is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        let interval = self.wake_up.or(self.interval)?;
+        self.last.checked_add(interval)
+    }
+
+    /// A write is due now.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.last = now;
+        let wake_up = self.wake_up.take().and_then(|delay| delay.checked_mul(4));
+        self.wake_up = wake_up.filter(|delay| *delay <= LAST_WAKE_UP);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_due_by_the_interval() {
+        let now = Instant::now();
+        let interval = Duration::from_secs(3);
+        let mut keep_alive = KeepAlive::new(Some(interval), now);
+        assert_eq!(keep_alive.next(), Some(now + interval));
+        keep_alive.advance(now + interval);
+        assert_eq!(keep_alive.next(), Some(now + interval * 2));
+        assert_eq!(KeepAlive::new(None, now).next(), None);
+    }
+
+    #[test]
+    fn three_writes_wake_up_a_peer() {
+        let now = Instant::now();
+        let mut keep_alive = KeepAlive::new(None, now);
+        keep_alive.wake_up_peer(now);
+        for delay in [50, 200, 800] {
+            let due = keep_alive.next();
+            assert_eq!(due, Some(now + Duration::from_millis(delay)));
+            keep_alive.advance(now);
+        }
+        assert_eq!(keep_alive.next(), None);
+    }
+}

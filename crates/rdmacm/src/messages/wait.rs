@@ -1,0 +1,225 @@
+//! Waiting for a connection that carries messages.
+
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use rdmacm_core::Error;
+
+use super::connection::{MessageConnection, Status};
+use super::state::State;
+use super::waiters::Interest;
+use crate::error::Cause;
+use crate::event_loop::{Registration, WaitSource};
+
+/// A wait of one caller, until a deadline. It also sends keep-alives.
+#[derive(Debug)]
+pub(super) struct MessageWait<'a> {
+    connection: &'a MessageConnection,
+    interest: Interest,
+    until: Option<Instant>,
+    registration: Option<Registered>,
+}
+
+/// A registration with an event loop, and the timers that it was made for.
+#[derive(Debug)]
+struct Registered {
+    registration: Registration,
+    keep_alive: Option<Instant>,
+    disconnect_wait: Option<Instant>,
+}
+
+impl<'a> MessageWait<'a> {
+    pub(super) fn new(
+        connection: &'a MessageConnection,
+        interest: Interest,
+        until: Option<Instant>,
+    ) -> Self {
+        Self {
+            connection,
+            interest,
+            until,
+            registration: None,
+        }
+    }
+
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        take: &mut impl FnMut(&mut State, Status) -> Option<T>,
+    ) -> Poll<Result<T, Cause>> {
+        let polled = poll(
+            self.connection,
+            self.interest,
+            self.until,
+            &mut self.registration,
+            context,
+            take,
+        );
+        if polled.is_ready() {
+            self.end();
+        }
+        polled
+    }
+
+    fn end(&mut self) {
+        end(self.connection, self.interest, &mut self.registration);
+    }
+}
+
+impl Drop for MessageWait<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The waker of the last caller of a `poll_` method, which outlives the call.
+#[derive(Debug, Default)]
+pub(super) struct PollSlot(Mutex<Option<Registered>>);
+
+impl PollSlot {
+    pub(super) fn poll<T>(
+        &self,
+        connection: &MessageConnection,
+        interest: Interest,
+        context: &mut Context<'_>,
+        mut take: impl FnMut(&mut State, Status) -> Option<T>,
+    ) -> Poll<Result<T, Cause>> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let polled = poll(connection, interest, None, &mut slot, context, &mut take);
+        if polled.is_ready() {
+            end(connection, interest, &mut slot);
+        }
+        polled
+    }
+
+    pub(super) fn end(&self, connection: &MessageConnection, interest: Interest) {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        end(connection, interest, &mut slot);
+    }
+}
+
+fn poll<T>(
+    connection: &MessageConnection,
+    interest: Interest,
+    until: Option<Instant>,
+    slot: &mut Option<Registered>,
+    context: &mut Context<'_>,
+    take: &mut impl FnMut(&mut State, Status) -> Option<T>,
+) -> Poll<Result<T, Cause>> {
+    let event_loop = connection.event_loop();
+    loop {
+        let (keep_alive, disconnect_wait) = connection.timers();
+        let is_same = slot.as_ref().is_some_and(|registered| {
+            registered.keep_alive == keep_alive && registered.disconnect_wait == disconnect_wait
+        });
+        if !is_same {
+            end(connection, interest, slot);
+        }
+        let by = [until, keep_alive, disconnect_wait];
+        let by = by.into_iter().flatten().min();
+        let registered = slot.get_or_insert_with(|| Registered {
+            registration: Registration::new(event_loop, by),
+            keep_alive,
+            disconnect_wait,
+        });
+        let mut source = MessageSource {
+            connection,
+            interest,
+            disconnect_wait,
+            take: &mut *take,
+        };
+        let polled = registered
+            .registration
+            .poll(event_loop, &mut source, context);
+        match polled {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(Some(item))) => return Poll::Ready(Ok(item)),
+            Poll::Ready(Ok(None)) => {}
+            Poll::Ready(Err(Error::DeadlinePassed)) if until != by => {
+                if keep_alive == by {
+                    connection.queue_pair().send_keep_alive(event_loop.now());
+                }
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+        }
+        // The timers have changed.
+        end(connection, interest, slot);
+    }
+}
+
+fn end(connection: &MessageConnection, interest: Interest, slot: &mut Option<Registered>) {
+    if let Some(mut registered) = slot.take() {
+        let mut waiter = Waiter {
+            connection,
+            interest,
+        };
+        registered
+            .registration
+            .deregister(connection.event_loop(), &mut waiter);
+    }
+}
+
+/// What a caller waits for. Both the id and the queue pair report that the connection has
+/// closed.
+struct MessageSource<'a, F> {
+    connection: &'a MessageConnection,
+    interest: Interest,
+    disconnect_wait: Option<Instant>,
+    take: &'a mut F,
+}
+
+impl<T, F: FnMut(&mut State, Status) -> Option<T>> WaitSource for MessageSource<'_, F> {
+    /// `None` if the timers have changed.
+    type Item = Option<T>;
+
+    fn take(&mut self) -> Option<Self::Item> {
+        let connection = self.connection;
+        let item = connection.poll_with(|state, status| (self.take)(state, status));
+        if item.is_some() {
+            return Some(item);
+        }
+        let (_, disconnect_wait) = connection.timers();
+        (disconnect_wait != self.disconnect_wait).then_some(None)
+    }
+
+    fn register(&mut self, key: u64, waker: &Waker) {
+        let Self {
+            connection,
+            interest,
+            ..
+        } = self;
+        connection.established().id.queue().register(key, waker);
+        connection.queue_pair().register(*interest, key, waker);
+    }
+
+    fn deregister(&mut self, key: u64) {
+        let mut waiter = Waiter {
+            connection: self.connection,
+            interest: self.interest,
+        };
+        waiter.deregister(key);
+    }
+}
+
+/// A waiter that waits no more.
+struct Waiter<'a> {
+    connection: &'a MessageConnection,
+    interest: Interest,
+}
+
+impl WaitSource for Waiter<'_> {
+    type Item = std::convert::Infallible;
+
+    fn take(&mut self) -> Option<Self::Item> {
+        None
+    }
+
+    fn register(&mut self, _: u64, _: &Waker) {}
+
+    fn deregister(&mut self, key: u64) {
+        let connection = self.connection;
+        connection.queue_pair().deregister(self.interest, key);
+        connection.established().id.queue().deregister(key);
+    }
+}

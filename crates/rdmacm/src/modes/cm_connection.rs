@@ -1,0 +1,137 @@
+//! A connection of any queue pair.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, ConnInfo, Deadline, IdHandle};
+
+use super::Node;
+use crate::close_reason::CloseReason;
+use crate::connect::Attempt;
+use crate::connection::Established;
+use crate::error::{Result, Target};
+use crate::stage::Stage;
+
+/// A connected queue pair, of whatever library.
+///
+/// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends that
+/// waits on the node, [`closed`](Self::closed) for example, or
+/// [`Node::drive`](super::Node::drive).
+///
+/// Dropping the connection aborts it: what is posted is flushed, the peer is told, and
+/// nothing is waited for. [`close`](Self::close) closes it in order.
+///
+/// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
+/// Only waiting for completions detects the removal, or
+/// `Context::check_removal`, called from time to time; [`closed`](Self::closed)
+/// alone does not.
+#[derive(Debug)]
+pub struct CmConnection<Q> {
+    // Before the id: where destroying the id blocks, its executor drops the queue pair last.
+    queue_pair: Arc<Q>,
+    established: Established,
+}
+
+impl<Q> CmConnection<Q> {
+    pub(super) fn new(established: Established, queue_pair: Arc<Q>) -> Self {
+        Self {
+            queue_pair,
+            established,
+        }
+    }
+
+    pub(super) fn established(&self) -> &Established {
+        &self.established
+    }
+
+    /// The queue pair.
+    #[must_use]
+    pub fn queue_pair(&self) -> &Q {
+        &self.queue_pair
+    }
+
+    /// The id, by which to query its device, addresses, GIDs and path records.
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.established.id.id()
+    }
+
+    /// The local address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn local_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.established.local_addr()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.established.peer_addr()
+    }
+
+    /// On the connecting side, the private data of the peer's reply, as
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. On the accepting
+    /// side the request has it.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.established.private_data
+    }
+
+    /// What the peer said about its queue pair.
+    #[must_use]
+    pub fn peer(&self) -> Option<ConnInfo> {
+        self.established.peer
+    }
+
+    /// Moves the connection to another node, with the events that were not read.
+    ///
+    /// # Errors
+    /// [`Stage::Migrate`]: the kernel refused, and the connection is where it was.
+    #[doc(alias = "rdma_migrate_id")]
+    pub fn migrate(&mut self, to: &Node) -> Result<()> {
+        let attempt = self.attempt(Deadline::Never);
+        let migrated = self.established.id.migrate(&to.event_loop);
+        migrated.map_err(|error| attempt.fail(Stage::Migrate, error))
+    }
+
+    pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
+        let event_loop = self.established.id.event_loop();
+        let until = deadline.until(event_loop.now());
+        Attempt::new(event_loop, until, Target::default())
+    }
+
+    waits! {
+        /// Waits until the connection is closed, and returns why: the peer disconnected or is
+        /// lost, or the device was removed. Requests of the queue pair that fail are the
+        /// caller's to notice. Any number of callers may wait.
+        ///
+        /// # Errors
+        /// [`Cause::Deadline`](crate::Cause::Deadline): it is still open.
+        pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
+            self.established.id.event_loop() => async {
+                let attempt = self.attempt(deadline.into());
+                let closed = self.established.closed(&attempt).await;
+                closed.map_err(|cause| attempt.fail_on(self.id(), Stage::Close, cause))
+            }
+        }
+    }
+
+    waits! {
+        /// Closes the connection: flushes what is posted, disconnects, and waits until the peer
+        /// has replied. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+        ///
+        /// # Errors
+        /// [`Cause::Deadline`](crate::Cause::Deadline) if the peer did not reply in time,
+        /// [`Cause::Event`](crate::Cause::Event) if the kernel gave up. Dropping the connection
+        /// ends it in any case.
+        #[doc(alias = "rdma_disconnect")]
+        pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
+            self.established.id.event_loop() => async {
+                let attempt = self.attempt(deadline.into());
+                self.established.close(&attempt).await
+            }
+        }
+    }
+}

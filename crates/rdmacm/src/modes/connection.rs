@@ -1,0 +1,438 @@
+//! A connection that carries messages.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use rdmacm_core::{AccessFlags, CmAddr, ConnInfo, Deadline, IdHandle, QueuePair};
+use rdmacm_verbs::{Buffer, ProtectionDomain, RemoteAccessRegion, RemoteMemory, SendOperation};
+
+use super::{Node, ReceiveHalf, SendHalf, Transfer};
+#[cfg(doc)]
+use crate::Cause;
+use crate::close_reason::CloseReason;
+use crate::error::Result;
+use crate::messages::{
+    Message, MessageConnection, MessageOptions, RegisteredBuffer, TransferError,
+};
+use crate::stage::Stage;
+use crate::stop_handle::StopHandle;
+
+by_mode! {
+    /// A connection that sends and receives messages, and reads and writes memory of the peer.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::{CLOSE_DEADLINE, Connector};
+        ///
+        /// let connection = Connector::new("storage-7:7471").connect()?;
+        /// connection.set_deadline(Duration::from_secs(1));
+        /// connection.send(b"ping")?;
+        /// if let Some(message) = connection.receive()? {
+        ///     println!("{message:?}");
+        /// }
+        /// connection.close(CLOSE_DEADLINE)?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// All methods take `&self`: any number of threads may use a connection.
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::CLOSE_DEADLINE;
+        /// use rdmacm::tokio::Connector;
+        ///
+        /// let connection = Connector::new("storage-7:7471").connect().await?;
+        /// connection.set_deadline(Duration::from_secs(1));
+        /// connection.send(b"ping").await?;
+        /// if let Some(message) = connection.receive().await? {
+        ///     println!("{message:?}");
+        /// }
+        /// connection.close(CLOSE_DEADLINE).await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// All methods take `&self`: any number of tasks may use a connection.
+    }
+    both {
+        /// A message is received by one of the callers that wait.
+        ///
+        /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends
+        /// that waits on the node, or [`Node::drive`].
+        ///
+        /// Dropping the connection aborts it: requests are flushed, the peer is told, and nothing
+        /// is waited for. [`close`](Self::close) closes it in order.
+        ///
+        /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
+        /// A call that waits on the connection detects the removal and closes the device. A
+        /// connection that nobody waits on keeps the device from being removed until it is used
+        /// or dropped, also after it was closed.
+    }
+    #[derive(Debug)]
+    pub struct Connection {
+        pub(super) inner: Arc<MessageConnection>,
+    }
+}
+
+impl Connection {
+    pub(super) fn new(inner: MessageConnection) -> Self {
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    pub(super) fn from_shared(inner: Arc<MessageConnection>) -> Self {
+        Self { inner }
+    }
+
+    /// Splits the connection into halves that different tasks or threads can own. It is
+    /// aborted when both are dropped.
+    #[must_use]
+    pub fn into_split(self) -> (SendHalf, ReceiveHalf) {
+        let send = SendHalf::new(Arc::clone(&self.inner));
+        (send, ReceiveHalf::new(self.inner))
+    }
+
+    /// The id, by which to query its device, addresses, GIDs and path records.
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.inner.established().id.id()
+    }
+
+    /// The local address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn local_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.inner.established().local_addr()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.inner.established().peer_addr()
+    }
+
+    /// On the connecting side, the private data of the peer's reply, as
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it. On the accepting
+    /// side the request has it.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        &self.inner.established().private_data
+    }
+
+    /// What the peer said about its queue pair.
+    #[must_use]
+    pub fn peer(&self) -> Option<ConnInfo> {
+        self.inner.established().peer
+    }
+
+    /// The queue pair, by which to query its number and transport. The connection posts to it
+    /// itself.
+    #[must_use]
+    #[doc(alias = "qp_num")]
+    pub fn queue_pair(&self) -> &dyn QueuePair {
+        self.inner.queue_pair().as_ref()
+    }
+
+    /// The options that the connection was made with.
+    #[must_use]
+    pub fn options(&self) -> &MessageOptions {
+        self.inner.queue_pair().options()
+    }
+
+    /// The protection domain in which memory for its requests is registered.
+    #[must_use]
+    #[doc(alias = "ibv_pd")]
+    pub fn protection_domain(&self) -> &ProtectionDomain {
+        self.inner.queue_pair().protection_domain()
+    }
+
+    /// How long each later call that transfers may take, counted from the call. There is no
+    /// limit by default.
+    pub fn set_deadline(&self, deadline: impl Into<Deadline>) {
+        self.inner.set_deadline(deadline.into());
+    }
+
+    /// Registers a buffer of `length` zeros, for [`send_buffer`](Self::send_buffer),
+    /// [`read`](Self::read) and [`write`](Self::write). Registering takes time: use a buffer
+    /// again rather than registering another.
+    ///
+    /// # Errors
+    /// [`Stage::Register`]: those of [`ProtectionDomain::allocate`].
+    #[doc(alias = "rdma_reg_msgs", alias = "ibv_reg_mr")]
+    pub fn allocate(&self, length: usize) -> Result<Buffer> {
+        self.inner.allocate(length)
+    }
+
+    /// Registers `length` zeros that the peer may access as `access` says, once it knows
+    /// [`RemoteAccessRegion::remote`], from a message for example.
+    ///
+    /// # Errors
+    /// [`Stage::Register`]: those of [`ProtectionDomain::expose`].
+    #[doc(alias = "rdma_reg_read", alias = "rdma_reg_write")]
+    pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
+        self.inner.expose(length, access)
+    }
+
+    /// Moves the connection to another node, with what was not read.
+    ///
+    /// # Errors
+    /// [`Stage::Migrate`]: the kernel refused, and the connection is where it was.
+    #[doc(alias = "rdma_migrate_id")]
+    pub fn migrate(&mut self, to: &Node) -> Result<()> {
+        match Arc::get_mut(&mut self.inner) {
+            Some(inner) => inner.migrate(&to.event_loop),
+            // Halves take the connection, so nobody else shares it.
+            None => Ok(()),
+        }
+    }
+
+    /// Wakes all callers that wait to send or to receive: [`receive`](Self::receive) returns
+    /// the messages that have arrived, then `None`; sending fails with [`Cause::Stopped`]. The
+    /// peer is told when the connection is closed or dropped.
+    pub fn stop(&self) {
+        self.inner.stop();
+    }
+
+    /// A handle that stops the connection from elsewhere.
+    #[must_use]
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle::new(self.inner.established().id.queue())
+    }
+
+    /// The next message, if one has arrived; `None` if none has, and after the orderly end.
+    ///
+    /// # Errors
+    /// Those of [`receive`](Self::receive) but the deadline. That the connection was closed
+    /// is known only once a caller has waited on the node.
+    pub fn try_receive(&self) -> Result<Option<Message>> {
+        self.inner.try_receive()
+    }
+
+    /// Sends a copy of a message if there is room for it now, as [`send`](Self::send).
+    /// Returns `false` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send) but the deadline.
+    pub fn try_send(&self, message: &[u8]) -> Result<bool> {
+        self.inner.try_send(&[IoSlice::new(message)])
+    }
+
+    waits! {
+        /// Sends a copy of a message, which may be empty. Waits while as many requests are
+        /// under way as [`MessageOptions::sends`] allows, but not until the message has
+        /// arrived: later calls report that one was lost, of which [`flush`](Self::flush) and
+        /// [`close`](Self::close) wait for it.
+        awaited {
+            /// If the future is dropped before it is ready, nothing was sent.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::MessageTooLong`]: nothing was sent. [`Cause::Closed`], [`Cause::Request`]
+            /// or [`Cause::Device`]: the connection is closed. [`Cause::Stopped`]: this side has
+            /// closed or stopped it. [`Cause::Deadline`]: there was no room in time, and nothing
+            /// was sent.
+            #[doc(alias = "rdma_post_send", alias = "ibv_post_send")]
+        }
+        pub fn send(&self, message: &[u8]) -> Result<()> {
+            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await }
+        }
+    }
+
+    waits! {
+        /// Sends a copy of several slices as one message, see [`send`](Self::send).
+        ///
+        /// # Errors
+        /// Those of [`send`](Self::send).
+        #[doc(alias = "rdma_post_sendv")]
+        pub fn send_vectored(&self, slices: &[IoSlice<'_>]) -> Result<()> {
+            self.inner.event_loop() => self.inner.send(slices)
+        }
+    }
+
+    waits! {
+        /// Waits for the next message. Returns `None` after the last one if either side has
+        /// closed the connection in order, and after [`stop`](Self::stop). A peer whose program
+        /// was killed may look the same, see [`CloseReason::failure`].
+        awaited {
+            /// Dropping the future loses no message.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::Closed`], [`Cause::Request`] or [`Cause::Device`] after the last message:
+            /// the connection was closed by a failure. [`Cause::Deadline`]: none came in time.
+            #[doc(alias = "rdma_post_recv", alias = "ibv_post_recv")]
+            #[doc(alias = "rdma_get_recv_comp")]
+        }
+        pub fn receive(&self) -> Result<Option<Message>> {
+            self.inner.event_loop() => self.inner.receive()
+        }
+    }
+
+    waits! {
+        /// Waits until everything that was sent has arrived: on RoCE at the peer's device, on
+        /// iWARP in this host's TCP.
+        ///
+        /// # Errors
+        /// Those of [`send`](Self::send): something was lost.
+        #[doc(alias = "rdma_get_send_comp")]
+        pub fn flush(&self) -> Result<()> {
+            self.inner.event_loop() => self.inner.flush()
+        }
+    }
+
+    waits! {
+        /// Sends registered memory as one message, without copying it, and returns it once the
+        /// message has arrived. It may be longer than what [`send`](Self::send) copies.
+        awaited {
+            /// If the future is dropped, the message may have been sent. Its memory stays with
+            /// the queue pair until the device is done with it, and is freed then.
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`send`](Self::send), with the memory.
+        }
+        pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() => self.inner.transfer(Stage::Send, SendOperation::Send, buffer)
+        }
+    }
+
+    waits! {
+        /// Reads from memory that the peer exposes, as many bytes as the buffer has.
+        awaited {
+            /// Dropping the future is as with [`send_buffer`](Self::send_buffer).
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`send`](Self::send), with the memory. If the peer's memory is shorter,
+            /// [`Cause::Device`] with an invalid input, which changes nothing. A read that the
+            /// peer refuses closes the connection.
+            #[doc(alias = "rdma_post_read")]
+        }
+        pub fn read<B: RegisteredBuffer>(
+            &self,
+            into: B,
+            from: RemoteMemory
+        ) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() =>
+                self.inner.transfer(Stage::Read, SendOperation::Read(from), into)
+        }
+    }
+
+    waits! {
+        /// Writes to memory that the peer exposes. The peer is not notified: send a message
+        /// behind it.
+        awaited {
+            /// Dropping the future is as with [`send_buffer`](Self::send_buffer).
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`read`](Self::read).
+            #[doc(alias = "rdma_post_write")]
+        }
+        pub fn write<B: RegisteredBuffer>(
+            &self,
+            from: B,
+            to: RemoteMemory
+        ) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() =>
+                self.inner.transfer(Stage::Write, SendOperation::Write(to), from)
+        }
+    }
+
+    waits! {
+        /// Posts what [`send_buffer`](Self::send_buffer) sends, without waiting until it has
+        /// arrived. Waits for room only.
+        ///
+        /// # Errors
+        /// Those of [`send`](Self::send), with the memory.
+        pub fn start_send<B: RegisteredBuffer>(
+            &self,
+            buffer: B
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            self.inner.event_loop() => async {
+                let started = self.inner.start(Stage::Send, SendOperation::Send, buffer).await?;
+                Ok(Transfer::new(started))
+            }
+        }
+    }
+
+    waits! {
+        /// Posts a [`read`](Self::read) without waiting until it is done. Waits for room only:
+        /// so as many reads can be under way as [`MessageOptions::sends`] allows, and the device
+        /// carries out as many at a time as the connection's
+        /// [initiator depth](rdmacm_core::ConnParam::initiator_depth).
+        ///
+        /// # Errors
+        /// Those of [`read`](Self::read), with the memory.
+        pub fn start_read<B: RegisteredBuffer>(
+            &self,
+            into: B,
+            from: RemoteMemory
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            self.inner.event_loop() => async {
+                let operation = SendOperation::Read(from);
+                let started = self.inner.start(Stage::Read, operation, into).await?;
+                Ok(Transfer::new(started))
+            }
+        }
+    }
+
+    waits! {
+        /// Posts a [`write`](Self::write) without waiting until it is done. Waits for room only.
+        ///
+        /// # Errors
+        /// Those of [`write`](Self::write), with the memory.
+        pub fn start_write<B: RegisteredBuffer>(
+            &self,
+            from: B,
+            to: RemoteMemory
+        ) -> Result<Transfer<'_, B>, TransferError<B>> {
+            self.inner.event_loop() => async {
+                let operation = SendOperation::Write(to);
+                let started = self.inner.start(Stage::Write, operation, from).await?;
+                Ok(Transfer::new(started))
+            }
+        }
+    }
+
+    waits! {
+        /// Waits until the connection is closed, and returns why: the peer disconnected or is
+        /// lost, the device was removed, or a request failed. Any number of callers may wait.
+        ///
+        /// # Errors
+        /// [`Cause::Deadline`]: it is still open.
+        pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
+            self.inner.event_loop() => self.inner.closed(deadline.into())
+        }
+    }
+
+    waits! {
+        /// Closes the connection: waits until the messages that were sent have arrived,
+        /// disconnects, and waits until the peer has replied. Callers that wait for messages
+        /// receive `None`. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
+        ///
+        /// # Errors
+        /// [`Cause::Deadline`] if the peer did not reply in time, [`Cause::Event`] if the kernel
+        /// gave up; if a message was lost, why the connection was closed before. Dropping the
+        /// connection ends it in any case.
+        #[doc(alias = "rdma_disconnect")]
+        pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
+            self.inner.event_loop() => self.inner.close(deadline.into())
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! How to connect.
+
+use std::time::Duration;
+
+use rdmacm_core::{CmAddr, ConnParam, Deadline, PortSpace};
+
+use super::{CmConnection, Node, Resolved};
+use crate::connect::{ConnectAttempts, ConnectConfig, PeerAddr, SourceAddress};
+use crate::error::Result;
+use crate::queue_pair_factory::QueuePairFactory;
+use crate::retry::RetryPolicy;
+
+by_mode! {
+    /// How to connect: the peer, the source, what to tell the peer, the deadline and retries.
+    ///
+    /// Connecting resolves the name, tries the addresses in the system's order (the next one
+    /// [`STAGGER`](crate::STAGGER) after the one before, or as soon as that one fails; the first
+    /// one that connects wins), resolves address and route, creates a queue pair and connects
+    /// it. [`resolve`](Self::resolve) stops before the queue pair. One deadline holds for all of
+    /// it, [`CONNECT_DEADLINE`](crate::CONNECT_DEADLINE) by default.
+    ///
+    blocking {
+        /// ```no_run
+        /// # #[cfg(feature = "verbs")]
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::{Connector, RetryPolicy};
+        ///
+        /// let connection = Connector::new("storage-7:7471")
+        ///     .deadline(Duration::from_secs(3))
+        ///     .retry(RetryPolicy::until_deadline())
+        ///     .private_data(b"hello, version 1")?
+        ///     .connect()?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::RetryPolicy;
+        /// use rdmacm::tokio::Connector;
+        ///
+        /// let connection = Connector::new("storage-7:7471")
+        ///     .deadline(Duration::from_secs(3))
+        ///     .retry(RetryPolicy::until_deadline())
+        ///     .private_data(b"hello, version 1")?
+        ///     .connect()
+        ///     .await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// Dropping a future cancels the attempt: the id and the queue pair are destroyed, and a
+        /// peer that has received the connect request is told.
+    }
+    #[derive(Debug)]
+    #[doc(alias = "rdma_connect")]
+    pub struct Connector {
+        peer: PeerAddr,
+        node: Option<Node>,
+        pub(super) config: ConnectConfig,
+    }
+}
+
+impl Connector {
+    /// A connector to a peer: `"storage-7:7471"`, `("storage-7", "7471")`, an address, several
+    /// addresses, or results of [`addrinfo::resolve`](crate::addrinfo::resolve); see
+    /// [`PeerAddr`].
+    ///
+    /// A name is resolved by the resolver alone. To use the paths of ibacm, resolve first and
+    /// pass the results.
+    #[must_use]
+    pub fn new(peer: impl Into<PeerAddr>) -> Self {
+        Self {
+            peer: peer.into(),
+            node: None,
+            config: ConnectConfig::default(),
+        }
+    }
+
+    /// Uses a node that others use too, with its event channel, resolver and executor, instead
+    /// of one of its own.
+    #[must_use]
+    pub fn with_node(mut self, node: &Node) -> Self {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// How long all of it may take.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.config.deadline = deadline.into();
+        self
+    }
+
+    /// Whether and when to retry. There is one attempt by default.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.config.retry = policy;
+        self
+    }
+
+    /// The delay after which the next one of several addresses is tried as well.
+    #[must_use]
+    pub fn stagger(mut self, stagger: Duration) -> Self {
+        self.config.stagger = stagger;
+        self
+    }
+
+    /// Connects from this address of this host. The kernel chooses the port if it is 0.
+    /// Addresses of another address family cannot be reached from it.
+    #[must_use]
+    pub fn from_address(mut self, source: impl Into<CmAddr>) -> Self {
+        self.config.source = SourceAddress::Address(source.into());
+        self
+    }
+
+    /// Connects from an address of this network interface.
+    #[must_use]
+    pub fn from_interface(mut self, name: impl Into<String>) -> Self {
+        self.config.source = SourceAddress::Interface(name.into());
+        self
+    }
+
+    /// Connects from an address of this RDMA device.
+    #[must_use]
+    pub fn from_device(mut self, name: impl Into<String>) -> Self {
+        self.config.source = SourceAddress::Device(name.into());
+        self
+    }
+
+    /// The port space of the peer's service, [`PortSpace::TCP`] by default. Results of
+    /// [`addrinfo::resolve`](crate::addrinfo::resolve) have their own.
+    #[must_use]
+    #[doc(alias = "RDMA_PS_IB")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.config.options.port_space = port_space;
+        self
+    }
+
+    /// The type of service, see [`set_tos`](rdmacm_core::IdHandle::set_tos).
+    #[must_use]
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.config.options.tos = Some(tos);
+        self
+    }
+
+    /// How long the queue pair waits for an acknowledgement, see
+    /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout). On RoCE and InfiniBand it
+    /// also shortens the timeouts of the connection manager.
+    #[must_use]
+    pub fn ack_timeout(mut self, exponent: u8) -> Self {
+        self.config.options.ack_timeout = Some(exponent);
+        self
+    }
+
+    /// Shares the source's address and port with others that allow it.
+    #[must_use]
+    pub fn reuse_addr(mut self) -> Self {
+        self.config.options.reuse_addr = true;
+        self
+    }
+
+    /// What the peer is told, all at once: depths, retries, private data. The connector fills
+    /// in the number of the queue pair.
+    #[must_use]
+    pub fn param(mut self, param: ConnParam) -> Self {
+        self.config.param = param;
+        self
+    }
+
+    /// Private data for the peer, see [`ConnParam::private_data`].
+    ///
+    /// # Errors
+    /// [`PrivateDataTooLong`](rdmacm_core::Error::PrivateDataTooLong) for more than any
+    /// transport transmits.
+    pub fn private_data(mut self, data: &[u8]) -> Result<Self, rdmacm_core::Error> {
+        self.config.param = self.config.param.private_data(data)?;
+        Ok(self)
+    }
+
+    pub(super) fn open_node(&self) -> Result<Node> {
+        self.node.clone().map_or_else(Node::open, Ok)
+    }
+
+    pub(super) fn attempts<'a>(&'a self, node: &'a Node) -> ConnectAttempts<'a> {
+        ConnectAttempts {
+            event_loop: &node.event_loop,
+            directory: &node.directory,
+            peer: &self.peer.0,
+            config: &self.config,
+        }
+    }
+
+    pub(super) async fn resolve_on(&self, node: &Node) -> Result<Resolved> {
+        let routed = self.attempts(node).resolve().await?;
+        Ok(Resolved::new(routed, self.config.clone()))
+    }
+
+    waits_on_node! {
+        /// Resolves address and route.
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed.
+        pub fn resolve(self) -> Result<Resolved> {
+            let node = self.open_node();
+            self.resolve_on(&node)
+        }
+    }
+
+    waits_on_node! {
+        /// Connects a queue pair that the factory creates once the device is known. A function
+        /// from an id to a queue pair is a factory.
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        pub fn connect_with<F: QueuePairFactory>(
+            self,
+            factory: F
+        ) -> Result<CmConnection<F::QueuePair>> {
+            let node = self.open_node();
+            async {
+                let (established, queue_pair) = self.attempts(&node).connect(&factory).await?;
+                Ok(CmConnection::new(established, queue_pair))
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How to open a datagram socket.
+
+use rdmacm_core::{CmAddr, Deadline, Error, PortSpace};
+
+use super::{DatagramSocket, Node};
+use crate::connect::PeerAddr;
+use crate::datagrams::{DatagramConfig, DatagramPeer, Filter, resolve_peer};
+use crate::error::{Cause, Result};
+use crate::retry::RetryPolicy;
+use crate::stage::Stage;
+
+/// The length of the private data of a reply, in bytes. Source: IBTA Vol 1 §12.11.
+const MAX_REPLY: usize = 136;
+
+/// How to open a [`DatagramSocket`].
+#[derive(Debug)]
+pub struct DatagramOptions {
+    node: Option<Node>,
+    config: DatagramConfig,
+}
+
+impl DatagramOptions {
+    pub(super) fn new() -> Self {
+        Self {
+            node: None,
+            config: DatagramConfig::default(),
+        }
+    }
+
+    /// Uses a node that others use too, instead of one of its own.
+    #[must_use]
+    pub fn with_node(mut self, node: &Node) -> Self {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// How many datagrams may arrive before the first of them is received, 32 by default.
+    /// Further ones are lost. A datagram that was received counts for as long as it is kept.
+    /// Memory for all of them, of the MTU and 40 bytes each, is registered and pinned.
+    #[must_use]
+    #[doc(alias = "max_recv_wr")]
+    pub fn receives(mut self, datagrams: u32) -> Self {
+        self.config.receives = datagrams;
+        self
+    }
+
+    /// How many datagrams may be under way, 32 by default. Further ones wait for those.
+    #[must_use]
+    #[doc(alias = "max_send_wr")]
+    pub fn sends(mut self, datagrams: u32) -> Self {
+        self.config.sends = datagrams;
+        self
+    }
+
+    /// Whether and when to repeat a request to a peer that has rejected it or could not be
+    /// reached. There is one attempt by default.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.config.retry = policy;
+        self
+    }
+
+    /// The port space, [`PortSpace::UDP`] by default.
+    #[must_use]
+    #[doc(alias = "RDMA_PS_UDP", alias = "RDMA_PS_IPOIB")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.config.id.port_space = port_space;
+        self
+    }
+
+    /// The type of service of paths that are resolved, see
+    /// [`set_tos`](rdmacm_core::IdHandle::set_tos).
+    #[must_use]
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.config.id.tos = Some(tos);
+        self
+    }
+
+    /// Private data of requests that resolve a peer: at most 180 bytes by IP address.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`] for more than any transport transmits. More than a
+    /// request transmits is refused when it is sent.
+    pub fn request_data(mut self, private_data: &[u8]) -> Result<Self, Error> {
+        self.config.request = self.config.request.private_data(private_data)?;
+        Ok(self)
+    }
+
+    /// Private data of replies to peers that resolve this socket: at most 136 bytes.
+    ///
+    /// # Errors
+    /// [`Error::PrivateDataTooLong`].
+    pub fn reply_data(mut self, private_data: &[u8]) -> Result<Self, Error> {
+        if private_data.len() > MAX_REPLY {
+            return Err(Error::PrivateDataTooLong {
+                length: private_data.len(),
+                limit: MAX_REPLY,
+            });
+        }
+        self.config.reply = self.config.reply.private_data(private_data)?;
+        Ok(self)
+    }
+
+    /// Which peers may resolve this socket, by the private data of their request: 180 bytes,
+    /// with zeros behind what they have sent. By default all may; others are rejected. It runs
+    /// on the thread that waits on the socket, so it must not block. A peer that knows the
+    /// number of the queue pair can send without resolving it.
+    #[must_use]
+    pub fn accept_if(mut self, accepts: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        self.config.filter = Filter::new(accepts);
+        self
+    }
+
+    /// Opens the socket on the device of an address, see [`DatagramSocket::bind`].
+    ///
+    /// # Errors
+    /// Those of [`DatagramSocket::bind`].
+    pub fn bind<A>(self, address: A) -> Result<DatagramSocket>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let node = self.open_node()?;
+        DatagramSocket::open(node, self.config, address)
+    }
+
+    fn open_node(&self) -> Result<Node> {
+        self.node.clone().map_or_else(Node::open, Ok)
+    }
+
+    pub(super) async fn connect_on(
+        self,
+        node: Node,
+        peer: PeerAddr,
+        deadline: Deadline,
+    ) -> Result<(DatagramSocket, DatagramPeer)> {
+        let Node {
+            event_loop,
+            directory,
+        } = &node;
+        let resolving = resolve_peer(event_loop, directory, &peer, &self.config, None, deadline);
+        let resolved = resolving.await?;
+        let source = resolved
+            .source
+            .ok_or_else(|| crate::Error::new(Stage::Bind, Cause::NoAddress))?;
+        let socket = DatagramSocket::open(node, self.config, source.with_port(0))?;
+        Ok((socket, resolved.peer))
+    }
+
+    waits_on_node! {
+        /// Resolves a peer and opens a socket for it, see [`DatagramSocket::connect`].
+        ///
+        /// # Errors
+        /// Those of [`DatagramSocket::connect`].
+        pub fn connect(
+            self,
+            peer: impl Into<PeerAddr>,
+            deadline: impl Into<Deadline>
+        ) -> Result<(DatagramSocket, DatagramPeer)> {
+            let node = self.open_node();
+            self.connect_on(node.clone(), peer.into(), deadline.into())
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The two halves of a connection.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use rdmacm_core::Deadline;
+use rdmacm_verbs::{RemoteMemory, SendOperation};
+
+use super::Connection;
+use crate::close_reason::CloseReason;
+use crate::error::Result;
+use crate::messages::{Message, MessageConnection, RegisteredBuffer, TransferError};
+use crate::stage::Stage;
+
+/// The half of a connection that sends, reads and writes, see
+/// [`Connection::into_split`].
+#[derive(Debug)]
+pub struct SendHalf {
+    inner: Arc<MessageConnection>,
+}
+
+/// The half of a connection that receives, see [`Connection::into_split`].
+#[derive(Debug)]
+pub struct ReceiveHalf {
+    inner: Arc<MessageConnection>,
+}
+
+impl SendHalf {
+    pub(super) fn new(inner: Arc<MessageConnection>) -> Self {
+        Self { inner }
+    }
+
+    /// The whole connection again. Both halves are returned if they are of different
+    /// connections.
+    ///
+    /// # Errors
+    /// The halves.
+    pub fn reunite(self, receive: ReceiveHalf) -> Result<Connection, (Self, ReceiveHalf)> {
+        if Arc::ptr_eq(&self.inner, &receive.inner) {
+            drop(receive);
+            Ok(Connection::from_shared(self.inner))
+        } else {
+            Err((self, receive))
+        }
+    }
+
+    /// As [`Connection::try_send`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::try_send`].
+    pub fn try_send(&self, message: &[u8]) -> Result<bool> {
+        self.inner.try_send(&[IoSlice::new(message)])
+    }
+
+    waits! {
+        /// As [`Connection::send`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::send`].
+        pub fn send(&self, message: &[u8]) -> Result<()> {
+            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await }
+        }
+    }
+
+    waits! {
+        /// As [`Connection::send_vectored`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::send`].
+        pub fn send_vectored(&self, slices: &[IoSlice<'_>]) -> Result<()> {
+            self.inner.event_loop() => self.inner.send(slices)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::flush`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::flush`].
+        pub fn flush(&self) -> Result<()> {
+            self.inner.event_loop() => self.inner.flush()
+        }
+    }
+
+    waits! {
+        /// As [`Connection::send_buffer`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::send_buffer`].
+        pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() => self.inner.transfer(Stage::Send, SendOperation::Send, buffer)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::read`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::read`].
+        pub fn read<B: RegisteredBuffer>(
+            &self,
+            into: B,
+            from: RemoteMemory
+        ) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() =>
+                self.inner.transfer(Stage::Read, SendOperation::Read(from), into)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::write`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::write`].
+        pub fn write<B: RegisteredBuffer>(
+            &self,
+            from: B,
+            to: RemoteMemory
+        ) -> Result<B, TransferError<B>> {
+            self.inner.event_loop() =>
+                self.inner.transfer(Stage::Write, SendOperation::Write(to), from)
+        }
+    }
+
+    waits! {
+        /// As [`Connection::close`]. The other half receives `None`.
+        ///
+        /// # Errors
+        /// Those of [`Connection::close`].
+        pub fn close(&self, deadline: impl Into<Deadline>) -> Result<()> {
+            self.inner.event_loop() => self.inner.close(deadline.into())
+        }
+    }
+}
+
+impl ReceiveHalf {
+    pub(super) fn new(inner: Arc<MessageConnection>) -> Self {
+        Self { inner }
+    }
+
+    /// As [`Connection::try_receive`].
+    ///
+    /// # Errors
+    /// Those of [`Connection::try_receive`].
+    pub fn try_receive(&self) -> Result<Option<Message>> {
+        self.inner.try_receive()
+    }
+
+    waits! {
+        /// As [`Connection::receive`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::receive`].
+        pub fn receive(&self) -> Result<Option<Message>> {
+            self.inner.event_loop() => self.inner.receive()
+        }
+    }
+
+    waits! {
+        /// As [`Connection::closed`].
+        ///
+        /// # Errors
+        /// Those of [`Connection::closed`].
+        pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
+            self.inner.event_loop() => self.inner.closed(deadline.into())
+        }
+    }
+}

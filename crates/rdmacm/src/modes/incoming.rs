@@ -1,0 +1,157 @@
+//! A connect request.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, IdHandle, QueuePair};
+
+use super::CmConnection;
+use crate::connect::{ACCEPT_DEADLINE, Attempt};
+use crate::connection::Established;
+use crate::error::{Cause, Result, Target};
+use crate::event_loop::EventLoop;
+use crate::listen::{Request, accept};
+use crate::queue_pair_factory::QueuePairFactory;
+use crate::stage::Stage;
+
+/// A peer that requests a connection: accept it or reject it. Dropping it rejects it without
+/// private data.
+#[derive(Debug)]
+pub struct Incoming {
+    request: Request,
+    param: ConnParam,
+    deadline: Deadline,
+}
+
+impl Incoming {
+    pub(super) fn new(request: Request) -> Self {
+        Self {
+            request,
+            param: ConnParam::new(),
+            deadline: ACCEPT_DEADLINE.into(),
+        }
+    }
+
+    pub(super) fn event_loop(&self) -> &Arc<EventLoop> {
+        self.request.id.event_loop()
+    }
+
+    /// The private data of the request, as
+    /// [`Event::private_data`](rdmacm_core::Event::private_data) returns it.
+    #[must_use]
+    pub fn private_data(&self) -> &[u8] {
+        self.request.event.private_data()
+    }
+
+    /// What the peer said about its queue pair, and asked for.
+    #[must_use]
+    pub fn peer(&self) -> Option<ConnInfo> {
+        self.request.event.conn()
+    }
+
+    /// The id, by which to query its device, addresses, GIDs and path records, and to move a
+    /// queue pair to INIT so that receives can be posted
+    /// (`incoming.id().with_queue_pair(&queue_pair).init()`).
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.request.id.id()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.id().peer_addr()?.ok_or(rdmacm_core::Error::IdGone)
+    }
+
+    /// How long the peer may take to complete the connection, counted from accepting it;
+    /// [`ACCEPT_DEADLINE`](crate::ACCEPT_DEADLINE) by default.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.deadline = deadline.into();
+        self
+    }
+
+    /// What the peer is told. The number of the queue pair is filled in. Depths that are not
+    /// set grant what the peer asks for, within the limits of the device.
+    #[must_use]
+    pub fn param(mut self, param: ConnParam) -> Self {
+        self.param = param;
+        self
+    }
+
+    /// Rejects the peer, with private data.
+    ///
+    /// # Errors
+    /// [`Stage::Reject`]: the data are too long, or the peer is gone. It is rejected in any
+    /// case.
+    #[doc(alias = "rdma_reject")]
+    pub fn reject(self, private_data: &[u8]) -> Result<()> {
+        let rejected = self.id().reject(private_data);
+        rejected.map_err(|error| self.attempt().fail_on(self.id(), Stage::Reject, error))
+    }
+
+    pub(super) fn attempt(&self) -> Attempt {
+        let event_loop = self.event_loop();
+        let until = self.deadline.until(event_loop.now());
+        Attempt::new(event_loop, until, Target::default())
+    }
+
+    pub(super) async fn accept_queue_pair(
+        self,
+        queue_pair: Arc<dyn QueuePair>,
+    ) -> Result<Established> {
+        accept(self.attempt(), self.request, queue_pair, self.param).await
+    }
+
+    pub(super) async fn accept_as<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<CmConnection<Q>> {
+        let queue_pair = Arc::new(queue_pair);
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let established = self.accept_queue_pair(shared).await?;
+        Ok(CmConnection::new(established, queue_pair))
+    }
+
+    pub(super) fn create<F: QueuePairFactory>(&self, factory: &F) -> Result<F::QueuePair> {
+        factory.create(self.id()).map_err(|error| {
+            let cause = Cause::QueuePair(error);
+            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
+        })
+    }
+
+    waits! {
+        /// Accepts the peer with a queue pair on the id's device, and waits until the connection
+        /// is established. If the peer has already disconnected, the connection is closed, and
+        /// what the peer has sent can be received.
+        awaited {
+            /// Dropping the future rejects the peer.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            #[doc(alias = "rdma_accept")]
+        }
+        pub fn accept_on<Q: QueuePair, 'static>(self, queue_pair: Q) -> Result<CmConnection<Q>> {
+            self.event_loop() => self.accept_as(queue_pair)
+        }
+    }
+
+    waits! {
+        /// Accepts the peer with a queue pair that the factory creates.
+        ///
+        /// # Errors
+        /// Those of [`accept_on`](Self::accept_on).
+        pub fn accept_with<F: QueuePairFactory>(
+            self,
+            factory: F
+        ) -> Result<CmConnection<F::QueuePair>> {
+            self.event_loop() => async {
+                let queue_pair = self.create(&factory)?;
+                self.accept_as(queue_pair).await
+            }
+        }
+    }
+}

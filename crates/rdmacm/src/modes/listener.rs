@@ -1,0 +1,205 @@
+//! Waiting for peers.
+
+use std::fmt;
+
+use rdmacm_core::{CmAddr, Deadline, IdHandle};
+
+use super::{Incoming, IncomingRequests, ListenerOptions, Node};
+use crate::error::Result;
+use crate::event_loop::EventLoop;
+use crate::listen::ListeningIds;
+use crate::stop_handle::StopHandle;
+#[cfg(doc)]
+use crate::{error::Cause, stage::Stage};
+
+by_mode! {
+    /// Waits for connect requests on an address, or on all of them.
+    ///
+    /// Any call that waits on the node reads connect requests, and queues them for
+    /// [`accept`](Self::accept). The kernel counts requests that nobody has read against its
+    /// backlog and drops further ones without a reply, which costs their senders more than four
+    /// seconds; requests beyond the [queue](ListenerOptions::queue) of the listener are rejected
+    /// at once.
+    ///
+    /// Dropping the listener rejects the requests that are queued. Those that were accepted
+    /// live on.
+    ///
+    blocking {
+        /// ```no_run
+        /// # #[cfg(feature = "verbs")]
+        /// # fn example() -> rdmacm::Result<()> {
+        /// use rdmacm::Listener;
+        ///
+        /// let listener = Listener::bind("[::]:7471")?;
+        /// for incoming in listener.incoming() {
+        ///     let connection = match incoming.and_then(|incoming| incoming.accept()) {
+        ///         Ok(connection) => connection,
+        ///         // This peer failed, or there are no more: the loop ends by itself then.
+        ///         Err(error) => {
+        ///             eprintln!("{error}");
+        ///             continue;
+        ///         }
+        ///     };
+        ///     std::thread::spawn(move || while let Ok(Some(message)) = connection.receive() {
+        ///         println!("{} bytes", message.len());
+        ///     });
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
+        /// # async fn example() -> rdmacm::Result<()> {
+        /// use rdmacm::core::Deadline;
+        /// use rdmacm::tokio::Listener;
+        ///
+        /// let listener = Listener::bind("[::]:7471")?;
+        /// loop {
+        ///     let incoming = listener.accept(Deadline::Never).await?;
+        ///     tokio::spawn(async move {
+        ///         let connection = incoming.accept().await?;
+        ///         while let Some(message) = connection.receive().await? {
+        ///             println!("{} bytes", message.len());
+        ///         }
+        ///         Ok::<_, rdmacm::Error>(())
+        ///     });
+        /// }
+        /// # }
+        /// ```
+    }
+    both {
+        ///
+        /// # siw
+        /// The kernel's siw closes a listener's TCP socket, without an event, if a TCP peer
+        /// disconnects before siw has accepted its connection; a port scan suffices. While a
+        /// caller waits for a peer, the listener checks every two seconds whether its socket is
+        /// open, and fails with [`Cause::ListenerSocketClosed`] if it is not. A listener on a
+        /// wildcard address fails once for each device that this happens on, and goes on with the
+        /// others. Destroying the id of such a listener makes the kernel use freed memory, so
+        /// dropping the listener leaves the id, with its port, to the end of the process.
+        /// **The kernel destroys it then and may crash**: to go on serving, listen on another
+        /// port and let the process run. Devices of other drivers are not checked.
+        #[doc(alias = "rdma_listen")]
+    }
+    pub struct Listener {
+        ids: ListeningIds,
+    }
+}
+
+impl Listener {
+    /// Listens on an address: `10.1.0.7:7471`, `0.0.0.0:7471` for all IPv4 addresses,
+    /// `[::]:7471` for all addresses of both families. The kernel chooses the port if it is 0.
+    ///
+    /// # Errors
+    /// [`Cause::InvalidAddress`] for a text that is not an address; [`Stage::Listen`] if the
+    /// kernel refuses.
+    pub fn bind<A>(address: A) -> Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
+        Self::options().bind(address)
+    }
+
+    /// Options to listen with.
+    #[must_use]
+    pub fn options() -> ListenerOptions {
+        ListenerOptions::new()
+    }
+
+    pub(super) fn new(ids: ListeningIds) -> Self {
+        Self { ids }
+    }
+
+    pub(super) fn event_loop(&self) -> &std::sync::Arc<EventLoop> {
+        self.ids.event_loop()
+    }
+
+    /// The address it listens on, with its port.
+    #[must_use]
+    pub fn local_addr(&self) -> CmAddr {
+        self.ids.address()
+    }
+
+    /// Its ids: two for `[::]`, one for each family, otherwise one.
+    pub fn ids(&self) -> impl Iterator<Item = &IdHandle> {
+        self.ids.ids()
+    }
+
+    /// Stops the listener from another thread or task. Callers that wait for a peer receive
+    /// the requests that are queued, then [`Cause::Stopped`]. New requests are rejected when
+    /// they are read, and with the end of the listener.
+    pub fn stop(&self) {
+        self.ids.stop();
+    }
+
+    /// A handle that stops the listener from elsewhere.
+    #[must_use]
+    pub fn stop_handle(&self) -> StopHandle {
+        self.ids.stop_handle()
+    }
+
+    /// Moves the listener to another node, with the requests that are queued, read or not.
+    /// Peers that were accepted stay where they are.
+    ///
+    /// # Errors
+    /// [`Stage::Migrate`]: the kernel refused, and the listener is where it was.
+    #[doc(alias = "rdma_migrate_id")]
+    pub fn migrate(&mut self, to: &Node) -> Result<()> {
+        self.ids.migrate(&to.event_loop)
+    }
+
+    pub(super) async fn next_incoming(&self, deadline: Deadline) -> Result<Incoming> {
+        self.ids.next_request(deadline).await.map(Incoming::new)
+    }
+
+    waits! {
+        /// Waits for the next connect request. Any number of callers may wait; each request
+        /// goes to one of them.
+        awaited {
+            /// Dropping the future loses none.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::Deadline`] if none came in time. [`Cause::Stopped`], and what
+            /// [`Error::ends_listener`](crate::Error::ends_listener) is true for: no more
+            /// requests come. After other errors, wait again.
+            #[doc(alias = "rdma_get_request")]
+        }
+        pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<Incoming> {
+            self.event_loop() => self.next_incoming(deadline.into())
+        }
+    }
+
+    by_mode! {
+        /// Connect requests as they come, until the listener is stopped.
+        ///
+        blocking {
+            /// The iterator also yields errors, after which it goes on: the next item is the
+            /// next request. After an error that [ends the
+            /// listener](crate::Error::ends_listener), it yields `None`.
+        }
+        awaited {
+            /// A `Stream` with the feature `stream`, which also yields errors, after which it
+            /// goes on. After an error that [ends the listener](crate::Error::ends_listener), it
+            /// ends. It waits between polls: poll it or drop it, as a stream that is kept and not
+            /// polled may block others of the same node.
+        }
+        both {
+            #[must_use]
+        }
+        pub fn incoming(&self) -> IncomingRequests<'_> {
+            IncomingRequests::new(self)
+        }
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("address", &self.local_addr())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! How to listen.
+
+use rdmacm_core::{CmAddr, PortSpace};
+
+use super::{Listener, Node};
+use crate::error::Result;
+use crate::id_options::IdOptions;
+use crate::listen::{ListenConfig, ListeningIds};
+
+/// How many requests are queued by default.
+const QUEUE: usize = 1024;
+
+/// How to listen.
+#[derive(Debug)]
+pub struct ListenerOptions {
+    node: Option<Node>,
+    config: ListenConfig,
+}
+
+impl ListenerOptions {
+    pub(super) fn new() -> Self {
+        Self {
+            node: None,
+            config: ListenConfig {
+                options: IdOptions::default(),
+                // The kernel's maximum.
+                backlog: 0,
+                max_requests: QUEUE,
+            },
+        }
+    }
+
+    /// Uses a node that others use too, instead of one of its own.
+    #[must_use]
+    pub fn with_node(mut self, node: &Node) -> Self {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// How many requests the kernel keeps that nobody has read. It drops further ones without
+    /// a reply. 0, the default, means the most the kernel allows (`net.rdma_ucm.max_backlog`,
+    /// 1024 unless changed); on iWARP that takes some memory and, on slow machines, some
+    /// milliseconds.
+    #[must_use]
+    pub fn backlog(mut self, requests: u32) -> Self {
+        self.config.backlog = requests;
+        self
+    }
+
+    /// How many requests that were read are queued; 1024 by default. Further ones are rejected
+    /// at once, as "consumer defined", which a [`RetryPolicy`](crate::RetryPolicy) does not
+    /// retry. 0 rejects all peers.
+    #[must_use]
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.config.max_requests = requests;
+        self
+    }
+
+    /// The port space to listen in, [`PortSpace::TCP`] by default. On InfiniBand and RoCE it
+    /// is part of the service: peers of another port space find no listener.
+    #[must_use]
+    #[doc(alias = "RDMA_PS_IB")]
+    pub fn port_space(mut self, port_space: PortSpace) -> Self {
+        self.config.options.port_space = port_space;
+        self
+    }
+
+    /// Shares the address and port with ids that allow it too and do not listen.
+    #[must_use]
+    pub fn reuse_addr(mut self) -> Self {
+        self.config.options.reuse_addr = true;
+        self
+    }
+
+    /// Leaves out IPv4 peers of an IPv6 wildcard address.
+    #[must_use]
+    pub fn v6_only(mut self) -> Self {
+        self.config.options.v6_only = true;
+        self
+    }
+
+    /// The type of service of accepted connections, see
+    /// [`set_tos`](rdmacm_core::IdHandle::set_tos).
+    #[must_use]
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.config.options.tos = Some(tos);
+        self
+    }
+
+    /// How long the queue pairs of accepted connections wait for an acknowledgement, see
+    /// [`set_ack_timeout`](rdmacm_core::IdHandle::set_ack_timeout).
+    #[must_use]
+    pub fn ack_timeout(mut self, exponent: u8) -> Self {
+        self.config.options.ack_timeout = Some(exponent);
+        self
+    }
+
+    /// Listens, see [`Listener::bind`].
+    ///
+    /// # Errors
+    /// Those of [`Listener::bind`].
+    pub fn bind<A>(self, address: A) -> Result<Listener>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let node = self.node.map_or_else(Node::open, Ok)?;
+        let ids = ListeningIds::bind(&node.event_loop, self.config, address)?;
+        Ok(Listener::new(ids))
+    }
+}

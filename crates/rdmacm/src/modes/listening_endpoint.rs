@@ -1,0 +1,73 @@
+//! A listener that creates queue pairs.
+
+use rdmacm_addrinfo::AddrInfo;
+use rdmacm_core::{CmAddr, Deadline};
+use rdmacm_verbs::QpOptions;
+
+use super::{Endpoint, IncomingEndpoint, Listener};
+use crate::endpoint::{check, refused};
+use crate::error::Result;
+use crate::stage::Stage;
+
+/// Listens, and creates a queue pair for each peer.
+#[derive(Debug)]
+#[doc(alias = "rdma_create_ep", alias = "rdma_listen")]
+pub struct ListeningEndpoint {
+    listener: Listener,
+    options: QpOptions,
+}
+
+const NO_SOURCE: &str = "a result to listen on has a source";
+
+impl ListeningEndpoint {
+    /// Listens on the source of a passive result of [`addrinfo`](crate::addrinfo).
+    ///
+    /// # Errors
+    /// [`Stage::Listen`]: those of [`Listener::bind`].
+    pub fn bind(info: &AddrInfo, options: &QpOptions) -> Result<Self> {
+        check(info)?;
+        let source = info
+            .source
+            .ok_or_else(|| refused(Stage::Listen, NO_SOURCE))?;
+        let listener = Listener::options().port_space(info.port_space);
+        Ok(Self::with_listener(listener.bind(source)?, options))
+    }
+
+    /// The same with a listener of the caller's.
+    #[must_use]
+    pub fn with_listener(listener: Listener, options: &QpOptions) -> Self {
+        let options = options.clone();
+        Self { listener, options }
+    }
+
+    /// The listener.
+    #[must_use]
+    pub fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
+    /// The address it listens on, with its port.
+    #[must_use]
+    pub fn local_addr(&self) -> CmAddr {
+        self.listener.local_addr()
+    }
+
+    waits! {
+        /// Waits for the next peer, and creates its queue pair.
+        awaited {
+            /// Dropping the future loses none.
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`Listener::accept`]; [`Stage::QueuePair`], and the peer is rejected.
+            #[doc(alias = "rdma_get_request")]
+        }
+        pub fn accept(&self, deadline: impl Into<Deadline>) -> Result<IncomingEndpoint> {
+            self.listener.event_loop() => async {
+                let incoming = self.listener.next_incoming(deadline.into()).await?;
+                Endpoint::incoming(incoming, &self.options)
+            }
+        }
+    }
+}

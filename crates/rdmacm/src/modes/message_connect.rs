@@ -1,0 +1,205 @@
+//! Connecting and accepting with queue pairs that carry messages.
+
+use std::sync::Arc;
+
+use rdmacm_core::{ConnParam, QueuePair};
+use rdmacm_verbs::{DeviceSource, ProtectionDomain};
+
+use super::{Connection, Connector, Incoming, NodeOptions, Resolved};
+use crate::connect::Attempt;
+use crate::connection::Established;
+use crate::error::{Cause, Result};
+use crate::event_loop::EventLoop;
+use crate::messages::{
+    Devices, MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
+    OpenDevice, device_error,
+};
+use crate::queue_pair_factory::QueuePairFactory as _;
+use crate::stage::Stage;
+
+/// The number of retries that means forever on rxe.
+const FOREVER: u8 = 7;
+
+/// With keep-alives, requests to a dead peer must fail at some time.
+fn limit_retries(param: &mut ConnParam, options: &MessageOptions) {
+    if options.has_keep_alive() && param.retries() == FOREVER {
+        *param = std::mem::take(param).retry_count(FOREVER - 1);
+    }
+}
+
+fn connected(established: Established, queue_pair: Arc<MessageQueuePair>) -> Connection {
+    let connection = MessageConnection::new(established, queue_pair);
+    connection.wake_up_peer();
+    Connection::new(connection)
+}
+
+impl Connector {
+    waits_on_node! {
+        /// Connects, ready to send and to receive messages, with
+        /// [default options](MessageOptions::new).
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        pub fn connect(self) -> Result<Connection> {
+            let node = self.open_node();
+            self.connect_with_messages(&node, MessageOptions::new())
+        }
+    }
+
+    waits_on_node! {
+        /// Connects, ready to send and to receive messages as the options say. The queue pair
+        /// is of a soft device, and receives are posted before the connect request is sent.
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        pub fn connect_messages(self, options: MessageOptions) -> Result<Connection> {
+            let node = self.open_node();
+            self.connect_with_messages(&node, options)
+        }
+    }
+
+    async fn connect_with_messages(
+        mut self,
+        node: &super::Node,
+        options: MessageOptions,
+    ) -> Result<Connection> {
+        limit_retries(&mut self.config.param, &options);
+        let factory = MessageQueuePairFactory::new(&node.event_loop, options);
+        let (established, queue_pair) = self.attempts(node).connect(&factory).await?;
+        Ok(connected(established, Arc::clone(&queue_pair)))
+    }
+}
+
+impl Resolved {
+    waits! {
+        /// Connects, ready to send and to receive messages, with
+        /// [default options](MessageOptions::new).
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        #[doc(alias = "rdma_connect")]
+        pub fn connect(self) -> Result<Connection> {
+            self.event_loop() => self.connect_with_messages(MessageOptions::new())
+        }
+    }
+
+    waits! {
+        /// Connects, ready to send and to receive messages as the options say.
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        #[doc(alias = "rdma_connect")]
+        pub fn connect_messages(self, options: MessageOptions) -> Result<Connection> {
+            self.event_loop() => self.connect_with_messages(options)
+        }
+    }
+
+    /// A protection domain on the device that the connection will use, for memory of
+    /// [several connections](MessageOptions::protection_domain), or that is exposed before
+    /// connecting.
+    ///
+    /// # Errors
+    /// [`Stage::Register`]: the device cannot be opened, or refuses.
+    #[doc(alias = "ibv_alloc_pd")]
+    pub fn protection_domain(&self) -> Result<ProtectionDomain> {
+        protection_domain(self.event_loop(), self.id(), &self.attempt())
+    }
+
+    async fn connect_with_messages(mut self, options: MessageOptions) -> Result<Connection> {
+        limit_retries(self.param_mut(), &options);
+        let factory = MessageQueuePairFactory::new(self.event_loop(), options);
+        let queue_pair = factory.create(self.id()).map_err(|error| {
+            let cause = Cause::QueuePair(error);
+            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
+        })?;
+        let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+        let established = self.handshake(shared).await?;
+        Ok(connected(established, queue_pair))
+    }
+}
+
+impl Incoming {
+    waits! {
+        /// Accepts the peer, ready to send and to receive messages, with
+        /// [default options](MessageOptions::new), and waits until the connection is
+        /// established.
+        awaited {
+            /// Dropping the future rejects the peer.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            #[doc(alias = "rdma_accept")]
+        }
+        pub fn accept(self) -> Result<Connection> {
+            self.event_loop() => self.accept_with_messages(MessageOptions::new())
+        }
+    }
+
+    waits! {
+        /// Accepts the peer, ready to send and to receive messages as the options say. The
+        /// queue pair is of a soft device, and receives are posted before the reply is sent.
+        awaited {
+            /// Dropping the future rejects the peer.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error), with the stage that failed. The peer is rejected then.
+            #[doc(alias = "rdma_accept")]
+        }
+        pub fn accept_messages(self, options: MessageOptions) -> Result<Connection> {
+            self.event_loop() => self.accept_with_messages(options)
+        }
+    }
+
+    /// A protection domain on the device that the peer is reached by, for memory of
+    /// [several connections](MessageOptions::protection_domain), or that is exposed before the
+    /// peer is accepted, so that its keys can be in the private data.
+    ///
+    /// # Errors
+    /// [`Stage::Register`]: the device cannot be opened, or refuses.
+    #[doc(alias = "ibv_alloc_pd")]
+    pub fn protection_domain(&self) -> Result<ProtectionDomain> {
+        protection_domain(self.event_loop(), self.id(), &self.attempt())
+    }
+
+    async fn accept_with_messages(self, options: MessageOptions) -> Result<Connection> {
+        let factory = MessageQueuePairFactory::new(self.event_loop(), options);
+        let queue_pair = self.create(&factory)?;
+        let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
+        let established = self.accept_queue_pair(shared).await?;
+        Ok(Connection::new(MessageConnection::new(
+            established,
+            queue_pair,
+        )))
+    }
+}
+
+impl NodeOptions {
+    /// Opens devices for messages, datagrams and endpoints from this source, instead of this
+    /// host: for a simulation, together with a simulated event channel.
+    #[must_use]
+    pub fn device_source(self, source: Arc<dyn DeviceSource>) -> Self {
+        self.extensions.insert(Devices::new(source));
+        self
+    }
+}
+
+fn protection_domain(
+    event_loop: &EventLoop,
+    id: &rdmacm_core::IdHandle,
+    attempt: &Attempt,
+) -> Result<ProtectionDomain> {
+    let failed = |cause| attempt.fail_on(id, Stage::Register, cause);
+    let addresses = id.addresses().map_err(|error| failed(error.into()))?;
+    let device = addresses.device.ok_or_else(|| failed(Cause::PeerGone))?;
+    let domain = OpenDevice::open(event_loop, device)
+        .and_then(|device| device.context().create_protection_domain());
+    domain.map_err(|error| failed(device_error(error)))
+}

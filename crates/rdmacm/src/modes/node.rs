@@ -1,0 +1,91 @@
+//! What connectors and listeners share.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use rdmacm_addrinfo::Directory;
+
+use super::NodeOptions;
+use crate::error::{Error, Result};
+use crate::event_loop::{EventLoop, drive};
+use crate::stage::Stage;
+
+/// What connectors and listeners share: one event channel for all their ids, the resolver
+/// of names, and the executor of calls that block.
+///
+/// A clone is the same node. A connector or listener without a node opens one of its own.
+#[derive(Clone)]
+pub struct Node {
+    pub(crate) event_loop: Arc<EventLoop>,
+    pub(crate) directory: Directory,
+}
+
+impl Node {
+    by_mode! {
+        /// Opens the connection manager.
+        blocking {}
+        awaited {
+            /// Called within the runtime.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Stage::Open`]: the device cannot be opened, or the runtime does not watch its
+            /// descriptor.
+        }
+        pub fn open() -> Result<Self> {
+            Self::options().open()
+        }
+    }
+
+    /// Options to open a node with.
+    #[must_use]
+    pub fn options() -> NodeOptions {
+        NodeOptions::new()
+    }
+
+    pub(crate) fn new(event_loop: Arc<EventLoop>, directory: Directory) -> Self {
+        Self {
+            event_loop,
+            directory,
+        }
+    }
+
+    waits! {
+        /// Runs the event loop until it fails. Any call that waits on the node runs it as well,
+        /// so this is for a node on which nobody waits for a while: it replies to peers that
+        /// disconnect, and rejects connect requests beyond a listener's queue.
+        awaited {
+            /// Spawn it as a task of its own, which ends when it is aborted:
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # fn example(node: &rdmacm::tokio::Node) {
+            /// let node = node.clone();
+            /// let driver = tokio::spawn(async move { node.drive().await });
+            /// # driver.abort();
+            /// # }
+            /// ```
+        }
+        both {
+            ///
+            /// # Errors
+            /// The event channel cannot be read or waited for. Call it again to go on.
+        }
+        pub fn drive(&self) -> Result<Infallible> {
+            &self.event_loop => async {
+                let driven = drive(&self.event_loop).await;
+                driven.map_err(|error| Error::new(Stage::Accept, error.into()))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("event_loop", &self.event_loop)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! A resolved peer.
+
+use std::sync::Arc;
+
+use rdmacm_core::{CmAddr, ConnParam, Deadline, IdHandle, QueuePair};
+
+use super::CmConnection;
+use crate::connect::{Attempt, ConnectConfig, Routed, handshake};
+use crate::connection::Established;
+use crate::error::{Result, Target};
+use crate::event_loop::EventLoop;
+
+/// A peer whose address and route are resolved. Its device is known, so a queue pair can be
+/// created there and connected. Dropping it destroys the id.
+#[derive(Debug)]
+pub struct Resolved {
+    routed: Routed,
+    config: ConnectConfig,
+}
+
+impl Resolved {
+    pub(super) fn new(routed: Routed, config: ConnectConfig) -> Self {
+        Self { routed, config }
+    }
+
+    pub(super) fn event_loop(&self) -> &Arc<EventLoop> {
+        self.routed.id.event_loop()
+    }
+
+    /// The id, by which to query its device, addresses, GIDs and path records, and to move a
+    /// queue pair to INIT so that receives can be posted
+    /// (`resolved.id().with_queue_pair(&queue_pair).init()`).
+    #[must_use]
+    pub fn id(&self) -> &IdHandle {
+        self.routed.id.id()
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    pub fn peer_addr(&self) -> Result<CmAddr, rdmacm_core::Error> {
+        self.id().peer_addr()?.ok_or(rdmacm_core::Error::IdGone)
+    }
+
+    /// How long connecting may take, counted from the call. By default as long as the
+    /// [`Connector`](super::Connector) allowed for everything.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.config.deadline = deadline.into();
+        self
+    }
+
+    /// What the peer is told. The number of the queue pair is filled in.
+    #[must_use]
+    pub fn param(mut self, param: ConnParam) -> Self {
+        self.config.param = param;
+        self
+    }
+
+    pub(super) fn param_mut(&mut self) -> &mut ConnParam {
+        &mut self.config.param
+    }
+
+    pub(super) fn attempt(&self) -> Attempt {
+        let event_loop = self.event_loop();
+        let until = self.config.deadline.until(event_loop.now());
+        let address = self.id().peer_addr().ok().flatten();
+        let target = address.map_or_else(Target::default, Target::from);
+        Attempt::new(event_loop, until, target)
+    }
+
+    pub(super) async fn handshake(self, queue_pair: Arc<dyn QueuePair>) -> Result<Established> {
+        let attempt = self.attempt();
+        handshake(attempt, self.routed, queue_pair, self.config.param).await
+    }
+
+    pub(super) async fn connect_as<Q: QueuePair + 'static>(
+        self,
+        queue_pair: Q,
+    ) -> Result<CmConnection<Q>> {
+        let queue_pair = Arc::new(queue_pair);
+        let shared: Arc<dyn QueuePair> = queue_pair.clone();
+        let established = self.handshake(shared).await?;
+        Ok(CmConnection::new(established, queue_pair))
+    }
+
+    waits! {
+        /// Connects a queue pair on the id's device.
+        awaited {
+            /// Dropping the future cancels the attempt.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+            /// destroyed then.
+            #[doc(alias = "rdma_connect")]
+        }
+        pub fn connect_on<Q: QueuePair, 'static>(self, queue_pair: Q) -> Result<CmConnection<Q>> {
+            self.event_loop() => self.connect_as(queue_pair)
+        }
+    }
+}

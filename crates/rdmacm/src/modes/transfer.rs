@@ -1,0 +1,78 @@
+//! A transfer that is under way.
+
+use crate::messages::{RegisteredBuffer, StartedTransfer, TransferError};
+
+by_mode! {
+    /// A transfer that is under way: a message, a read or a write that was posted, and its
+    /// memory.
+    ///
+    blocking {
+        /// ```no_run
+        /// # use rdmacm::{Connection, Error, verbs::RemoteMemory};
+        /// # fn example(connection: &Connection, from: [RemoteMemory; 8]) -> Result<(), Error> {
+        /// let mut reads = Vec::new();
+        /// for from in from {
+        ///     let buffer = connection.allocate(4096)?;
+        ///     reads.push(connection.start_read(buffer, from)?);
+        /// }
+        /// for read in reads {
+        ///     let buffer = read.wait()?;
+        ///     println!("{}", buffer.len());
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # use rdmacm::{Error, tokio::Connection, verbs::RemoteMemory};
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example(connection: &Connection, from: [RemoteMemory; 8]) -> Result<(), Error> {
+        /// let mut reads = Vec::new();
+        /// for from in from {
+        ///     let buffer = connection.allocate(4096)?;
+        ///     reads.push(connection.start_read(buffer, from).await?);
+        /// }
+        /// for read in reads {
+        ///     let buffer = read.wait().await?;
+        ///     println!("{}", buffer.len());
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+    }
+    both {
+        /// If it is dropped before it is done, its memory stays with the queue pair until then,
+        /// and is freed.
+    }
+    #[derive(Debug)]
+    #[must_use = "dropping it frees its memory"]
+    pub struct Transfer<'connection, B: RegisteredBuffer> {
+        started: StartedTransfer<'connection, B>,
+    }
+}
+
+impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
+    pub(super) fn new(started: StartedTransfer<'connection, B>) -> Self {
+        Self { started }
+    }
+
+    /// Whether it is done, so that [`wait`](Self::wait) returns at once.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.started.is_finished()
+    }
+
+    waits! {
+        /// Waits until it is done, and returns its memory.
+        ///
+        /// # Errors
+        /// Those of the method that started it, with the memory.
+        pub fn wait(self) -> Result<B, TransferError<B>> {
+            self.started.event_loop() => self.started.finish()
+        }
+    }
+}

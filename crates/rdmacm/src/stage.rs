@@ -1,0 +1,76 @@
+//! The stages of a connection, as errors name them.
+
+use std::fmt;
+
+/// What failed, in the order of a connection's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Opening the connection manager's device.
+    Open,
+    /// Looking up the name.
+    LookUp,
+    /// Creating and binding the id, and setting its options.
+    Bind,
+    /// Resolving the address: interface, neighbour and RDMA device.
+    ResolveAddress,
+    /// Resolving the route.
+    ResolveRoute,
+    /// Creating the queue pair and moving it to INIT.
+    QueuePair,
+    /// Sending the connect request and waiting for the reply.
+    Connect,
+    /// Listening.
+    Listen,
+    /// Waiting for a connect request.
+    Accept,
+    /// Accepting a connect request and waiting until the connection is established.
+    Establish,
+    /// Rejecting a connect request.
+    Reject,
+    /// Registering memory.
+    Register,
+    /// Sending a message.
+    Send,
+    /// Receiving a message.
+    Receive,
+    /// Reading from memory of the peer.
+    Read,
+    /// Writing to memory of the peer.
+    Write,
+    /// Joining a multicast group.
+    JoinMulticast,
+    /// Leaving a multicast group.
+    LeaveMulticast,
+    /// Disconnecting, or waiting until the connection is closed.
+    Close,
+    /// Migrating to another node.
+    Migrate,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "open the connection manager",
+            Self::LookUp => "look up",
+            Self::Bind => "bind",
+            Self::ResolveAddress => "resolve the address of",
+            Self::ResolveRoute => "resolve the route to",
+            Self::QueuePair => "create a queue pair for",
+            Self::Connect => "connect to",
+            Self::Listen => "listen on",
+            Self::Accept => "wait for connections on",
+            Self::Establish => "accept",
+            Self::Reject => "reject",
+            Self::Register => "register memory for",
+            Self::Send => "send to",
+            Self::Receive => "receive from",
+            Self::Read => "read from",
+            Self::Write => "write to",
+            Self::JoinMulticast => "join",
+            Self::LeaveMulticast => "leave",
+            Self::Close => "disconnect from",
+            Self::Migrate => "migrate",
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! Stopping from another thread or task.
+
+use std::sync::{Arc, Weak};
+
+use crate::event_loop::EventQueue;
+
+/// Stops a listener or a connection from another thread or task. It does not keep the
+/// listener or the connection alive, and does nothing once that is dropped.
+///
+/// See `Listener::stop_handle` and `Connection::stop_handle`.
+#[derive(Clone, Debug)]
+pub struct StopHandle(Weak<EventQueue>);
+
+impl StopHandle {
+    pub(crate) fn new(queue: &Arc<EventQueue>) -> Self {
+        Self(Arc::downgrade(queue))
+    }
+
+    /// Stops it: see `Listener::stop` and `Connection::stop`.
+    pub fn stop(&self) {
+        if let Some(queue) = self.0.upgrade() {
+            queue.close();
+        }
+    }
+}

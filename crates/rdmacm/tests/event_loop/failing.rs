@@ -1,0 +1,88 @@
+//! Waits and reads that fail once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdmacm::core::EventChannel;
+use rdmacm::{Cause, Error, Listener, Node, tokio as awaited};
+
+use crate::device::{Failing, Flooding};
+
+const ENOMEM: i32 = 12;
+const EINTR: i32 = 4;
+const SOON: Duration = Duration::from_millis(50);
+
+const ADDRESS: &str = "10.1.0.7:7471";
+
+fn blocking() -> (Arc<Flooding>, Listener) {
+    let device = Arc::new(Flooding::new());
+    let channel = EventChannel::options().ucma(device.clone());
+    let node = Node::options().channel(channel).open().unwrap();
+    let listener = Listener::options().with_node(&node).bind(ADDRESS);
+    (device, listener.unwrap())
+}
+
+fn on_tokio() -> (Arc<Flooding>, awaited::Listener) {
+    let device = Arc::new(Flooding::new());
+    let channel = EventChannel::options().ucma(device.clone());
+    let node = awaited::Node::options().channel(channel).open().unwrap();
+    let listener = awaited::Listener::options().with_node(&node).bind(ADDRESS);
+    (device, listener.unwrap())
+}
+
+fn assert_refused(error: &Error) {
+    assert!(matches!(error.cause(), Cause::Refused(_)), "{error}");
+    assert_eq!(error.raw_os_error(), Some(ENOMEM));
+}
+
+fn assert_deadline(error: &Error) {
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+}
+
+#[test]
+fn a_node_works_after_a_failed_wait() {
+    let (device, listener) = blocking();
+    device.fail(Failing::Wait, ENOMEM);
+    assert_refused(&listener.accept(SOON).unwrap_err());
+    assert_deadline(&listener.accept(SOON).unwrap_err());
+    device.flood(SOON);
+    listener.accept(SOON).unwrap();
+}
+
+#[test]
+fn an_interrupted_wait_goes_on() {
+    let (device, listener) = blocking();
+    device.fail(Failing::Wait, EINTR);
+    assert_deadline(&listener.accept(SOON).unwrap_err());
+}
+
+#[test]
+fn a_node_works_after_a_failed_read() {
+    let (device, listener) = blocking();
+    device.fail(Failing::Read, ENOMEM);
+    assert_refused(&listener.accept(SOON).unwrap_err());
+    assert_deadline(&listener.accept(SOON).unwrap_err());
+}
+
+#[tokio::test]
+async fn the_next_wait_reads_what_a_failed_read_left() {
+    let (device, listener) = on_tokio();
+    device.fail(Failing::Read, ENOMEM);
+    device.flood(SOON);
+    assert_refused(&listener.accept(SOON).await.unwrap_err());
+    listener.accept(SOON).await.unwrap();
+}
+
+#[tokio::test]
+async fn all_waiters_receive_a_failure() {
+    let (device, listener) = on_tokio();
+    let both = async {
+        tokio::join!(listener.accept(SOON), listener.accept(SOON), async {
+            device.fail(Failing::Read, ENOMEM);
+        })
+    };
+    let (one, other, ()) = both.await;
+    assert_refused(&one.unwrap_err());
+    assert_refused(&other.unwrap_err());
+    assert_deadline(&listener.accept(SOON).await.unwrap_err());
+}
