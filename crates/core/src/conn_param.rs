@@ -288,7 +288,7 @@ mod tests {
         let param = limited().responder_resources(2).initiator_depth(0);
         assert_eq!(depths(&param.for_connect(CONNECT).unwrap()), (2, 0));
         let wire = ConnParam::new().for_connect(CONNECT).unwrap();
-        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+        assert_eq!(depths(&wire), (0, 0), "the device is unknown");
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         let accept = |limits| most(limits).for_accept(Operation::Accept, asked);
         assert_eq!(depths(&accept(limited()).unwrap()), (4, 8));
         let wire = most(ConnParam::new()).for_connect(CONNECT).unwrap();
-        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+        assert_eq!(depths(&wire), (0, 0), "the device is unknown");
         assert_eq!(depths(&accept(ConnParam::new()).unwrap()), (4, 20));
     }
 

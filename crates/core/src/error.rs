@@ -86,7 +86,7 @@ pub enum Error {
     #[error("the id has been destroyed")]
     IdGone,
     /// A resolution of the id is pending, or its result has not been taken.
-    #[error("the id is resolving a name or a service, or has a result that nobody has taken")]
+    #[error("the id is resolving a name or a service, or its result has not been taken")]
     Busy,
     /// The deadline passed before an event.
     #[error("the deadline has passed")]

@@ -96,16 +96,18 @@ impl EventFailure {
                 "the subnet administrator did not answer within the timeout"
             }
             (EventKind::RouteError, libc::EINVAL) => {
-                "the subnet administrator knows no path there, or refused to tell"
+                "the subnet administrator knows no path there, or refused to answer"
             }
             (EventKind::AddrInfoError, libc::ENODATA) => {
                 "the subnet administrator knows no such service"
             }
-            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
+            (EventKind::AddrInfoError, libc::ENOENT) => "the name or the service is unknown",
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
                 "the name server or the subnet administrator did not answer in time"
             }
-            (EventKind::AddrInfoError, libc::EINVAL) => "the subnet administrator refused to tell",
+            (EventKind::AddrInfoError, libc::EINVAL) => {
+                "the subnet administrator refused to answer"
+            }
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer"
             }

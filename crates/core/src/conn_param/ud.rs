@@ -8,10 +8,10 @@ use crate::error::Result;
 /// with its own. Source: the kernel's `include/rdma/rdma_cm.h`.
 pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 
-/// What to tell the peer when asking for a datagram service or offering one.
+/// The parameters with which an id requests a datagram service or offers one.
 ///
-/// Connecting an unreliable datagram id asks the peer where its service is
-/// (SIDR): the question carries private data alone, the answer names the queue
+/// Connecting an unreliable datagram id requests the address of the peer's service
+/// (SIDR): the request carries private data only, the reply names the queue
 /// pair. Source: `rdma_connect(3)`, `rdma_accept(3)`, IBTA Vol 1 §12.11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "rdma_ud_param")]
