@@ -32,7 +32,7 @@ pub enum Operation {
     },
     /// [`IdHandle::listen`](crate::IdHandle::listen).
     Listen,
-    /// [`IdHandle::addresses`](crate::IdHandle::addresses) and its kin.
+    /// [`IdHandle::addresses`](crate::IdHandle::addresses) and related methods.
     QueryAddresses,
     /// [`IdHandle::gids`](crate::IdHandle::gids).
     QueryGids,
@@ -48,7 +48,7 @@ pub enum Operation {
     SetAckTimeout(u8),
     /// [`IdHandle::set_ib_path`](crate::IdHandle::set_ib_path).
     SetIbPath,
-    /// [`EventChannel::next_event`](crate::EventChannel::next_event) and its kin.
+    /// [`EventChannel::next_event`](crate::EventChannel::next_event) and related methods.
     GetEvent,
     /// [`IdHandle::connect`](crate::IdHandle::connect).
     Connect,
@@ -56,7 +56,7 @@ pub enum Operation {
     Accept,
     /// [`IdHandle::establish`](crate::IdHandle::establish).
     Establish,
-    /// [`IdHandle::reject`](crate::IdHandle::reject) and its kin.
+    /// [`IdHandle::reject`](crate::IdHandle::reject) and related methods.
     Reject,
     /// [`IdHandle::disconnect`](crate::IdHandle::disconnect).
     Disconnect,

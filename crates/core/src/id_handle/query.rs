@@ -28,7 +28,7 @@ const NO_INDEX: u32 = u32::MAX;
 impl IdHandle {
     /// The id's addresses, device, port and partition: one query, whose answer is cached
     /// until a command or an event of the id may have changed it. Source: `rdma_get_local_addr(3)`
-    /// and its kin, the kernel's `ucma_query_addr`.
+    /// and related functions, the kernel's `ucma_query_addr`.
     ///
     /// # Errors
     /// [`Error::Command`] if the kernel refuses, [`Error::Answer`] if its answer is
