@@ -18,7 +18,7 @@ pub(super) struct RuntimeRegistration {
     alarm: Mutex<Option<Alarm>>,
 }
 
-/// The runtime's timer for the event loop's first timer.
+/// The runtime's timer for the first thing that is due.
 type Alarm = (Instant, Sleep);
 
 impl RuntimeRegistration {
@@ -108,7 +108,7 @@ impl EventLoop {
         let Some(runtime) = &self.runtime else {
             return;
         };
-        let first = self.next_timer();
+        let first = self.next_alarm();
         let oversleeps = first.is_some_and(|first| {
             let alarm = runtime.alarm();
             alarm.as_ref().is_none_or(|(at, _)| first < *at)
@@ -116,6 +116,12 @@ impl EventLoop {
         if oversleeps || self.take_due() {
             self.run(runtime);
         }
+    }
+
+    /// When a timer is due, or a simulated kernel has something to do.
+    fn next_alarm(&self) -> Option<Instant> {
+        let next = [self.next_timer(), self.channel().next_due()];
+        next.into_iter().flatten().min()
     }
 
     fn take_due(&self) -> bool {
@@ -142,12 +148,12 @@ impl EventLoop {
         guard.is_done = true;
     }
 
-    /// Fires timers, and has the runtime wake a waiter for the next one.
+    /// Fires timers, and has the runtime wake a waiter when the next one is due.
     fn set_alarm(&self, runtime: &RuntimeRegistration, context: &mut Context<'_>) {
         let mut alarm = runtime.alarm();
         loop {
             self.fire_timers();
-            let Some(first) = self.next_timer() else {
+            let Some(first) = self.next_alarm() else {
                 *alarm = None;
                 break;
             };
@@ -161,6 +167,8 @@ impl EventLoop {
                 break;
             }
             *alarm = None;
+            // The clock of a simulation moves when it is told to.
+            self.channel().advance_to(first);
             if self.now() < first {
                 // The runtime's clock is ahead of the channel's: other tasks run first.
                 runtime.waker.wake_by_ref();

@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use rdmacm_core::{Deadline, Error, EventChannel, Result};
+use rdmacm_core::{Deadline, Result};
 
 use super::cm_events::CmEvents;
 
@@ -61,7 +60,7 @@ impl Sources {
         if self.others().is_empty() {
             return self.cm.channel().wait(until);
         }
-        wait_for_fd(self.epoll.0.as_fd(), self.cm.channel(), until)
+        self.cm.channel().wait_with(self.epoll.0.as_fd(), until)
     }
 
     /// Reads all sources.
@@ -120,24 +119,4 @@ fn is_same(one: &Weak<dyn EventSource>, other: &Arc<dyn EventSource>) -> bool {
 
 fn readable() -> EpollEvent {
     EpollEvent::new(EpollFlags::EPOLLIN, 0)
-}
-
-fn wait_for_fd(fd: BorrowedFd<'_>, channel: &EventChannel, until: Deadline) -> Result<()> {
-    let now = channel.now();
-    let left = until.until(now);
-    let left = left.map(|until| until.saturating_duration_since(now));
-    // Rounded up, so that the wait does not end just before the deadline and spin.
-    let left = left.map_or(PollTimeout::NONE, |left| {
-        let milliseconds = left.as_nanos().div_ceil(1_000_000);
-        let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
-        PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX)
-    });
-    match poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], left) {
-        Ok(0) => Err(Error::DeadlinePassed),
-        // The caller waits again for the time that is left.
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(Error::Wait {
-            errno: errno as i32,
-        }),
-    }
 }

@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use super::Call;
 
 /// The frame of any command.
-pub(super) type UverbsFrame<'call> = Frame<'call, { size_of::<Header>() + MAX_REQUEST }>;
+pub(super) type UverbsFrame<'response> = Frame<'response, { size_of::<Header>() + MAX_REQUEST }>;
 
 /// The frame of this call. The address that the kernel takes from the request is
 /// overwritten, so that no value of the caller reaches the kernel.

@@ -70,7 +70,7 @@ impl UverbsFile for KernelFile {
         let bytes = frame.bytes();
         // SAFETY:
         // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also follows the address in the frame. `frame::frame` wrote it
+        // - The kernel also follows the address in the frame. `frame` put it
         //   there, where the implementer of `Command` has proved that the kernel
         //   looks, and nowhere else; it is that of the response, which the frame
         //   borrows exclusively for longer than this call and whose size the

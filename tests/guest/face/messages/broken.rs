@@ -147,7 +147,11 @@ fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     // As long as there is a way they are not noticed.
     assert!(server.receive().unwrap_err().is_timeout());
     // The peer's device answers no more, and nobody says so.
-    server.id().with(server.queue_pair()).fail().unwrap();
+    server
+        .id()
+        .with_queue_pair(server.queue_pair())
+        .fail()
+        .unwrap();
     let error = client.receive().unwrap_err();
     match error.cause() {
         Cause::Request(error) => assert_eq!(error.status, WcStatus::RETRY_EXC_ERR),
