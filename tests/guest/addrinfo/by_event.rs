@@ -102,7 +102,7 @@ fn a_failure_tells_why_and_leaves_the_id_free(site: &Site) {
         let words = event.failure().unwrap().to_string();
         assert_eq!(
             words,
-            "ADDRINFO_ERROR ENOENT: nobody knows the name or the service"
+            "ADDRINFO_ERROR ENOENT: the name or the service is unknown"
         );
         let why = Err(Error::Name(NameError::NoName));
         assert_eq!(id.query_addrinfo(), why);

@@ -157,7 +157,7 @@ fn who_refuses_is_not_who_is_silent() {
     let (fabric, here) = fabric();
     let hints = Hints::new().subnet_administrator();
     for (administrator, words) in [
-        (Administrator::Refuses, "refused to tell"),
+        (Administrator::Refuses, "refused to answer"),
         (Administrator::Silent, "did not answer"),
     ] {
         fabric.set_administrator(administrator);
