@@ -1,27 +1,27 @@
-//! When enough has been measured.
+//! When a test ends.
 
 use std::time::{Duration, Instant};
 
 use crate::args::Goal;
 
-/// A goal that is being worked for.
+/// The number of messages or the time at which a test ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Until {
+pub(super) enum TestEnd {
     Messages(u64),
     Time(Instant),
 }
 
-impl Until {
-    /// For `goal`, from now on.
-    pub(super) fn reached(goal: Goal) -> Self {
+impl TestEnd {
+    /// The end of a test with this goal that starts now.
+    pub(super) fn of_goal(goal: Goal) -> Self {
         match goal {
             Goal::Messages(count) => Self::Messages(count),
             Goal::Time(duration) => Self::after(duration),
         }
     }
 
-    /// A tenth of `goal`, from now on; one message at least.
-    pub(super) fn warm(goal: Goal) -> Self {
+    /// The end of its warm-up, a tenth of it, at least one message.
+    pub(super) fn of_warm_up(goal: Goal) -> Self {
         match goal {
             Goal::Messages(count) => Self::Messages(count.div_ceil(10)),
             Goal::Time(duration) => Self::after(duration / 10),
@@ -30,13 +30,13 @@ impl Until {
 
     fn after(duration: Duration) -> Self {
         let now = Instant::now();
-        // A time that the clock cannot name does not come.
+        // The clock cannot represent the time, so it is never reached.
         now.checked_add(duration)
             .map_or(Self::Messages(u64::MAX), Self::Time)
     }
 
-    /// Whether there is to be one more after so many.
-    pub(super) fn goes_on(self, so_far: u64) -> bool {
+    /// Whether the test goes on after `so_far` messages.
+    pub(super) fn is_ahead_of(self, so_far: u64) -> bool {
         match self {
             Self::Messages(count) => so_far < count,
             Self::Time(end) => so_far == 0 || Instant::now() < end,

@@ -1,4 +1,4 @@
-//! What came of the peers of a server.
+//! The result of a server, and of each of its peers.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 use crate::outcome::Outcome;
 use crate::terminal;
 
-/// What became of a peer.
+/// The result of serving one peer.
 #[derive(Debug)]
-pub(crate) struct Served {
+pub(crate) struct PeerResult {
     pub(crate) peer: String,
-    /// What was done for it, in words.
+    /// What the server did for it, as text.
     pub(crate) done: String,
     pub(crate) pings: Option<u64>,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: PeerOutcome,
 }
 
-/// How a peer fared.
+/// How serving a peer ended.
 #[derive(Debug)]
-pub(crate) enum Verdict {
-    /// It was served to its end.
+pub(crate) enum PeerOutcome {
+    /// The server did all the peer asked for.
     Completed,
-    /// It was accepted, and this is why it was not served to its end.
+    /// The server accepted the peer and failed to serve it, for this reason.
     Failed(String),
-    /// It was not accepted, for this reason. A persistent server has not failed then.
+    /// The server rejected the peer, for this reason. A persistent server succeeds all the same.
     Rejected(String),
 }
 
-impl From<Result<(), String>> for Verdict {
+impl From<Result<(), String>> for PeerOutcome {
     fn from(served: Result<(), String>) -> Self {
         match served {
             Ok(()) => Self::Completed,
@@ -37,25 +37,25 @@ impl From<Result<(), String>> for Verdict {
     }
 }
 
-/// What became of them all, and the whole answer.
+/// The result of a server: the JSON document.
 #[derive(Debug, Serialize)]
 pub(crate) struct ServerReport {
     role: &'static str,
-    /// Those that were accepted.
+    /// Accepted peers.
     peers: u64,
-    /// Of all peers together, where they ping.
+    /// Pings of all peers; absent for `perf`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pings: Option<u64>,
-    /// Peers that did not come to their end.
+    /// Accepted peers that the server failed to serve.
     failed: u64,
-    /// Peers that were not accepted: strangers, or too many.
+    /// Rejected peers: of another protocol, or beyond the limit.
     rejected: u64,
     interrupted: bool,
-    /// The first of the reasons.
+    /// The first failure.
     error: Option<String>,
     #[serde(skip)]
     json: bool,
-    /// Why the first of the rejected was.
+    /// Why the first rejected peer was rejected.
     #[serde(skip)]
     rejection: Option<String>,
 }
@@ -75,7 +75,7 @@ impl ServerReport {
         }
     }
 
-    /// One of pings.
+    /// The report of a ping server.
     pub(crate) fn of_pings(json: bool) -> Self {
         Self {
             pings: Some(0),
@@ -83,22 +83,22 @@ impl ServerReport {
         }
     }
 
-    /// A peer has been served, or rejected.
-    pub(crate) fn add(&mut self, served: Served) {
+    /// Adds the result of one peer, and prints it unless the report is JSON.
+    pub(crate) fn add(&mut self, served: PeerResult) {
         if !self.json {
-            terminal::tell(&served.to_string());
+            terminal::print_result(&served.to_string());
         }
         if let Some(pings) = &mut self.pings {
             *pings += served.pings.unwrap_or_default();
         }
         match served.verdict {
-            Verdict::Completed => self.peers += 1,
-            Verdict::Failed(failure) => {
+            PeerOutcome::Completed => self.peers += 1,
+            PeerOutcome::Failed(failure) => {
                 self.peers += 1;
                 self.failed += 1;
                 self.fail(format!("{}: {failure}", served.peer));
             }
-            Verdict::Rejected(reason) => {
+            PeerOutcome::Rejected(reason) => {
                 self.rejected += 1;
                 let rejection = format!("{}: {reason}", served.peer);
                 self.rejection.get_or_insert(rejection);
@@ -110,7 +110,7 @@ impl ServerReport {
         self.error.get_or_insert(error);
     }
 
-    /// There are no more.
+    /// Ends the report.
     pub(crate) fn outcome(
         mut self,
         listened: Result<(), String>,
@@ -125,19 +125,19 @@ impl ServerReport {
             let error = self.rejection.take().unwrap_or_else(nobody);
             self.fail(error);
         }
-        // In words it was told as it happened.
-        let told = |_: &Self| String::new();
-        Outcome::of_report(self.json, &self, self.error.as_ref(), told)
+        // Text was printed for each peer as it ended.
+        let text = |_: &Self| String::new();
+        Outcome::of_report(self.json, &self, self.error.as_ref(), text)
     }
 }
 
-impl fmt::Display for Served {
+impl fmt::Display for PeerResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { peer, done, .. } = self;
         match &self.verdict {
-            Verdict::Completed => write!(f, "{peer}: {done}"),
-            Verdict::Failed(failure) => write!(f, "{peer}: {done}, then {failure}"),
-            Verdict::Rejected(reason) => write!(f, "{peer}: rejected: {reason}"),
+            PeerOutcome::Completed => write!(f, "{peer}: {done}"),
+            PeerOutcome::Failed(failure) => write!(f, "{peer}: {done}, then {failure}"),
+            PeerOutcome::Rejected(reason) => write!(f, "{peer}: rejected: {reason}"),
         }
     }
 }

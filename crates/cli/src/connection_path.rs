@@ -1,4 +1,4 @@
-//! Between whom, and by which device.
+//! The addresses and the device of a connection.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use serde::Serialize;
 
 use crate::endpoint::Endpoint;
 
-/// Between whom, and by which device, once there is a connection.
+/// The addresses and the device of a connection; empty before there is one.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Way {
+pub(crate) struct ConnectionPath {
     peer: Option<String>,
     source: Option<String>,
     device: Option<String>,
 }
 
-impl Way {
-    pub(crate) fn of(connection: &CmConnection<Endpoint>) -> Self {
+impl ConnectionPath {
+    pub(crate) fn of_connection(connection: &CmConnection<Endpoint>) -> Self {
         let text = |address: CmAddr| address.to_string();
         let context = connection.queue_pair().queue_pair().context();
         Self {
@@ -33,7 +33,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ConnectionPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [peer, source, device] =
             [&self.peer, &self.source, &self.device].map(|one| one.as_deref().unwrap_or("?"));

@@ -1,4 +1,4 @@
-//! Messages, and requests that are waited for.
+//! Sending and receiving messages, and waiting for requests.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::message::Message;
 
-/// How long a client waits for an answer before it shows that it is there.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long a client first waits for an answer before it sends an empty write.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// What a side says to its peer and hears from it.
+/// The messages that this side and its peer send each other.
 #[derive(Debug)]
-pub(crate) struct Talk<'a> {
+pub(crate) struct Exchange<'a> {
     endpoint: &'a Endpoint,
-    /// Nothing was heard yet.
+    /// No message has arrived yet.
     is_new: bool,
-    /// Heard while something else was waited for.
-    heard: VecDeque<Message>,
+    /// Messages that arrived during another wait.
+    received: VecDeque<Message>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Exchange<'a> {
     pub(crate) fn new(endpoint: &'a Endpoint) -> Self {
         Self {
             endpoint,
             is_new: true,
-            heard: VecDeque::new(),
+            received: VecDeque::new(),
         }
     }
 
@@ -37,17 +37,17 @@ impl<'a> Talk<'a> {
         self.endpoint
     }
 
-    /// Sends a message; its completion is overlooked when it comes.
-    pub(crate) fn say(&self, message: Message) -> Result<WorkId, Failure> {
+    /// Posts a message. Later waits discard its completion.
+    pub(crate) fn send(&self, message: Message) -> Result<WorkId, Failure> {
         let bytes = message.to_bytes();
         let request = SendRequest::inline(SendOperation::Send, &bytes);
         Ok(self.endpoint.queue_pair().post_send(request)?)
     }
 
     /// Waits for the peer's next message.
-    pub(crate) async fn hear(&mut self) -> Result<Message, Failure> {
+    pub(crate) async fn receive(&mut self) -> Result<Message, Failure> {
         loop {
-            if let Some(message) = self.heard.pop_front() {
+            if let Some(message) = self.received.pop_front() {
                 return Ok(message);
             }
             self.next().await?;
@@ -56,24 +56,24 @@ impl<'a> Talk<'a> {
 
     /// Waits for the server's next message, as its client.
     ///
-    /// siw may overlook what arrives while it accepts, until more does (`siw_accept`):
-    /// empty writes are more.
-    pub(crate) async fn hear_answer(&mut self) -> Result<Message, Failure> {
-        let mut patience = PATIENCE;
+    /// siw may not notice data that arrives while it accepts until more data arrive
+    /// (`siw_accept`). Empty writes provide them.
+    pub(crate) async fn receive_answer(&mut self) -> Result<Message, Failure> {
+        let mut wait = FIRST_WAIT;
         while self.is_new && self.endpoint.queue_pair().transport() == Transport::IWarp {
-            if let Ok(heard) = timeout(patience, self.hear()).await {
-                return heard;
+            if let Ok(message) = timeout(wait, self.receive()).await {
+                return message;
             }
             let nothing = SendOperation::Write(RemoteMemory::NONE);
             let request = SendRequest::new(nothing, SgList::NONE);
-            self.carry_out(request).await?;
-            patience = patience.saturating_mul(4);
+            self.complete(request).await?;
+            wait = wait.saturating_mul(4);
         }
-        self.hear().await
+        self.receive().await
     }
 
-    /// Posts a request and waits until it is done; its memory.
-    pub(crate) async fn carry_out(&mut self, request: SendRequest<'_>) -> Result<SgList, Failure> {
+    /// Posts a request, waits for its completion and returns its memory.
+    pub(crate) async fn complete(&mut self, request: SendRequest<'_>) -> Result<SgList, Failure> {
         let work = self.endpoint.queue_pair().post_send(request)?;
         loop {
             let (done, sg_list) = self.next().await?;
@@ -83,7 +83,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The next completion; of a message, it is kept and there is room for another.
+    /// Waits for the next completion. Queues a received message and posts its buffer again.
     async fn next(&mut self) -> Result<(WorkId, SgList), Failure> {
         let completion = self.endpoint.next().await?;
         let (work, done) = (completion.work, completion.result?);
@@ -92,7 +92,7 @@ impl<'a> Talk<'a> {
         }
         if let Some(buffer) = completion.sg_list.into_buffer() {
             self.is_new = false;
-            self.heard.push_back(message(done, &buffer)?);
+            self.received.push_back(message(done, &buffer)?);
             self.endpoint.queue_pair().post_receive(buffer)?;
         }
         Ok((work, SgList::NONE))

@@ -1,4 +1,4 @@
-//! What two sides agree on before they measure: private data of the connection.
+//! The parameters of a test, which the client sends as private data.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use clap::ValueEnum;
 
 /// The most bytes of a message.
 pub(crate) const MAX_SIZE: u32 = 16 << 20;
-/// The most requests under way at once.
+/// The most requests in flight.
 pub(crate) const MAX_DEPTH: u32 = 1024;
 /// The most bytes of all of them.
 pub(crate) const MAX_AT_ONCE: u64 = 32 << 20;
 
-/// How both sides' private data begin.
+/// The first bytes of both sides' private data.
 const MAGIC: [u8; 4] = *b"rdmp";
-/// Of the terms and of what they mean.
+/// The version of the protocol.
 const VERSION: u8 = 2;
 const POLL: u8 = 1;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Test {
-    /// Bytes a second of messages.
+    /// Bandwidth of messages.
     SendBw,
-    /// A message there and another back.
+    /// Round trip of two messages.
     SendLat,
-    /// Bytes a second written into the server's memory.
+    /// Bandwidth of writes into the server's memory.
     WriteBw,
-    /// A write there and, when it is seen, another back.
+    /// Round trip of two writes.
     WriteLat,
-    /// Bytes a second read from the server's memory.
+    /// Bandwidth of reads from the server's memory.
     ReadBw,
-    /// A read.
+    /// Time of a read.
     ReadLat,
 }
 
@@ -44,7 +44,7 @@ impl Test {
         Self::ReadLat,
     ];
 
-    /// As the command line has it.
+    /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::SendBw => "send-bw",
@@ -61,19 +61,19 @@ impl Test {
     }
 }
 
-/// What the client asks for.
+/// The parameters that the client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct Parameters {
     pub(crate) test: Test,
     /// Bytes of a message.
     pub(crate) size: u32,
-    /// Requests under way at once.
+    /// Requests in flight.
     pub(crate) depth: u32,
-    /// Whether both sides look for completions all the time.
+    /// Whether both sides poll for completions.
     pub(crate) poll: bool,
 }
 
-impl Terms {
+impl Parameters {
     const SIZE: usize = 16;
 
     /// Magic, version, test, flags, a zero, size, depth; big-endian.
@@ -90,23 +90,23 @@ impl Terms {
         bytes
     }
 
-    /// What a client asks for, or why that is refused. Behind the terms stand zeros,
-    /// where the transport has a field for private data.
+    /// Reads the parameters that a client asks for; the reason if they are invalid. On a
+    /// transport whose private data have a fixed length, zeros follow.
     pub(super) fn from_private_data(data: &[u8]) -> Result<Self, String> {
         check_version(data)?;
         let Some((bytes, _)) = data.split_first_chunk::<{ Self::SIZE }>() else {
-            return Err("the terms are too short".to_owned());
+            return Err("the parameters are too short".to_owned());
         };
         let [_, _, _, _, _, test, flags, _, size @ .., d0, d1, d2, d3] = *bytes;
         let unknown = || format!("test {test} is not known here");
-        let terms = Self {
+        let parameters = Self {
             test: *Test::ALL.get(usize::from(test)).ok_or_else(unknown)?,
             size: u32::from_be_bytes(size),
             depth: u32::from_be_bytes([d0, d1, d2, d3]),
             poll: flags & POLL != 0,
         };
-        terms.check()?;
-        Ok(terms)
+        parameters.check()?;
+        Ok(parameters)
     }
 
     fn check(self) -> Result<(), String> {
@@ -122,7 +122,7 @@ impl Terms {
     }
 }
 
-impl fmt::Display for Terms {
+impl fmt::Display for Parameters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             test, size, depth, ..
@@ -131,13 +131,13 @@ impl fmt::Display for Terms {
     }
 }
 
-/// The server's answer to terms that it accepts.
+/// The server's answer to parameters that it accepts.
 pub(super) fn agreed() -> [u8; 5] {
     let [a, b, c, d] = MAGIC;
     [a, b, c, d, VERSION]
 }
 
-/// Whether the other side is of this command and version.
+/// Checks that the other side is this command, of this version.
 pub(super) fn check_version(data: &[u8]) -> Result<(), String> {
     match data.split_first_chunk() {
         Some((&MAGIC, [VERSION, ..])) => Ok(()),
@@ -157,15 +157,15 @@ mod tests {
     #[test]
     fn terms_arrive_as_they_were_sent() {
         for test in Test::ALL {
-            let terms = Terms {
+            let parameters = Parameters {
                 test,
                 size: 65536,
                 depth: 16,
                 poll: test.is_latency(),
             };
-            let mut field = terms.to_bytes().to_vec();
+            let mut field = parameters.to_bytes().to_vec();
             field.resize(56, 0);
-            assert_eq!(Terms::from_private_data(&field), Ok(terms));
+            assert_eq!(Parameters::from_private_data(&field), Ok(parameters));
             let value = test.to_possible_value();
             assert_eq!(
                 value.as_ref().map(PossibleValue::get_name),
@@ -176,19 +176,23 @@ mod tests {
 
     #[test]
     fn the_layout_is_fixed() {
-        let terms = Terms {
+        let parameters = Parameters {
             test: Test::WriteLat,
             size: 0x0102,
             depth: 1,
             poll: true,
         };
         let bytes = *b"rdmp\x02\x03\x01\0\0\0\x01\x02\0\0\0\x01";
-        assert_eq!(terms.to_bytes(), bytes);
+        assert_eq!(parameters.to_bytes(), bytes);
     }
 
     #[test]
     fn strangers_and_other_versions_are_refused() {
-        let refusal = |data: &[u8]| Terms::from_private_data(data).err().unwrap_or_default();
+        let refusal = |data: &[u8]| {
+            Parameters::from_private_data(data)
+                .err()
+                .unwrap_or_default()
+        };
         assert!(refusal(b"").contains("not rdmacm perf"));
         assert!(refusal(b"hello, version 1").contains("not rdmacm perf"));
         assert!(refusal(b"rdmp\x01").contains("version 1"));
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn more_than_is_served_is_refused() {
-        let terms = |size, depth| Terms {
+        let parameters = |size, depth| Parameters {
             test: Test::SendBw,
             size,
             depth,
@@ -220,9 +224,9 @@ mod tests {
             (1, 0, false),
             (u32::MAX, u32::MAX, false),
         ] {
-            let data = terms(size, depth).to_bytes();
+            let data = parameters(size, depth).to_bytes();
             assert_eq!(
-                Terms::from_private_data(&data).is_ok(),
+                Parameters::from_private_data(&data).is_ok(),
                 fits,
                 "{size} {depth}"
             );
