@@ -2,24 +2,22 @@
 //! answers, on a fabric a test describes, with a clock of its own. No device, no
 //! privilege and no waiting is needed.
 //!
-//! A [`Fabric`] is a subnet with its administrator, a [`Host`] a machine on it,
+//! A [`Fabric`] is a subnet with its subnet_admin, a [`Host`] a host on it,
 //! and what a host [opens](Host::open) takes the place of
 //! `/dev/infiniband/rdma_cm` under an
 //! [`EventChannel`](rdmacm_core::EventChannel).
 //!
 //! ```
-//! use std::sync::Arc;
 //! use std::time::Duration;
 //! use rdmacm_core::{EventChannel, EventKind, Gid, IbAddr, IbService, PortSpace, ServiceRecord};
 //! use rdmacm_sim::{Adapter, Fabric, Port};
 //!
 //! let gid: Gid = "fe80::1".parse()?;
 //! let fabric = Fabric::new();
-//! let host = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid))]);
-//! fabric.offer(ServiceRecord::new(0x7147, gid));
+//! let host = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid))]);
+//! fabric.register_service(ServiceRecord::new(0x7147, gid));
 //!
-//! let options = EventChannel::options().ucma(host.open()?);
-//! let channel = options.devices(Arc::new(host)).open()?;
+//! let channel = EventChannel::options().ucma(host.open()?).open()?;
 //! let id = channel.create_id(PortSpace::IB)?;
 //! id.bind(IbAddr::new(gid))?;
 //! id.resolve_ib_service(IbService::with_id(0x7147))?;
@@ -49,20 +47,30 @@
 mod adapter;
 mod address;
 mod clock;
+mod cm;
 mod command;
+mod destroy;
+mod device;
+mod devices;
+mod event_queue;
 mod fabric;
-mod file;
 mod host;
+mod host_state;
 mod id;
-mod inbox;
-mod machine;
+mod iwarp;
+mod kernel_version;
+mod multicast;
+mod network;
+mod random;
 mod readiness;
-mod release;
+mod sim_state;
 mod subnet;
-mod work;
-mod world;
+mod timer;
+mod ucma_file;
+mod waits;
 
 pub use adapter::{Adapter, Port};
-pub use fabric::{Administrator, Fabric};
+pub use fabric::{Fabric, SubnetAdmin};
 pub use host::Host;
-pub use release::Release;
+pub use kernel_version::KernelVersion;
+pub use network::MessageKind;

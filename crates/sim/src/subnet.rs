@@ -1,4 +1,4 @@
-//! What the subnet administrator knows.
+//! What the subnet subnet_admin knows.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use rdmacm_abi::{IbService, PathRecord, Reserved, ServiceFlags};
 use rdmacm_core::{Gid, ServiceRecord};
 
 use crate::adapter::Port;
-use crate::fabric::Administrator;
+use crate::fabric::SubnetAdmin;
 
-/// A subnet with its administrator.
+/// A subnet with its subnet_admin.
 #[derive(Debug, Default)]
 pub(crate) struct Subnet {
     pub(crate) services: Vec<ServiceRecord>,
-    pub(crate) administrator: Administrator,
+    pub(crate) subnet_admin: SubnetAdmin,
     /// How long an answer takes.
     pub(crate) delay: Duration,
     /// In the order of their LIDs, from 1.
@@ -71,11 +71,11 @@ impl Subnet {
     }
 
     fn answer<T>(&self, timeout: Duration, known: impl FnOnce() -> Result<T, Errno>) -> Answer<T> {
-        match self.administrator {
-            Administrator::Silent => (timeout, Err(Errno::ETIMEDOUT)),
+        match self.subnet_admin {
+            SubnetAdmin::Silent => (timeout, Err(Errno::ETIMEDOUT)),
             _ if self.delay > timeout => (timeout, Err(Errno::ETIMEDOUT)),
-            Administrator::Refuses => (self.delay, Err(Errno::EINVAL)),
-            Administrator::Answers => (self.delay, known()),
+            SubnetAdmin::Refuses => (self.delay, Err(Errno::EINVAL)),
+            SubnetAdmin::Answers => (self.delay, known()),
         }
     }
 

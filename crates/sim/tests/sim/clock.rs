@@ -46,7 +46,7 @@ fn the_descriptor_is_readable_while_there_is_an_event() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_with_what_is_due_later() {
     let hosts = TwoHosts::new();
-    hosts.fabric.set_administrator_delay(5 * SECOND);
+    hosts.fabric.set_subnet_admin_delay(5 * SECOND);
     let channel = hosts.channel();
     let id = resolved(&channel);
     let begun = channel.now();
@@ -63,7 +63,7 @@ fn a_wait_ends_at_its_deadline_and_not_with_what_is_due_later() {
 #[test]
 fn what_is_due_is_heard_when_time_passes() {
     let hosts = TwoHosts::new();
-    hosts.fabric.set_administrator_delay(2 * SECOND);
+    hosts.fabric.set_subnet_admin_delay(2 * SECOND);
     let channel = hosts.channel();
     let id = resolved(&channel);
     id.resolve_route(10 * SECOND).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm_abi::{CreateId, CreateIdResponse, IB_IP_PS_IB, PathFlags};
 use rdmacm_core::ucma::{Attachment, transact};
 use rdmacm_core::{CmAddr, EventChannel, EventKind, Gid, IbAddr, PathData, PortSpace, QpType};
-use rdmacm_sim::{Adapter, Administrator, Fabric, Port};
+use rdmacm_sim::{Adapter, Fabric, Port, SubnetAdmin};
 use zerocopy::FromZeros;
 
 use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
@@ -84,7 +84,7 @@ fn one_address_and_port_is_one_ids() {
 fn one_port_number_serves_each_address() {
     let fabric = Fabric::new();
     let port = Port::new(gid(GID)).gid(gid("fe80::3"));
-    let host = fabric.host([Adapter::new("mlx5_0").port(port)]);
+    let host = fabric.host([Adapter::infiniband("mlx5_0").port(port)]);
     let device = host.open().unwrap();
     let channel = EventChannel::options().ucma(device).open().unwrap();
     let _ids = [GID, "fe80::3"].map(|text| {
@@ -206,7 +206,7 @@ fn a_silent_administrator_takes_the_whole_timeout() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = resolved(&channel);
-    hosts.fabric.set_administrator(Administrator::Silent);
+    hosts.fabric.set_subnet_admin(SubnetAdmin::Silent);
     let timeout = Duration::from_secs(7);
     let begun = channel.now();
     id.resolve_route(timeout).unwrap();
@@ -226,7 +226,7 @@ fn a_path_of_ones_own_replaces_the_question() {
     asked.resolve_route(SECOND).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let path = asked.path_records().unwrap()[0];
-    hosts.fabric.set_administrator(Administrator::Silent);
+    hosts.fabric.set_subnet_admin(SubnetAdmin::Silent);
     let id = resolved(&channel);
     let unusable = PathData {
         flags: PathFlags::GMP,
@@ -244,7 +244,7 @@ fn a_path_of_ones_own_replaces_the_question() {
 #[test]
 fn the_loopback_gid_is_the_first_active_port() {
     let fabric = Fabric::new();
-    let adapter = Adapter::new("mlx5_0")
+    let adapter = Adapter::infiniband("mlx5_0")
         .port(Port::new(gid("fe80::a")).down())
         .port(Port::new(gid(GID)));
     let device = fabric.host([adapter]).open().unwrap();
@@ -258,14 +258,4 @@ fn the_loopback_gid_is_the_first_active_port() {
     expect(&channel, EventKind::RouteResolved);
     let record = id.path_records().unwrap()[0].record;
     assert_eq!((record.sgid, record.dgid), (gid(GID), gid(GID)));
-}
-
-#[test]
-fn an_id_stays_on_its_file() {
-    let hosts = TwoHosts::new();
-    let (one, other) = (hosts.channel(), hosts.channel());
-    let id = one.create_id(PortSpace::TCP).unwrap();
-    errno(id.migrate(&other), libc::ENOENT);
-    drop(one);
-    id.bind(IbAddr::new(gid(GID))).unwrap();
 }

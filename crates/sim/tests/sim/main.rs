@@ -1,14 +1,16 @@
-//! What the simulated kernel answers, as the library hears it.
+//! The simulated kernel, through the library.
 #![cfg(test)]
 
 mod clock;
+mod connections;
+mod faults;
 mod ids;
+mod invalid_requests;
+mod pair;
 mod services;
 mod states;
-mod strange;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_core::{CmId, Error, EventChannel, EventKind, Gid, IbAddr, PortSpace};
@@ -33,16 +35,13 @@ struct TwoHosts {
 impl TwoHosts {
     fn new() -> Self {
         let fabric = Fabric::new();
-        let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(GID)))]);
-        let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(PEER)))]);
+        let here = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(GID)))]);
+        let _there = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(PEER)))]);
         Self { fabric, here }
     }
 
     fn channel(&self) -> EventChannel {
-        let device = self.here.open().unwrap();
-        let options = EventChannel::options().ucma(device);
-        let devices = Arc::new(self.here.clone());
-        options.devices(devices).open().unwrap()
+        self.here.channel().unwrap()
     }
 }
 

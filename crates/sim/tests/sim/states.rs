@@ -46,13 +46,13 @@ const STATES: [State; 8] = [
 
 /// An id in this state.
 fn id_in(state: State, hosts: &TwoHosts, channel: &EventChannel) -> CmId {
-    hosts.fabric.set_administrator_delay(Duration::ZERO);
+    hosts.fabric.set_subnet_admin_delay(Duration::ZERO);
     let id = match state {
         AddrResolved | RouteQuery | RouteResolved => resolved(channel),
         _ => channel.create_id(PortSpace::IB).unwrap(),
     };
     if [AddrInfoQuery, RouteQuery].contains(&state) {
-        hosts.fabric.set_administrator_delay(SECOND);
+        hosts.fabric.set_subnet_admin_delay(SECOND);
     }
     match state {
         Idle | AddrResolved => {}
@@ -82,7 +82,9 @@ fn of(outcome: Result<(), Error>) -> Option<i32> {
 fn only_in(states: &[State], command: impl Fn(&CmId, &dyn UcmaFile) -> Option<i32>) {
     for state in STATES {
         let hosts = TwoHosts::new();
-        hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+        hosts
+            .fabric
+            .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
         let device = hosts.here.open().unwrap();
         let options = EventChannel::options().ucma(Arc::clone(&device));
         let channel = options.open().unwrap();

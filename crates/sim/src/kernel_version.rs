@@ -5,7 +5,7 @@ use rdmacm_abi::CommandNumber;
 /// The kernel a [`Host`](crate::Host) runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Release {
+pub enum KernelVersion {
     /// Linux 6.1, which knows neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`.
     Linux6_1,
     /// Linux 7.3.
@@ -13,7 +13,7 @@ pub enum Release {
     Linux7_3,
 }
 
-impl Release {
+impl KernelVersion {
     /// The first number beyond the table of commands, `ucma_cmd_table`.
     pub(crate) fn end_of_table(self) -> CommandNumber {
         match self {
@@ -23,7 +23,7 @@ impl Release {
     }
 
     /// Whether services can be looked for at all.
-    pub(crate) fn knows_services(self) -> bool {
+    pub(crate) fn supports_services(self) -> bool {
         self.end_of_table() > CommandNumber::RESOLVE_IB_SERVICE
     }
 }
