@@ -74,7 +74,7 @@ pub(crate) fn file(state: &mut SimState, host: usize, file: u64) {
     }
 }
 
-/// Removes a device: its ids report it, and know no command but DESTROY_ID from then
+/// Removes a device: its ids report it, and know no command but `DESTROY_ID` from then
 /// on (`cma_process_remove`, `ucma_close_id`).
 pub(crate) fn device(state: &mut SimState, host: usize, index: usize) {
     let Some(host_state) = state.hosts.get(host) else {

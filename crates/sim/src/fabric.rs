@@ -122,8 +122,7 @@ impl Fabric {
 
     /// Sets how the subnet administrator responds from now on.
     pub fn set_subnet_admin(&self, subnet_admin: SubnetAdmin) {
-        self.state
-            .change(|state| state.subnet.subnet_admin = subnet_admin);
+        self.state.change(|state| state.subnet.admin = subnet_admin);
     }
 
     /// Sets how long the subnet administrator takes to respond from now on.

@@ -50,10 +50,10 @@ pub(crate) struct CommandFailure {
 }
 
 /// What an event says besides its number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventDetails {
     pub(crate) status: i32,
-    pub(crate) param: EventParam,
+    pub(crate) param: Option<Box<EventParam>>,
     pub(crate) ece: Ece,
 }
 
@@ -63,7 +63,7 @@ impl EventDetails {
     pub(crate) const fn with_status(status: i32) -> Self {
         Self {
             status,
-            param: EventParam::ZERO,
+            param: None,
             ece: Ece {
                 vendor_id: 0,
                 options: 0,
@@ -75,9 +75,9 @@ impl EventDetails {
         Self::with_status(-(errno as i32))
     }
 
-    pub(crate) fn with_param(param: EventParam) -> Self {
+    pub(crate) fn with_param(param: &EventParam) -> Self {
         Self {
-            param,
+            param: Some(Box::new(*param)),
             ..Self::NONE
         }
     }
@@ -89,7 +89,7 @@ impl EventDetails {
             id,
             event,
             raw_status: u32::from_ne_bytes(self.status.to_ne_bytes()),
-            param: self.param,
+            param: self.param.map_or(EventParam::ZERO, |param| *param),
             reserved: Reserved::ZERO,
             ece: self.ece,
         }

@@ -1,4 +1,4 @@
-//! Which kernel it is.
+//! The kernel of a host.
 
 use rdmacm_abi::CommandNumber;
 
@@ -6,7 +6,8 @@ use rdmacm_abi::CommandNumber;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KernelVersion {
-    /// Linux 6.1, which knows neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`.
+    /// Linux 6.1, which has neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`, and longer timeouts on
+    /// RoCE.
     Linux6_1,
     /// Linux 7.3.
     #[default]
@@ -22,7 +23,7 @@ impl KernelVersion {
         }
     }
 
-    /// Whether services can be looked for at all.
+    /// Whether it has `RESOLVE_IB_SERVICE`.
     pub(crate) fn supports_services(self) -> bool {
         self.end_of_table() > CommandNumber::RESOLVE_IB_SERVICE
     }

@@ -107,7 +107,7 @@ pub(crate) fn report_join(state: &mut SimState, host: usize, serial: u64) {
         id: group.id,
         group: Some(*number),
         child: None,
-        response: EventDetails::with_param(param).into_response(group.uid, *number, event),
+        response: EventDetails::with_param(&param).into_response(group.uid, *number, event),
     };
     if let Some(file) = host.files.get_mut(&id.file) {
         file.push(queued);

@@ -1,6 +1,6 @@
 //! Seeded random numbers.
 
-/// The SplitMix64 generator: every seed gives a sequence of its own.
+/// The `SplitMix64` generator: every seed gives a sequence of its own.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 

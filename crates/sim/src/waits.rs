@@ -11,7 +11,7 @@ use crate::event_queue::FileKey;
 /// The threads that wait on the fabric's files.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    waits: BTreeMap<u64, Wait>,
+    threads: BTreeMap<u64, Wait>,
     last: u64,
     /// Counts what happened on the fabric.
     pub(crate) changes: u64,
@@ -31,7 +31,7 @@ struct Wait {
 impl Waits {
     pub(crate) fn new() -> Self {
         Self {
-            waits: BTreeMap::new(),
+            threads: BTreeMap::new(),
             last: 0,
             changes: 0,
             idle_time: Duration::from_millis(20),
@@ -40,29 +40,29 @@ impl Waits {
 
     pub(crate) fn add(&mut self, file: FileKey, until: Option<Instant>, wake: Arc<EventFd>) -> u64 {
         self.last += 1;
-        self.waits.insert(self.last, Wait { file, until, wake });
+        self.threads.insert(self.last, Wait { file, until, wake });
         self.last
     }
 
     pub(crate) fn remove(&mut self, number: u64) {
-        self.waits.remove(&number);
+        self.threads.remove(&number);
     }
 
     /// The earliest end of a wait.
     pub(crate) fn earliest(&self) -> Option<Instant> {
-        self.waits.values().filter_map(|wait| wait.until).min()
+        self.threads.values().filter_map(|wait| wait.until).min()
     }
 
     /// How many different files are waited on.
     pub(crate) fn files(&self) -> usize {
-        let files: BTreeSet<_> = self.waits.values().map(|wait| wait.file).collect();
+        let files: BTreeSet<_> = self.threads.values().map(|wait| wait.file).collect();
         files.len()
     }
 
     /// Records that something happened, and makes every waiting thread check for it.
     pub(crate) fn notify(&mut self) {
         self.changes += 1;
-        for wait in self.waits.values() {
+        for wait in self.threads.values() {
             // Fails only if the counter is full, and then the thread wakes anyway.
             let _ = wait.wake.write(1);
         }

@@ -125,7 +125,7 @@ pub(crate) fn exit_timewait(state: &mut SimState, key: IdKey, communication_id: 
     }
 }
 
-/// `ib_destroy_cm_id`: the peer hears of it once, if its state allows.
+/// `ib_destroy_cm_id`: the peer gets one message, if the state allows one.
 pub(crate) fn destroy(state: &mut SimState, key: IdKey) {
     let Some(connection) = state.id(key).and_then(Id::ib) else {
         return;

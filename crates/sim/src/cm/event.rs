@@ -64,7 +64,7 @@ pub(super) fn request_details(req: &Req, is_native: bool) -> EventDetails {
     };
     EventDetails {
         ece: req.ece,
-        ..EventDetails::with_param(EventParam::from_conn(&param))
+        ..EventDetails::with_param(&EventParam::from_conn(&param))
     }
 }
 
@@ -73,7 +73,7 @@ pub(super) fn reply_details(rep: &Rep) -> EventDetails {
     let param = conn_param(rep.depths, rep.qp_number, (&rep.private_data, REPLY_DATA));
     EventDetails {
         ece: rep.ece,
-        ..EventDetails::with_param(EventParam::from_conn(&param))
+        ..EventDetails::with_param(&EventParam::from_conn(&param))
     }
 }
 

@@ -142,7 +142,7 @@ fn end_stale(
         IbState::DreqSent,
         IbState::DreqReceived,
     ];
-    let stale = host_state.ids.iter_mut().find_map(|(number, id)| {
+    let old = host_state.ids.iter_mut().find_map(|(number, id)| {
         let serial = id.serial;
         let connection = id.ib()?;
         let is_stale = live.contains(&connection.state)
@@ -155,10 +155,10 @@ fn end_stale(
         };
         (is_stale && Some(key) != except).then_some(key)
     });
-    let Some(stale) = stale else {
+    let Some(old) = old else {
         return false;
     };
-    disconnect::send_request(state, stale);
+    disconnect::send_request(state, old);
     true
 }
 
@@ -185,7 +185,7 @@ fn reply(state: &mut SimState, arrival: Arrival, rep: &Rep) {
     }
     connection.remote = rep.from;
     if end_stale(state, arrival.host, (rep.guid.0, rep.qp_number), Some(key)) {
-        // The program never hears of it.
+        // The program gets no event at all.
         if let Some(connection) = state.id(key).and_then(Id::ib) {
             connection.unanswered = None;
         }

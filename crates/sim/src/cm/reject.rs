@@ -64,7 +64,7 @@ pub(super) fn receive(state: &mut SimState, host: usize, rej: &Rej) {
     }
     let details = EventDetails {
         status: rej.reason.into(),
-        ..EventDetails::with_param(data_param(&rej.private_data, REJECT_DATA))
+        ..EventDetails::with_param(&data_param(&rej.private_data, REJECT_DATA))
     };
     report_connected(state, key, EventNumber::REJECTED, details);
 }

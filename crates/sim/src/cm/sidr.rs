@@ -103,7 +103,7 @@ fn accept_request(
         SERVICE_REQUEST_DATA - IP_HEADER
     };
     let param = ud_param((0, 0), AhAttr::default(), (&req.private_data, size));
-    listener::report(state, listener, child, EventDetails::with_param(param));
+    listener::report(state, listener, child, EventDetails::with_param(&param));
 }
 
 /// `cma_send_sidr_rep`, with the number of the queue pair that serves.
@@ -176,12 +176,12 @@ pub(super) fn reply(state: &mut SimState, host: usize, rep: &SidrRep) {
         let address_handle = connection.address_handle;
         id.qkey = rep.qkey;
         let param = ud_param((rep.qp_number, rep.qkey), address_handle, data);
-        let details = EventDetails::with_param(param);
+        let details = EventDetails::with_param(&param);
         report_connected(state, key, EventNumber::ESTABLISHED, details);
     } else {
         let details = EventDetails {
             status: rep.status.into(),
-            ..EventDetails::with_param(ud_param((0, 0), AhAttr::default(), data))
+            ..EventDetails::with_param(&ud_param((0, 0), AhAttr::default(), data))
         };
         report_connected(state, key, EventNumber::UNREACHABLE, details);
     }

@@ -42,7 +42,7 @@ pub(super) fn write(kernel: &mut Kernel<'_>, request: &WriteCmEvent) -> Outcome 
         return Err(Errno::EINVAL);
     }
     let details = EventDetails {
-        param: EventParam::from_arg(request.param.arg()),
+        param: Some(Box::new(EventParam::from_arg(request.param.arg()))),
         ..EventDetails::with_status(request.status())
     };
     kernel.host()?.post(request.id, request.event, details);

@@ -227,7 +227,7 @@ fn resolve_loopback(host: &mut HostState, number: u32) -> Result<Gid, Errno> {
     let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     id.attached = Some(attached);
     (id.source_gid, id.pkey) = (gid, pkey);
-    id.source = id.source.map(|source| source.loopback());
+    id.source = id.source.map(Address::loopback);
     Ok(gid)
 }
 

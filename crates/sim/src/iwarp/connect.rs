@@ -108,7 +108,7 @@ pub(super) fn established(depths: ReadDepths, data: &[u8]) -> EventDetails {
         ..ConnParam::ZERO
     };
     let param = param.with_private_data(data).unwrap_or(param);
-    EventDetails::with_param(EventParam::from_conn(&param))
+    EventDetails::with_param(&EventParam::from_conn(&param))
 }
 
 /// `iw_cm_reject`.
@@ -132,8 +132,8 @@ pub(super) fn rejected(state: &mut SimState, key: IdKey, data: &[u8]) {
     let param = ConnParam::ZERO;
     let param = param.with_private_data(data).unwrap_or(param);
     let details = EventDetails {
-        param: EventParam::from_conn(&param),
-        ..EventDetails::with_errno(Errno::ECONNRESET)
+        status: -(Errno::ECONNRESET as i32),
+        ..EventDetails::with_param(&EventParam::from_conn(&param))
     };
     report(state, key, EventNumber::REJECTED, details);
 }

@@ -41,7 +41,7 @@ fn an_address_is_bound_to_the_port_with_its_gid() {
 }
 
 #[test]
-fn an_open_port_is_given_and_stays_the_ids() {
+fn port_0_is_replaced_by_a_free_port() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let ids = [(); 2].map(|()| channel.create_id(PortSpace::IB).unwrap());
@@ -59,7 +59,7 @@ fn an_open_port_is_given_and_stays_the_ids() {
 }
 
 #[test]
-fn one_address_and_port_is_one_ids() {
+fn an_address_and_port_belong_to_one_id() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let bind = |address: IbAddr| {
@@ -97,7 +97,7 @@ fn one_port_number_serves_each_address() {
 }
 
 #[test]
-fn the_next_open_port_is_another_though_the_last_is_free() {
+fn a_free_port_is_not_reused_at_once() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let port = || {
@@ -110,7 +110,7 @@ fn the_next_open_port_is_another_though_the_last_is_free() {
 }
 
 #[test]
-fn ipv6_addresses_are_wildcards_or_nobodys() {
+fn ipv6_addresses_need_an_interface() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -124,7 +124,7 @@ fn ipv6_addresses_are_wildcards_or_nobodys() {
 }
 
 #[test]
-fn what_no_port_has_is_no_device() {
+fn an_address_without_a_port_is_refused() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -185,7 +185,7 @@ fn a_route_leads_to_another_host() {
 }
 
 #[test]
-fn nobody_at_the_other_end_is_a_route_error() {
+fn an_absent_peer_is_a_route_error() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -219,7 +219,7 @@ fn a_silent_administrator_takes_the_whole_timeout() {
 }
 
 #[test]
-fn a_path_of_ones_own_replaces_the_question() {
+fn an_ib_path_replaces_the_query() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let asked = resolved(&channel);

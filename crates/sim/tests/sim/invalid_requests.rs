@@ -35,7 +35,7 @@ fn address() -> SockaddrStorage {
 }
 
 #[test]
-fn ids_are_unknown_or_anothers() {
+fn ids_of_other_files_are_refused() {
     let host = TwoHosts::new().here;
     let (one, other) = (host.open().unwrap(), host.open().unwrap());
     let id = create(one.as_ref(), 7);

@@ -1,12 +1,18 @@
 //! The simulated kernel, through the library.
 #![cfg(test)]
 
+mod addresses;
+mod attributes;
 mod clock;
 mod connections;
+mod datagrams;
 mod faults;
 mod ids;
 mod invalid_requests;
+mod listening;
+mod migration;
 mod pair;
+mod random_commands;
 mod services;
 mod states;
 

@@ -1,4 +1,4 @@
-//! Services the subnet subnet_admin knows.
+//! Services of the subnet administrator.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn a_service_is_found_by_id_and_by_name() {
 }
 
 #[test]
-fn all_records_are_told_however_many() {
+fn every_record_is_returned() {
     for count in [1, 3, 4, 5, 32, 33, 372] {
         let hosts = TwoHosts::new();
         for number in 0..count {
@@ -126,7 +126,7 @@ fn an_unknown_service_is_no_data_and_the_id_may_ask_again() {
 }
 
 #[test]
-fn who_refuses_and_who_is_silent_are_told_apart() {
+fn a_refusal_and_silence_are_different_errors() {
     let hosts = TwoHosts::new();
     hosts
         .fabric
@@ -190,7 +190,7 @@ fn linux_6_1_does_not_know_services() {
 }
 
 #[test]
-fn an_answer_to_an_id_that_is_gone_reaches_nobody() {
+fn a_response_for_a_destroyed_id_is_dropped() {
     let hosts = TwoHosts::new();
     hosts
         .fabric

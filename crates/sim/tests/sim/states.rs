@@ -15,7 +15,7 @@ use crate::{GID, PEER, SECOND, TwoHosts, expect, gid, resolved};
 
 const SERVICE: u64 = 0x7147;
 
-/// The states an id can be found in, told by whether it has a port.
+/// The states of an id, with and without a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -136,7 +136,7 @@ fn a_service_is_looked_for_from_a_port() {
 }
 
 #[test]
-fn a_path_of_ones_own_follows_an_address() {
+fn an_ib_path_is_set_after_the_address_is_resolved() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = id_in(RouteResolved, &hosts, &channel);
