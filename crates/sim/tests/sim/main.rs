@@ -8,6 +8,7 @@ mod connections;
 mod datagrams;
 mod faults;
 mod ids;
+mod infiniband;
 mod invalid_requests;
 mod listening;
 mod migration;
@@ -36,14 +37,19 @@ fn gid(text: &str) -> Gid {
 struct TwoHosts {
     fabric: Fabric,
     here: Host,
+    there: Host,
 }
 
 impl TwoHosts {
     fn new() -> Self {
         let fabric = Fabric::new();
         let here = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(GID)))]);
-        let _there = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(PEER)))]);
-        Self { fabric, here }
+        let there = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(PEER)))]);
+        Self {
+            fabric,
+            here,
+            there,
+        }
     }
 
     fn channel(&self) -> EventChannel {
