@@ -1,4 +1,4 @@
-//! Addresses as the kernel looks at them.
+//! Addresses, by the kernel's rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 

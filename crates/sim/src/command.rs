@@ -118,7 +118,7 @@ pub(crate) fn execute(
         return Err(Errno::EINVAL.into());
     }
     if let Some(errno) = host.take_failure(call.number()) {
-        return Err(errno.into());
+        return Err(CommandError::new(errno));
     }
     match call.number() {
         CommandNumber::CONNECT => Ok(connect::connect(kernel, &read::<Connect>(call)?)?),

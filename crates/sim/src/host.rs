@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use rdmacm_core::ucma::UcmaFile;
 use rdmacm_core::{CommandNumber, EventChannel};
 
@@ -160,7 +159,7 @@ impl Host {
         let failure = CommandFailure {
             command,
             count,
-            errno: Errno::from_raw(errno),
+            errno,
         };
         self.change(|host| {
             if count > 0 {

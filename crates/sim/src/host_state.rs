@@ -46,7 +46,7 @@ pub(crate) struct HostState {
 pub(crate) struct CommandFailure {
     pub(crate) command: CommandNumber,
     pub(crate) count: usize,
-    pub(crate) errno: Errno,
+    pub(crate) errno: i32,
 }
 
 /// What an event says besides its number.
@@ -232,7 +232,7 @@ impl HostState {
     }
 
     /// The error number with which a command fails on request.
-    pub(crate) fn take_failure(&mut self, command: CommandNumber) -> Option<Errno> {
+    pub(crate) fn take_failure(&mut self, command: CommandNumber) -> Option<i32> {
         let at = self
             .failures
             .iter()

@@ -1,4 +1,4 @@
-//! What the subnet administrator knows.
+//! The subnet administrator and its records.
 
 use std::time::Duration;
 
