@@ -1,19 +1,20 @@
-//! Which kernel it is.
+//! The kernel of a host.
 
 use rdmacm_abi::CommandNumber;
 
 /// The kernel a [`Host`](crate::Host) runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Release {
-    /// Linux 6.1, which knows neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`.
+pub enum KernelVersion {
+    /// Linux 6.1, which has neither `RESOLVE_IB_SERVICE` nor `WRITE_CM_EVENT`, and longer timeouts on
+    /// RoCE.
     Linux6_1,
     /// Linux 7.3.
     #[default]
     Linux7_3,
 }
 
-impl Release {
+impl KernelVersion {
     /// The first number beyond the table of commands, `ucma_cmd_table`.
     pub(crate) fn end_of_table(self) -> CommandNumber {
         match self {
@@ -22,8 +23,8 @@ impl Release {
         }
     }
 
-    /// Whether services can be looked for at all.
-    pub(crate) fn knows_services(self) -> bool {
+    /// Whether it has `RESOLVE_IB_SERVICE`.
+    pub(crate) fn supports_services(self) -> bool {
         self.end_of_table() > CommandNumber::RESOLVE_IB_SERVICE
     }
 }

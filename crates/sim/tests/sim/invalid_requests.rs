@@ -1,11 +1,11 @@
-//! What the kernel would refuse, or does not know.
+//! Requests that the kernel refuses.
 
 use proptest::prelude::*;
 use rdmacm_abi::{
-    Accept, AddressFamily, Be16, Bind, Command, Connect, CreateId, CreateIdResponse, DestroyId,
-    DestroyIdResponse, EventNumber, GetEvent, IdOption, Listen, PortSpace, QpType, QueryPath,
-    QueryPathResponse, ResolveAddr, ResolveIbService, ResolveRoute, SetOption, SockaddrIb,
-    SockaddrStorage, WriteCmEvent,
+    AddressFamily, Be16, Bind, Command, CreateId, CreateIdResponse, DestroyId, DestroyIdResponse,
+    EventNumber, GetEvent, IdOption, OptionLevel, PortSpace, QpType, QueryPath, QueryPathResponse,
+    ResolveAddr, ResolveIbService, ResolveRoute, SetOption, SockaddrIb, SockaddrStorage,
+    WriteCmEvent,
 };
 use rdmacm_core::ucma::{Attachment, UcmaFile, transact};
 use zerocopy::FromZeros;
@@ -35,7 +35,7 @@ fn address() -> SockaddrStorage {
 }
 
 #[test]
-fn ids_are_unknown_or_anothers() {
+fn ids_of_other_files_are_refused() {
     let host = TwoHosts::new().here;
     let (one, other) = (host.open().unwrap(), host.open().unwrap());
     let id = create(one.as_ref(), 7);
@@ -56,16 +56,16 @@ fn ids_are_unknown_or_anothers() {
 }
 
 #[test]
-fn what_is_not_known_yet_has_no_function() {
-    let device = TwoHosts::new().here.open().unwrap();
-    let id = create(device.as_ref(), 7);
-    let (connect, accept) = (Connect::new_zeroed(), Accept::new_zeroed());
-    assert_eq!(errno(device.as_ref(), &connect), Some(libc::ENOSYS));
-    assert_eq!(errno(device.as_ref(), &accept), Some(libc::ENOSYS));
-    let listen = Listen::new(id, 1);
-    assert_eq!(errno(device.as_ref(), &listen), Some(libc::ENOSYS));
+fn a_command_beyond_the_table_is_invalid() {
+    let file = TwoHosts::new().here.open().unwrap();
+    let id = create(file.as_ref(), 7);
+    let unnamed = SetOption::new(id, OptionLevel::ID, 7);
+    assert_eq!(errno(file.as_ref(), &unnamed), Some(libc::ENOSYS));
+    let unnamed = SetOption::new(id, OptionLevel::new(7), 0);
+    assert_eq!(errno(file.as_ref(), &unnamed), Some(libc::ENOSYS));
+    // Without a value.
     let option = SetOption::id(id, IdOption::TOS);
-    assert_eq!(errno(device.as_ref(), &option), Some(libc::ENOSYS));
+    assert_eq!(errno(file.as_ref(), &option), Some(libc::EINVAL));
 }
 
 #[test]
