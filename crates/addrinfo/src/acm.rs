@@ -1,4 +1,4 @@
-//! ibacm, the daemon that keeps InfiniBand's paths.
+//! ibacm, the daemon that caches InfiniBand path records.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,32 +22,30 @@ mod tests;
 
 use self::connection::Connection;
 use self::message::LONGEST;
-use self::reply::Announced;
 pub(crate) use self::reply::Reply;
+use self::reply::ReplyHeader;
 pub(crate) use self::request::Request;
 
 /// Where ibacm puts its socket.
 const RUNDIR: &str = "/run";
-/// How long nobody looks for a daemon that was not there.
+/// How long an absent daemon is not looked for again.
 const ABSENCE: Duration = Duration::from_secs(1);
-/// How long a question may take unless the caller says otherwise.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The default timeout.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The ibacm of this host, asked for paths by a
-/// [`Directory`](crate::Directory): a daemon that resolves IP addresses to
-/// InfiniBand path records ahead of time. Hosts with RoCE or iWARP alone have
-/// none, which costs next to nothing and is no error.
+/// A client of ibacm, which a [`Directory`](crate::Directory) queries for paths. The
+/// daemon resolves IP addresses to InfiniBand path records ahead of time. Hosts with only
+/// RoCE or iWARP do not run it; its absence costs little and is no error.
 ///
-/// It is asked at `/run/ibacm.sock`, or on the TCP port of the loopback that
-/// `/run/ibacm.port` names. Nothing is asked before the first question. One
-/// value serves any number of threads, its clones included, and keeps one
-/// connection between questions: a question that waits holds up no other.
+/// The client connects to `/run/ibacm.sock`, or to the loopback TCP port in
+/// `/run/ibacm.port`, at the first query. One value serves any number of threads, its
+/// clones included. It keeps one connection between queries, and a query that waits
+/// delays no other.
 ///
-/// A daemon that does not answer takes half of what is left until the caller's
-/// deadline, and no more than its [`patience`](Self::patience), from each
-/// resolution. One that was not there, or was silent for all of its patience,
-/// is not looked for again for a second. Whatever it says is checked;
-/// what makes no sense counts as no answer, and the connection is given up.
+/// The queries of one resolution take at most half of the time until the caller's
+/// deadline, and at most [`timeout`](Self::timeout). After a daemon was absent or did not
+/// answer for all of the timeout, the client does not query it for one second. Invalid
+/// answers count as no answer and end the connection.
 ///
 /// ```no_run
 /// use rdmacm_addrinfo::{Acm, Directory, Hints};
@@ -63,7 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Acm {
     daemon: Arc<Daemon>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -72,33 +70,33 @@ struct Daemon {
     known: Mutex<Known>,
 }
 
-/// What the last questions left behind.
+/// The state that earlier queries left.
 #[derive(Debug, Default)]
 struct Known {
-    /// A connection that nobody uses.
+    /// An idle connection.
     idle: Option<Connection>,
-    /// Until when it counts as absent.
+    /// When to look for an absent daemon again.
     absent_until: Option<Instant>,
 }
 
-/// Until when all questions of one resolution may be asked.
+/// The deadline of all queries of one resolution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     until: Instant,
-    /// Whether the caller would have waited longer.
-    is_patience: bool,
+    /// Whether the caller's deadline is later.
+    is_full_timeout: bool,
 }
 
-/// Why a question has no answer.
+/// Why a query failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
     /// There is no daemon.
     Absent(Errno),
     /// It did not answer in time.
     Silent,
-    /// It ended the connection; before a byte of an answer came, or after.
+    /// The daemon ended the connection, before or after the first byte of an answer.
     Ended { unanswered: bool },
-    /// What it said is no answer, for this reason.
+    /// The answer is invalid, for this reason.
     Nonsense(&'static str),
 }
 
@@ -115,8 +113,8 @@ impl Acm {
         Self::at(RUNDIR)
     }
 
-    /// One that keeps its socket and its port file in another directory, as
-    /// where rdma-core was installed under another prefix.
+    /// The ibacm whose socket and port file are in another directory, for example of
+    /// an rdma-core with another prefix.
     #[must_use]
     pub fn at(rundir: impl Into<PathBuf>) -> Self {
         Self {
@@ -124,30 +122,30 @@ impl Acm {
                 rundir: rundir.into(),
                 known: Mutex::default(),
             }),
-            patience: PATIENCE,
+            timeout: DEFAULT_TIMEOUT,
         }
     }
 
-    /// The longest all questions of one resolution may take, 2 seconds unless
-    /// set; the caller's deadline may give less.
+    /// The most time for all queries of one resolution, 2 seconds by default; the caller's
+    /// deadline may leave less.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// When to stop asking, in a resolution that ends at `deadline`.
+    /// The limit of a resolution that ends at `deadline`.
     pub(crate) fn limit(&self, deadline: Option<Instant>) -> Limit {
         let now = Instant::now();
         let half = deadline.map(|deadline| deadline.saturating_duration_since(now) / 2);
-        let most = half.map_or(self.patience, |half| half.min(self.patience));
+        let most = half.map_or(self.timeout, |half| half.min(self.timeout));
         Limit {
             until: now.checked_add(most).unwrap_or(now),
-            is_patience: most == self.patience,
+            is_full_timeout: most == self.timeout,
         }
     }
 
-    /// What ibacm knows: nothing if it is not there or does not answer in time.
+    /// Queries ibacm. The reply is empty if it is absent or does not answer in time.
     pub(crate) fn ask(&self, request: &Request<'_>, limit: Limit) -> Reply {
         self.try_ask(request, limit).unwrap_or_default()
     }
@@ -156,8 +154,8 @@ impl Acm {
         let answer = self.daemon.ask(&request.to_bytes(), limit.until);
         match answer {
             Err(Failure::Absent(_)) => self.daemon.forget(),
-            // Whoever had less time than that knows little of a busy daemon.
-            Err(Failure::Silent) if limit.is_patience => self.daemon.forget(),
+            // A shorter wait does not show that the daemon is silent.
+            Err(Failure::Silent) if limit.is_full_timeout => self.daemon.forget(),
             _ => {}
         }
         answer
@@ -165,11 +163,11 @@ impl Acm {
 }
 
 impl Daemon {
-    /// Over the connection that is kept, or a new one where that has ended.
+    /// Queries over the idle connection, or a new one if that has ended.
     fn ask(&self, request: &[u8], until: Instant) -> Result<Reply, Failure> {
         if let Some(connection) = self.idle() {
-            match self.converse(connection, request, until) {
-                // The daemon went, and may have come again.
+            match self.query_on(connection, request, until) {
+                // The daemon may have been restarted.
                 Err(Failure::Ended { unanswered: true }) => {}
                 answer => return answer,
             }
@@ -178,15 +176,15 @@ impl Daemon {
             return Err(Failure::Absent(Errno::EAGAIN));
         }
         match Connection::open(&self.rundir, until) {
-            Ok(connection) => self.converse(connection, request, until),
+            Ok(connection) => self.query_on(connection, request, until),
             Err(Errno::ETIMEDOUT) => Err(Failure::Silent),
             Err(errno) => Err(Failure::Absent(errno)),
         }
     }
 
-    /// One question and its answer. A connection that did not end well may
-    /// have anything to say later: it is not used again.
-    fn converse(
+    /// Sends one query and receives its answer. After an error the connection is closed:
+    /// late bytes of the answer may still arrive on it.
+    fn query_on(
         &self,
         connection: Connection,
         request: &[u8],
@@ -197,8 +195,7 @@ impl Daemon {
         Ok(reply)
     }
 
-    /// The connection that is kept, if it is still of use; nobody else has it
-    /// meanwhile.
+    /// Takes the idle connection if it is still usable.
     fn idle(&self) -> Option<Connection> {
         let idle = self.known().idle.take();
         idle.filter(Connection::is_idle)
@@ -213,7 +210,7 @@ impl Daemon {
         self.known().absent_until = Instant::now().checked_add(ABSENCE);
     }
 
-    /// Both values are whole at any time.
+    /// A panic elsewhere cannot leave the values inconsistent.
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,7 +219,7 @@ impl Daemon {
 fn exchange(connection: &Connection, request: &[u8], until: Instant) -> Result<Reply, Failure> {
     let sent = connection.send(request, until);
     sent.map_err(|errno| Failure::of(errno, true))?;
-    // One byte more than any answer has.
+    // One byte more than the longest answer.
     let mut buffer = [0; LONGEST + 1];
     let mut filled = 0;
     loop {
@@ -233,12 +230,12 @@ fn exchange(connection: &Connection, request: &[u8], until: Instant) -> Result<R
         let Some((header, entries)) = come.split_first_chunk() else {
             continue;
         };
-        let announced = Announced::read(header).map_err(Failure::Nonsense)?;
+        let announced = ReplyHeader::read(header).map_err(Failure::Nonsense)?;
         if entries.len() == announced.length {
             return Ok(announced.with_entries(entries));
         }
         if entries.len() > announced.length {
-            return Err(Failure::Nonsense("more comes than it announces"));
+            return Err(Failure::Nonsense("it is longer than its header says"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a name has to offer RDMA.
+//! A result of a resolution.
 
 use std::fmt;
 
@@ -25,30 +25,30 @@ pub struct AddrInfo {
     /// The port space.
     #[doc(alias = "ai_port_space")]
     pub port_space: PortSpace,
-    /// The address to start from or to listen on, as the kernel chose or the
-    /// caller gave it; its port is the caller's, 0 where the kernel is to choose
-    /// one. `None` for a destination that cannot be reached and had none given.
+    /// The source address, or the address to listen on, as the kernel chose or the caller
+    /// gave it. Its port is the caller's; 0 lets the kernel choose. `None` for an
+    /// unreachable destination without a source.
     #[doc(alias = "ai_src_addr")]
     pub source: Option<CmAddr>,
-    /// The address to reach; `None` in a passive result.
+    /// The destination address; `None` in a passive result.
     #[doc(alias = "ai_dst_addr")]
     pub destination: Option<CmAddr>,
     /// The node's canonical name, if it was asked for, on its first address.
     #[doc(alias = "ai_dst_canonname")]
     #[doc(alias = "ai_src_canonname")]
     pub canonical_name: Option<String>,
-    /// The paths that ibacm gave, ready for
-    /// [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) (which takes the one
-    /// that is [`PathData::USABLE`]); empty without ibacm. Of a reachable address
-    /// the [`Route`] has what the kernel made of them.
+    /// The paths that ibacm gave, for
+    /// [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) (which uses the one that is
+    /// [`PathData::USABLE`]); empty without ibacm. The [`Route`] of a reachable address
+    /// has the kernel's path records.
     #[doc(alias = "ai_route")]
     pub route: Vec<PathData>,
-    /// What the private data of a connect request begins with, in front of the
-    /// caller's own: empty but for the InfiniBand address of an IP peer, which
-    /// expects the IP addresses there.
+    /// The bytes that precede the caller's private data in a connect request. Empty except
+    /// for the native InfiniBand address of an IP peer, which expects the IP addresses
+    /// there.
     #[doc(alias = "ai_connect")]
     pub connect_data: Vec<u8>,
-    /// How RDMA gets there, or why it does not.
+    /// The route, or why there is none.
     pub reach: Result<Route, Unreachable>,
 }
 

@@ -1,4 +1,4 @@
-//! Resolving for an id, the end told by an event.
+//! Resolving for an id, with an event at the end.
 
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -7,21 +7,21 @@ use std::time::Instant;
 use rdmacm_core::{Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType};
 
 use crate::addr_info::AddrInfo;
-use crate::ask;
 use crate::candidate;
 use crate::directory::Directory;
 use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
+use crate::prober;
 use crate::route::{Route, Via};
 use crate::services;
 
-/// Resolving names for an id, whose channel tells when it is done: for event
-/// loops, which must not wait for name servers.
+/// Resolves names for an id, whose channel reports the end with an event: for event
+/// loops, which must not block on name servers.
 pub trait ResolveAddrInfo {
-    /// Begins to resolve a node and a service, see [`resolve`](crate::resolve),
-    /// and returns at once. An
+    /// Starts to resolve a node and a service, see [`resolve`](crate::resolve), and
+    /// returns at once. An
     /// [`AddrInfoResolved`](rdmacm_core::EventKind::AddrInfoResolved) or
     /// [`AddrInfoError`](rdmacm_core::EventKind::AddrInfoError) event of the id
     /// reports the end, on any kernel, at the latest at the deadline of the hints,
@@ -29,25 +29,23 @@ pub trait ResolveAddrInfo {
     /// a failure is a negative error number: `ENOENT` for a name that has no
     /// address, `ETIMEDOUT` where the name server did not answer.
     ///
-    /// Name server and kernel are asked on a thread of the directory's, of which
-    /// there are at most 64 at a time; the id itself is only told. Destroying it
-    /// gives the resolution up: nobody hears of it any more.
+    /// The resolution runs on a thread of the directory, of which there are at most 64 at
+    /// a time. Destroying the id abandons the resolution.
     ///
-    /// With [`AddrInfoFlags::SA`] it is the kernel that asks the subnet
-    /// administrator of the InfiniBand port the id is bound to, see
-    /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for two seconds at
-    /// most; the directory has no part in it, and nobody asks whether RDMA reaches what
-    /// is found: its [`Route`] names the port and has no path records.
+    /// With [`AddrInfoFlags::SA`] the kernel queries the subnet administrator of the
+    /// InfiniBand port that the id is bound to, see
+    /// [`resolve_ib_service`](IdHandle::resolve_ib_service), for at most two seconds,
+    /// without the directory. Routes to the result are not resolved: its [`Route`] names
+    /// the port and has no path records.
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until
-    /// the event of the end is read, or has resolved one and nobody has asked for it;
-    /// those of
+    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until its
+    /// event is read and its result taken; those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
     /// [`Error::TooManyLookups`] and [`Error::NoThread`];
-    /// [`Error::NothingToResolve`], [`Error::Hints`] and their like for what cannot
-    /// be asked. Nothing has begun then.
+    /// [`Error::NothingToResolve`], [`Error::Hints`] and the like for invalid arguments.
+    /// In all these cases nothing has started.
     #[doc(alias = "rdma_resolve_addrinfo")]
     fn resolve_addrinfo<'name>(
         &self,
@@ -57,13 +55,12 @@ pub trait ResolveAddrInfo {
         hints: &Hints,
     ) -> Result<()>;
 
-    /// Hands over what was resolved, once: the list, or why there is none.
+    /// Takes the result of the resolution, once: the list, or the error.
     /// Source: `rdma_query_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`Error::NothingResolved`] before the event of the end is read, and where the
-    /// result was handed over already; otherwise the failure of the resolution,
-    /// [`Error::Administrator`] for a service.
+    /// [`Error::NothingResolved`] before the event is read and after the result was taken;
+    /// otherwise the error of the resolution, [`Error::Administrator`] for a service.
     #[doc(alias = "rdma_query_addrinfo")]
     fn query_addrinfo(&self) -> Result<Vec<AddrInfo>>;
 }
@@ -81,30 +78,30 @@ impl ResolveAddrInfo for IdHandle {
         candidate::check(node.as_deref(), service.as_deref(), hints)?;
         if hints.asks_administrator() {
             let service = services::wanted(node.as_deref(), service.as_deref())?;
-            return ServiceAsked::begin(self, service, hints);
+            return ServiceResolution::begin(self, service, hints);
         }
-        let place = directory.tasks.take().ok_or(Error::TooManyLookups)?;
+        let permit = directory.tasks.try_acquire().ok_or(Error::TooManyLookups)?;
         let pending = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());
         let deadline = until.map_or(Deadline::Never, Deadline::At);
         let hints = hints.clone().deadline(deadline);
         let directory = directory.clone();
-        // Handed over once there is a thread, so that none is lost.
-        let (hand, handed) = sync_channel::<PendingResolution>(1);
+        // Sent once the thread runs, so that a failed spawn can cancel it.
+        let (sender, receiver) = sync_channel::<PendingResolution>(1);
         let work = move || {
-            let Ok(pending) = handed.recv() else { return };
+            let Ok(pending) = receiver.recv() else { return };
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
-            // Free before anybody hears of it.
-            drop(place);
+            // Released before the event is visible.
+            drop(permit);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
             pending.finish(status, found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
             Ok(_) => {
-                // The thread waits for it.
-                let _ = hand.send(pending);
+                // The thread holds the receiver.
+                let _ = sender.send(pending);
                 Ok(())
             }
             Err(error) => {
@@ -118,24 +115,24 @@ impl ResolveAddrInfo for IdHandle {
         if self.is_resolving() {
             return Err(Error::NothingResolved);
         }
-        if let Some(asked) = self.take_result::<ServiceAsked>() {
-            return asked.found(self);
+        if let Some(service) = self.take_result::<ServiceResolution>() {
+            return service.records(self);
         }
-        let brought: Option<Result<Vec<AddrInfo>>> = self.take_result();
-        brought.unwrap_or(Err(Error::NothingResolved))
+        let result: Option<Result<Vec<AddrInfo>>> = self.take_result();
+        result.unwrap_or(Err(Error::NothingResolved))
     }
 }
 
-/// A service that the kernel resolves for the id itself, and keeps the records of.
-struct ServiceAsked {
+/// A service that the kernel resolves for the id. The kernel keeps the records.
+struct ServiceResolution {
     flags: AddrInfoFlags,
     qp_type: QpType,
 }
 
-impl ServiceAsked {
+impl ServiceResolution {
     fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
-        // The kernel's event tells of the end.
+        // The kernel's own event reports the end.
         id.begin_resolution()?.hand_to_service(Self {
             flags: hints.flags,
             qp_type: kind.qp_type,
@@ -147,9 +144,8 @@ impl ServiceAsked {
         Ok(begun?)
     }
 
-    /// The records as addresses, from where the id is bound; nobody has asked for
-    /// routes there.
-    fn found(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
+    /// The records as addresses, with the source that the id is bound to and no routes.
+    fn records(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
         if let Some(failure) = id.resolution_failure() {
             return Err(Error::Administrator(failure));
         }
@@ -181,7 +177,7 @@ impl ServiceAsked {
         Ok(records.iter().map(info).collect())
     }
 
-    /// The port the id is bound to, whose administrator was asked.
+    /// The port that the id is bound to.
     fn via(id: &IdHandle) -> Result<Option<Via>> {
         let device = id.rdma_device()?;
         let named = |via: Via| match device {
@@ -192,11 +188,11 @@ impl ServiceAsked {
             },
             None => via,
         };
-        Ok(ask::via(id)?.map(named))
+        Ok(prober::via(id)?.map(named))
     }
 }
 
-/// The error number an event tells of a failure, positive.
+/// The error number of a failure's event, positive.
 fn errno(error: &Error) -> i32 {
     match error {
         Error::Rdma(error) => error.raw_os_error().unwrap_or(libc::EIO),

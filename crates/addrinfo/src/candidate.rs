@@ -1,4 +1,4 @@
-//! The addresses to ask the kernel about.
+//! The addresses of a name, before the kernel resolves them.
 
 use std::net::SocketAddr;
 
@@ -9,21 +9,21 @@ use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
-use crate::names::{Knowledge, Named, Names};
+use crate::names::{NameQuery, NamedAddress, ResolverContext};
 use crate::services;
 
-/// An address to ask the kernel about.
+/// An address of a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) address: CmAddr,
-    /// Where to start from, if it is not the caller's to say.
+    /// Its source, unless the caller gives it.
     pub(crate) source: Option<CmAddr>,
     pub(crate) canonical_name: Option<String>,
 }
 
 impl Candidate {
-    /// An address a name has, of the family asked for.
-    fn of(named: Named, hints: &Hints, kind: Kind) -> Self {
+    /// Makes a candidate of the family asked for.
+    fn of_named(named: NamedAddress, hints: &Hints, kind: Kind) -> Self {
         let address: CmAddr = match (named.address, hints.family) {
             (SocketAddr::V6(address), Some(Family::Ib)) => {
                 IbAddr::from_v6(address, kind.port_space).into()
@@ -47,7 +47,7 @@ impl From<CmAddr> for Candidate {
     }
 }
 
-/// Refuses what cannot be asked.
+/// Rejects invalid arguments.
 pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<()> {
     hints.check()?;
     if hints.asks_administrator() {
@@ -77,41 +77,45 @@ pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) ->
     }
 }
 
-/// What an id is for. Where the hints leave it open, a service that is known for
-/// datagrams alone decides.
-pub(crate) fn kind(service: Option<&str>, hints: &Hints, knowledge: Knowledge<'_>) -> Result<Kind> {
+/// The port space and queue pair type. If the hints leave them open, a service that
+/// exists only for datagrams selects datagrams.
+pub(crate) fn kind(
+    service: Option<&str>,
+    hints: &Hints,
+    context: ResolverContext<'_>,
+) -> Result<Kind> {
     let kind = Kind::new(hints.port_space, hints.qp_type)?;
     let Some(datagrams) = Kind::for_datagrams(hints.port_space, hints.qp_type) else {
         return Ok(kind);
     };
     let unknown = Err(NameError::Service.into());
     let is_for_datagrams = !kind.is_datagram()
-        && service_port(service, kind, knowledge) == unknown
-        && service_port(service, datagrams, knowledge).is_ok();
+        && service_port(service, kind, context) == unknown
+        && service_port(service, datagrams, context).is_ok();
     Ok(if is_for_datagrams { datagrams } else { kind })
 }
 
-/// Every address of the node, or the one of the hints where there is no node.
+/// Every address of the node, or the address of the hints if there is no node.
 pub(crate) fn candidates(
     node: Option<&str>,
     service: Option<&str>,
     hints: &Hints,
     kind: Kind,
-    knowledge: Knowledge<'_>,
+    context: ResolverContext<'_>,
 ) -> Result<Vec<Candidate>> {
     if let Some(address) = hints.stand_in() {
-        let port = service_port(service, kind, knowledge)?;
+        let port = service_port(service, kind, context)?;
         return Ok(vec![at_port(address, port, kind).into()]);
     }
     if let (None, Some((to, from))) = (node, hints.ends_of_route()) {
-        let port = service_port(service, kind, knowledge)?;
+        let port = service_port(service, kind, context)?;
         let source = from.with_ip_service(kind.port_space, 0);
         return Ok(vec![Candidate {
             source: hints.source.or(Some(source.into())),
             ..at_port(to.into(), port, kind).into()
         }]);
     }
-    let names = Names {
+    let names = NameQuery {
         node: node.map(str::to_owned),
         service: service.map(str::to_owned),
         family: hints.family.map(ip_family),
@@ -119,20 +123,21 @@ pub(crate) fn candidates(
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
-    let found = names.resolve(knowledge)?;
-    let candidate = |named| Candidate::of(named, hints, kind);
+    let found = names.resolve(context)?;
+    let candidate = |named| Candidate::of_named(named, hints, kind);
     Ok(found.into_iter().map(candidate).collect())
 }
 
-/// The addresses of a thing of this machine, with the service's port.
+/// The addresses of a local interface, device or the whole machine, with the service's
+/// port.
 pub(crate) fn local_candidates(
     local: &Local,
     service: Option<&str>,
     hints: &Hints,
     kind: Kind,
-    knowledge: Knowledge<'_>,
+    context: ResolverContext<'_>,
 ) -> Result<Vec<Candidate>> {
-    let port = service_port(service, kind, knowledge)?;
+    let port = service_port(service, kind, context)?;
     let mut addresses = local.addresses()?;
     addresses.retain(|one| hints.family.is_none_or(|family| family == one.family()));
     if addresses.is_empty() {
@@ -146,12 +151,12 @@ pub(crate) fn local_candidates(
 fn service_port(
     service: Option<&str>,
     kind: Kind,
-    knowledge: Knowledge<'_>,
+    context: ResolverContext<'_>,
 ) -> Result<Option<u16>> {
     let Some(service) = service else {
         return Ok(None);
     };
-    let names = Names {
+    let names = NameQuery {
         node: None,
         service: Some(service.to_owned()),
         family: None,
@@ -159,12 +164,12 @@ fn service_port(
         flags: AddrInfoFlags::empty(),
         canonical_name: false,
     };
-    let found = names.resolve(knowledge)?;
+    let found = names.resolve(context)?;
     Ok(found.first().map(|first| first.address.port()))
 }
 
-/// The address with the service's port if there is one, which on InfiniBand is one
-/// of the port space.
+/// The address with the service's port, if there is one. A native InfiniBand address gets
+/// the service id of the port in the port space.
 fn at_port(address: CmAddr, port: Option<u16>, kind: Kind) -> CmAddr {
     match (address, port) {
         (address, None) => address,
@@ -208,12 +213,12 @@ mod tests {
 
     fn kind_of(service: &str, hints: &Hints) -> (PortSpace, QpType) {
         let resolver: Arc<dyn Resolver> = Arc::new(Services);
-        let knowledge = Knowledge {
+        let context = ResolverContext {
             resolver: &resolver,
             lookups: &Lookups::default(),
             until: None,
         };
-        let kind = kind(Some(service), hints, knowledge).unwrap();
+        let kind = kind(Some(service), hints, context).unwrap();
         (kind.port_space, kind.qp_type)
     }
 
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn invalid_arguments_are_rejected() {
         let hints = Hints::rc();
         assert_eq!(check(None, None, &hints), Err(Error::NothingToResolve));
         for (node, service) in [

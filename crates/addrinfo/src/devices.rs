@@ -1,11 +1,11 @@
-//! Names and transports for the devices of a list.
+//! The names and transports of the devices of a list.
 
 use rdmacm_core::{CmAddr, DeviceId, EventChannel, Family, QpType, RdmaDevice, Transport};
 
 use crate::addr_info::AddrInfo;
 use crate::unreachable::{Reason, Step, Unreachable};
 
-/// The devices of a channel asked about so far, each once.
+/// A cache of RDMA device lookups.
 #[derive(Debug)]
 pub(crate) struct Devices<'channel> {
     channel: &'channel EventChannel,
@@ -13,15 +13,15 @@ pub(crate) struct Devices<'channel> {
 }
 
 impl<'channel> Devices<'channel> {
-    pub(crate) fn of(channel: &'channel EventChannel) -> Self {
+    pub(crate) fn on_channel(channel: &'channel EventChannel) -> Self {
         Self {
             channel,
             known: Vec::new(),
         }
     }
 
-    /// Completes what the connection manager said with what the RDMA core says
-    /// about the device.
+    /// Adds the device's name and transport, which the connection manager does not know,
+    /// to each entry.
     pub(crate) fn complete(mut self, list: &mut [AddrInfo]) {
         for info in list {
             if let Err(reason) = self.complete_one(info) {
@@ -58,9 +58,9 @@ impl<'channel> Devices<'channel> {
     }
 }
 
-/// What the connection manager lets pass when it resolves an address and
-/// refuses later: types of queue pair when it connects, loopback and InfiniBand's
-/// addresses when it resolves the route.
+/// What the connection manager accepts when it resolves an address and rejects later:
+/// types of queue pair at connect, loopback and native InfiniBand addresses at route
+/// resolution.
 fn obstacle(info: &AddrInfo, transport: Transport) -> Option<Reason> {
     let nowhere = |to: CmAddr| to.is_loopback() || to.is_unspecified();
     match transport {

@@ -1,4 +1,4 @@
-//! Whom names are asked of.
+//! Resolving with a resolver, ibacm and channels of one's own.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,30 +8,30 @@ use rdmacm_core::{CmAddr, EventChannel, PortSpace};
 use crate::acm::Acm;
 use crate::addr_info::AddrInfo;
 use crate::candidate::{Candidate, candidates, check, kind, local_candidates};
-use crate::channels::Channels;
+use crate::channel_source::ChannelSource;
 use crate::entry::entries;
 use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::lead::leads;
 use crate::local::Local;
-use crate::names::{Knowledge, Lookups, Resolver, SystemResolver};
+use crate::lookup_limit::LookupLimit;
+use crate::names::{Lookups, Resolver, ResolverContext, SystemResolver};
 use crate::native;
-use crate::places::Places;
+use crate::probe_target::targets;
 use crate::services;
 
-/// What names are asked of: a [`Resolver`], and the kernel.
+/// Resolves names with a [`Resolver`], ibacm and the kernel.
 ///
-/// One value serves any number of threads, and its clones are handles to the
-/// same; [`resolve`](crate::resolve) makes one of its own for each call. What
-/// deadlines leave behind is bounded: 64 lookups that wait for a server.
+/// One value serves any number of threads, and clones share its state;
+/// [`resolve`](crate::resolve) makes one for each call. At most 64 lookups run at a
+/// time, those included that outlived their deadline.
 #[derive(Clone, Debug)]
 pub struct Directory {
     resolver: Arc<dyn Resolver>,
     lookups: Lookups,
-    pub(crate) tasks: Places,
+    pub(crate) tasks: LookupLimit,
     acm: Option<Acm>,
-    channels: Channels,
+    channels: ChannelSource,
 }
 
 impl Default for Directory {
@@ -41,54 +41,54 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// One that asks the system for names and ibacm, if there is one in `/run`,
-    /// for paths.
+    /// Creates a directory with the system's resolver and the ibacm of `/run`, if there is
+    /// one.
     #[must_use]
     pub fn new() -> Self {
         Self {
             resolver: Arc::new(SystemResolver),
             lookups: Lookups::default(),
-            tasks: Places::default(),
+            tasks: LookupLimit::default(),
             acm: Some(Acm::new()),
-            channels: Channels::default(),
+            channels: ChannelSource::default(),
         }
     }
 
-    /// Asks this resolver for the names of hosts and services instead of the
-    /// system.
+    /// Uses this resolver for the names of hosts and services instead of the system's.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// Asks the kernel on channels that are opened so: over another device, or in a
-    /// given dialect.
+    /// Opens event channels by this function instead of [`EventChannel::open`]: with
+    /// options, or on a simulated device.
     #[must_use]
     pub fn channels(
         mut self,
         open: impl Fn() -> rdmacm_core::Result<EventChannel> + Send + Sync + 'static,
     ) -> Self {
-        self.channels = Channels::new(open);
+        self.channels = ChannelSource::new(open);
         self
     }
 
-    fn knowledge(&self, until: Option<Instant>) -> Knowledge<'_> {
-        Knowledge {
+    fn context(&self, until: Option<Instant>) -> ResolverContext<'_> {
+        ResolverContext {
             resolver: &self.resolver,
             lookups: &self.lookups,
             until,
         }
     }
 
-    /// Asks another ibacm for paths, or `None`.
+    /// Queries this ibacm for paths; `None` queries none.
     #[must_use]
     pub fn acm(mut self, acm: impl Into<Option<Acm>>) -> Self {
         self.acm = acm.into();
         self
     }
 
-    /// Resolves on a channel of its own, see [`resolve`](crate::resolve).
+    /// Resolves a node and a service, see [`resolve`](crate::resolve). Opens an event
+    /// channel.
     ///
     /// # Errors
     /// Those of [`resolve`](crate::resolve).
@@ -104,14 +104,14 @@ impl Directory {
             return self.find_service(node, service, hints);
         }
         let until = hints.deadline.until(Instant::now());
-        let knowledge = self.knowledge(until);
-        let kind = kind(service, hints, knowledge)?;
+        let context = self.context(until);
+        let kind = kind(service, hints, context)?;
         let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
         let candidates = match &local {
-            Some(local) => local_candidates(local, service, hints, kind, knowledge)?,
-            None => candidates(node, service, hints, kind, knowledge)?,
+            Some(local) => local_candidates(local, service, hints, kind, context)?,
+            None => candidates(node, service, hints, kind, context)?,
         };
-        let mut list = self.inquire(candidates, hints, kind, until)?;
+        let mut list = self.probe(candidates, hints, kind, until)?;
         if let Some(Local::Device(device)) = &local {
             list.retain(|info| is_on(info, device));
             if list.is_empty() {
@@ -121,10 +121,9 @@ impl Directory {
         Ok(list)
     }
 
-    /// Every address a node and a service have, in the resolver's order. RDMA is
-    /// not asked, so it takes no device, and the node is a host's name or figures,
-    /// nothing of this machine's; flags and families of the hints count, their
-    /// deadline is for the name server.
+    /// Returns every address of a node and a service, in the resolver's order, without
+    /// RDMA: it needs no device, and the node is a host name or a numeric address. The
+    /// flags, the family and the deadline of the hints apply.
     ///
     /// # Errors
     /// Those of [`resolve`](crate::resolve), but [`Error::Rdma`](crate::Error::Rdma).
@@ -137,21 +136,20 @@ impl Directory {
         let (node, service) = (node.into(), service.into());
         check(node, service, hints)?;
         if hints.asks_administrator() {
-            return Err(Error::Hints("only RDMA can ask for a service"));
+            return Err(Error::Hints("only RDMA can look up an InfiniBand service"));
         }
-        let knowledge = self.knowledge(hints.deadline.until(Instant::now()));
-        let kind = kind(service, hints, knowledge)?;
-        let candidates = candidates(node, service, hints, kind, knowledge)?;
+        let context = self.context(hints.deadline.until(Instant::now()));
+        let kind = kind(service, hints, context)?;
+        let candidates = candidates(node, service, hints, kind, context)?;
         Ok(candidates
             .into_iter()
             .map(|candidate| candidate.address)
             .collect())
     }
 
-    /// Every IP address of this machine that RDMA serves, to listen on, with the
-    /// port of a service; the GIDs of InfiniBand's ports are
-    /// [`EventChannel::infiniband_ports`]. Flags, port space and the like of the hints
-    /// count, a node is not asked for. Empty where there is no RDMA device.
+    /// Returns every IP address of this machine that RDMA serves, to listen on, with the
+    /// port of a service. [`EventChannel::infiniband_ports`] lists the GIDs of InfiniBand
+    /// ports. The list is empty if there is no RDMA device.
     ///
     /// # Errors
     /// Those of [`resolve`](crate::resolve).
@@ -164,17 +162,17 @@ impl Directory {
         let service = service.into();
         check(None, service.or(Some("0")), &hints)?;
         let until = hints.deadline.until(Instant::now());
-        let knowledge = self.knowledge(until);
-        let kind = kind(service, &hints, knowledge)?;
-        let candidates = local_candidates(&Local::Machine, service, &hints, kind, knowledge)?;
-        let mut list = self.inquire(candidates, &hints, kind, until)?;
-        // The kernel takes loopback for the wildcard, which has no device.
+        let context = self.context(until);
+        let kind = kind(service, &hints, context)?;
+        let candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
+        let mut list = self.probe(candidates, &hints, kind, until)?;
+        // The kernel treats loopback as the wildcard, which has no device.
         list.retain(|info| info.via().is_some());
         Ok(list)
     }
 
-    /// Asks ibacm, and then the kernel, about all candidates.
-    fn inquire(
+    /// Resolves all candidates with ibacm and the kernel.
+    fn probe(
         &self,
         candidates: Vec<Candidate>,
         hints: &Hints,
@@ -183,15 +181,15 @@ impl Directory {
     ) -> Result<Vec<AddrInfo>> {
         let channel = self.channels.open()?;
         let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
-        let leads = leads(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
-        let leads = native::beside(leads, kind.port_space, &channel);
-        // The name server's time is the system's, the kernel's the channel's.
+        let targets = targets(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
+        let targets = native::with_native_targets(targets, kind.port_space, &channel);
+        // Name lookups use the system's clock, the kernel the channel's.
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let until = left.and_then(|left| channel.now().checked_add(left));
-        entries(leads, hints, kind, until, &channel)
+        entries(targets, hints, kind, until, &channel)
     }
 
-    /// Asks the subnet administrators, who are in the kernel's care all along.
+    /// Looks up an InfiniBand service, all of it on the channel's clock.
     fn find_service(
         &self,
         node: Option<&str>,
@@ -203,7 +201,13 @@ impl Directory {
         let channel = self.channels.open()?;
         let until = hints.deadline.until(channel.now());
         let candidates = services::find(&channel, service, until)?;
-        entries(leads(candidates, hints, None), hints, kind, until, &channel)
+        entries(
+            targets(candidates, hints, None),
+            hints,
+            kind,
+            until,
+            &channel,
+        )
     }
 }
 

@@ -1,66 +1,70 @@
-//! From what is known of addresses to what the kernel says of them.
+//! Makes the list of results from targets and what the kernel resolved.
 
 use std::time::Instant;
 
 use rdmacm_core::{CmAddr, EventChannel, Family};
 
 use crate::addr_info::AddrInfo;
-use crate::ask::{Answer, Inquiry};
 use crate::devices::Devices;
 use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::lead::Lead;
 use crate::native;
+use crate::probe_target::ProbeTarget;
+use crate::prober::{ProbeResult, Prober};
 
-/// The kernel's word on every lead by `until`, counted by the channel's clock:
-/// first those that it reaches.
+/// Resolves every target until `until`, on the channel's clock. The reachable ones come
+/// first.
 pub(crate) fn entries(
-    leads: Vec<Lead>,
+    targets: Vec<ProbeTarget>,
     hints: &Hints,
     kind: Kind,
     until: Option<Instant>,
     channel: &EventChannel,
 ) -> Result<Vec<AddrInfo>> {
-    let inquiry = Inquiry {
+    let prober = Prober {
         channel,
         kind,
         with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
         until,
     };
-    let answers = answers(&inquiry, &leads, hints)?;
-    let asked: Vec<_> = leads.iter().map(Lead::asked_source).collect();
-    let answered = leads.into_iter().zip(answers);
-    let entry = |(lead, answer)| entry(lead, answer, hints, kind);
-    let mut list: Vec<_> = answered.map(entry).collect();
-    Devices::of(channel).complete(&mut list);
-    // The kernel chose a source before it came out that it leads nowhere.
-    for (info, asked) in list.iter_mut().zip(asked) {
+    let results = results(&prober, &targets, hints)?;
+    let sources: Vec<_> = targets.iter().map(ProbeTarget::asked_source).collect();
+    let resolved = targets.into_iter().zip(results);
+    let entry = |(target, result)| entry(target, result, hints, kind);
+    let mut list: Vec<_> = resolved.map(entry).collect();
+    Devices::on_channel(channel).complete(&mut list);
+    // The kernel chose a source before the resolution failed.
+    for (info, source) in list.iter_mut().zip(sources) {
         if !info.is_reachable() && info.destination.is_some() {
-            info.source = asked;
+            info.source = source;
         }
     }
-    let mut list = native::introduced(list);
+    let mut list = native::with_connect_data(list);
     // Stable: each group keeps the order of the names.
     list.sort_by_key(|info| !info.is_reachable());
     Ok(list)
 }
 
-fn answers(inquiry: &Inquiry<'_>, leads: &[Lead], hints: &Hints) -> Result<Vec<Answer>> {
+fn results(
+    prober: &Prober<'_>,
+    targets: &[ProbeTarget],
+    hints: &Hints,
+) -> Result<Vec<ProbeResult>> {
     if hints.is_passive() {
-        let answers = leads.iter().map(|lead| inquiry.local(lead.address));
-        return Ok(answers.collect::<Result<_, _>>()?);
+        let results = targets.iter().map(|target| prober.local(target.address));
+        return Ok(results.collect::<Result<_, _>>()?);
     }
-    Ok(inquiry.destinations(leads)?)
+    Ok(prober.destinations(targets)?)
 }
 
-fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = lead.address;
+fn entry(target: ProbeTarget, result: ProbeResult, hints: &Hints, kind: Kind) -> AddrInfo {
+    let address = target.address;
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&answer, &lead), Some(address))
+        (outgoing_source(&result, &target), Some(address))
     };
     AddrInfo {
         flags: hints.flags,
@@ -69,29 +73,28 @@ fn entry(lead: Lead, answer: Answer, hints: &Hints, kind: Kind) -> AddrInfo {
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: lead.canonical_name,
-        route: lead.route,
+        canonical_name: target.canonical_name,
+        route: target.route,
         connect_data: Vec::new(),
-        reach: answer.map(|found| found.route),
+        reach: result.map(|found| found.route),
     }
 }
 
-/// The kernel's choice with the caller's port: the port the kernel gave the
-/// question's id went with that id. A link-local source gets its destination's
-/// scope, which the kernel leaves out and nobody can do without. A native
-/// address says more than the kernel does of it.
-fn outgoing_source(answer: &Answer, lead: &Lead) -> Option<CmAddr> {
-    let Ok(found) = answer else {
-        return lead.asked_source();
+/// The source that the kernel chose, with the caller's port: the port of the probe's id
+/// is gone with the id. A link-local source gets the scope of its destination, which the
+/// kernel leaves out. A native address holds more than the kernel returns of it.
+fn outgoing_source(result: &ProbeResult, target: &ProbeTarget) -> Option<CmAddr> {
+    let Ok(found) = result else {
+        return target.asked_source();
     };
-    if lead.address.family() == Family::Ib && lead.source.is_some() {
-        return lead.source;
+    if target.address.family() == Family::Ib && target.source.is_some() {
+        return target.source;
     }
-    let port = lead.source.map_or(0, |source| source.port());
+    let port = target.source.map_or(0, |source| source.port());
     let source = found.source?.with_port(port);
     match source {
         CmAddr::V6(mut v6) if source.is_link_local() && v6.scope_id() == 0 => {
-            v6.set_scope_id(lead.address.scope_id());
+            v6.set_scope_id(target.address.scope_id());
             Some(v6.into())
         }
         source => Some(source),

@@ -1,4 +1,4 @@
-//! Why nothing could be resolved.
+//! Errors of resolving.
 
 use std::fmt;
 use std::io;
@@ -10,10 +10,10 @@ use crate::unreachable::Unreachable;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why nothing could be resolved. What keeps RDMA from reaching one of several
-/// addresses is no error of this kind, see [`Unreachable`](crate::Unreachable).
+/// Why a resolution failed as a whole. Why RDMA does not reach one of several addresses
+/// is an [`Unreachable`](crate::Unreachable).
 ///
-/// The text is complete: it includes what the error holds, and
+/// The text includes that of the inner error, and
 /// [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum Error {
     #[error("nothing to resolve: give a node, a service or an address in the hints")]
     NothingToResolve,
     /// The hints contradict one another.
-    #[error("the hints do not fit together: {0}")]
+    #[error("the hints contradict each other: {0}")]
     Hints(&'static str),
     /// The port space has no queue pairs of this type, see
     /// [`allowed_qp_types`](crate::allowed_qp_types).
@@ -45,18 +45,15 @@ pub enum Error {
     /// A service that the subnet administrator cannot be asked for.
     #[error("the name of an InfiniBand service has 1 to 63 bytes, and this has {0}")]
     ServiceName(usize),
-    /// No active port of InfiniBand is there, whose subnet administrator could be
-    /// asked.
-    #[error(
-        "no active InfiniBand port is here, and only InfiniBand has a subnet administrator to ask"
-    )]
+    /// This machine has no active InfiniBand port, through which to query a subnet
+    /// administrator.
+    #[error("no active InfiniBand port to query a subnet administrator through")]
     NoInfinibandPort,
-    /// The subnet administrators of all ports were asked, and none told of the
-    /// service.
-    #[error("no InfiniBand port tells of the service{}", Listed(.0))]
+    /// No subnet administrator of any port returned records of the service.
+    #[error("no subnet administrator knows the service{}", Listed(.0))]
     NoService(Vec<Unanswered>),
-    /// The subnet administrator was asked for an id, and did not tell of the service.
-    #[error("the subnet administrator does not tell of the service: {0}")]
+    /// The query of the subnet administrator for an id failed.
+    #[error("query the subnet administrator for the service: {0}")]
     Administrator(EventFailure),
     /// The name or the service contains a NUL.
     #[error("a node or service cannot contain a NUL")]
@@ -68,36 +65,36 @@ pub enum Error {
     #[error("the name server did not answer before the deadline")]
     LookupDeadline,
     /// Too many lookups of this directory still wait for a name server.
-    #[error("too many lookups still wait for a name server that does not answer")]
+    #[error("too many lookups still wait for a name server")]
     TooManyLookups,
-    /// No thread could be had for the lookup.
+    /// The thread of the lookup could not start.
     #[error("start a thread for the lookup: {0}")]
     NoThread(io::ErrorKind),
     /// The lookup ended without an answer.
-    #[error("the lookup's thread died")]
+    #[error("the thread of the lookup panicked")]
     LookupDied,
-    /// Nothing is resolved for the id yet, or it was handed over already.
+    /// The id has no result yet, or it was taken already.
     #[error("the id has no result of a resolution")]
     NothingResolved,
-    /// The kernel did not tell the addresses of this machine.
-    #[error("ask for the addresses of the network interfaces: {}", io::Error::from_raw_os_error(*.0))]
+    /// Listing the addresses of this machine failed.
+    #[error("list the addresses of the network interfaces: {}", io::Error::from_raw_os_error(*.0))]
     Interfaces(i32),
-    /// The connection manager could not be asked at all.
+    /// The connection manager failed.
     #[error(transparent)]
     Rdma(#[from] rdmacm_core::Error),
 }
 
-/// A port of InfiniBand that does not tell of a service.
+/// An InfiniBand port through which a service was not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unanswered {
     /// The port.
     pub port: InfinibandPort,
-    /// Why it does not.
+    /// Why the query failed.
     pub why: Unreachable,
 }
 
-/// What each port says, in a row.
+/// The reasons of all ports in one line.
 struct Listed<'a>(&'a [Unanswered]);
 
 impl fmt::Display for Listed<'_> {
@@ -110,7 +107,7 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-/// What `getaddrinfo(3)` answers, one variant for each of its codes.
+/// The error codes of `getaddrinfo(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -118,17 +115,17 @@ pub enum NameError {
     #[error("the node has no address of this family")]
     #[doc(alias = "EAI_ADDRFAMILY")]
     AddressFamily,
-    /// The name server failed for now.
-    #[error("the name server failed for now, try again later")]
+    /// The name server failed temporarily.
+    #[error("the name server failed temporarily, try again later")]
     #[doc(alias = "EAI_AGAIN")]
     Again,
-    /// Flags that do not fit together.
-    #[error("the flags do not fit together")]
+    /// Invalid flags.
+    #[error("the flags are invalid")]
     #[doc(alias = "EAI_BADFLAGS")]
     BadFlags,
-    /// The name server failed for good. glibc 2.36 says this of no answer of a name
-    /// server: to it a name is not known then, or the server failed for now.
-    #[error("the name server failed for good")]
+    /// The name server failed permanently. glibc 2.36 returns this for no answer of a name
+    /// server; it reports an unknown name or a temporary failure instead.
+    #[error("the name server failed permanently")]
     #[doc(alias = "EAI_FAIL")]
     Fail,
     /// A family that is not supported.
@@ -159,12 +156,12 @@ pub enum NameError {
     #[error("the system failed: {}", io::Error::from_raw_os_error(*.0))]
     #[doc(alias = "EAI_SYSTEM")]
     System(i32),
-    /// A code this library does not know.
+    /// An unknown code.
     #[error("getaddrinfo failed with code {0}")]
     Unknown(i32),
 }
 
-/// glibc's numbers of codes that the libc crate does not name.
+/// Codes of glibc that the libc crate lacks.
 const EAI_ADDRFAMILY: i32 = -9;
 
 impl NameError {
@@ -186,7 +183,7 @@ impl NameError {
 }
 
 impl Error {
-    /// The error number, positive, where the kernel or the C library gave one: of
+    /// The error number, positive, if the kernel or the C library returned one: of
     /// [`Rdma`](Self::Rdma), [`Administrator`](Self::Administrator),
     /// [`Interfaces`](Self::Interfaces) and [`NameError::System`].
     #[must_use]
@@ -238,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gave_an_error_number_it_is_told() {
+    fn error_numbers_are_kept() {
         for (error, errno) in [
             (Error::Interfaces(libc::ENOBUFS), Some(libc::ENOBUFS)),
             (NameError::System(libc::EMFILE).into(), Some(libc::EMFILE)),

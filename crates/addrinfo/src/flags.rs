@@ -9,23 +9,22 @@ bitflags! {
         /// The result is for listening: it has a source and no destination.
         #[doc(alias = "RAI_PASSIVE")]
         const PASSIVE = 1;
-        /// The node is an address in figures; no name server is asked.
+        /// The node is a numeric address; no name server is asked.
         #[doc(alias = "RAI_NUMERICHOST")]
         const NUMERICHOST = 2;
         /// Routes are not resolved.
         #[doc(alias = "RAI_NOROUTE")]
         const NOROUTE = 4;
-        /// The family of the hints is to be heeded. It always is here; the flag
-        /// only makes hints without a family an error.
+        /// The family of the hints counts. Here it always does; the flag only makes
+        /// hints without a family an error.
         #[doc(alias = "RAI_FAMILY")]
         const FAMILY = 8;
-        /// The service is one of InfiniBand's, which the subnet administrator
-        /// knows; there is no node. Not together with `DNS`. Needs a kernel newer
-        /// than 6.1 and an active InfiniBand port.
+        /// The service is an InfiniBand service, looked up at the subnet administrator,
+        /// without a node. Excludes `DNS`. Needs a kernel newer than 6.1 and an active
+        /// InfiniBand port.
         #[doc(alias = "RAI_SA")]
         const SA = 0x10;
-        /// Names are looked up as host names, which they are without this flag
-        /// too. Not together with `SA`.
+        /// Names are host names, as they are without this flag. Excludes `SA`.
         #[doc(alias = "RAI_DNS")]
         const DNS = 0x20;
     }

@@ -1,4 +1,4 @@
-//! What the caller knows and wants.
+//! What to resolve to, and how.
 
 use std::time::Duration;
 
@@ -8,20 +8,19 @@ use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::route::end_of;
 
-/// How long a resolution may take when the caller does not say: the name
-/// server and the kernel together.
+/// The default deadline of a resolution, for the name server and the kernel together.
 ///
 /// The system gives the first name server five seconds before it asks the second
-/// (`timeout` of `resolv.conf(5)`), and again for each domain it searches: a dead
-/// first server costs two names ten seconds, and leaves the kernel five.
+/// (`timeout` of `resolv.conf(5)`), and again for each domain it searches: with a dead
+/// first server two names take ten seconds, which leaves five for the kernel.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(15);
 
-/// What the caller knows and wants, for [`resolve`](crate::resolve).
+/// The hints of a resolution, for [`resolve`](crate::resolve).
 ///
-/// What is left open is chosen to fit: a port space brings its queue pair type,
-/// a queue pair type its port space, and neither means reliable connected in
-/// [`PortSpace::TCP`]. A service that is known for datagrams alone makes that
-/// unreliable datagrams, in [`PortSpace::UDP`] where the port space is open too.
+/// A port space selects its queue pair type and a queue pair type its port space.
+/// Without both, the default is reliable connected in [`PortSpace::TCP`], or, for a
+/// service that exists only for datagrams, unreliable datagrams in
+/// [`PortSpace::UDP`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "rdma_addrinfo")]
 pub struct Hints {
@@ -85,7 +84,7 @@ impl Hints {
         self.flags(AddrInfoFlags::PASSIVE)
     }
 
-    /// The node is an address in figures; no name server is asked.
+    /// The node is a numeric address; no name server is asked.
     #[must_use]
     pub fn numeric_host(self) -> Self {
         self.flags(AddrInfoFlags::NUMERICHOST)
@@ -97,14 +96,13 @@ impl Hints {
         self.flags(AddrInfoFlags::NOROUTE)
     }
 
-    /// Only addresses of this family. In front of one that ibacm knows a path to
-    /// its native InfiniBand address stands all the same, see
-    /// [`Acm`](crate::Acm).
+    /// Only addresses of this family. If ibacm has a path, the native InfiniBand address
+    /// precedes the IP address all the same, see [`Acm`](crate::Acm).
     ///
-    /// [`Family::Ib`] gives native InfiniBand addresses: the node, an IPv6 address
-    /// in figures ([`numeric_host`](Self::numeric_host)), is the GID of the port,
-    /// in the default partition, and the port space and the service's port make
-    /// the service id, as [`IbAddr::from_v6`](rdmacm_core::IbAddr::from_v6) has it.
+    /// [`Family::Ib`] selects native InfiniBand addresses: the node is a GID in the form
+    /// of a numeric IPv6 address ([`numeric_host`](Self::numeric_host)), in the default
+    /// partition, and the port space and the service's port make the service id, see
+    /// [`IbAddr::from_v6`](rdmacm_core::IbAddr::from_v6).
     #[must_use]
     #[doc(alias = "ai_family")]
     pub fn family(mut self, family: Family) -> Self {
@@ -128,9 +126,9 @@ impl Hints {
         self
     }
 
-    /// The address to start from; a port of 0 leaves the port to the kernel.
-    /// Candidates of another family cannot be reached from it. In a passive
-    /// resolution it stands in the node's place, and there must be no node.
+    /// The source address. With port 0 the kernel chooses the port. Destinations of
+    /// another family are unreachable from it. In a passive resolution it replaces the
+    /// node, which must be absent.
     #[must_use]
     #[doc(alias = "ai_src_addr")]
     pub fn source(mut self, source: impl Into<CmAddr>) -> Self {
@@ -138,8 +136,8 @@ impl Hints {
         self
     }
 
-    /// The address to reach, in the node's place: there must be no node. A
-    /// service gives its port.
+    /// The destination address. It replaces the node, which must be absent. A service
+    /// sets its port.
     #[must_use]
     #[doc(alias = "ai_dst_addr")]
     pub fn destination(mut self, destination: impl Into<CmAddr>) -> Self {
@@ -147,12 +145,12 @@ impl Hints {
         self
     }
 
-    /// The path that ibacm is to look for, see [`Acm`](crate::Acm): path data,
-    /// or a bare path record, which becomes path data without flags. Of several
-    /// ibacm is told nothing, as by librdmacm. Without ibacm it has no effect on the
-    /// way to a node or a [`destination`](Self::destination). Without either the first
-    /// one's end is what is to be reached, a native InfiniBand address, unless an IP
-    /// family is asked for or the resolution is passive.
+    /// The path to ask ibacm for, see [`Acm`](crate::Acm): path data, or a bare path
+    /// record, which becomes path data without flags. As in librdmacm, several paths are
+    /// not sent to ibacm. Without ibacm it does not change the route to a node or a
+    /// [`destination`](Self::destination). Without a node or a destination, the
+    /// destination is the end of the first path, a native InfiniBand address, unless an
+    /// IP family is asked for or the resolution is passive.
     #[must_use]
     #[doc(alias = "ai_route")]
     pub fn route<P: Into<PathData>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
@@ -160,7 +158,7 @@ impl Hints {
         self
     }
 
-    /// Asks for the node's canonical name, which the first result carries.
+    /// Asks for the node's canonical name, which the first result holds.
     #[must_use]
     #[doc(alias = "ai_dst_canonname")]
     #[doc(alias = "ai_src_canonname")]
@@ -169,25 +167,24 @@ impl Hints {
         self
     }
 
-    /// The service is one of InfiniBand's, which the subnet administrator knows;
-    /// there is no node. Of the other hints only the queue pair type, the deadline
-    /// and [`no_route`](Self::no_route) count: the port space is
-    /// [`PortSpace::IB`].
+    /// The service is an InfiniBand service, looked up at the subnet administrator,
+    /// without a node. Of the other hints only the queue pair type, the deadline and
+    /// [`no_route`](Self::no_route) apply: the port space is [`PortSpace::IB`].
     #[must_use]
     #[doc(alias = "RAI_SA")]
     pub fn subnet_administrator(self) -> Self {
         self.flags(AddrInfoFlags::SA)
     }
 
-    /// How long everything together may take: the name server and the kernel.
-    /// [`DEFAULT_DEADLINE`] unless set.
+    /// The deadline of the resolution, for the name server and the kernel together;
+    /// [`DEFAULT_DEADLINE`] by default.
     #[must_use]
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.deadline = deadline.into();
         self
     }
 
-    /// Refuses what contradicts itself.
+    /// Rejects contradictions.
     pub(crate) fn check(&self) -> Result<()> {
         if AddrInfoFlags::from_bits(self.flags.bits()).is_none() {
             return Err(NameError::BadFlags.into());
@@ -215,34 +212,37 @@ impl Hints {
         }
     }
 
-    /// What the subnet administrator is asked for has no other hints than the
-    /// queue pair type.
+    /// A service query allows no other hints than the queue pair type.
     fn check_service(&self, addresses: [Option<CmAddr>; 2]) -> Result<()> {
         if self.flags.contains(AddrInfoFlags::DNS) {
             return Err(Error::SaAndDns);
         }
         if self.is_passive() {
-            return Err(Error::Hints("a service that is looked for is not passive"));
+            return Err(Error::Hints(
+                "a query of the subnet administrator cannot be passive",
+            ));
         }
         if addresses.iter().any(Option::is_some) {
             return Err(Error::Hints(
-                "a service that is looked for has no address yet",
+                "a query of the subnet administrator takes no address",
             ));
         }
         match self.family {
             None | Some(Family::Ib) => Ok(()),
-            Some(_) => Err(Error::Hints("services have InfiniBand addresses")),
+            Some(_) => Err(Error::Hints(
+                "InfiniBand services have InfiniBand addresses",
+            )),
         }
     }
 
-    /// Whether the service is the subnet administrator's to know.
+    /// Whether the service is looked up at the subnet administrator.
     #[must_use]
     pub fn asks_administrator(&self) -> bool {
         self.flags.contains(AddrInfoFlags::SA)
     }
 
-    /// Where the first path leads to and comes from, which is to be reached where
-    /// neither a node nor a destination is given.
+    /// The destination and the source of the first path, used if there is neither a node
+    /// nor a destination.
     pub(crate) fn ends_of_route(&self) -> Option<(IbAddr, IbAddr)> {
         let is_another = self.family.is_some_and(|family| family != Family::Ib);
         if self.is_passive() || is_another {
@@ -252,7 +252,7 @@ impl Hints {
         Some((end_of(path, path.dgid), end_of(path, path.sgid)))
     }
 
-    /// The address that takes a node's place.
+    /// The address that replaces a node.
     pub(crate) fn stand_in(&self) -> Option<CmAddr> {
         if self.is_passive() {
             self.source
@@ -265,7 +265,7 @@ impl Hints {
         self.flags.contains(AddrInfoFlags::NUMERICHOST)
     }
 
-    /// Whether a node may name a thing of this machine.
+    /// Whether the node may be the name of a local interface or device.
     pub(crate) fn may_be_local(&self) -> bool {
         self.is_passive() && !self.is_numeric_host() && self.family != Some(Family::Ib)
     }

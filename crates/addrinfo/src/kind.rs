@@ -13,10 +13,9 @@ use crate::error::{Error, Result};
 /// | `IPOIB` | `UD` |
 /// | `IB` | `RC`, `UC`, `UD`, `XRC_INI`, `XRC_TGT` |
 ///
-/// In the first three the kernel goes by the port space and overlooks the type
-/// it is given; asking there for another type is refused here rather than
-/// silently answered with something else. Source: `ucma_get_qp_type` of the
-/// kernel's `drivers/infiniband/core/ucma.c`.
+/// In the first three the kernel derives the type from the port space and ignores the
+/// type it is given. This crate rejects another type there. Source: `ucma_get_qp_type`
+/// of the kernel's `drivers/infiniband/core/ucma.c`.
 #[must_use]
 pub fn allowed_qp_types(port_space: PortSpace) -> &'static [QpType] {
     match port_space {
@@ -33,7 +32,7 @@ pub fn allowed_qp_types(port_space: PortSpace) -> &'static [QpType] {
     }
 }
 
-/// What an id is for.
+/// A port space and a queue pair type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) port_space: PortSpace,
@@ -41,7 +40,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// Fills in what the caller left open.
+    /// Chooses what the caller left open.
     pub(crate) fn new(port_space: Option<PortSpace>, qp_type: Option<QpType>) -> Result<Self> {
         let kind = match (port_space, qp_type) {
             (Some(port_space), Some(qp_type)) => Self {
@@ -67,8 +66,7 @@ impl Kind {
         kind.checked()
     }
 
-    /// What fits a service that is known for datagrams alone, where the caller
-    /// leaves it open.
+    /// The kind for a service that exists only for datagrams, if the caller leaves it open.
     pub(crate) fn for_datagrams(
         port_space: Option<PortSpace>,
         qp_type: Option<QpType>,
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_is_chosen_to_fit() {
+    fn what_the_caller_leaves_open_is_chosen() {
         assert_eq!(kind(None, None), (PortSpace::TCP, QpType::RC));
         assert_eq!(kind(None, Some(QpType::UD)), (PortSpace::UDP, QpType::UD));
         assert_eq!(kind(None, Some(QpType::UC)), (PortSpace::IB, QpType::UC));
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_have_is_refused() {
+    fn types_of_another_port_space_are_rejected() {
         for (port_space, qp_type) in [
             (PortSpace::TCP, QpType::UC),
             (PortSpace::TCP, QpType::UD),

@@ -1,12 +1,11 @@
-//! Names and services to RDMA addresses, sources, devices and routes: what
-//! `rdma_getaddrinfo(3)` documents, asked of the system's resolver and of the
-//! kernel's connection manager.
+//! Resolves names and services to RDMA addresses, sources, devices and routes, as
+//! `rdma_getaddrinfo(3)` does, through the system's resolver and the kernel's
+//! connection manager.
 //!
-//! [`resolve`] gives **every** address a name has, in the system's order, each
-//! with the source, device, port, GIDs and path records by which RDMA reaches
-//! it. Addresses that RDMA does not reach stay in the list, behind those it
-//! does, and say why. One deadline holds for all of it, the name server
-//! included.
+//! [`resolve`] returns **every** address of a name, in the system's order, each
+//! with the source, device, port, GIDs and path records by which RDMA reaches it.
+//! Unreachable addresses follow the reachable ones, each with the reason. One
+//! deadline covers everything, the name server included.
 //!
 //! ```no_run
 //! use rdmacm_addrinfo::{Hints, resolve};
@@ -19,10 +18,9 @@
 
 mod acm;
 mod addr_info;
-mod ask;
 mod by_event;
 mod candidate;
-mod channels;
+mod channel_source;
 mod devices;
 mod directory;
 mod entry;
@@ -30,11 +28,12 @@ mod error;
 mod flags;
 mod hints;
 mod kind;
-mod lead;
 mod local;
+mod lookup_limit;
 mod names;
 mod native;
-mod places;
+mod probe_target;
+mod prober;
 
 mod route;
 mod services;
@@ -56,39 +55,39 @@ pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
 
-/// Resolves a node and a service to everything RDMA can do with them.
+/// Resolves a node and a service to RDMA addresses.
 ///
-/// The node is a name or an address (IPv6 with an optional scope, by interface
-/// name or number), the service a port or a service's name. Without a node the
-/// address of the hints counts: the source if passive, otherwise the
-/// destination; without that too, the wildcards if passive, otherwise the
-/// loopback addresses, which no RDMA device serves.
+/// The node is a host name or an IP address (IPv6 with an optional scope, by
+/// interface name or number), the service a port number or a service name. Without a
+/// node, the address of the hints is used: the source if passive, otherwise the
+/// destination. Without that too, the result is the wildcard addresses if passive,
+/// otherwise the loopback addresses, which no RDMA device serves.
 ///
-/// In a passive resolution a node may also be the name of a network interface or
-/// an RDMA device of this machine, which goes before a host of that name: it
-/// stands for its addresses. [`Directory::local`] lists all that RDMA serves.
+/// In a passive resolution the node may also be the name of a network interface or an
+/// RDMA device of this machine, which takes precedence over a host of that name and
+/// stands for its addresses. [`Directory::local`] lists all addresses that RDMA
+/// serves.
 ///
-/// With [`AddrInfoFlags::SA`] the service is one of InfiniBand's, by name or by
-/// number (decimal, or hexadecimal behind `0x`, or octal behind `0`), and the
-/// subnet administrators of all active InfiniBand ports are asked at once; the
-/// records of the first that tells any are the addresses, each from the port that
-/// was told. Needs a kernel newer than 6.1.
+/// With [`AddrInfoFlags::SA`] the service is an InfiniBand service, by name or by
+/// number (decimal, hexadecimal after `0x`, or octal after `0`). The kernel queries the
+/// subnet administrators of all active InfiniBand ports at once; the result is the
+/// records of the first that answers, each with the port that asked. Needs a kernel
+/// newer than 6.1.
 ///
-/// The kernel is asked about 64 addresses at a time. Of a name with more, each has its
-/// part of the time that is left.
+/// The kernel resolves 64 addresses at a time. If a name has more, each batch gets an
+/// equal share of the time left.
 ///
-/// Each call is a [`Directory`] of its own. A program that resolves often keeps
-/// one, which bounds the lookups that deadlines leave behind.
+/// Each call uses a [`Directory`] of its own. A program that resolves often keeps one,
+/// which bounds the lookups that outlive their deadlines.
 ///
-/// An empty list does not happen: a name without addresses is an error.
+/// The list is never empty: a name without addresses is an error.
 ///
 /// # Errors
 /// [`Error::NothingToResolve`], [`Error::Hints`], [`Error::QpType`] and
-/// [`Error::NulInText`] for what cannot be asked; [`Error::Name`],
-/// [`Error::LookupDeadline`] and their like when the name has no answer;
-/// [`Error::Rdma`] when the kernel's connection manager cannot be asked, or does
-/// not know services; [`Error::NoInfinibandPort`] and [`Error::NoService`] when a
-/// service is not found.
+/// [`Error::NulInText`] if the arguments are invalid; [`Error::Name`],
+/// [`Error::LookupDeadline`] and the like if the name lookup fails; [`Error::Rdma`] if
+/// the connection manager cannot be used, or does not support services;
+/// [`Error::NoInfinibandPort`] and [`Error::NoService`] if a service is not found.
 #[doc(alias = "rdma_getaddrinfo")]
 #[doc(alias = "rdma_freeaddrinfo")]
 pub fn resolve<'name>(

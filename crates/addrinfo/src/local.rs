@@ -23,7 +23,7 @@ pub struct LocalAddress {
 /// those included that no RDMA device serves. Source: `getifaddrs(3)`.
 ///
 /// # Errors
-/// [`Error::Interfaces`] when the kernel does not tell.
+/// [`Error::Interfaces`] if the kernel reports an error.
 pub fn interface_addresses() -> Result<Vec<LocalAddress>> {
     let all = getifaddrs().map_err(|errno| Error::Interfaces(errno as i32))?;
     Ok(all.filter_map(|one| LocalAddress::read(&one)).collect())
@@ -44,19 +44,19 @@ impl LocalAddress {
     }
 }
 
-/// What on this machine a name stands for, where it is none of a host.
+/// What a local name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Local {
     /// A network interface.
     Interface(String),
     /// An RDMA device.
     Device(String),
-    /// All of it.
+    /// The whole machine.
     Machine,
 }
 
 impl Local {
-    /// The interface or else the device of this name, which figures are not.
+    /// The interface or, failing that, the device of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         if parse_numeric(name).is_some() {
             return None;
@@ -64,14 +64,14 @@ impl Local {
         if interface_index(name).is_some() {
             return Some(Self::Interface(name.to_owned()));
         }
-        // Without devices there is none of this name either.
+        // A failure to list devices counts as no device.
         let devices = RdmaDevice::list().unwrap_or_default();
         let is_device = devices.iter().any(|device| device.name == name);
         is_device.then(|| Self::Device(name.to_owned()))
     }
 
-    /// Its addresses. Which of the machine's a device serves is the kernel's to
-    /// know.
+    /// Its addresses. For a device those of the whole machine: the kernel knows which of
+    /// them the device serves.
     pub(crate) fn addresses(&self) -> Result<Vec<CmAddr>> {
         let found = match self {
             Self::Interface(name) => of_interface(interface_addresses()?, name),
@@ -84,9 +84,8 @@ impl Local {
     }
 }
 
-/// The number of the interface of this name. `if_nametoindex(3)` would have the
-/// kernel load a module for a name that it does not know (`netdev-NAME`), which
-/// takes its time.
+/// The index of an interface. `if_nametoindex(3)` makes the kernel load a module for an
+/// unknown name (`netdev-NAME`), which takes long.
 pub(crate) fn interface_index(name: &str) -> Option<u32> {
     let all = if_nameindex().ok()?;
     let found = all

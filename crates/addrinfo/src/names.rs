@@ -1,4 +1,4 @@
-//! From a name and a service to IP addresses.
+//! Resolves a name and a service to IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::flags::AddrInfoFlags;
 
 #[cfg(feature = "hickory")]
 mod hickory;
-mod literal;
 mod lookup;
+mod numeric;
 mod resolver;
 mod system;
 
@@ -22,9 +22,9 @@ pub(crate) use lookup::Lookups;
 pub use resolver::{Host, HostQuestion, Resolver, ServiceKind};
 pub use system::SystemResolver;
 
-/// What is asked of the names.
+/// The name and the service to look up.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub(crate) struct NameQuery {
     pub(crate) node: Option<String>,
     pub(crate) service: Option<String>,
     pub(crate) family: Option<Family>,
@@ -33,51 +33,54 @@ pub(crate) struct Names {
     pub(crate) canonical_name: bool,
 }
 
-/// Whom to ask, and by when.
+/// The resolver, its lookups and the deadline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Knowledge<'a> {
+pub(crate) struct ResolverContext<'a> {
     pub(crate) resolver: &'a Arc<dyn Resolver>,
     pub(crate) lookups: &'a Lookups,
     pub(crate) until: Option<Instant>,
 }
 
-/// One address a name has.
+/// One address of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedAddress {
     pub(crate) address: SocketAddr,
     pub(crate) canonical_name: Option<String>,
 }
 
-impl Names {
-    /// Every address, in the resolver's order.
+impl NameQuery {
+    /// Resolves to every address, in the resolver's order.
     ///
-    /// Addresses and ports in figures are read here; anything else is the
-    /// resolver's to know, which may ask a server and is done on a thread that
-    /// can be left behind.
-    pub(crate) fn resolve(&self, knowledge: Knowledge<'_>) -> Result<Vec<Named>> {
-        if let Some(addresses) = self.read()? {
+    /// Numeric addresses and ports are parsed here. Everything else goes to the
+    /// resolver, which may ask a server, on a thread that may outlive the deadline.
+    pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<Vec<NamedAddress>> {
+        if let Some(addresses) = self.parse()? {
             return Ok(addresses);
         }
-        let (names, until) = (self.clone(), knowledge.until);
-        let resolver = Arc::clone(knowledge.resolver);
-        let ask = move || names.ask(resolver.as_ref(), until);
-        knowledge.lookups.run(until, ask)?
+        let (names, until) = (self.clone(), context.until);
+        let resolver = Arc::clone(context.resolver);
+        let lookup = move || names.look_up(resolver.as_ref(), until);
+        context.lookups.run(until, lookup)?
     }
 
-    /// What the caller's text says by itself; `None` where it needs the resolver.
-    fn read(&self) -> Result<Option<Vec<Named>>> {
+    /// Parses numeric addresses and ports; `None` if the resolver is needed.
+    fn parse(&self) -> Result<Option<Vec<NamedAddress>>> {
         let Some(port) = self.port()? else {
             return Ok(None);
         };
         let Some(node) = &self.node else {
             return Ok(Some(self.without_node(port)));
         };
-        self.figures(node, port)
+        self.numeric(node, port)
     }
 
-    /// The service first, as the C library does: one that nobody knows costs no
-    /// question about the host.
-    fn ask(&self, resolver: &dyn Resolver, until: Option<Instant>) -> Result<Vec<Named>> {
+    /// Looks up the service first, as the C library does, so that an unknown service
+    /// causes no lookup of the host.
+    fn look_up(
+        &self,
+        resolver: &dyn Resolver,
+        until: Option<Instant>,
+    ) -> Result<Vec<NamedAddress>> {
         let port = match (&self.service, self.port()?) {
             (_, Some(port)) => port,
             (Some(service), None) => resolver.service(service, self.service_kind())?,
@@ -86,7 +89,7 @@ impl Names {
         let Some(node) = &self.node else {
             return Ok(self.without_node(port));
         };
-        if let Some(found) = self.figures(node, port)? {
+        if let Some(found) = self.numeric(node, port)? {
             return Ok(found);
         }
         let question = HostQuestion {
@@ -98,20 +101,20 @@ impl Names {
         self.named(resolver.host(&question)?, port)
     }
 
-    /// An address in figures: strictly, or in the further forms that the system
-    /// reads. `None` for a name.
-    fn figures(&self, node: &str, port: u16) -> Result<Option<Vec<Named>>> {
-        if let Some(literal) = literal::parse(node) {
+    /// Parses a numeric address: strictly, then in the further forms that the C library
+    /// accepts. `None` for a name.
+    fn numeric(&self, node: &str, port: u16) -> Result<Option<Vec<NamedAddress>>> {
+        if let Some(literal) = numeric::parse(node) {
             let address = literal.of_family(self.family)?.with_port(port)?;
             return Ok(Some(vec![self.literal(address)]));
         }
-        match system::figures(node, self.family) {
+        match system::numeric(node, self.family) {
             Err(NameError::NoName) if !self.is_numeric() => Ok(None),
             host => self.named(host?, port).map(Some),
         }
     }
 
-    fn named(&self, host: Host, port: u16) -> Result<Vec<Named>> {
+    fn named(&self, host: Host, port: u16) -> Result<Vec<NamedAddress>> {
         let mut addresses = host.addresses;
         addresses.retain(|address| self.admits(address));
         if addresses.is_empty() {
@@ -122,7 +125,7 @@ impl Names {
             .into_iter()
             .map(|mut address| {
                 address.set_port(port);
-                Named {
+                NamedAddress {
                     address,
                     canonical_name: canonical_name.take(),
                 }
@@ -145,13 +148,13 @@ impl Names {
     fn port(&self) -> Result<Option<u16>> {
         match &self.service {
             None => Ok(Some(0)),
-            Some(service) => literal::port(service),
+            Some(service) => numeric::port(service),
         }
     }
 
     /// `getaddrinfo(3)` without a node: the wildcards if passive, otherwise the
     /// loopback addresses.
-    fn without_node(&self, port: u16) -> Vec<Named> {
+    fn without_node(&self, port: u16) -> Vec<NamedAddress> {
         let passive = self.flags.contains(AddrInfoFlags::PASSIVE);
         let (v4, v6) = if passive {
             (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED)
@@ -166,12 +169,12 @@ impl Names {
         both.into_iter()
             .map(|ip| SocketAddr::new(ip, port))
             .filter(|address| self.admits(address))
-            .map(Named::from)
+            .map(NamedAddress::from)
             .collect()
     }
 
-    fn literal(&self, address: SocketAddr) -> Named {
-        Named {
+    fn literal(&self, address: SocketAddr) -> NamedAddress {
+        NamedAddress {
             address,
             canonical_name: self.canonical_name.then(|| self.node.clone()).flatten(),
         }
@@ -187,15 +190,15 @@ impl Names {
     }
 }
 
-/// Reads an IP address in figures, with port 0: a strict dotted quad, or an IPv6
-/// address with an optional scope: a link-local one's by interface name, or any by
-/// number. `None` for anything else, a scope that no interface has included.
+/// Parses a numeric IP address, with port 0: a strict dotted quad, or an IPv6 address
+/// with an optional scope, which is an interface name for a link-local address or a
+/// number for any. `None` for anything else, and for a scope that no interface has.
 #[must_use]
 pub fn parse_numeric(text: &str) -> Option<SocketAddr> {
-    literal::parse(text)?.with_port(0).ok()
+    numeric::parse(text)?.with_port(0).ok()
 }
 
-impl From<SocketAddr> for Named {
+impl From<SocketAddr> for NamedAddress {
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
@@ -209,8 +212,8 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    fn names(node: Option<&str>, service: Option<&str>) -> Names {
-        Names {
+    fn names(node: Option<&str>, service: Option<&str>) -> NameQuery {
+        NameQuery {
             node: node.map(str::to_owned),
             service: service.map(str::to_owned),
             family: None,
@@ -220,28 +223,31 @@ mod tests {
         }
     }
 
-    fn resolve(names: &Names) -> Result<Vec<Named>> {
-        names.resolve(Knowledge {
+    fn resolve(names: &NameQuery) -> Result<Vec<NamedAddress>> {
+        names.resolve(ResolverContext {
             resolver: &(Arc::new(SystemResolver) as Arc<dyn Resolver>),
             lookups: &Lookups::default(),
             until: None,
         })
     }
 
-    fn addresses(names: &Names) -> Vec<String> {
+    fn addresses(names: &NameQuery) -> Vec<String> {
         let found = resolve(names).unwrap();
         found.iter().map(|one| one.address.to_string()).collect()
     }
 
     #[test]
-    fn figures_need_no_system() {
-        let read = names(Some("10.1.0.7"), Some("7471")).read().unwrap();
+    fn numeric_addresses_need_no_system() {
+        let read = names(Some("10.1.0.7"), Some("7471")).parse().unwrap();
         assert_eq!(
             read,
-            Some(vec![Named::from(SocketAddr::from(([10, 1, 0, 7], 7471)))])
+            Some(vec![NamedAddress::from(SocketAddr::from((
+                [10, 1, 0, 7],
+                7471
+            )))])
         );
-        assert_eq!(names(Some("localhost"), Some("7471")).read(), Ok(None));
-        assert_eq!(names(Some("10.1.0.7"), Some("http")).read(), Ok(None));
+        assert_eq!(names(Some("localhost"), Some("7471")).parse(), Ok(None));
+        assert_eq!(names(Some("10.1.0.7"), Some("http")).parse(), Ok(None));
     }
 
     #[test]
@@ -252,15 +258,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_node_we_say_what_the_system_says() {
+    fn without_a_node_the_result_is_the_systems() {
         for passive in [false, true] {
             for family in [None, Some(Family::V4), Some(Family::V6)] {
                 let mut ours = names(None, Some("7"));
                 ours.flags.set(AddrInfoFlags::PASSIVE, passive);
                 ours.family = family;
                 let system = system::without_node(passive, family, 7).unwrap();
-                let system = system.into_iter().map(Named::from).collect();
-                assert_eq!(ours.read(), Ok(Some(system)), "{passive} {family:?}");
+                let system = system.into_iter().map(NamedAddress::from).collect();
+                assert_eq!(ours.parse(), Ok(Some(system)), "{passive} {family:?}");
             }
         }
     }
@@ -269,11 +275,11 @@ mod tests {
     fn an_address_of_the_other_family_is_refused() {
         let mut six = names(Some("10.1.0.7"), None);
         six.family = Some(Family::V6);
-        assert_eq!(six.read(), Err(Error::Name(NameError::AddressFamily)));
+        assert_eq!(six.parse(), Err(Error::Name(NameError::AddressFamily)));
     }
 
     #[test]
-    fn a_numeric_host_that_is_a_name_is_an_error_without_a_question() {
+    fn a_name_as_numeric_host_is_an_error_without_a_lookup() {
         let mut numeric = names(Some("no.such.host.invalid"), None);
         numeric.flags = AddrInfoFlags::NUMERICHOST;
         assert_eq!(resolve(&numeric), Err(Error::Name(NameError::NoName)));

@@ -1,4 +1,4 @@
-//! The native InfiniBand address of an IP peer, by the path there.
+//! Native InfiniBand addresses of IP destinations, from path records.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use zerocopy::big_endian::U16;
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::addr_info::AddrInfo;
-use crate::lead::Lead;
+use crate::probe_target::ProbeTarget;
 use crate::route::end_of;
 
 /// `struct ib_connect_hdr` of librdmacm, the kernel's `struct cma_hdr`: what an
@@ -24,38 +24,42 @@ struct ConnectHeader {
     destination: [u8; 16],
 }
 
-/// Puts the native address in front of each that has a path, if the kernel
-/// knows such addresses. It is asked by binding, as librdmacm asks it.
-pub(crate) fn beside(leads: Vec<Lead>, port_space: PortSpace, channel: &EventChannel) -> Vec<Lead> {
-    let any_route = leads.iter().any(|lead| !lead.route.is_empty());
-    if !any_route || !is_known(channel) {
-        return leads;
+/// Inserts the native address before each target that has a path, if the kernel supports
+/// native addresses. Tests that by binding to one, as librdmacm does.
+pub(crate) fn with_native_targets(
+    targets: Vec<ProbeTarget>,
+    port_space: PortSpace,
+    channel: &EventChannel,
+) -> Vec<ProbeTarget> {
+    let any_route = targets.iter().any(|target| !target.route.is_empty());
+    if !any_route || !is_supported(channel) {
+        return targets;
     }
-    let pair = |lead: Lead| [native(&lead, port_space), Some(lead)];
-    leads.into_iter().flat_map(pair).flatten().collect()
+    let pair = |target: ProbeTarget| [native(&target, port_space), Some(target)];
+    targets.into_iter().flat_map(pair).flatten().collect()
 }
 
-fn is_known(channel: &EventChannel) -> bool {
+fn is_supported(channel: &EventChannel) -> bool {
     let any = IbAddr::new(Gid::UNSPECIFIED).with_pkey(0);
     let any = any.with_ip_service(PortSpace::TCP, 0);
     let id = channel.create_id(PortSpace::IB);
     id.is_ok_and(|id| id.bind(any).is_ok())
 }
 
-fn native(lead: &Lead, port_space: PortSpace) -> Option<Lead> {
-    let path = &lead.route.first()?.record;
+fn native(target: &ProbeTarget, port_space: PortSpace) -> Option<ProbeTarget> {
+    let path = &target.route.first()?.record;
     let nowhere = CmAddr::any(Family::Ib);
     let source = end_of(path, path.sgid);
-    Some(Lead {
-        address: served(end_of(path, path.dgid), lead.address, port_space),
-        source: Some(served(source, lead.source.unwrap_or(nowhere), port_space)),
+    Some(ProbeTarget {
+        address: served(end_of(path, path.dgid), target.address, port_space),
+        source: Some(served(source, target.source.unwrap_or(nowhere), port_space)),
         advised_source: None,
-        ..lead.clone()
+        ..target.clone()
     })
 }
 
-/// The end of a path with the service of an address: that of its port, or the one that
-/// a native address has already.
+/// One end of a path with the service id of an address: the one of its port, or the
+/// service id of a native address.
 fn served(end: IbAddr, like: CmAddr, port_space: PortSpace) -> CmAddr {
     let end = match like {
         CmAddr::Ib(native) if native.service_mask != 0 => IbAddr {
@@ -68,25 +72,24 @@ fn served(end: IbAddr, like: CmAddr, port_space: PortSpace) -> CmAddr {
     end.into()
 }
 
-/// Gives each native address the connect data that introduces it to the IP peer
-/// whose address follows. Who does not know the IP address it comes from (not
-/// from the caller, nor from ibacm, nor from the kernel) cannot be introduced
-/// and has no native address.
-pub(crate) fn introduced(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
-    let mut introduced = Vec::with_capacity(list.len());
+/// Gives each native address the connect data that name the IP addresses to the peer,
+/// from the IP result that follows it. Drops a native address whose IP source is
+/// unknown to the caller, ibacm and the kernel.
+pub(crate) fn with_connect_data(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
+    let mut with_connect_data = Vec::with_capacity(list.len());
     let mut list = list.into_iter().peekable();
     while let Some(mut info) = list.next() {
         match list.peek() {
             Some(peer) if info.family == Family::Ib && peer.family != Family::Ib => {
                 if let Some(header) = ConnectHeader::to(peer) {
                     info.connect_data = header.as_bytes().to_vec();
-                    introduced.push(info);
+                    with_connect_data.push(info);
                 }
             }
-            _ => introduced.push(info),
+            _ => with_connect_data.push(info),
         }
     }
-    introduced
+    with_connect_data
 }
 
 impl ConnectHeader {
@@ -96,8 +99,8 @@ impl ConnectHeader {
         let (version, source, destination) = match (source, destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => (
                 4,
-                in_the_end(source.octets()),
-                in_the_end(destination.octets()),
+                right_aligned(source.octets()),
+                right_aligned(destination.octets()),
             ),
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
                 (6, source.octets(), destination.octets())
@@ -107,7 +110,7 @@ impl ConnectHeader {
         Some(Self {
             version: 0,
             ip_version: version << 4,
-            // librdmacm's too: the port is the kernel's to choose, later.
+            // As in librdmacm: the kernel chooses the port later.
             port: U16::ZERO,
             source,
             destination,
@@ -115,7 +118,7 @@ impl ConnectHeader {
     }
 }
 
-fn in_the_end(octets: [u8; 4]) -> [u8; 16] {
+fn right_aligned(octets: [u8; 4]) -> [u8; 16] {
     let mut field = [0; 16];
     let [.., a, b, c, d] = &mut field;
     [*a, *b, *c, *d] = octets;
@@ -143,8 +146,8 @@ mod tests {
         PathData::from(&PathRecordData::new(PathFlags::GMP, record))
     }
 
-    fn lead(source: Option<CmAddr>) -> Lead {
-        Lead {
+    fn target(source: Option<CmAddr>) -> ProbeTarget {
+        ProbeTarget {
             address: ([10, 1, 0, 7], 7471).into(),
             canonical_name: Some("seven".to_owned()),
             source,
@@ -179,8 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn a_native_lead_has_the_paths_ends() {
-        let native = native(&lead(None), PortSpace::TCP).unwrap();
+    fn a_native_target_has_the_ends_of_the_path() {
+        let native = native(&target(None), PortSpace::TCP).unwrap();
         let CmAddr::Ib(to) = native.address else {
             panic!("{native:?}")
         };
@@ -198,24 +201,24 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_the_callers_is_the_services_too() {
-        let lead = lead(Some(([10, 1, 0, 3], 9).into()));
-        let native = native(&lead, PortSpace::UDP).unwrap();
+    fn the_callers_port_is_part_of_the_service_id() {
+        let target = target(Some(([10, 1, 0, 3], 9).into()));
+        let native = native(&target, PortSpace::UDP).unwrap();
         let source = native.source.unwrap();
         assert_eq!(source.port(), 9);
         assert!(matches!(source, CmAddr::Ib(from) if from.service_id == 0x0111_0009));
     }
 
-    /// librdmacm makes another service of its lower 16 bits.
+    /// librdmacm makes another service id of its lower 16 bits.
     #[test]
     fn a_native_peer_keeps_its_service() {
         let service = 0x1000_0000_0000_7147;
         let address = IbAddr::new(Gid([9; 16])).with_service_id(service);
-        let lead = Lead {
+        let target = ProbeTarget {
             address: address.into(),
-            ..lead(None)
+            ..target(None)
         };
-        let native = native(&lead, PortSpace::TCP).unwrap();
+        let native = native(&target, PortSpace::TCP).unwrap();
         let CmAddr::Ib(to) = native.address else {
             panic!("{native:?}")
         };
@@ -223,21 +226,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lead_without_a_path_has_no_native_one() {
-        let mut lead = lead(None);
-        lead.route.clear();
-        assert!(native(&lead, PortSpace::TCP).is_none());
+    fn a_target_without_a_path_has_no_native_one() {
+        let mut target = target(None);
+        target.route.clear();
+        assert!(native(&target, PortSpace::TCP).is_none());
     }
 
     #[test]
-    fn an_ip_peer_is_told_who_comes() {
+    fn connect_data_name_the_ip_addresses() {
         let any = CmAddr::any(Family::Ib);
         let v4 = info(
             Some(([10, 1, 0, 3], 9).into()),
             ([10, 1, 0, 7], 7471).into(),
         );
         let v6 = info(Some(([1_u16; 8], 0).into()), ([7_u16; 8], 7471).into());
-        let list = introduced(vec![info(None, any), v4, info(None, any), v6]);
+        let list = with_connect_data(vec![info(None, any), v4, info(None, any), v6]);
         let mut expected = vec![0, 0x40, 0, 0];
         expected.extend([0; 12]);
         expected.extend([10, 1, 0, 3]);
@@ -252,19 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_from_nowhere_has_no_native_address() {
+    fn without_an_ip_source_there_is_no_native_address() {
         let any = CmAddr::any(Family::Ib);
         let to = ([10, 1, 0, 7], 7471);
         for source in [None, Some(([0_u8; 4], 0).into())] {
-            let list = introduced(vec![info(None, any), info(source, to.into())]);
+            let list = with_connect_data(vec![info(None, any), info(source, to.into())]);
             assert_eq!(list, [info(source, to.into())]);
         }
     }
 
     #[test]
-    fn a_native_peer_is_told_nothing() {
+    fn a_native_peer_gets_no_connect_data() {
         let any = CmAddr::any(Family::Ib);
         let list = vec![info(None, any), info(None, any)];
-        assert_eq!(introduced(list.clone()), list);
+        assert_eq!(with_connect_data(list.clone()), list);
     }
 }

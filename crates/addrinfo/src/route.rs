@@ -1,25 +1,24 @@
-//! How RDMA gets to an address.
+//! The route to an address.
 
 use std::fmt;
 
 use rdmacm_core::{DeviceId, Gid, IbAddr, PathData, PathRecord, Transport};
 
-/// How RDMA gets to an address.
+/// The route to an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
     /// The device and its port; `None` for a wildcard address, which belongs to
     /// every device.
     pub via: Option<Via>,
-    /// The path records, as the kernel has them; empty on iWARP, which has none
-    /// but those that ibacm gave, in passive results, and where routes were not
-    /// to be resolved.
+    /// The path records of the kernel; empty on iWARP, unless ibacm gave some, in passive
+    /// results, and without route resolution.
     pub path_records: Vec<PathData>,
 }
 
 impl Route {
-    /// What [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path) takes in the
-    /// place of resolving the route: the path records, if one of them is
+    /// The path records to give [`set_ib_path`](rdmacm_core::IdHandle::set_ib_path)
+    /// instead of resolving the route: all of them, if one is
     /// [`USABLE`](PathData::USABLE).
     #[must_use]
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
@@ -28,7 +27,7 @@ impl Route {
     }
 }
 
-/// All of the paths if one of them is usable, or else none.
+/// All paths if one of them is usable, otherwise none.
 pub(crate) fn settable(paths: &[PathData]) -> &[PathData] {
     let usable = |path: &PathData| path.flags == PathData::USABLE;
     if paths.iter().any(usable) { paths } else { &[] }
@@ -46,11 +45,11 @@ pub(crate) fn end_of(path: &PathRecord, gid: Gid) -> IbAddr {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Via {
-    /// The device as the kernel's answers name it.
+    /// The device's id in the connection manager's answers.
     pub device: DeviceId,
-    /// The device's name; `None` where nothing tells it without doubt.
+    /// The device's name; `None` if it cannot be determined without doubt.
     pub device_name: Option<String>,
-    /// The protocol the device speaks, told together with its name.
+    /// The device's transport, known if its name is.
     pub transport: Transport,
     /// The number of the port, from 1.
     pub port: u8,

@@ -1,4 +1,4 @@
-//! Services that the subnet administrator knows.
+//! InfiniBand services, by query of the subnet administrator.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::candidate::Candidate;
 use crate::error::{Error, Result, Unanswered};
 use crate::unreachable::{Reason, Step, Unreachable};
 
-/// The service asked for, which has no node.
+/// Reads the service to look up. A service has no node.
 pub(crate) fn wanted(node: Option<&str>, service: Option<&str>) -> Result<IbService> {
     if node.is_some() {
         return Err(Error::SaWithNode);
@@ -19,9 +19,9 @@ pub(crate) fn wanted(node: Option<&str>, service: Option<&str>) -> Result<IbServ
     read(service.ok_or(Error::SaWithoutService)?)
 }
 
-/// A service by its id where the whole text is a number as C writes them, or else
-/// by its name. (`strtoull`, which librdmacm reads it with, would also overlook
-/// spaces before the number and read a sign.)
+/// Reads a service: by its id if the whole text is a number in C's notation, otherwise
+/// by its name. (librdmacm uses `strtoull`, which also skips leading spaces and accepts
+/// a sign.)
 fn read(text: &str) -> Result<IbService> {
     if text.contains('\0') {
         return Err(Error::NulInText);
@@ -41,15 +41,15 @@ fn number(text: &str) -> Option<u64> {
         None if text.starts_with('0') => (text, 8),
         None => (text, 10),
     };
-    // std would read a sign as well.
+    // `from_str_radix` accepts a sign.
     let all_digits = digits.chars().all(|digit| digit.is_digit(radix));
     all_digits
         .then(|| u64::from_str_radix(digits, radix).ok())
         .flatten()
 }
 
-/// Asks the administrators of all active ports side by side. What the first of
-/// them tells is the answer.
+/// Queries the subnet administrators of all active ports at once. Returns the records of
+/// the first that answers.
 pub(crate) fn find(
     channel: &EventChannel,
     service: IbService,
@@ -59,16 +59,16 @@ pub(crate) fn find(
     if ports.is_empty() {
         return Err(Error::NoInfinibandPort);
     }
-    let mut questions = ports
+    let mut queries = ports
         .into_iter()
-        .map(|port| Question::ask(channel, port, service))
+        .map(|port| ServiceQuery::start(channel, port, service))
         .collect::<Result<Vec<_>>>()?;
     let deadline = until.map_or(Deadline::Never, Deadline::At);
-    while questions.iter().any(Question::is_open) {
+    while queries.iter().any(ServiceQuery::is_active) {
         match channel.next_event(deadline) {
             Ok(event) => {
-                let mut answers = questions.iter_mut();
-                if let Some(candidates) = answers.find_map(|question| question.hear(&event)) {
+                let mut queries = queries.iter_mut();
+                if let Some(candidates) = queries.find_map(|query| query.handle_event(&event)) {
                     return Ok(candidates);
                 }
             }
@@ -77,29 +77,29 @@ pub(crate) fn find(
         }
     }
     Err(Error::NoService(
-        questions.into_iter().map(Question::end).collect(),
+        queries.into_iter().map(ServiceQuery::end).collect(),
     ))
 }
 
-/// What is asked of one port.
-struct Question {
+/// The query through one port.
+struct ServiceQuery {
     port: InfinibandPort,
-    /// The id that asks, or why there is no answer.
+    /// The id of the query, or why it failed.
     state: Result<CmId, Reason>,
 }
 
-impl Question {
-    fn ask(channel: &EventChannel, port: InfinibandPort, service: IbService) -> Result<Self> {
+impl ServiceQuery {
+    fn start(channel: &EventChannel, port: InfinibandPort, service: IbService) -> Result<Self> {
         let id = channel.create_id(PortSpace::IB)?;
-        let asked = id
+        let started = id
             .bind(IbAddr::new(port.gid))
             .and_then(|()| id.resolve_ib_service(service));
-        match asked {
+        match started {
             Ok(()) => Ok(Self {
                 port,
                 state: Ok(id),
             }),
-            // No port will do better.
+            // The kernel supports it on no port.
             Err(error @ CoreError::Unsupported { .. }) => Err(error.into()),
             Err(error) => Ok(Self {
                 port,
@@ -108,12 +108,12 @@ impl Question {
         }
     }
 
-    fn is_open(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.state.is_ok()
     }
 
-    /// The service's addresses, if that is what the event brings.
-    fn hear(&mut self, event: &Event) -> Option<Vec<Candidate>> {
+    /// The addresses of the service, if the event completes this query.
+    fn handle_event(&mut self, event: &Event) -> Option<Vec<Candidate>> {
         let id = self.state.as_ref().ok().filter(|id| *event.id() == **id)?;
         let records = match (event.failure(), event.kind()) {
             (Some(failure), _) => Err(Reason::Failed(failure)),

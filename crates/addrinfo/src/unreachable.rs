@@ -4,7 +4,7 @@ use std::fmt;
 
 use rdmacm_core::{Error, EventFailure};
 
-/// Why RDMA does not reach an address, and at which step that came out.
+/// Why RDMA does not reach an address, and which step failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unreachable {
@@ -14,19 +14,19 @@ pub struct Unreachable {
     pub reason: Reason,
 }
 
-/// A step on the way to a route.
+/// A step of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
     /// Binding to a local address.
     Bind,
-    /// Asking the subnet administrator for a service.
+    /// Querying the subnet administrator for a service.
     Service,
     /// Resolving the address.
     Address,
     /// Resolving the route.
     Route,
-    /// Asking for the result.
+    /// Querying the result.
     Query,
 }
 
@@ -34,22 +34,22 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The kernel, or this library, refused.
+    /// The command failed at once.
     Refused(Error),
-    /// The kernel tried and failed.
+    /// The kernel's resolution failed.
     Failed(EventFailure),
     /// The deadline passed.
     Deadline,
-    /// The device speaks iWARP, which has reliable connected queue pairs only.
+    /// The device is an iWARP device, which supports only reliable connected queue pairs.
     OnlyReliableConnected,
-    /// Port space `IPOIB` was asked for, and the interface is no IPoIB one.
+    /// The port space is `IPOIB`, and the interface is no IPoIB interface.
     OnlyIpoib,
-    /// A native InfiniBand address, and the device speaks RoCE, which resolves such
-    /// an address and has no route to it.
+    /// A native InfiniBand address on a RoCE device, which resolves such an address but
+    /// has no route to it.
     OnlyInfiniband,
     /// A link-local IPv6 address without a scope id, which names no interface.
     NoScope,
-    /// A loopback or wildcard destination, and the device speaks RoCE or iWARP.
+    /// A loopback or wildcard destination on a RoCE or iWARP device.
     Loopback,
 }
 
@@ -74,18 +74,17 @@ impl fmt::Display for Unreachable {
                     _ => Ok(()),
                 }
             }
-            Reason::OnlyReliableConnected => f.write_str(
-                "the device speaks iWARP, which has reliable connected queue pairs only",
-            ),
+            Reason::OnlyReliableConnected => {
+                f.write_str("iWARP devices support only reliable connected queue pairs")
+            }
             Reason::OnlyIpoib => write!(
                 f,
-                "{}: port space IPOIB is for the addresses of IPoIB interfaces only",
+                "{}: port space IPOIB needs an address of an IPoIB interface",
                 self.step
             ),
             Reason::OnlyInfiniband => write!(
                 f,
-                "{}: native InfiniBand addresses are for InfiniBand only, and the port that would \
-                 lead there is none of InfiniBand's",
+                "{}: native InfiniBand addresses need an InfiniBand port",
                 self.step
             ),
             Reason::NoScope => write!(
@@ -106,10 +105,10 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bind => "bind",
-            Self::Service => "ask the subnet administrator",
+            Self::Service => "query the subnet administrator",
             Self::Address => "resolve the address",
             Self::Route => "resolve the route",
-            Self::Query => "ask for the result",
+            Self::Query => "query the result",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A connection to ibacm: whole messages, by a deadline.
+//! A connection to ibacm, with deadlines.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,14 +15,14 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-/// Where ibacm listens if there is no port file.
+/// The socket of ibacm if there is no port file.
 const SOCKET: &str = "ibacm.sock";
-/// The port it listens on, in figures.
+/// The file that holds its TCP port as text.
 const PORT_FILE: &str = "ibacm.port";
-/// More than a port's figures and the end of their line.
+/// More than the digits of a port and a newline.
 const LONGEST_PORT: u64 = 16;
 
-/// A connection that carries one question at a time.
+/// A connection for one query at a time.
 #[derive(Debug)]
 pub(super) struct Connection(OwnedFd);
 
@@ -36,7 +36,7 @@ impl Connection {
         } else {
             let path = rundir.join(SOCKET);
             let address = UnixAddr::new(&path)?;
-            // Most hosts have none: they are spared a socket.
+            // Most hosts have none: saves creating a socket.
             path.metadata().map_err(|error| errno(&error))?;
             Self::connect(AddressFamily::Unix, &address, until)
         }
@@ -48,12 +48,12 @@ impl Connection {
         until: Instant,
     ) -> nix::Result<Self> {
         let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
-        // A socket that does not block takes no queue for a connection to a
-        // Unix socket; this one waits for its turn, by the deadline.
+        // A non-blocking connect to a Unix socket fails if the backlog is full; a
+        // blocking one waits, up to the send timeout.
         loop {
             setsockopt(&socket, sockopt::SendTimeout, &left(until)?)?;
             match connect(socket.as_raw_fd(), address) {
-                // The connection was made after the signal.
+                // The connect completed after the signal.
                 Ok(()) | Err(Errno::EISCONN) => return Ok(Self(socket)),
                 Err(Errno::EINTR | Errno::EALREADY) => {}
                 Err(errno) => return Err(timed(errno)),
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// Whether the daemon is still there and has said nothing unasked.
+    /// Whether the connection is open and has no unread bytes.
     pub(super) fn is_idle(&self) -> bool {
         let look = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         recv(self.0.as_raw_fd(), &mut [0], look) == Err(Errno::EAGAIN)
@@ -80,8 +80,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Receives what comes next, at least a byte; `ECONNRESET` where the daemon
-    /// has ended the connection.
+    /// Receives at least one byte; `ECONNRESET` if the daemon ended the connection.
     pub(super) fn receive(&self, buffer: &mut [u8], until: Instant) -> nix::Result<usize> {
         loop {
             setsockopt(&self.0, sockopt::ReceiveTimeout, &left(until)?)?;
@@ -94,7 +93,7 @@ impl Connection {
     }
 }
 
-/// What is left until then, for a socket, to which none at all means for ever.
+/// The time left as a socket timeout, for which zero would mean none.
 fn left(until: Instant) -> nix::Result<TimeVal> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -109,7 +108,7 @@ fn errno(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// What a socket says whose time has passed.
+/// Maps the error of a socket timeout to `ETIMEDOUT`.
 fn timed(errno: Errno) -> Errno {
     match errno {
         Errno::EAGAIN | Errno::EINPROGRESS => Errno::ETIMEDOUT,
@@ -117,10 +116,10 @@ fn timed(errno: Errno) -> Errno {
     }
 }
 
-/// The port of the port file; `None` without one, and where it holds none.
+/// The port of the port file; `None` without the file or without a port in it.
 fn port(rundir: &Path) -> Option<u16> {
     let mut options = File::options();
-    // What is there instead of a file must not hold anybody up.
+    // A FIFO of this name must not block.
     let file = options.read(true).custom_flags(libc::O_NONBLOCK);
     let file = file.open(rundir.join(PORT_FILE)).ok()?;
     let mut text = String::new();
@@ -156,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_file_holds_nobody_up() {
+    fn a_fifo_as_port_file_does_not_block() {
         let rundir = tempfile::tempdir().unwrap();
         fs::create_dir(rundir.path().join(PORT_FILE)).unwrap();
         assert_eq!(port(rundir.path()), None);
     }
 
     #[test]
-    fn a_path_too_long_for_a_socket_is_absence() {
+    fn a_path_too_long_for_a_socket_counts_as_absence() {
         let rundir = Path::new("/").join("long/".repeat(40));
         let until = Instant::now() + Duration::from_secs(60);
         let refused = Connection::open(&rundir, until).unwrap_err();

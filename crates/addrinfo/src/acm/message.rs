@@ -1,17 +1,17 @@
-//! What is said over ibacm's socket: a header and up to eight entries, the
-//! numbers of both in host order, addresses and path records in network order.
+//! The messages of ibacm: a header and up to eight entries, with numbers in host order
+//! and addresses and path records in network order.
 //! Source: rdma-core's `librdmacm/acm.h`.
 
 use zerocopy::native_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The only version there is.
+/// The only version.
 pub(super) const VERSION: u8 = 1;
 /// Asks for a path.
 pub(super) const RESOLVE: u8 = 1;
 /// Set in the operation of some replies.
 pub(super) const ACK: u8 = 0x80;
-/// Entries a message has room for.
+/// The most entries of a message.
 pub(super) const MOST_ENTRIES: usize = 8;
 /// The bytes of the largest message.
 pub(super) const LONGEST: usize = size_of::<Header>() + MOST_ENTRIES * size_of::<Entry>();
@@ -20,7 +20,7 @@ pub(super) const LONGEST: usize = size_of::<Header>() + MOST_ENTRIES * size_of::
 pub(super) const SOURCE: u32 = 1;
 /// An entry about the destination.
 pub(super) const DESTINATION: u32 = 1 << 1;
-/// Only what ibacm knows already is wanted.
+/// Only what ibacm has cached is asked for.
 pub(super) const NO_DELAY: u32 = 1 << 30;
 
 /// Kinds of entries.
@@ -36,13 +36,13 @@ pub(super) const PATH: u16 = 0x10;
 pub(super) struct Header {
     pub(super) version: u8,
     pub(super) operation: u8,
-    /// 0, or why there is no answer.
+    /// 0, or the error.
     pub(super) status: u8,
-    /// The daemon's own.
+    /// Used by the daemon only.
     pub(super) scratch: [u8; 3],
-    /// Of the whole message, in bytes.
+    /// The length of the whole message, in bytes.
     pub(super) length: U16,
-    /// A reply has its request's.
+    /// The transaction of a request, repeated in its reply.
     pub(super) transaction: U64,
 }
 

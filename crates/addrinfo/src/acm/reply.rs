@@ -1,4 +1,4 @@
-//! What ibacm answers, checked.
+//! Replies of ibacm, checked.
 
 use std::net::IpAddr;
 
@@ -8,36 +8,35 @@ use zerocopy::FromBytes;
 
 use super::message::{ACK, Entry, Header, IPV4, IPV6, LONGEST, PATH, RESOLVE, SOURCE, VERSION};
 
-/// What ibacm knows about a destination: nothing by default.
+/// What ibacm knows about a destination; empty by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// The address to start from, if it chose one.
+    /// The source address, if it chose one.
     pub(crate) source: Option<IpAddr>,
     /// The paths, best first.
     pub(crate) paths: Vec<PathData>,
 }
 
-/// A reply's header that makes sense.
+/// A valid header of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Announced {
-    /// How many bytes follow.
+pub(super) struct ReplyHeader {
+    /// The number of bytes that follow.
     pub(super) length: usize,
-    /// Why there is no answer, or 0.
+    /// 0, or the error.
     status: u8,
 }
 
-impl Announced {
-    /// Reads the header; what is wrong with one that is no answer to a
-    /// [`Request`](super::Request).
+impl ReplyHeader {
+    /// Parses the header of an answer to a [`Request`](super::Request); the reason if it is
+    /// invalid.
     pub(super) fn read(header: &[u8; 16]) -> Result<Self, &'static str> {
         let header = Header::read_from_bytes(header).map_err(|_| "its header is short")?;
         if header.version != VERSION {
             return Err("its version is not 1");
         }
-        // ibacm acknowledges what it refuses, and answers the rest as it was
-        // asked.
+        // ibacm sets the acknowledge bit if it refuses a request.
         if header.operation & !ACK != RESOLVE {
-            return Err("it answers something else");
+            return Err("it answers another operation");
         }
         if header.transaction.get() != 0 {
             return Err("its transaction is not the request's");
@@ -53,8 +52,8 @@ impl Announced {
         })
     }
 
-    /// The answer; a status other than 0 means that ibacm knows nothing. What
-    /// is said about anything but paths and a source is overlooked.
+    /// The reply; empty if the status is not 0. Ignores entries other than paths and the
+    /// source.
     pub(super) fn with_entries(self, entries: &[u8]) -> Reply {
         let mut reply = Reply::default();
         if self.status != 0 {
@@ -81,8 +80,7 @@ impl Reply {
     }
 }
 
-/// An entry of this kind is path data but for its kind, which is not the
-/// path's.
+/// An entry of kind [`PATH`] has the layout of path data.
 fn path(entry: &Entry) -> Option<PathData> {
     let record = PathRecord::read_from_bytes(&entry.info).ok()?;
     let flags = PathFlags::from_bits_retain(entry.flags.get());
@@ -108,7 +106,7 @@ mod tests {
 
     fn read(message: &[u8]) -> Result<Reply, &'static str> {
         let header = message.first_chunk().unwrap();
-        let announced = Announced::read(header)?;
+        let announced = ReplyHeader::read(header)?;
         assert_eq!(announced.length, message.len() - 16);
         Ok(announced.with_entries(&message[16..]))
     }
@@ -141,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn kinds_unknown_are_overlooked() {
+    fn unknown_kinds_are_ignored() {
         let mut entry = path(0x2b, 1);
         entry[4..6].copy_from_slice(&0x77_u16.to_ne_bytes());
         assert_eq!(read(&reply(&[entry])), Ok(Reply::default()));
     }
 
     #[test]
-    fn a_refusal_knows_nothing_whatever_follows() {
+    fn a_refusal_is_empty_whatever_follows() {
         for status in [1, 2, 3, 5, 6, 7, 8, 9, 10, 255] {
             let mut message = reply(&[path(0x2b, 1)]);
             message[2] = status;
@@ -160,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_answer_nothing_are_refused() {
+    fn invalid_headers_are_rejected() {
         let refused = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut message = header(16);
             change(&mut message);
-            Announced::read(message.first_chunk().unwrap()).is_err()
+            ReplyHeader::read(message.first_chunk().unwrap()).is_err()
         };
         assert!(!refused(&|_| {}));
         assert!(refused(&|message| message[0] = 2));
@@ -183,7 +181,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 16..700)) {
-            if let Ok(announced) = Announced::read(bytes.first_chunk().unwrap()) {
+            if let Ok(announced) = ReplyHeader::read(bytes.first_chunk().unwrap()) {
                 announced.with_entries(&bytes[16..]);
             }
         }

@@ -1,4 +1,4 @@
-//! What ibacm is asked.
+//! Requests to ibacm.
 
 use rdmacm_abi::{PathRecord, PathRecordData};
 use rdmacm_core::{CmAddr, PathData};
@@ -8,29 +8,29 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::message::{DESTINATION, Entry, Header, IPV4, IPV6, NO_DELAY, PATH};
 use super::message::{RESOLVE, SOURCE, VERSION};
 
-/// A question for the path to a destination.
+/// A request for the path to a destination.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'hints> {
     pub(crate) source: Option<CmAddr>,
     pub(crate) destination: CmAddr,
-    /// The paths of the hints: of one, what it says is what is looked for.
+    /// The paths of the hints. A single one restricts the paths asked for.
     pub(crate) paths: &'hints [PathData],
-    /// Whether only what ibacm knows already is wanted.
+    /// Whether to ask only for what ibacm has cached.
     pub(crate) no_delay: bool,
 }
 
 impl Request<'_> {
-    /// The message: byte for byte what librdmacm sends.
+    /// The message, byte for byte as librdmacm sends it.
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let source = self.source.and_then(|source| ip_entry(source, SOURCE));
-        let patience = if self.no_delay { NO_DELAY } else { 0 };
-        let destination = ip_entry(self.destination, DESTINATION | patience);
+        let no_delay = if self.no_delay { NO_DELAY } else { 0 };
+        let destination = ip_entry(self.destination, DESTINATION | no_delay);
         let entries: Vec<Entry> = [source, destination, self.path_entry()]
             .into_iter()
             .flatten()
             .collect();
         let entries = entries.as_bytes();
-        // At most three entries: the length fits.
+        // At most three entries, so the length fits.
         let length = u16::try_from(size_of::<Header>() + entries.len()).unwrap_or(u16::MAX);
         let header = Header {
             version: VERSION,
@@ -43,7 +43,7 @@ impl Request<'_> {
         [header.as_bytes(), entries].concat()
     }
 
-    /// Native InfiniBand addresses travel as ends of a path.
+    /// Native InfiniBand addresses are sent as ends of a path.
     fn path_entry(&self) -> Option<Entry> {
         let ends = [self.source, Some(self.destination)].map(|end| match end? {
             CmAddr::Ib(address) => Some(address.gid.0),
@@ -54,7 +54,7 @@ impl Request<'_> {
         }
         let mut record = match self.paths {
             [path] => PathRecordData::from(path).record,
-            // librdmacm sends one path or an empty one.
+            // As librdmacm: one path, or an empty one.
             _ => PathRecord::new_zeroed(),
         };
         let [source, destination] = ends;
@@ -74,8 +74,8 @@ fn ip_entry(address: CmAddr, flags: u32) -> Option<Entry> {
 
 fn entry(flags: u32, kind: u16, bytes: &[u8]) -> Entry {
     let mut info = [0; 64];
-    for (place, byte) in info.iter_mut().zip(bytes) {
-        *place = *byte;
+    for (permit, byte) in info.iter_mut().zip(bytes) {
+        *permit = *byte;
     }
     Entry {
         flags: U32::new(flags),
@@ -118,10 +118,10 @@ mod tests {
     }
 
     /// Flags, kind and info.
-    type Told = (u32, u16, Vec<u8>);
+    type Sent = (u32, u16, Vec<u8>);
 
     /// The header, and each entry.
-    fn told(request: Request<'_>) -> (Vec<u8>, Vec<Told>) {
+    fn sent(request: Request<'_>) -> (Vec<u8>, Vec<Sent>) {
         let bytes = request.to_bytes();
         let (header, entries) = bytes.split_at(16);
         let entries = entries.chunks_exact(72).map(|entry| {
@@ -141,23 +141,23 @@ mod tests {
 
     #[test]
     fn a_destination_is_one_entry() {
-        let (header, entries) = told(to(V4));
+        let (header, entries) = sent(to(V4));
         let mut expected = vec![1, 1, 0, 0, 0, 0];
         expected.extend(88_u16.to_ne_bytes());
         expected.extend([0; 8]);
         assert_eq!(header, expected);
         assert_eq!(entries, [(2, 2, padded(&[10, 1, 0, 7]))]);
-        let (_, entries) = told(to(V6));
+        let (_, entries) = sent(to(V6));
         let address = [0xfd, 0x71, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
         assert_eq!(entries, [(2, 3, padded(&address))]);
     }
 
     #[test]
-    fn a_source_comes_first_and_haste_is_the_destinations() {
+    fn a_source_comes_first_and_no_delay_is_a_flag_of_the_destination() {
         let mut request = to(V4);
         request.source = Some(([10, 1, 0, 3], 9).into());
         request.no_delay = true;
-        let (_, entries) = told(request);
+        let (_, entries) = sent(request);
         let source = (1, 2, padded(&[10, 1, 0, 3]));
         let destination = (2 | 1 << 30, 2, padded(&[10, 1, 0, 7]));
         assert_eq!(entries, [source, destination]);
@@ -172,7 +172,7 @@ mod tests {
         ] {
             let mut request = to(V4);
             request.paths = &paths;
-            let (_, entries) = told(request);
+            let (_, entries) = sent(request);
             assert_eq!(entries[1], (0, 0x10, expected));
         }
     }
@@ -180,18 +180,18 @@ mod tests {
     #[test]
     fn infiniband_addresses_are_the_ends_of_a_path() {
         let mut request = to(gid(9));
-        let (_, entries) = told(request);
+        let (_, entries) = sent(request);
         let mut expected = padded(&[0; 8]);
         expected[8..24].fill(9);
         assert_eq!(entries, [(0, 0x10, expected.clone())]);
         request.source = Some(gid(8));
-        let (_, entries) = told(request);
+        let (_, entries) = sent(request);
         expected[24..40].fill(8);
         assert_eq!(entries, [(0, 0x10, expected)]);
         let paths = [path()];
         request.source = None;
         request.paths = &paths;
-        let (_, entries) = told(request);
+        let (_, entries) = sent(request);
         assert_eq!(entries[0].2[8..24], [9; 16]);
         assert_eq!(entries[0].2[24..40], [1; 16]);
     }

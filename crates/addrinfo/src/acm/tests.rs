@@ -33,7 +33,7 @@ fn question(host: u8) -> Request<'static> {
 fn within(duration: Duration) -> Limit {
     Limit {
         until: Instant::now() + duration,
-        is_patience: false,
+        is_full_timeout: false,
     }
 }
 
@@ -169,7 +169,7 @@ fn silence_ends_with_the_callers_time() {
 fn silence_beyond_patience_is_remembered() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), script(vec![]));
-    let acm = Acm::at(rundir.path()).patience(SOON);
+    let acm = Acm::at(rundir.path()).timeout(SOON);
     let silent = acm.try_ask(&question(7), acm.limit(None));
     assert_eq!(silent, Err(Failure::Silent));
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
@@ -183,10 +183,10 @@ fn half_of_the_callers_time_is_the_most() {
     let now = Instant::now();
     let second = Duration::from_secs(1);
     let limit = acm.limit(Some(now + second));
-    assert!(!limit.is_patience && limit.until < now + second);
+    assert!(!limit.is_full_timeout && limit.until < now + second);
     for deadline in [None, Some(now + 60 * second)] {
         let limit = acm.limit(deadline);
-        assert!(limit.is_patience && limit.until >= now + 2 * second);
+        assert!(limit.is_full_timeout && limit.until >= now + 2 * second);
         assert!(limit.until < now + 30 * second);
     }
     // No time at all is none.

@@ -1,25 +1,25 @@
-//! Looking names up on threads that can be left behind.
+//! Name lookups on threads that may outlive the deadline.
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::places::Places;
+use crate::lookup_limit::LookupLimit;
 
 /// The lookups of one directory.
 ///
-/// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a
-/// thread of its own. When the deadline passes the thread is left to finish: it
-/// holds nothing but the place for its answer.
+/// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a thread
+/// of its own. After the deadline the thread finishes on its own; it holds nothing but
+/// its permit and the channel for its result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lookups {
-    running: Places,
+    running: LookupLimit,
 }
 
 impl Lookups {
-    /// Runs a lookup to its end or until `until`. Without a deadline it runs
-    /// right here.
+    /// Runs a lookup until it ends or until `until`. Without a deadline it runs on this
+    /// thread.
     pub(super) fn run<T: Send + 'static>(
         &self,
         until: Option<Instant>,
@@ -28,13 +28,13 @@ impl Lookups {
         let Some(until) = until else {
             return Ok(lookup());
         };
-        let place = self.running.take().ok_or(Error::TooManyLookups)?;
+        let permit = self.running.try_acquire().ok_or(Error::TooManyLookups)?;
         let (answer, answered) = sync_channel(1);
         thread::Builder::new()
             .name("rdmacm-lookup".to_owned())
             .spawn(move || {
                 let found = lookup();
-                drop(place);
+                drop(permit);
                 // The caller may have given up.
                 let _ = answer.send(found);
             })
@@ -50,7 +50,7 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::PLACES;
+    use crate::lookup_limit::MAX_LOOKUPS;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -68,7 +68,7 @@ mod tests {
     fn a_silent_server_ends_at_the_deadline_and_the_number_left_behind_is_bounded() {
         let lookups = Lookups::default();
         let mut servers = Vec::new();
-        for _ in 0..PLACES {
+        for _ in 0..MAX_LOOKUPS {
             let (server, asked) = mpsc::channel::<()>();
             servers.push(server);
             let silent = move || asked.recv().is_ok();
@@ -77,7 +77,7 @@ mod tests {
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Err(Error::TooManyLookups));
         drop(servers);
-        while lookups.running.taken() > 0 {
+        while lookups.running.in_use() > 0 {
             thread::yield_now();
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Ok(7));

@@ -1,4 +1,4 @@
-//! Who knows names.
+//! Looking up the names of hosts and services.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,12 +9,11 @@ use rdmacm_core::Family;
 use super::system::SystemResolver;
 use crate::error::NameError;
 
-/// Who knows the addresses of hosts: the system, or somebody's own.
+/// Looks up the addresses of hosts: the system's resolver, or one of your own.
 ///
-/// What is written in figures never gets here, nor do the names of local
-/// interfaces and devices in passive resolutions. Where there is a deadline, each
-/// question is asked on a thread of its own, which is left behind when the
-/// deadline passes: blocking delays nobody else.
+/// Numeric addresses do not reach the resolver, nor do the names of local interfaces
+/// and devices in passive resolutions. If there is a deadline, each lookup runs on a
+/// thread of its own that may outlive the deadline, so the resolver may block.
 ///
 /// ```
 /// use std::net::{Ipv4Addr, SocketAddr};
@@ -38,42 +37,42 @@ use crate::error::NameError;
 /// # Ok::<(), rdmacm_addrinfo::Error>(())
 /// ```
 pub trait Resolver: fmt::Debug + Send + Sync {
-    /// Every address of a host, in the order in which they are to be tried. Those
-    /// of another family than the one asked for are left out by the caller.
+    /// Returns every address of a host, in the order in which to try them. The caller
+    /// drops those of another family than the one asked for.
     ///
     /// # Errors
-    /// Why there is none; an answer without addresses counts as
+    /// Why the lookup failed. An answer without addresses counts as
     /// [`NameError::NoData`].
     fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError>;
 
-    /// The port of a service's name, host order; what `services(5)` and its kin
-    /// say unless this is implemented.
+    /// Returns the port of a service name, in host order. By default asks the system, as
+    /// by `services(5)`.
     ///
     /// # Errors
-    /// [`NameError::Service`] for a name that nobody knows.
+    /// [`NameError::Service`] for an unknown service.
     fn service(&self, name: &str, kind: ServiceKind) -> Result<u16, NameError> {
         SystemResolver.service(name, kind)
     }
 }
 
-/// Which host is asked for.
+/// The host to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostQuestion<'a> {
-    /// The host's name; without a NUL.
+    /// The host's name, without NUL bytes.
     pub name: &'a str,
-    /// The only family that is of use.
+    /// The family asked for; `None` for any.
     pub family: Option<Family>,
-    /// Whether anybody wants to know the canonical name.
+    /// Whether the canonical name is asked for.
     pub canonical_name: bool,
-    /// When the answer is of no use any more, by the system's clock.
+    /// The deadline of the lookup, on the system's monotonic clock.
     pub until: Option<Instant>,
 }
 
-/// What is known of a host.
+/// The result of looking up a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Its addresses; their ports do not count.
+    /// Its addresses. Their ports are ignored.
     pub addresses: Vec<SocketAddr>,
     /// Its canonical name.
     pub canonical_name: Option<String>,

@@ -1,4 +1,4 @@
-//! `getaddrinfo(3)`, the system's own knowledge of names.
+//! The system's resolver, `getaddrinfo(3)`.
 //!
 //! # Safety
 //! The only module of this crate with `unsafe`: it calls into the C library and
@@ -36,9 +36,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Addresses in any form of figures that the C library reads; no file is opened
-/// and nobody asked.
-pub(super) fn figures(node: &str, family: Option<Family>) -> Result<Host, NameError> {
+/// Parses a numeric address in any form that the C library accepts, without reading
+/// files or asking servers.
+pub(super) fn numeric(node: &str, family: Option<Family>) -> Result<Host, NameError> {
     let hints = hints(family, ServiceKind::Stream, libc::AI_NUMERICHOST);
     Ok(host(&List::get(Some(&text(node)?), None, &hints)?))
 }
@@ -49,7 +49,7 @@ fn ask_host(node: &str, family: Option<Family>, canonical: bool) -> Result<Host,
     Ok(host(&List::get(Some(&text(node)?), None, &hints)?))
 }
 
-/// What the system says of no node at all.
+/// The system's result without a node.
 #[cfg(test)]
 pub(super) fn without_node(
     passive: bool,
@@ -84,7 +84,7 @@ impl List {
     ) -> Result<Self, NameError> {
         let mut list = ptr::null_mut();
         // SAFETY: node and service are NUL-terminated strings or null, the hints
-        // are fully initialised, and `list` is a place for one pointer; all of
+        // are fully initialised, and `list` can hold one pointer; all of
         // them outlive the call.
         let code =
             unsafe { libc::getaddrinfo(pointer(node), pointer(service), hints, &raw mut list) };

@@ -274,7 +274,7 @@ fn every_port_that_did_not_tell_is_named() {
     let host = fabric.host([adapter]);
     let refused = find(&host, "storage", &Hints::new().subnet_administrator());
     let words = refused.unwrap_err().to_string();
-    let told = "no InfiniBand port tells of the service: mlx5_0 port 1: ";
+    let told = "no subnet administrator knows the service: mlx5_0 port 1: ";
     assert!(words.starts_with(told), "{words}");
     assert!(words.contains("; mlx5_0 port 2: "), "{words}");
 }

@@ -47,8 +47,8 @@ impl Liar {
         let mut reply = self.reply();
         for _ in 0..self.below(4) {
             let limit = if self.below(2) == 0 { 16 } else { reply.len() };
-            let place = self.below(limit.min(reply.len()));
-            reply[place] ^= 1 << self.below(8);
+            let permit = self.below(limit.min(reply.len()));
+            reply[permit] ^= 1 << self.below(8);
         }
         if self.below(4) == 0 {
             reply.truncate(self.below(reply.len()) + 1);

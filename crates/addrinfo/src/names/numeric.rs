@@ -1,4 +1,4 @@
-//! Addresses and ports written in figures.
+//! Numeric addresses and ports.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -7,16 +7,16 @@ use rdmacm_core::Family;
 use crate::error::{NameError, Result};
 use crate::local::interface_index;
 
-/// An address without a port, with its scope as it was written.
+/// A numeric address without a port, with its scope as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Literal<'text> {
+pub(super) struct Numeric<'text> {
     ip: IpAddr,
     scope: Option<&'text str>,
 }
 
-impl Literal<'_> {
-    /// As an address of the family asked for: an IPv4 address that is written as
-    /// an IPv6 one (`::ffff:10.1.0.7`) is of both.
+impl Numeric<'_> {
+    /// Converts to the family asked for. An IPv4-mapped IPv6 address
+    /// (`::ffff:10.1.0.7`) belongs to both.
     pub(super) fn of_family(self, family: Option<Family>) -> Result<Self> {
         let ip = match (self.ip, family) {
             (ip, None)
@@ -37,14 +37,14 @@ impl Literal<'_> {
         })
     }
 
-    /// As the C library reads it: by an interface's name where an address means
-    /// nothing without one, and that before a number.
+    /// Resolves the scope as the C library does: an interface name, if the address is
+    /// link-local, before a number.
     fn scope_id(self) -> Result<u32> {
         let Some(scope) = self.scope else {
             return Ok(0);
         };
         let named = is_of_one_link(self.ip).then(|| interface_index(scope));
-        // Without the sign that `parse` would take.
+        // `parse` accepts a sign.
         let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
         let number = is_number.then(|| scope.parse().ok());
         let scope_id = named.flatten().or(number.flatten());
@@ -52,17 +52,16 @@ impl Literal<'_> {
     }
 }
 
-/// Link-local, of one host or of a group.
+/// Whether the address is link-local, unicast or multicast.
 fn is_of_one_link(ip: IpAddr) -> bool {
     let IpAddr::V6(ip) = ip else { return false };
     ip.is_unicast_link_local() || ip.segments()[0] & 0xff0f == 0xff02
 }
 
-/// A strict dotted quad or an IPv6 address, which may name its scope by an
-/// interface's name or number (`fe80::1%eth0`, `fe80::1%2`). `None` for anything
-/// else, the C library's other forms of IPv4 addresses included: it reads
-/// `010.1.0.1` as octal.
-pub(super) fn parse(text: &str) -> Option<Literal<'_>> {
+/// Parses a strict dotted quad or an IPv6 address, whose scope may be an interface's
+/// name or number (`fe80::1%eth0`, `fe80::1%2`). `None` for anything else, also for the
+/// C library's other forms of IPv4 addresses: it reads `010.1.0.1` as octal.
+pub(super) fn parse(text: &str) -> Option<Numeric<'_>> {
     let (address, scope) = match text.split_once('%') {
         Some((address, scope)) => (address, Some(scope)),
         None => (text, None),
@@ -71,15 +70,15 @@ pub(super) fn parse(text: &str) -> Option<Literal<'_>> {
         None => address.parse().ok()?,
         Some(_) => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
     };
-    Some(Literal { ip, scope })
+    Some(Numeric { ip, scope })
 }
 
-/// A port in figures; `None` for a service's name. Figures that are no port are
-/// an error here: the C library reads 70000 as 4464 and nothing at all as 0.
+/// Parses a port number; `None` for a service name. A number that is no port is an
+/// error: the C library reads 70000 as 4464 and the empty text as 0.
 pub(super) fn port(text: &str) -> Result<Option<u16>> {
-    let figures = text.trim_start().trim_start_matches(['+', '-']);
-    if figures.bytes().all(|byte| byte.is_ascii_digit()) {
-        let port = (figures.len() == text.len()).then(|| text.parse().ok());
+    let numeric = text.trim_start().trim_start_matches(['+', '-']);
+    if numeric.bytes().all(|byte| byte.is_ascii_digit()) {
+        let port = (numeric.len() == text.len()).then(|| text.parse().ok());
         return match port.flatten() {
             Some(port) => Ok(Some(port)),
             None => Err(NameError::Service.into()),
@@ -141,7 +140,7 @@ mod tests {
         assert_eq!(of_family("10.1.0.7", Family::V4), Ok("10.1.0.7:7".into()));
         assert_eq!(of_family("10.1.0.7", Family::V6), refused);
         assert_eq!(of_family("fd71::1", Family::V4), refused);
-        // Before the scope is looked at.
+        // Checked before the scope.
         assert_eq!(of_family("fe80::1%nosuchif", Family::V4), refused);
         let mapped = "::ffff:10.1.0.7";
         assert_eq!(of_family(mapped, Family::V4), Ok("10.1.0.7:7".into()));

@@ -1,15 +1,15 @@
-//! The channels on which the kernel is asked.
+//! How a directory opens event channels.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rdmacm_core::{EventChannel, Result};
 
-/// How a directory opens its channels.
+/// The function by which a directory opens its event channels.
 #[derive(Clone)]
-pub(crate) struct Channels(Arc<dyn Fn() -> Result<EventChannel> + Send + Sync>);
+pub(crate) struct ChannelSource(Arc<dyn Fn() -> Result<EventChannel> + Send + Sync>);
 
-impl Channels {
+impl ChannelSource {
     pub(crate) fn new(open: impl Fn() -> Result<EventChannel> + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }
@@ -19,15 +19,15 @@ impl Channels {
     }
 }
 
-impl Default for Channels {
-    /// The kernel's.
+impl Default for ChannelSource {
+    /// Opens the kernel's device.
     fn default() -> Self {
         Self::new(EventChannel::open)
     }
 }
 
-impl fmt::Debug for Channels {
+impl fmt::Debug for ChannelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Channels").finish_non_exhaustive()
+        f.debug_struct("ChannelSource").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of the way to a candidate before the kernel is asked.
+//! The addresses to resolve, with what is known before the kernel resolves them.
 
 use std::net::SocketAddr;
 
@@ -9,46 +9,45 @@ use crate::candidate::Candidate;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 
-/// An address to ask the kernel about, and what is known of the way there.
+/// An address to resolve, with its source and paths as far as they are known.
 #[derive(Clone, Debug)]
-pub(crate) struct Lead {
+pub(crate) struct ProbeTarget {
     pub(crate) address: CmAddr,
     pub(crate) canonical_name: Option<String>,
-    /// The address to start from.
+    /// The source address that the caller gave.
     pub(crate) source: Option<CmAddr>,
-    /// The one that ibacm advises, where the caller gave none.
+    /// The source address that ibacm advises, if the caller gave none.
     pub(crate) advised_source: Option<CmAddr>,
-    /// The paths ibacm knows.
+    /// The path records of ibacm.
     pub(crate) route: Vec<PathData>,
 }
 
-/// A lead for each candidate. ibacm is asked about one after another: there is
-/// one, or there are as many as a name has addresses.
-pub(crate) fn leads(
+/// Makes a target of each candidate. Queries ibacm about one after the other.
+pub(crate) fn targets(
     candidates: Vec<Candidate>,
     hints: &Hints,
     acm: Option<(&Acm, Limit)>,
-) -> Vec<Lead> {
-    let lead = |candidate: Candidate| {
+) -> Vec<ProbeTarget> {
+    let target = |candidate: Candidate| {
         let reply = acm.map(|(acm, limit)| acm.ask(&request(candidate.address, hints), limit));
         let source = candidate.source.or(hints.source);
-        Lead::new(candidate, source, reply.unwrap_or_default())
+        ProbeTarget::new(candidate, source, reply.unwrap_or_default())
     };
-    candidates.into_iter().map(lead).collect()
+    candidates.into_iter().map(target).collect()
 }
 
 fn request(destination: CmAddr, hints: &Hints) -> Request<'_> {
-    let hasty = AddrInfoFlags::NUMERICHOST | AddrInfoFlags::NOROUTE;
+    let no_delay = AddrInfoFlags::NUMERICHOST | AddrInfoFlags::NOROUTE;
     Request {
         source: hints.source,
         destination,
         paths: &hints.route,
-        no_delay: hints.flags.intersects(hasty),
+        no_delay: hints.flags.intersects(no_delay),
     }
 }
 
-impl Lead {
-    /// Where to start from as far as anybody but the kernel says.
+impl ProbeTarget {
+    /// The source that the caller or ibacm gave.
     pub(crate) fn asked_source(&self) -> Option<CmAddr> {
         self.source.or(self.advised_source)
     }
@@ -56,7 +55,7 @@ impl Lead {
     fn new(candidate: Candidate, source: Option<CmAddr>, known: Reply) -> Self {
         let address = candidate.address;
         let advised = known.source.map(|ip| SocketAddr::new(ip, 0).into());
-        // An address of another family leads nowhere.
+        // An address of another family is no source for this destination.
         let advised = advised.filter(|advised: &CmAddr| advised.family() == address.family());
         Self {
             address,
@@ -79,11 +78,11 @@ mod tests {
             source: Some(ip),
             paths: Vec::new(),
         };
-        Lead::new(CmAddr::from(TO).into(), source, reply).advised_source
+        ProbeTarget::new(CmAddr::from(TO).into(), source, reply).advised_source
     }
 
     #[test]
-    fn advice_is_for_who_has_no_source_of_this_family() {
+    fn an_advised_source_counts_without_one_of_the_callers_and_in_the_same_family() {
         let ip = [10, 1, 0, 3].into();
         assert_eq!(advised(None, ip), Some(([10, 1, 0, 3], 0).into()));
         assert_eq!(advised(Some(([10, 1, 0, 4], 9).into()), ip), None);
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_and_no_route_are_in_haste() {
+    fn numeric_host_and_no_route_ask_ibacm_for_no_delay() {
         for (hints, expected) in [
             (Hints::rc(), false),
             (Hints::rc().numeric_host(), true),
