@@ -17,7 +17,8 @@ use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
 use crate::command::built;
-use crate::schedule::{Planned, When};
+use crate::schedule::Planned;
+use rdmacm_tests_macros::case;
 
 mod judge;
 mod list;
@@ -30,11 +31,6 @@ use scripts::Script;
 const C_PROGRAM: &str = "rdmacm-c-acm";
 const WITHOUT_C: &str = "tests/c/acm.c was not built: it takes gcc and librdmacm's headers";
 
-crate::cases!("acm":
-    another_place_may_be_asked,
-    nobody_need_be_asked,
-);
-
 /// A test for each script on this device.
 pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let there = built(C_PROGRAM).exists();
@@ -42,7 +38,7 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let trial = |script: Script| {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
-            Planned::new(name, When::Shared, move || {
+            Planned::new(name, script.when, move || {
                 with_own_run(|| judge::judge(&script, &site));
                 Ok(())
             })
@@ -73,6 +69,7 @@ fn found(directory: &Directory, site: &Site) -> (usize, usize) {
     (list.len(), with_paths.count())
 }
 
+#[case]
 fn another_place_may_be_asked(site: &Site) {
     let site = *site;
     with_own_run(move || {
@@ -90,6 +87,7 @@ fn another_place_may_be_asked(site: &Site) {
     });
 }
 
+#[case]
 fn nobody_need_be_asked(site: &Site) {
     let site = *site;
     with_own_run(move || {

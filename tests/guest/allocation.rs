@@ -10,8 +10,7 @@ use rdmacm_core::{EventKind, PortSpace};
 use rdmacm_tests::{SECOND, Site, expect, free_port};
 
 use crate::graves;
-
-crate::cases!("allocation": commands_allocate_nothing);
+use rdmacm_tests_macros::case;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -66,6 +65,7 @@ fn allocations(work: impl FnOnce()) -> usize {
     ALLOCATIONS.get() - before
 }
 
+#[case(each_abi)]
 fn commands_allocate_nothing(site: &Site) {
     let (channel, id) = site.id();
     let mut event = None;

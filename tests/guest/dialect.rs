@@ -4,14 +4,7 @@ use std::sync::Arc;
 
 use rdmacm_core::{AddressAbi, CmAddr, EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{OldKernel, SECOND, Site, expect};
-
-crate::cases!("dialect":
-    an_old_kernel_is_spoken_to_in_its_own_way,
-    an_old_kernel_is_found_out_by_a_resolution,
-    an_old_kernel_is_found_out_by_a_question,
-    an_old_kernel_is_found_out_by_many_threads_at_once,
-    an_error_of_a_newer_kernel_stays_an_error,
-);
+use rdmacm_tests_macros::case;
 
 fn old_kernel() -> EventChannel {
     let device = Arc::new(OldKernel::new());
@@ -32,6 +25,7 @@ fn resolve(site: &Site, channel: &EventChannel, destination: CmAddr) {
     id.path_records().unwrap();
 }
 
+#[case]
 fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -41,12 +35,14 @@ fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
     resolve(site, &channel, site.v6(7471));
 }
 
+#[case]
 fn an_old_kernel_is_found_out_by_a_resolution(site: &Site) {
     let channel = old_kernel();
     resolve(site, &channel, site.v4(7471));
     assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
 }
 
+#[case]
 fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -54,6 +50,7 @@ fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
     assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
 }
 
+#[case]
 fn an_old_kernel_is_found_out_by_many_threads_at_once(site: &Site) {
     for _ in 0..20 {
         let channel = old_kernel();
@@ -66,6 +63,7 @@ fn an_old_kernel_is_found_out_by_many_threads_at_once(site: &Site) {
     }
 }
 
+#[case]
 fn an_error_of_a_newer_kernel_stays_an_error(site: &Site) {
     let channel = EventChannel::open().unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();

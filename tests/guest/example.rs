@@ -5,18 +5,14 @@ use std::process::{Command, Output};
 use rdmacm_tests::{PLAIN, Site};
 
 use crate::command::built;
-
-crate::cases!("example":
-    candidates_to_connect_to,
-    no_candidate_is_a_failure,
-    missing_arguments_are_bad_usage,
-);
+use rdmacm_tests_macros::case;
 
 fn connect_candidates(arguments: &[&str]) -> Output {
     let example = built("examples/connect_candidates");
     Command::new(example).args(arguments).output().unwrap()
 }
 
+#[case]
 fn candidates_to_connect_to(site: &Site) {
     let output = connect_candidates(&["pair", "7471"]);
     assert_eq!(output.status.code(), Some(0));
@@ -27,6 +23,7 @@ fn candidates_to_connect_to(site: &Site) {
     assert_eq!(text.lines().count(), 2, "{text}");
 }
 
+#[case]
 fn no_candidate_is_a_failure(_: &Site) {
     let output = connect_candidates(&[&PLAIN.to_string(), "7471"]);
     assert_eq!(output.status.code(), Some(1));
@@ -35,6 +32,7 @@ fn no_candidate_is_a_failure(_: &Site) {
     assert!(complaint.contains("reaches no address"), "{complaint}");
 }
 
+#[case]
 fn missing_arguments_are_bad_usage(_: &Site) {
     let output = connect_candidates(&["pair"]);
     assert_eq!(output.status.code(), Some(2));

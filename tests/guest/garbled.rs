@@ -4,12 +4,9 @@ use std::sync::Arc;
 
 use rdmacm_core::{AddressAbi, Error, EventKind, PortSpace};
 use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
+use rdmacm_tests_macros::case;
 
-crate::cases!("garbled":
-    answers_about_an_id_are_checked,
-    events_are_checked,
-);
-
+#[case(each_abi)]
 fn answers_about_an_id_are_checked(site: &Site) {
     for seed in 0..200 {
         let device = Arc::new(Garbling::new(seed));
@@ -33,6 +30,7 @@ fn answers_about_an_id_are_checked(site: &Site) {
 }
 
 /// An event of nobody is dropped, one of an unknown kind is handed on.
+#[case(each_abi)]
 fn events_are_checked(site: &Site) {
     for seed in 0..200 {
         let device = Arc::new(Garbling::new(seed));

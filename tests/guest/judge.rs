@@ -13,7 +13,7 @@ use libtest_mimic::Failed;
 use rdmacm_tests::Site;
 
 use crate::rdma_core::RdmaCore;
-use crate::schedule::{Planned, When};
+use crate::schedule::Planned;
 
 mod actor;
 mod difference;
@@ -65,8 +65,9 @@ pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Plann
         let name = format!("{kernel}/{place}/judge::{}", scenario.name);
         if there {
             let company = Arc::clone(&company);
+            let when = scenario.when;
             let run = move || judge(&scenario, &site, &company);
-            Planned::new(name, When::Shared, run)
+            Planned::new(name, when, run)
         } else {
             Planned::skipped(name, WITHOUT_C)
         }

@@ -10,32 +10,9 @@ use rdmacm_core::{
     CmAddr, CmId, ConnParam, Event, EventChannel, EventKind, JoinFlags, PortSpace, UdParam,
 };
 use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft, expect};
+use rdmacm_tests_macros::case;
 
 pub(crate) mod device;
-
-crate::cases!("kept":
-    addr_resolved shows [ADDR_RESOLVED],
-    addr_error shows [ADDR_ERROR],
-    route_resolved shows [ROUTE_RESOLVED],
-    connect_request shows [CONNECT_REQUEST],
-    established shows [ESTABLISHED],
-    rejected shows [REJECTED],
-    disconnected shows [DISCONNECTED],
-);
-
-crate::cases!("kept" as ON_ROCE:
-    connect_response shows [CONNECT_RESPONSE],
-    timewait_exit shows [TIMEWAIT_EXIT],
-    multicast_join shows [MULTICAST_JOIN],
-    unreachable shows [UNREACHABLE],
-);
-
-crate::cases!("kept" as ON_IWARP:
-    connect_error shows [CONNECT_ERROR],
-    unanswered shows [UNREACHABLE],
-);
-
-crate::cases!("kept" as NEWER: user);
 
 /// An event, and what it came from, to go one by one.
 struct Kept {
@@ -107,6 +84,7 @@ fn in_every_order(site: &Site, mut make: impl FnMut(&Site) -> Kept) {
     }
 }
 
+#[case(covers(ADDR_RESOLVED))]
 fn addr_resolved(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();
@@ -115,6 +93,7 @@ fn addr_resolved(site: &Site) {
     });
 }
 
+#[case(covers(ADDR_ERROR))]
 fn addr_error(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();
@@ -124,6 +103,7 @@ fn addr_error(site: &Site) {
     });
 }
 
+#[case(covers(ROUTE_RESOLVED))]
 fn route_resolved(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
@@ -134,6 +114,7 @@ fn route_resolved(site: &Site) {
 }
 
 /// The event owns the id it brings, and keeps it.
+#[case(covers(CONNECT_REQUEST))]
 fn connect_request(site: &Site) {
     in_every_order(site, |site| {
         let asked = site.asked();
@@ -159,6 +140,7 @@ fn connect_request(site: &Site) {
     });
 }
 
+#[case(needs(Datagrams), covers(CONNECT_RESPONSE))]
 fn connect_response(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.asked().taken(site);
@@ -179,6 +161,7 @@ fn apart(side: Side) -> (CmId, EventChannel, impl Any) {
     (side.id, side.channel, side.queue_pair)
 }
 
+#[case(covers(ESTABLISHED))]
 fn established(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.asked().taken(site);
@@ -193,6 +176,7 @@ fn established(site: &Site) {
     });
 }
 
+#[case(covers(REJECTED))]
 fn rejected(site: &Site) {
     in_every_order(site, |site| {
         let asked = site.asked();
@@ -202,6 +186,7 @@ fn rejected(site: &Site) {
     });
 }
 
+#[case(covers(DISCONNECTED))]
 fn disconnected(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pair();
@@ -217,6 +202,7 @@ fn disconnected(site: &Site) {
     });
 }
 
+#[case(waiting, needs(Datagrams), covers(TIMEWAIT_EXIT))]
 fn timewait_exit(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pair();
@@ -232,6 +218,7 @@ fn timewait_exit(site: &Site) {
     });
 }
 
+#[case(needs(Datagrams), covers(MULTICAST_JOIN))]
 fn multicast_join(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
@@ -244,6 +231,7 @@ fn multicast_join(site: &Site) {
 }
 
 /// A datagram service that is not there.
+#[case(needs(Datagrams), covers(UNREACHABLE))]
 fn unreachable(site: &Site) {
     in_every_order(site, |site| {
         let channel = site.channel();
@@ -279,6 +267,7 @@ fn strange(site: &Site) -> (Side, TcpStream) {
 /// The peer answers in a revision of MPA that there is not. (An answer that
 /// claims to be longer than any can be would do as well, were it not for Linux
 /// 7.3, which copies what it has not.) Source: RFC 5044 §7.1.
+#[case(needs(TcpHandshake), covers(CONNECT_ERROR))]
 fn connect_error(site: &Site) {
     in_every_order(site, |site| {
         let (client, mut stream) = strange(site);
@@ -293,6 +282,7 @@ fn connect_error(site: &Site) {
 }
 
 /// The peer does not answer; the kernel waits for ten seconds, so in one order.
+#[case(waiting, needs(TcpHandshake), covers(UNREACHABLE))]
 fn unanswered(site: &Site) {
     let (client, stream) = strange(site);
     let (id, channel, queue_pair) = apart(client);
@@ -300,6 +290,7 @@ fn unanswered(site: &Site) {
     kept.let_go(ORDERS[0]);
 }
 
+#[case(needs(WriteCmEvent))]
 fn user(site: &Site) {
     in_every_order(site, |site| {
         let (channel, id) = site.id();

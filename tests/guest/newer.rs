@@ -8,17 +8,8 @@ use rdmacm_abi::{
 use rdmacm_core::ucma::{Attachment, KernelFile, transact};
 use rdmacm_core::{CommandNumber, Error, EventKind, IbService, PortSpace, QpType};
 use rdmacm_tests::{Counting, Site, expect};
+use rdmacm_tests_macros::case;
 use zerocopy::FromZeros;
-
-crate::cases!("newer":
-    written_events_arrive_in_order shows [WRITE_CM_EVENT, USER],
-    a_written_event_moves_with_its_id,
-    a_written_event_goes_with_its_id,
-    an_internal_event_is_told_apart shows [INTERNAL],
-    services_are_infinibands shows [RESOLVE_IB_SERVICE],
-    there_are_no_records_of_what_was_not_resolved,
-    an_old_kernel_is_asked_once,
-);
 
 /// Whether the guest's kernel is the newer one of the two.
 pub(crate) fn is_new() -> bool {
@@ -34,6 +25,7 @@ fn assert_unsupported<T: std::fmt::Debug>(outcome: Result<T, Error>, number: Com
     assert!(error.to_string().contains("6.18"), "{error}");
 }
 
+#[case(covers(WRITE_CM_EVENT, USER))]
 fn written_events_arrive_in_order(site: &Site) {
     let (channel, id) = site.id();
     if !is_new() {
@@ -55,6 +47,7 @@ fn written_events_arrive_in_order(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn a_written_event_moves_with_its_id(site: &Site) {
     let (_old, id) = site.id();
     if !is_new() {
@@ -70,6 +63,7 @@ fn a_written_event_moves_with_its_id(site: &Site) {
     }
 }
 
+#[case]
 fn a_written_event_goes_with_its_id(site: &Site) {
     let (channel, id) = site.id();
     if !is_new() {
@@ -83,6 +77,7 @@ fn a_written_event_goes_with_its_id(site: &Site) {
 
 /// This library writes none, but another in the process may: so bare commands
 /// write and read it.
+#[case(covers(INTERNAL))]
 fn an_internal_event_is_told_apart(_site: &Site) {
     const UID: u64 = 0x7147;
     let device = KernelFile::open().unwrap();
@@ -102,6 +97,7 @@ fn an_internal_event_is_told_apart(_site: &Site) {
     assert_eq!((event.uid, event.status(), event.param.arg()), (UID, -5, 7));
 }
 
+#[case(covers(RESOLVE_IB_SERVICE))]
 fn services_are_infinibands(site: &Site) {
     let (channel, id) = site.id();
     let resolve = || id.resolve_ib_service(IbService::with_id(0x7147));
@@ -120,6 +116,7 @@ fn services_are_infinibands(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn there_are_no_records_of_what_was_not_resolved(site: &Site) {
     let (_channel, id) = site.id();
     let records = id.ib_service_records();
@@ -132,6 +129,7 @@ fn there_are_no_records_of_what_was_not_resolved(site: &Site) {
 }
 
 /// Each newer command by one question of its own, for the channel's life.
+#[case]
 fn an_old_kernel_is_asked_once(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = site.channel_on(&device);

@@ -16,6 +16,7 @@ use rdmacm_tests::Site;
 
 use crate::child;
 use crate::rdma_core::RdmaCore;
+use rdmacm_tests_macros::case;
 
 mod answer;
 mod c_library;
@@ -28,12 +29,6 @@ use c_library::{CLibrary, PROGRAM};
 use differences::Differences;
 use question::Question;
 use world::NAME_SERVER;
-
-crate::once!("oracle":
-    we_answer_as_the_c_library_does,
-    a_dead_first_name_server_is_waited_out,
-);
-crate::once!("oracle" as NEWEST: we_answer_as_the_newest_does);
 
 /// Fewer are no judgement.
 const LEAST: usize = 400;
@@ -48,10 +43,12 @@ pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
 }
 
 /// The C library reads much of `/etc` once in a process.
+#[case(waiting, needs(CLibrary))]
 fn we_answer_as_the_c_library_does() {
     child::run("oracle");
 }
 
+#[case(waiting, needs(CLibrary))]
 fn a_dead_first_name_server_is_waited_out() {
     child::run("dead_name_server");
 }
@@ -75,6 +72,7 @@ pub(crate) fn wait_out_a_dead_server() {
     });
 }
 
+#[case(waiting, newest_rdma_core, needs(NewestCLibrary))]
 fn we_answer_as_the_newest_does() {
     child::run("newest_oracle");
 }

@@ -16,18 +16,9 @@ use rdmacm_verbs::{Context, Error as VerbsError, QueuePair, SendOperation, SendR
 use crate::data::closing::given_up;
 use crate::data::{room, roomy};
 use crate::link::{Link, run};
+use rdmacm_tests_macros::case;
 
-crate::cases!("removal":
-    an_id_hears_of_its_devices_removal,
-    a_device_that_is_gone_has_no_name,
-    a_device_goes_when_its_contexts_are_closed,
-    a_device_goes_under_who_only_polls,
-    a_device_goes_under_who_looks_too_late,
-    a_device_goes_under_live_connections,
-    every_command_of_a_half_dead_id_says_so,
-    a_listener_hears_of_its_devices_removal,
-);
-
+#[case(alone)]
 fn an_id_hears_of_its_devices_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, id) = site.id();
@@ -46,6 +37,7 @@ fn an_id_hears_of_its_devices_removal(site: &Site) {
 }
 
 /// Least of all the name of another device with the same GUID.
+#[case(alone)]
 fn a_device_that_is_gone_has_no_name(site: &Site) {
     let link = Link::new(site);
     let twin = format!("twin{}", link.netdev);
@@ -72,6 +64,7 @@ fn a_device_that_is_gone_has_no_name(site: &Site) {
 }
 
 /// Removing it may wait for them or make them useless, as the driver can.
+#[case(alone)]
 fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
     let link = Link::new(site);
     let devices = RdmaDevice::list().unwrap();
@@ -105,6 +98,7 @@ fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
 }
 
 /// Nobody waits here, who would be told.
+#[case(alone)]
 fn a_device_goes_under_who_only_polls(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
@@ -112,6 +106,7 @@ fn a_device_goes_under_who_only_polls(site: &Site) {
 }
 
 /// What the kernel announced before was heard by nobody.
+#[case(alone)]
 fn a_device_goes_under_who_looks_too_late(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
@@ -132,6 +127,7 @@ fn a_device_goes_under_who_looks_too_late(site: &Site) {
 }
 
 /// Whoever waits hears of it and lets the device go.
+#[case(alone)]
 fn a_device_goes_under_live_connections(site: &Site) {
     let link = Link::new(site);
     let pair = roomy(&link.site(site));
@@ -216,6 +212,7 @@ fn assert_half_dead(what: &str, outcome: Result<(), Error>) {
     assert!(error.to_string().contains("drop the id"), "{error}");
 }
 
+#[case(alone)]
 fn every_command_of_a_half_dead_id_says_so(site: &Site) {
     let link = Link::new(site);
     let channel = site.channel();
@@ -245,6 +242,7 @@ fn every_command_of_a_half_dead_id_says_so(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(alone)]
 fn a_listener_hears_of_its_devices_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, bound) = site.id();

@@ -5,17 +5,7 @@ use rdmacm_core::{
     UdParam,
 };
 use rdmacm_tests::{Listening, PATIENCE, Site, expect, free_qp_number};
-
-crate::cases!("sidr":
-    a_service_says_where_it_is,
-    private_data_fill_their_fields,
-    a_service_refuses,
-    a_dropped_question_is_refused,
-    nobody_serves_there,
-    an_answer_is_given_once,
-    a_question_is_asked_once,
-    there_is_nothing_to_end,
-);
+use rdmacm_tests_macros::case;
 
 struct Client {
     channel: EventChannel,
@@ -53,6 +43,7 @@ fn refused(outcome: Result<(), Error>) {
     assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::EINVAL));
 }
 
+#[case(needs(Datagrams))]
 fn a_service_says_where_it_is(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
@@ -78,6 +69,7 @@ fn a_service_says_where_it_is(site: &Site) {
     assert!(listener.channel.try_next_event().unwrap().is_none());
 }
 
+#[case(needs(Datagrams))]
 fn private_data_fill_their_fields(site: &Site) {
     let data = [7; 181];
     let listener = site.listening(PortSpace::UDP);
@@ -103,6 +95,7 @@ fn private_data_fill_their_fields(site: &Site) {
     assert_eq!(event.private_data(), padded);
 }
 
+#[case(needs(Datagrams))]
 fn a_service_refuses(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.reject(b"closed today").unwrap();
@@ -112,12 +105,14 @@ fn a_service_refuses(site: &Site) {
     assert_eq!(event.ud(), None);
 }
 
+#[case(needs(Datagrams))]
 fn a_dropped_question_is_refused(site: &Site) {
     let (client, _listener, child) = asked(site);
     drop(child);
     client.assert_unreachable(SidrStatus::REJECT);
 }
 
+#[case(needs(Datagrams))]
 fn nobody_serves_there(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
@@ -128,6 +123,7 @@ fn nobody_serves_there(site: &Site) {
     assert!(words.starts_with("UNREACHABLE 1: "), "{words}");
 }
 
+#[case(needs(Datagrams))]
 fn an_answer_is_given_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     let param = UdParam::new().qp_number(0x71);
@@ -137,6 +133,7 @@ fn an_answer_is_given_once(site: &Site) {
     refused(child.reject(&[]));
 }
 
+#[case(needs(Datagrams))]
 fn a_question_is_asked_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     refused(client.id.connect(UdParam::new()));
@@ -145,6 +142,7 @@ fn a_question_is_asked_once(site: &Site) {
     refused(client.id.connect(UdParam::new()));
 }
 
+#[case(needs(Datagrams))]
 fn there_is_nothing_to_end(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.accept(UdParam::new().qp_number(0x71)).unwrap();

@@ -7,11 +7,7 @@ use rdmacm_core::{AddressAbi, CommandNumber, ConnParam, EventChannel, EventKind,
 use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Pair, Side, Site};
 
 use crate::face::QueuePairs;
-
-crate::cases!("writes":
-    of_a_connection,
-    of_a_connection_by_the_blocking_face,
-);
+use rdmacm_tests_macros::case;
 
 /// From making the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`,
 /// `RESOLVE_ROUTE`, `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`,
@@ -62,6 +58,7 @@ impl Count {
     }
 }
 
+#[case]
 fn of_a_connection(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
@@ -89,6 +86,7 @@ fn of_a_connection(site: &Site) {
     drop(id);
 }
 
+#[case]
 fn of_a_connection_by_the_blocking_face(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let [client_node, server_node] = [&ours, &theirs].map(|device| {

@@ -21,9 +21,11 @@ use std::time::Duration;
 use self::guests::Guests;
 use self::lines::Outcome;
 use self::skips::Skips;
+pub(crate) use self::suite::TARGET as SUITE;
 use self::totals::Totals;
 use self::wire::Selection;
 use crate::abi;
+use crate::coverage;
 use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
@@ -189,6 +191,9 @@ fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
 /// Everything that needs no guest.
 fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     totals.phase("host", |totals| host::run(workspace, totals));
+    totals.phase("coverage", |totals| {
+        totals.measure("coverage/page", || coverage::check(workspace));
+    });
     totals.phase("pure", |totals| pure::run(workspace, totals));
     totals.phase("abi-check", |totals| compare_abi(args, totals));
 }

@@ -11,22 +11,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::private_etc::PrivateEtc;
 use super::rc;
-
-crate::cases!("addrinfo::by_event":
-    the_end_makes_the_descriptor_readable,
-    the_list_is_handed_over_once,
-    one_at_a_time_until_it_is_asked_for,
-    a_failure_tells_why_and_leaves_the_id_free,
-    what_cannot_be_asked_begins_nothing,
-    a_destroyed_id_gives_it_up,
-    its_event_moves_with_the_id,
-    the_id_itself_is_left_alone,
-    many_ids_resolve_side_by_side,
-);
-
-crate::once!("addrinfo::by_event" as ONCE:
-    a_silent_name_server_delays_nobody_else,
-);
+use rdmacm_tests_macros::case;
 
 /// Begins to resolve the site's IPv4 address for an id.
 fn begin(site: &Site, directory: &Directory, id: &CmId) {
@@ -43,6 +28,7 @@ fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
     event
 }
 
+#[case]
 fn the_end_makes_the_descriptor_readable(site: &Site) {
     let (channel, id) = site.id();
     begin(site, &Directory::new(), &id);
@@ -57,6 +43,7 @@ fn the_end_makes_the_descriptor_readable(site: &Site) {
     assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
 }
 
+#[case]
 fn the_list_is_handed_over_once(site: &Site) {
     let (channel, id) = site.id();
     assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
@@ -76,6 +63,7 @@ fn the_list_is_handed_over_once(site: &Site) {
     assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
 }
 
+#[case]
 fn one_at_a_time_until_it_is_asked_for(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
@@ -91,6 +79,7 @@ fn one_at_a_time_until_it_is_asked_for(site: &Site) {
     hear(&channel, &id, EventKind::AddrInfoResolved);
 }
 
+#[case]
 fn a_failure_tells_why_and_leaves_the_id_free(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
@@ -119,6 +108,7 @@ fn a_failure_tells_why_and_leaves_the_id_free(site: &Site) {
     id.query_addrinfo().unwrap();
 }
 
+#[case]
 fn what_cannot_be_asked_begins_nothing(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
@@ -143,6 +133,7 @@ fn what_cannot_be_asked_begins_nothing(site: &Site) {
 }
 
 /// The silent neighbour keeps the first resolution going for its whole deadline.
+#[case]
 fn a_destroyed_id_gives_it_up(site: &Site) {
     let channel = site.channel();
     let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();
@@ -165,6 +156,7 @@ fn a_destroyed_id_gives_it_up(site: &Site) {
     assert_eq!(later, rdmacm_core::Error::DeadlinePassed);
 }
 
+#[case]
 fn its_event_moves_with_the_id(site: &Site) {
     let (old, id) = site.id();
     begin(site, &Directory::new(), &id);
@@ -184,6 +176,7 @@ fn its_event_moves_with_the_id(site: &Site) {
 }
 
 /// A name resolved for it is no address of the id's.
+#[case]
 fn the_id_itself_is_left_alone(site: &Site) {
     let (channel, id) = site.id();
     begin(site, &Directory::new(), &id);
@@ -195,6 +188,7 @@ fn the_id_itself_is_left_alone(site: &Site) {
     hear(&channel, &id, EventKind::AddrResolved);
 }
 
+#[case]
 fn many_ids_resolve_side_by_side(site: &Site) {
     let channel = site.channel();
     let directory = Directory::new();
@@ -212,6 +206,7 @@ fn many_ids_resolve_side_by_side(site: &Site) {
 }
 
 /// The one that waits for it ends at its deadline.
+#[case]
 fn a_silent_name_server_delays_nobody_else() {
     let address = Ipv4Addr::new(127, 0, 0, 13);
     let _server = UdpSocket::bind((address, 53)).unwrap();

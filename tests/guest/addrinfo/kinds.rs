@@ -5,17 +5,7 @@ use rdmacm_core::{PortSpace, QpType};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 
 use super::{only, refusal, resolve, tells};
-
-crate::cases!("addrinfo::kinds":
-    nothing_asked_means_reliable_connections,
-    reliable_connections_in_the_infiniband_port_space,
-    datagrams_are_for_roce,
-    unreliable_connections_are_for_roce,
-    extended_reliable_connections_are_for_roce,
-    listening_for_datagrams_is_for_roce,
-    ipoib_is_for_its_own_interfaces,
-    listening_on_ipoib_is_for_its_own_interfaces,
-);
+use rdmacm_tests_macros::case;
 
 fn patient() -> Hints {
     Hints::new().deadline(PATIENCE)
@@ -26,6 +16,7 @@ fn resolved(site: &Site, hints: &Hints) -> AddrInfo {
     only(resolve(site, v4.as_str(), "7471", hints))
 }
 
+#[case(each_abi)]
 fn nothing_asked_means_reliable_connections(site: &Site) {
     let info = resolved(site, &patient());
     assert_eq!(
@@ -35,6 +26,7 @@ fn nothing_asked_means_reliable_connections(site: &Site) {
     assert!(info.is_reachable(), "{info}");
 }
 
+#[case(each_abi)]
 fn reliable_connections_in_the_infiniband_port_space(site: &Site) {
     let info = resolved(site, &patient().port_space(PortSpace::IB));
     assert_eq!(info.qp_type, QpType::RC);
@@ -54,23 +46,28 @@ fn is_for_roce(site: &Site, hints: &Hints) {
     }
 }
 
+#[case(each_abi)]
 fn datagrams_are_for_roce(site: &Site) {
     is_for_roce(site, &patient().qp_type(QpType::UD));
 }
 
+#[case(each_abi)]
 fn unreliable_connections_are_for_roce(site: &Site) {
     is_for_roce(site, &patient().qp_type(QpType::UC));
 }
 
+#[case(each_abi)]
 fn extended_reliable_connections_are_for_roce(site: &Site) {
     is_for_roce(site, &patient().qp_type(QpType::XRC_INI));
     is_for_roce(site, &patient().qp_type(QpType::XRC_TGT));
 }
 
+#[case(each_abi)]
 fn listening_for_datagrams_is_for_roce(site: &Site) {
     is_for_roce(site, &patient().qp_type(QpType::UD).passive());
 }
 
+#[case(each_abi)]
 fn ipoib_is_for_its_own_interfaces(site: &Site) {
     let v4 = site.v4.to_string();
     let hints = patient().port_space(PortSpace::IPOIB);
@@ -79,6 +76,7 @@ fn ipoib_is_for_its_own_interfaces(site: &Site) {
     tells(&unreachable, Step::Address, "IPoIB interfaces only");
 }
 
+#[case(each_abi)]
 fn listening_on_ipoib_is_for_its_own_interfaces(site: &Site) {
     let v4 = site.v4.to_string();
     let hints = patient().port_space(PortSpace::IPOIB).passive();

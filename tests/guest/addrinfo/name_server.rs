@@ -10,11 +10,7 @@ use rdmacm_tests::{SECOND, Site};
 
 use super::private_etc::PrivateEtc;
 use super::{rc, resolve};
-
-crate::once!("addrinfo::name_server":
-    the_deadline_holds_for_it,
-    a_numeric_host_does_not_ask_it,
-);
+use rdmacm_tests_macros::case;
 
 /// It hears every question, and an `/etc` that sends them there.
 fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
@@ -26,6 +22,7 @@ fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
     (server, etc)
 }
 
+#[case]
 fn the_deadline_holds_for_it() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 11));
     let site = Site::rxe(AddressAbi::AnyFamily);
@@ -43,6 +40,7 @@ fn the_deadline_holds_for_it() {
     assert!(asked.contains("nobody"), "{asked}");
 }
 
+#[case]
 fn a_numeric_host_does_not_ask_it() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 12));
     let site = Site::rxe(AddressAbi::AnyFamily);

@@ -10,19 +10,9 @@ use rdmacm_core::{
 use rdmacm_tests::{Site, Soft};
 
 use super::{only, rc, resolve};
+use rdmacm_tests_macros::case;
 
-crate::cases!("addrinfo::reached":
-    addresses_in_figures_are_reached,
-    the_result_says_what_it_is_for,
-    the_source_is_the_kernels_choice_without_a_port,
-    without_a_service_the_port_is_0,
-    the_device_is_the_one_sysfs_knows,
-    gids_of_the_ipv4_address,
-    gids_of_the_ipv6_address,
-    roce_has_one_path_record_and_iwarp_none,
-    without_routes_there_is_all_but_the_path_record,
-);
-
+#[case(each_abi)]
 fn addresses_in_figures_are_reached(site: &Site) {
     for ip in site.ips() {
         let info = only(resolve(site, ip.to_string().as_str(), "7471", &rc()));
@@ -31,6 +21,7 @@ fn addresses_in_figures_are_reached(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn the_result_says_what_it_is_for(site: &Site) {
     let v6 = site.v6.to_string();
     let info = only(resolve(site, v6.as_str(), "7471", &rc().numeric_host()));
@@ -43,6 +34,7 @@ fn the_result_says_what_it_is_for(site: &Site) {
     assert_eq!(info.canonical_name, None);
 }
 
+#[case(each_abi)]
 fn the_source_is_the_kernels_choice_without_a_port(site: &Site) {
     for ip in site.ips() {
         let info = only(resolve(site, ip.to_string().as_str(), "7471", &rc()));
@@ -50,6 +42,7 @@ fn the_source_is_the_kernels_choice_without_a_port(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn without_a_service_the_port_is_0(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), None, &rc()));
@@ -57,6 +50,7 @@ fn without_a_service_the_port_is_0(site: &Site) {
     assert_eq!(info.destination, Some(site.v4(0)));
 }
 
+#[case(each_abi)]
 fn the_device_is_the_one_sysfs_knows(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc()));
@@ -73,10 +67,12 @@ fn the_device_is_the_one_sysfs_knows(site: &Site) {
 }
 
 /// RoCE v2 makes a GID of the address; iWARP's one GID is of the MAC address.
+#[case(each_abi)]
 fn gids_of_the_ipv4_address(site: &Site) {
     gids_are(site, &site.v4.to_string(), site.v4.to_ipv6_mapped());
 }
 
+#[case(each_abi)]
 fn gids_of_the_ipv6_address(site: &Site) {
     gids_are(site, &site.v6.to_string(), site.v6);
 }
@@ -95,6 +91,7 @@ fn gids_are(site: &Site, node: &str, on_roce: Ipv6Addr) {
     assert_eq!(via.destination_gid, Some(gid));
 }
 
+#[case(each_abi)]
 fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     let v4 = site.v4.to_string();
     let route = only(resolve(site, v4.as_str(), "7471", &rc()))
@@ -120,6 +117,7 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     assert_eq!(path.flags, flags);
 }
 
+#[case(each_abi)]
 fn without_routes_there_is_all_but_the_path_record(site: &Site) {
     let v4 = site.v4.to_string();
     let mut routed = only(resolve(site, v4.as_str(), "7471", &rc()));

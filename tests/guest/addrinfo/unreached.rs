@@ -7,27 +7,21 @@ use rdmacm_core::CmAddr;
 use rdmacm_tests::{PLAIN, Site, UNROUTABLE};
 
 use super::{only, rc, refusal, resolve, tells};
-
-crate::cases!("addrinfo::unreached":
-    an_interface_without_rdma,
-    no_route,
-    loopback,
-    loopback_when_routes_are_left_out,
-    a_service_alone_is_loopback,
-    nothing_is_known_of_what_is_not_reached,
-);
+use rdmacm_tests_macros::case;
 
 const LOOPBACKS: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
 ];
 
+#[case(each_abi)]
 fn an_interface_without_rdma(site: &Site) {
     let plain = PLAIN.to_string();
     let unreachable = refusal(resolve(site, plain.as_str(), "7471", &rc()));
     tells(&unreachable, Step::Address, "no RDMA device");
 }
 
+#[case(each_abi)]
 fn no_route(site: &Site) {
     let unroutable = UNROUTABLE.to_string();
     let unreachable = refusal(resolve(site, unroutable.as_str(), "7471", &rc()));
@@ -36,6 +30,7 @@ fn no_route(site: &Site) {
 
 /// The kernel notices when it resolves the route, or the address where its first
 /// device is iWARP.
+#[case(each_abi)]
 fn loopback(site: &Site) {
     for ip in LOOPBACKS {
         says_loopback(&refusal(resolve(
@@ -48,6 +43,7 @@ fn loopback(site: &Site) {
 }
 
 /// The kernel never notices.
+#[case(each_abi)]
 fn loopback_when_routes_are_left_out(site: &Site) {
     let hints = rc().no_route();
     for node in ["127.0.0.1", "::1", "0.0.0.0", "::"] {
@@ -59,6 +55,7 @@ fn loopback_when_routes_are_left_out(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn a_service_alone_is_loopback(site: &Site) {
     let found = resolve(site, None, "7471", &rc()).unwrap();
     for (info, ip) in found.iter().zip(LOOPBACKS.iter().rev()) {
@@ -68,6 +65,7 @@ fn a_service_alone_is_loopback(site: &Site) {
     assert_eq!(found.len(), LOOPBACKS.len());
 }
 
+#[case(each_abi)]
 fn nothing_is_known_of_what_is_not_reached(site: &Site) {
     let unroutable = UNROUTABLE.to_string();
     let info = only(resolve(site, unroutable.as_str(), "7471", &rc()));

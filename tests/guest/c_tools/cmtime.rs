@@ -13,14 +13,10 @@ use super::tool::Tool;
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
 use super::{check_established, connect_to};
 use crate::rdma_core::RdmaCore;
+use rdmacm_tests_macros::case;
 
 mod control;
 pub(crate) mod mesh;
-
-crate::cases!("c_tools::cmtime":
-    its_server_takes_a_hundred_connections,
-    its_client_makes_a_hundred_connections,
-);
 
 /// More connections than this in one process are too many for it on siw.
 const ON_SIW: usize = 50;
@@ -36,6 +32,7 @@ pub(crate) fn is_alone() -> bool {
     usage(RdmaCore::System).is_some_and(|usage| !usage.contains("num_threads"))
 }
 
+#[case(needs(Cmtime))]
 fn its_server_takes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         let port = rdmacm_tests::free_port();
@@ -60,6 +57,7 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
     }
 }
 
+#[case(needs(Cmtime))]
 fn its_client_makes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         accept_its_client(site, count);

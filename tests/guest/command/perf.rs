@@ -7,18 +7,7 @@ use serde_json::Value;
 
 use super::{PATIENT, check_failure};
 use crate::c_tools::tool::Tool;
-
-crate::cases!("command::perf":
-    bandwidth_is_measured,
-    latency_is_measured,
-    large_messages,
-    for_as_long_as_is_asked,
-    a_server_that_is_behind_hears_that_its_client_has_finished,
-    a_persistent_server_serves_peers_at_once,
-    terms_of_others_are_refused_in_words,
-    a_server_of_something_else_is_told,
-    a_client_that_is_interrupted_parts,
-);
+use rdmacm_tests_macros::case;
 
 pub(super) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
     super::server("perf", site, arguments)
@@ -65,6 +54,7 @@ fn check_rate(document: &Value, messages: u64, size: u32) {
     assert!((messages - number("messages")).abs() < 0.01, "{document}");
 }
 
+#[case]
 fn bandwidth_is_measured(site: &Site) {
     for test in ["send-bw", "write-bw", "read-bw"] {
         for (size, depth, more) in [(1000, 1, &[][..]), (4097, 7, &["--poll"])] {
@@ -79,6 +69,7 @@ fn bandwidth_is_measured(site: &Site) {
     }
 }
 
+#[case]
 fn latency_is_measured(site: &Site) {
     for test in ["send-lat", "write-lat", "read-lat"] {
         for more in [&[][..], &["--poll", "--size", "1"]] {
@@ -96,6 +87,7 @@ fn latency_is_measured(site: &Site) {
 
 /// siw of Linux 6.1 counts registered memory against the limit of locked memory, root's
 /// too.
+#[case]
 fn large_messages(site: &Site) {
     let arguments = ["--count", "1", "--size", "3000000", "--depth", "2"];
     let (server, port) = server(site, &[]);
@@ -108,6 +100,7 @@ fn large_messages(site: &Site) {
     server.finish().check_success();
 }
 
+#[case]
 fn for_as_long_as_is_asked(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     let ended = client(site, &port, &["--duration", "300"]).finish();
@@ -130,6 +123,7 @@ fn for_as_long_as_is_asked(site: &Site) {
 /// it was all, so the client needs nothing of a server that stands still: there it finds
 /// the messages, their end and the connection's end all at once, and more than it reads at
 /// a stretch.
+#[case]
 fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
     let (mut server, port) = server(site, &[]);
     let arguments = ["--test", "send-bw", "--size", "64", "--depth", "128"];
@@ -143,6 +137,7 @@ fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
     ended.check_says(": send-bw, 64 bytes, 128 at once");
 }
 
+#[case]
 fn a_persistent_server_serves_peers_at_once(site: &Site) {
     let (server, port) = server(site, &["--persistent", "--json"]);
     let clients = ["send-bw", "send-lat", "write-lat"].map(|test| {
@@ -163,6 +158,7 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
     assert_eq!(document["interrupted"], true);
 }
 
+#[case]
 fn terms_of_others_are_refused_in_words(site: &Site) {
     for (data, words) in [
         (
@@ -184,6 +180,7 @@ fn terms_of_others_are_refused_in_words(site: &Site) {
     }
 }
 
+#[case]
 fn a_server_of_something_else_is_told(site: &Site) {
     let (server, port) = super::server("ping", site, &[]);
     let ended = client(site, &port, &[]).finish();
@@ -191,6 +188,7 @@ fn a_server_of_something_else_is_told(site: &Site) {
     server.finish().check_success();
 }
 
+#[case]
 fn a_client_that_is_interrupted_parts(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();

@@ -2,22 +2,9 @@
 
 use rdmacm_core::{AccessFlags, ConnParam, IdHandle, PortSpace, QpAttrMask, QpState};
 use rdmacm_tests::{Site, Soft, expect};
-
-crate::cases!("connection::attributes":
-    an_unbound_id_has_none,
-    before_a_request_they_are_those_of_init,
-    whoever_asked_gets_no_further,
-    whoever_was_asked_gets_all shows [INIT_QP_ATTR],
-    whoever_was_answered_gets_all,
-    without_responder_resources_nobody_reads_here,
-);
+use rdmacm_tests_macros::case;
 
 // iWARP has no datagrams, and agrees by itself with TCP below it.
-crate::cases!("connection::attributes" as ON_ROCE:
-    the_peers_wishes_are_in_them,
-    a_datagram_id_has_a_key,
-);
-
 const ALL: [QpState; 3] = [QpState::INIT, QpState::RTR, QpState::RTS];
 
 const INIT: QpAttrMask = QpAttrMask::STATE
@@ -65,6 +52,7 @@ fn access(id: &IdHandle) -> AccessFlags {
     id.init_qp_attr(QpState::INIT).unwrap().access_flags
 }
 
+#[case]
 fn an_unbound_id_has_none(site: &Site) {
     let (_channel, id) = site.id();
     let error = id.init_qp_attr(QpState::INIT).unwrap_err();
@@ -75,6 +63,7 @@ fn an_unbound_id_has_none(site: &Site) {
     );
 }
 
+#[case]
 fn before_a_request_they_are_those_of_init(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let channel = site.channel();
@@ -86,6 +75,7 @@ fn before_a_request_they_are_those_of_init(site: &Site) {
     assert_eq!(access(&resolved), AccessFlags::empty());
 }
 
+#[case]
 fn whoever_asked_gets_no_further(site: &Site) {
     let asked = site.asked();
     let id = &asked.client.id;
@@ -102,6 +92,7 @@ fn whoever_asked_gets_no_further(site: &Site) {
     }
 }
 
+#[case(covers(INIT_QP_ATTR))]
 fn whoever_was_asked_gets_all(site: &Site) {
     let pair = site.asked().taken(site);
     let id = &pair.server.id;
@@ -112,6 +103,7 @@ fn whoever_was_asked_gets_all(site: &Site) {
     assert_eq!(masks(id), all(site));
 }
 
+#[case]
 fn whoever_was_answered_gets_all(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
@@ -122,6 +114,7 @@ fn whoever_was_answered_gets_all(site: &Site) {
     pair.part();
 }
 
+#[case(needs(Datagrams))]
 fn the_peers_wishes_are_in_them(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(4);
     let param = param.retry_count(5).rnr_retry_count(3);
@@ -135,6 +128,7 @@ fn the_peers_wishes_are_in_them(site: &Site) {
     assert_eq!(rtr.ah_attr.grh.destination_gid, gid.0);
 }
 
+#[case]
 fn without_responder_resources_nobody_reads_here(site: &Site) {
     let param = ConnParam::new().responder_resources(0).initiator_depth(0);
     let pair = site.asked_with(&param).taken(site);
@@ -144,6 +138,7 @@ fn without_responder_resources_nobody_reads_here(site: &Site) {
     assert_eq!(reads, site.soft == Soft::Siw);
 }
 
+#[case(needs(Datagrams))]
 fn a_datagram_id_has_a_key(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();

@@ -9,14 +9,7 @@ use rdmacm_core::{
     QpAttrMask, QueuePair, Transport,
 };
 use rdmacm_tests::{Listening, PATIENCE, PaperQueuePair, Site, expect};
-
-crate::cases!("connection::ece":
-    both_sides_use_the_requests_options,
-    another_vendors_options_are_not_used,
-    a_request_without_options_chooses_none,
-    a_side_without_options_says_what_its_caller_says,
-    a_side_that_cannot_choose_refuses,
-);
+use rdmacm_tests_macros::case;
 
 const OURS: u32 = 0x15b3;
 
@@ -110,6 +103,7 @@ impl Asked {
     }
 }
 
+#[case(needs(Datagrams))]
 fn both_sides_use_the_requests_options(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(OURS, 0b1101));
@@ -133,6 +127,7 @@ fn both_sides_use_the_requests_options(site: &Site) {
     expect(&asked.listener.channel, EventKind::Established);
 }
 
+#[case(needs(Datagrams))]
 fn another_vendors_options_are_not_used(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(0x8086, 0b1101));
@@ -153,6 +148,7 @@ fn another_vendors_options_are_not_used(site: &Site) {
     assert_eq!(client.chosen(), [options(OURS, 0)]);
 }
 
+#[case(needs(Datagrams))]
 fn a_request_without_options_chooses_none(site: &Site) {
     let client = PaperQueuePair::new();
     let server = Optional::new(options(OURS, 0b1101));
@@ -167,6 +163,7 @@ fn a_request_without_options_chooses_none(site: &Site) {
     assert_eq!(asked.response().ece(), Ece::default());
 }
 
+#[case(needs(Datagrams))]
 fn a_side_without_options_says_what_its_caller_says(site: &Site) {
     let client = PaperQueuePair::new();
     let asked = ask(site, &client, ConnParam::new().ece(options(OURS, 1)));
@@ -203,6 +200,7 @@ impl QueuePair for Mute {
     }
 }
 
+#[case(needs(Datagrams))]
 fn a_side_that_cannot_choose_refuses(site: &Site) {
     let client = PaperQueuePair::new();
     let asked = ask(site, &client, ConnParam::new());

@@ -2,16 +2,7 @@
 
 use rdmacm_core::{ConnParam, EventKind, PortSpace, QpState};
 use rdmacm_tests::{PATIENCE, Pair, Side, Site, Soft, expect, free_qp_number};
-
-crate::cases!("connection::ends":
-    queue_pairs_move_along shows [ACCEPT],
-    bare_commands_connect shows [CONNECT],
-    either_side_ends_it shows [DISCONNECT],
-    a_dropped_id_ends_it,
-    both_sides_end_it_at_once,
-    an_ended_connection_ends_again,
-    an_id_connects_once,
-);
+use rdmacm_tests_macros::case;
 
 /// What the driver says of a queue pair's state; siw says nothing certain.
 fn assert_state(site: &Site, at: &Side, state: QpState) {
@@ -20,6 +11,7 @@ fn assert_state(site: &Site, at: &Side, state: QpState) {
     }
 }
 
+#[case(covers(ACCEPT))]
 fn queue_pairs_move_along(site: &Site) {
     let pair = site.asked().taken(site);
     assert_state(site, &pair.client, QpState::INIT);
@@ -48,6 +40,7 @@ fn queue_pairs_move_along(site: &Site) {
 }
 
 /// On rxe with numbers of nothing; siw wants queue pairs, and moves them.
+#[case(covers(CONNECT))]
 fn bare_commands_connect(site: &Site) {
     let queue_pairs = (site.soft == Soft::Siw).then(|| [(); 2].map(|()| site.queue_pair()));
     let number = |side: usize| match &queue_pairs {
@@ -86,6 +79,7 @@ fn bare_commands_connect(site: &Site) {
     expect(&channel, EventKind::Disconnected);
 }
 
+#[case(covers(DISCONNECT))]
 fn either_side_ends_it(site: &Site) {
     let pair = site.pair();
     pair.server.disconnect();
@@ -94,6 +88,7 @@ fn either_side_ends_it(site: &Site) {
     pair.server.expect(EventKind::Disconnected);
 }
 
+#[case]
 fn a_dropped_id_ends_it(site: &Site) {
     let Pair { client, server } = site.pair();
     drop(client);
@@ -103,6 +98,7 @@ fn a_dropped_id_ends_it(site: &Site) {
     client.expect(EventKind::Disconnected);
 }
 
+#[case]
 fn both_sides_end_it_at_once(site: &Site) {
     let pair = site.pair();
     pair.client.disconnect();
@@ -113,6 +109,7 @@ fn both_sides_end_it_at_once(site: &Site) {
     }
 }
 
+#[case]
 fn an_ended_connection_ends_again(site: &Site) {
     let pair = site.pair();
     pair.part();
@@ -120,6 +117,7 @@ fn an_ended_connection_ends_again(site: &Site) {
     pair.server.id.disconnect().unwrap();
 }
 
+#[case]
 fn an_id_connects_once(site: &Site) {
     let pair = site.pair();
     let number = pair.client.queue_pair.number();

@@ -7,16 +7,8 @@ use rdmacm_core::{
     ConnParam, DepthLimits, Error, EventKind, QpAttr, QpAttrMask, QpState, QueuePair, Transport,
 };
 use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::QueuePair as Real;
-
-crate::cases!("connection::failing":
-    a_side_that_cannot_accept_refuses,
-    a_side_that_cannot_part_says_so,
-);
-
-crate::cases!("connection::failing" as WITH_RESPONSE:
-    a_side_that_cannot_establish_refuses,
-);
 
 /// A real queue pair that refuses one state and keeps a list of the others.
 #[derive(Debug)]
@@ -74,6 +66,7 @@ fn assert_refused(outcome: Result<(), Error>, state: QpState) {
 
 /// The failure of one side and a rejection to the other is all there is: ids
 /// that failed report nothing more.
+#[case(needs(CmResponse))]
 fn a_side_that_cannot_establish_refuses(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
         let pair = site.asked().taken(site);
@@ -98,6 +91,7 @@ fn a_side_that_cannot_establish_refuses(site: &Site) {
     }
 }
 
+#[case]
 fn a_side_that_cannot_accept_refuses(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
         let pair = site.asked().taken(site);
@@ -136,6 +130,7 @@ fn assert_silence(site: &Site, pair: &Pair) {
     }
 }
 
+#[case]
 fn a_side_that_cannot_part_says_so(site: &Site) {
     let pair = site.pair();
     let state = match site.soft {

@@ -2,17 +2,13 @@
 
 use rdmacm_core::{ConnParam, EventKind, Notification, PortSpace};
 use rdmacm_tests::{Site, Soft};
-
-crate::cases!("connection::notify":
-    an_established_connection_is_no_news shows [NOTIFY],
-    what_is_not_that_far_is_refused,
-    a_path_that_migrated_is_believed,
-);
+use rdmacm_tests_macros::case;
 
 fn errno(outcome: Result<(), rdmacm_core::Error>) -> Option<i32> {
     outcome.unwrap_err().raw_os_error()
 }
 
+#[case(covers(NOTIFY))]
 fn an_established_connection_is_no_news(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
@@ -26,6 +22,7 @@ fn an_established_connection_is_no_news(site: &Site) {
 }
 
 /// A resolved id, the one that has asked, and the one that was asked.
+#[case]
 fn what_is_not_that_far_is_refused(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let resolved = site.side(&listener);
@@ -45,6 +42,7 @@ fn what_is_not_that_far_is_refused(site: &Site) {
 
 /// The kernel believes it of any RoCE connection, whose other path is none; the
 /// peer is still heard.
+#[case]
 fn a_path_that_migrated_is_believed(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let early = site.side(&listener).id.notify(Notification::PathMigrated);

@@ -4,18 +4,7 @@ use std::time::Instant;
 
 use rdmacm_core::{ConnParam, Error, EventKind, PortSpace, QpState};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft, expect};
-
-crate::cases!("connection::order":
-    connecting_takes_a_route,
-    accepting_takes_a_request,
-    a_request_is_accepted_once,
-    whoever_has_accepted_waits_for_the_peer,
-    accepting_a_peer_that_has_gone,
-    parting_takes_a_beginning,
-    establishing_takes_a_response,
-    what_is_no_number_is_refused_before_the_kernel,
-    a_refused_connection_leaves_the_id_usable,
-);
+use rdmacm_tests_macros::case;
 
 fn refused(outcome: Result<(), Error>, words: &str) {
     let error = outcome.unwrap_err();
@@ -23,6 +12,7 @@ fn refused(outcome: Result<(), Error>, words: &str) {
     assert!(error.to_string().contains(words), "{error}");
 }
 
+#[case]
 fn connecting_takes_a_route(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let channel = site.channel();
@@ -34,6 +24,7 @@ fn connecting_takes_a_route(site: &Site) {
     refused(listener.id.connect(&param), "route is not resolved");
 }
 
+#[case]
 fn accepting_takes_a_request(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let listener = site.listening(PortSpace::TCP);
@@ -43,6 +34,7 @@ fn accepting_takes_a_request(site: &Site) {
     }
 }
 
+#[case]
 fn a_request_is_accepted_once(site: &Site) {
     let pair = site.pair();
     let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
@@ -53,6 +45,7 @@ fn a_request_is_accepted_once(site: &Site) {
 
 /// The kernel would take anything else for a refusal, after which destroying the id
 /// takes more than a minute on RoCE.
+#[case]
 fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
@@ -72,6 +65,7 @@ fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
 }
 
 /// The one who was asked hears nothing of it before it answers.
+#[case(waiting)]
 fn accepting_a_peer_that_has_gone(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     // On iWARP this takes as long as the kernel waits for an answer.
@@ -102,6 +96,7 @@ fn accepting_a_peer_that_has_gone(site: &Site) {
     assert!(server.channel.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn parting_takes_a_beginning(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -110,6 +105,7 @@ fn parting_takes_a_beginning(site: &Site) {
     refused(unbound.disconnect(), "has not begun to connect");
 }
 
+#[case]
 fn establishing_takes_a_response(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -120,6 +116,7 @@ fn establishing_takes_a_response(site: &Site) {
     pair.part();
 }
 
+#[case]
 fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -141,6 +138,7 @@ fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
 
 /// Where nobody listens: on RoCE it is rejected, and the id has connected; on
 /// iWARP TCP finds out first, and the id may try again.
+#[case]
 fn a_refused_connection_leaves_the_id_usable(site: &Site) {
     let gone = site.listening(PortSpace::TCP);
     let address = gone.address();

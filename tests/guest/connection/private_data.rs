@@ -4,14 +4,7 @@ use std::sync::Arc;
 
 use rdmacm_core::{CommandNumber, ConnParam, Error, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Side, Site, Soft};
-
-crate::cases!("connection::private_data":
-    a_request_is_filled,
-    an_acceptance_is_filled,
-    a_rejection_is_filled,
-    short_data_are_padded_where_their_length_is_not_sent,
-    no_data_are_none_or_zeros,
-);
+use rdmacm_tests_macros::case;
 
 /// Bytes that are no padding.
 fn bytes(length: usize) -> Vec<u8> {
@@ -50,6 +43,7 @@ fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
     (devices, client, listener)
 }
 
+#[case]
 fn a_request_is_filled(site: &Site) {
     let room = room(site, 56);
     let ([ours, _], client, listener) = counted(site);
@@ -63,6 +57,7 @@ fn a_request_is_filled(site: &Site) {
     assert_eq!(asked.request.private_data(), bytes(room));
 }
 
+#[case]
 fn an_acceptance_is_filled(site: &Site) {
     let room = room(site, 196);
     let ([_, theirs], client, listener) = counted(site);
@@ -79,6 +74,7 @@ fn an_acceptance_is_filled(site: &Site) {
     assert_eq!(answer.private_data(), bytes(room));
 }
 
+#[case]
 fn a_rejection_is_filled(site: &Site) {
     let room = room(site, 148);
     let ([_, theirs], client, listener) = counted(site);
@@ -95,6 +91,7 @@ fn a_rejection_is_filled(site: &Site) {
     assert_eq!(event.private_data(), bytes(room));
 }
 
+#[case]
 fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
     let said = bytes(5);
     let expected = |field: usize| {
@@ -120,6 +117,7 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
     assert_eq!(reason, defined);
 }
 
+#[case]
 fn no_data_are_none_or_zeros(site: &Site) {
     let asked = site.asked();
     let zeros = |field: usize| match site.soft {

@@ -4,20 +4,7 @@ use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
 
 use crate::held_back::hold_back_answers;
-
-crate::cases!("connection::reject":
-    a_request_is_refused shows [REJECT],
-    options_are_refused,
-    a_rejected_id_connects_no_more,
-    a_request_is_answered_once,
-    nothing_is_refused_where_nothing_was_asked,
-    a_connection_is_not_refused_anymore,
-    a_dropped_child_refuses,
-);
-
-crate::cases!("connection::reject" as ON_IWARP:
-    data_that_the_end_overtakes_is_lost,
-);
+use rdmacm_tests_macros::case;
 
 /// The rejection, with the reason in which only RoCE tells it.
 fn rejected(site: &Site, client: &Side, reason: RejectReason) -> Event {
@@ -38,6 +25,7 @@ fn request(site: &Site) -> (Side, CmId) {
     (client, request.into_child().unwrap())
 }
 
+#[case(covers(REJECT))]
 fn a_request_is_refused(site: &Site) {
     for words in [&b""[..], b"not today"] {
         let (client, child) = request(site);
@@ -47,6 +35,7 @@ fn a_request_is_refused(site: &Site) {
     }
 }
 
+#[case]
 fn options_are_refused(site: &Site) {
     for words in [&b""[..], b"other options"] {
         let (client, child) = request(site);
@@ -56,6 +45,7 @@ fn options_are_refused(site: &Site) {
     }
 }
 
+#[case]
 fn a_rejected_id_connects_no_more(site: &Site) {
     let (client, child) = request(site);
     child.reject(&[]).unwrap();
@@ -65,6 +55,7 @@ fn a_rejected_id_connects_no_more(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
+#[case]
 fn a_request_is_answered_once(site: &Site) {
     let (_client, child) = request(site);
     child.reject(&[]).unwrap();
@@ -73,6 +64,7 @@ fn a_request_is_answered_once(site: &Site) {
     assert!(error.to_string().contains("nothing to refuse"), "{error}");
 }
 
+#[case]
 fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -82,6 +74,7 @@ fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
     }
 }
 
+#[case]
 fn a_connection_is_not_refused_anymore(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
@@ -91,6 +84,7 @@ fn a_connection_is_not_refused_anymore(site: &Site) {
     pair.part();
 }
 
+#[case]
 fn a_dropped_child_refuses(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     drop(server);
@@ -99,6 +93,7 @@ fn a_dropped_child_refuses(site: &Site) {
 
 /// siw stops reading when it hears of TCP's end, which a network may deliver first
 /// (`siw_cm_llp_data_ready`).
+#[case(needs(TcpHandshake))]
 fn data_that_the_end_overtakes_is_lost(site: &Site) {
     let (client, child) = request(site);
     hold_back_answers(child.local_addr().unwrap().unwrap().port());

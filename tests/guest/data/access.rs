@@ -6,12 +6,7 @@ use rdmacm_verbs::{Error, QueuePair, RemoteAccessRegion, SendOperation, SendRequ
 
 use super::{ALL, brought, contents, exposed, perform, received, room, roomy, sent, sge};
 use crate::newer;
-
-crate::cases!("data::access":
-    access_changes_where_the_driver_can,
-    access_that_cannot_be_is_refused,
-    nothing_is_made_writable_that_was_not,
-);
+use rdmacm_tests_macros::case;
 
 /// Of soft drivers only rxe can, and not that of older kernels.
 fn can(site: &Site) -> bool {
@@ -36,6 +31,7 @@ fn assert_cannot(memory: &RemoteAccessRegion, access: AccessFlags) {
     assert_eq!(memory.access(), before);
 }
 
+#[case]
 fn access_changes_where_the_driver_can(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -68,6 +64,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
     assert_eq!(contents(&memory), b"12345678");
 }
 
+#[case]
 fn access_that_cannot_be_is_refused(site: &Site) {
     let server = site.queue_pair();
     let memory = exposed(&server, 8);
@@ -85,6 +82,7 @@ fn access_that_cannot_be_is_refused(site: &Site) {
 }
 
 /// What was registered for reading alone was pinned for that.
+#[case]
 fn nothing_is_made_writable_that_was_not(site: &Site) {
     let server = site.queue_pair();
     let domain = server.protection_domain();

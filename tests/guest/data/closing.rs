@@ -6,14 +6,7 @@ use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::{CompletionQueue, Error, QueuePair, SendOperation, SendRequest, SgList};
 
 use super::{exposed, received, room, roomy, sent, sge};
-
-crate::cases!("data::closing":
-    what_is_outstanding_comes_back,
-    everything_says_that_it_is_gone,
-    whoever_waits_is_woken,
-    it_ends_under_load,
-    handles_go_in_any_order_afterwards,
-);
+use rdmacm_tests_macros::case;
 
 /// Takes what is given up, until the queue says that its device is gone.
 pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
@@ -37,6 +30,7 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
     }
 }
 
+#[case]
 fn what_is_outstanding_comes_back(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
@@ -54,6 +48,7 @@ fn what_is_outstanding_comes_back(site: &Site) {
     assert!(client.receive_queue().poll().unwrap_err().is_gone());
 }
 
+#[case]
 fn everything_says_that_it_is_gone(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
@@ -92,6 +87,7 @@ fn everything_says_that_it_is_gone(site: &Site) {
     assert_eq!(outstanding.len(), 1);
 }
 
+#[case]
 fn whoever_waits_is_woken(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
@@ -112,6 +108,7 @@ fn whoever_waits_is_woken(site: &Site) {
     });
 }
 
+#[case]
 fn it_ends_under_load(site: &Site) {
     for _ in 0..5 {
         let pair = roomy(site);
@@ -158,6 +155,7 @@ fn room_of(queue_pair: &QueuePair) -> SgList {
     domain.allocate(16).map(SgList::from).unwrap_or_default()
 }
 
+#[case(waiting)]
 fn handles_go_in_any_order_afterwards(site: &Site) {
     for order in 0..120 {
         let queue_pair = site.queue_pair();

@@ -9,23 +9,7 @@ use rdmacm_verbs::{
 
 use super::{ALL, ROOMY, contents, exposed, received, room, roomy, sent, sge};
 use crate::newer;
-
-crate::cases!("data::failing":
-    a_peer_guards_its_memory,
-    a_key_expires_with_its_memory,
-    a_message_is_too_long_for_its_room,
-    a_local_key_is_wrong,
-    a_key_to_receive_with_is_wrong,
-    what_is_outstanding_is_flushed,
-);
-
-crate::cases!("data::failing" as ON_IWARP: what_is_posted_after_the_end_comes_back_in_err);
-
-crate::cases!("data::failing" as ON_ROCE:
-    atomics_take_a_right_of_their_own,
-    nobody_receives,
-    nobody_is_there,
-);
+use rdmacm_tests_macros::case;
 
 /// Posts it with eight bytes, and gives what became of it.
 fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
@@ -118,6 +102,7 @@ fn assert_untouched(site: &Site, operation: Reach, (rights, by, key): (AccessFla
     assert_eq!(untouched, [0; 16], "{rights:?}, {by}, {key:#x}");
 }
 
+#[case]
 fn a_peer_guards_its_memory(site: &Site) {
     for (operation, right) in [
         (SendOperation::Write as Reach, AccessFlags::REMOTE_WRITE),
@@ -134,6 +119,7 @@ fn a_peer_guards_its_memory(site: &Site) {
 }
 
 /// All the others do not do.
+#[case(needs(Datagrams))]
 fn atomics_take_a_right_of_their_own(site: &Site) {
     let others = ALL - AccessFlags::REMOTE_ATOMIC;
     for operation in ATOMICS {
@@ -143,6 +129,7 @@ fn atomics_take_a_right_of_their_own(site: &Site) {
     }
 }
 
+#[case]
 fn a_key_expires_with_its_memory(site: &Site) {
     for operation in [SendOperation::Write, SendOperation::Read] {
         assert_guarded(site, |server| operation(exposed(server, 8).remote()));
@@ -169,6 +156,7 @@ fn assert_not_taken(
     }
 }
 
+#[case]
 fn a_message_is_too_long_for_its_room(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -206,6 +194,7 @@ fn wrong_key(site: &Site, operation: SendOperation) -> WcStatus {
     }
 }
 
+#[case]
 fn a_local_key_is_wrong(site: &Site) {
     let send: Reach = |_| SendOperation::Send;
     let mut operations = vec![send, SendOperation::Write, SendOperation::Read];
@@ -226,6 +215,7 @@ fn a_local_key_is_wrong(site: &Site) {
 }
 
 /// The sender of rxe hears that it is the receiver's fault; that of siw was done before.
+#[case]
 fn a_key_to_receive_with_is_wrong(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -241,6 +231,7 @@ fn a_key_to_receive_with_is_wrong(site: &Site) {
     assert_flushed(&pair.server);
 }
 
+#[case]
 fn what_is_outstanding_is_flushed(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -273,6 +264,7 @@ fn what_is_outstanding_is_flushed(site: &Site) {
     assert!(received(server).result.unwrap_err().is_flush());
 }
 
+#[case(needs(Datagrams))]
 fn nobody_receives(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
@@ -284,6 +276,7 @@ fn nobody_receives(site: &Site) {
     drop(server);
 }
 
+#[case(needs(Datagrams))]
 fn nobody_is_there(site: &Site) {
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
     drop(server);
@@ -296,6 +289,7 @@ fn nobody_is_there(site: &Site) {
 
 /// siw flushes its queues when the connection ends, and what is posted later it takes
 /// without ever completing it (`siw_post_send`).
+#[case(needs(TcpHandshake))]
 fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;

@@ -6,20 +6,9 @@ use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest, SgList, WorkId};
 
 use super::{exposed, next, pattern, received, room, roomy, sent, sge};
+use rdmacm_tests_macros::case;
 
-crate::cases!("data::order":
-    what_is_not_signaled_comes_with_what_is,
-    reads_and_messages_complete_in_order,
-    reads_that_are_not_signaled_are_done_when_they_come_back,
-    several_are_posted_at_once,
-    a_fence_waits_for_reads,
-    a_solicited_message_wakes,
-    several_threads_wait_at_one_queue,
-    a_queue_goes_round_many_times,
-    short_messages_from_two_pages_arrive,
-    many_short_messages_arrive,
-);
-
+#[case]
 fn what_is_not_signaled_comes_with_what_is(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -50,6 +39,7 @@ fn what_is_not_signaled_comes_with_what_is(site: &Site) {
 }
 
 /// siw has a message's completion long before that of a read in front of it.
+#[case]
 fn reads_and_messages_complete_in_order(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -75,6 +65,7 @@ fn reads_and_messages_complete_in_order(site: &Site) {
     }
 }
 
+#[case]
 fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -102,6 +93,7 @@ fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
     }
 }
 
+#[case]
 fn several_are_posted_at_once(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -138,6 +130,7 @@ fn several_are_posted_at_once(site: &Site) {
 }
 
 /// What was read is sent on, without a look at it in between.
+#[case]
 fn a_fence_waits_for_reads(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -157,6 +150,7 @@ fn a_fence_waits_for_reads(site: &Site) {
     }
 }
 
+#[case]
 fn a_solicited_message_wakes(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -179,6 +173,7 @@ fn a_solicited_message_wakes(site: &Site) {
     assert!(queue.poll().unwrap().is_some());
 }
 
+#[case]
 fn several_threads_wait_at_one_queue(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -202,6 +197,7 @@ fn several_threads_wait_at_one_queue(site: &Site) {
     assert!(server.receive_queue().poll().unwrap().is_none());
 }
 
+#[case]
 fn a_queue_goes_round_many_times(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -230,6 +226,7 @@ fn a_queue_goes_round_many_times(site: &Site) {
 }
 
 /// Behind a long write, so that the device sends them later, by itself.
+#[case]
 fn short_messages_from_two_pages_arrive(site: &Site) {
     const PAGE: usize = 4096;
     let pair = roomy(site);
@@ -255,6 +252,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
 
 /// More of them than siw sends for whoever posts them: it leaves the rest to a thread of
 /// its own, which runs before the poster does where others want the processors too.
+#[case]
 fn many_short_messages_arrive(site: &Site) {
     let pair = roomy(site);
     let _others = Others::new();

@@ -13,16 +13,7 @@ use zerocopy::FromZeros;
 
 use super::{ROOMY, brought, exposed, filled, pattern, received, roomy, sent, sge};
 use crate::graves::Graves;
-
-crate::cases!("data::poisoned":
-    freed_memory_is_watched,
-    a_late_message_finds_the_room_whose_owners_have_gone,
-    nothing_is_written_to_what_went_with_its_queue_pair,
-    nothing_is_written_to_what_went_with_its_context,
-    what_was_posted_outlives_a_panic,
-    nothing_is_written_to_what_went_with_a_panic,
-    a_move_to_reset_frees_nothing,
-);
+use rdmacm_tests_macros::case;
 
 /// Longer than a packet, so that some of them are half written.
 const LENGTH: usize = 20_000;
@@ -30,6 +21,7 @@ const LENGTH: usize = 20_000;
 const EACH: usize = 8;
 
 /// The test of the test: who writes to freed memory is seen.
+#[case]
 fn freed_memory_is_watched(site: &Site) {
     let graves = Graves::about(LENGTH);
     let domain = site.verbs().create_protection_domain().unwrap();
@@ -134,6 +126,7 @@ fn flood(peer: &QueuePair) {
 
 /// The peer sends when everything is dropped that can be, and into a part of a buffer
 /// whose other part is dropped.
+#[case]
 fn a_late_message_finds_the_room_whose_owners_have_gone(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
@@ -184,6 +177,7 @@ fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, graves: &Graves) 
     assert_eq!(graves.count(), 3 * EACH);
 }
 
+#[case]
 fn nothing_is_written_to_what_went_with_its_queue_pair(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
@@ -194,6 +188,7 @@ fn nothing_is_written_to_what_went_with_its_queue_pair(site: &Site) {
     }
 }
 
+#[case]
 fn nothing_is_written_to_what_went_with_its_context(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
@@ -215,6 +210,7 @@ fn unwound<T>(work: impl FnOnce() -> T) {
 }
 
 /// The queue pair stays, and what was posted belongs to it.
+#[case]
 fn what_was_posted_outlives_a_panic(site: &Site) {
     let graves = Graves::about(LENGTH);
     let pair = roomy(site);
@@ -240,6 +236,7 @@ fn what_was_posted_outlives_a_panic(site: &Site) {
     assert_eq!(graves.count(), 1 + 3 * EACH);
 }
 
+#[case]
 fn nothing_is_written_to_what_went_with_a_panic(site: &Site) {
     for _ in 0..ORDERS {
         let graves = Graves::about(LENGTH);
@@ -262,6 +259,7 @@ fn reset(queue_pair: &QueuePair) {
 
 /// siw goes on as if nothing had been said; rxe forgets its requests, and may be
 /// filling their memory yet.
+#[case]
 fn a_move_to_reset_frees_nothing(site: &Site) {
     let graves = Graves::about(LENGTH);
     let pair = load(site, &graves, site.queue_pair_with(ROOMY));

@@ -9,22 +9,7 @@ use rdmacm_verbs::{
 };
 
 use super::{ROOMY, exposed, filled, received, room, roomy, sent, sge};
-
-crate::cases!("data::refused":
-    what_the_device_cannot_do,
-    more_than_a_request_holds,
-    memory_of_another_domain,
-    memory_that_is_not_for_writing,
-    a_peers_memory_that_is_too_short,
-    a_message_before_the_connection,
-    a_message_without_a_place_to_go,
-    more_than_the_queues_hold,
-    more_than_the_completion_queue_holds,
-    parts_that_are_not_within,
-    what_follows_a_failure,
-);
-
-crate::cases!("data::refused" as ON_ROCE: atomics_of_other_than_eight_bytes);
+use rdmacm_tests_macros::case;
 
 /// The reason, after the request has come back.
 fn reason(refused: PostError<Option<SendRequest<'_>>>) -> (String, SgList) {
@@ -54,6 +39,7 @@ fn assert_empty(client: &QueuePair, server: &QueuePair) {
     }
 }
 
+#[case]
 fn what_the_device_cannot_do(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -85,6 +71,7 @@ fn what_the_device_cannot_do(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case]
 fn more_than_a_request_holds(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -119,6 +106,7 @@ fn more_than_a_request_holds(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case]
 fn memory_of_another_domain(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -142,6 +130,7 @@ fn memory_of_another_domain(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case]
 fn memory_that_is_not_for_writing(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -165,6 +154,7 @@ fn memory_that_is_not_for_writing(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case]
 fn a_peers_memory_that_is_too_short(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -178,6 +168,7 @@ fn a_peers_memory_that_is_too_short(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case(needs(Datagrams))]
 fn atomics_of_other_than_eight_bytes(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -204,6 +195,7 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
     assert_empty(client, server);
 }
 
+#[case]
 fn a_message_before_the_connection(site: &Site) {
     let queue_pair = site.queue_pair();
     for _ in 0..3 {
@@ -218,6 +210,7 @@ fn a_message_before_the_connection(site: &Site) {
     assert!(queue_pair.destroy().is_empty());
 }
 
+#[case]
 fn a_message_without_a_place_to_go(site: &Site) {
     if site.soft == Soft::Siw {
         let domain = site.queue_pair().protection_domain().clone();
@@ -232,6 +225,7 @@ fn a_message_without_a_place_to_go(site: &Site) {
     assert_refused(&queue_pair, request, "a datagram needs a destination");
 }
 
+#[case]
 fn more_than_the_queues_hold(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -268,6 +262,7 @@ fn more_than_the_queues_hold(site: &Site) {
     client.post_send(request()).unwrap();
 }
 
+#[case]
 fn more_than_the_completion_queue_holds(site: &Site) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
@@ -307,6 +302,7 @@ fn more_than_the_completion_queue_holds(site: &Site) {
     assert_refused(client, request(), why);
 }
 
+#[case]
 fn parts_that_are_not_within(site: &Site) {
     let queue_pair = site.queue_pair();
     let memory = exposed(&queue_pair, 8);
@@ -333,6 +329,7 @@ fn parts_that_are_not_within(site: &Site) {
 }
 
 /// Whoever has seen a request fail is told at once.
+#[case]
 fn what_follows_a_failure(site: &Site) {
     let caps = QpCaps::default();
     let queue_pairs = [(); 2].map(|()| site.queue_pair_with(caps));

@@ -11,17 +11,7 @@ use rdmacm_verbs::{
 
 use super::{ROOMY, brought, next, received, room, roomy, sent, sge};
 use crate::newer;
-
-crate::cases!("data::shared":
-    two_queue_pairs_receive_from_one_queue,
-    a_queue_that_runs_low_is_reported,
-    the_last_request_of_a_queue_pair_is_reported_where_the_driver_does,
-    queue_pairs_on_one_completion_queue_are_told_apart,
-    a_queue_pair_that_goes_leaves_the_completions_of_others,
-    a_completion_queue_needs_room_for_a_shared_queue,
-    a_channel_tells_of_several_queues,
-    a_completion_queue_is_resized,
-);
+use rdmacm_tests_macros::case;
 
 /// A queue pair that receives from a shared queue, and reports to one of its own.
 fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
@@ -44,6 +34,7 @@ fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     assert!(sent(queue_pair).result.is_ok());
 }
 
+#[case]
 fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
@@ -91,6 +82,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     assert!(refused.to_string().contains("queue is full"), "{refused}");
 }
 
+#[case]
 fn a_queue_that_runs_low_is_reported(site: &Site) {
     let (shared, server) = receiver(site, 8);
     let events = server.context().async_events().unwrap();
@@ -127,6 +119,7 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
 
 /// When a queue pair on a shared queue breaks. rxe of newer kernels tells, those
 /// before and siw do not.
+#[case]
 fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let events = first.context().async_events().unwrap();
@@ -182,6 +175,7 @@ fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
     (queue, queue_pairs.map(connect).collect())
 }
 
+#[case]
 fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
     let (queue, pairs) = on_one_queue(site);
     for round in 0..10 {
@@ -220,6 +214,7 @@ fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
     assert!(queue.poll().unwrap().is_none());
 }
 
+#[case]
 fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
     let (queue, mut pairs) = on_one_queue(site);
     let mut posted = HashSet::new();
@@ -252,6 +247,7 @@ fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
     assert!(queue.poll().unwrap().is_none());
 }
 
+#[case]
 fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
     let (shared, queue_pair) = receiver(site, 16);
     let context = queue_pair.context();
@@ -262,6 +258,7 @@ fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
     assert!(error.to_string().contains("room for all"), "{error}");
 }
 
+#[case]
 fn a_channel_tells_of_several_queues(site: &Site) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
@@ -307,6 +304,7 @@ fn a_channel_tells_of_several_queues(site: &Site) {
     }
 }
 
+#[case]
 fn a_completion_queue_is_resized(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);

@@ -12,14 +12,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site};
 use tokio::task::JoinSet;
 
 use crate::face::asynchronous::{on_one_thread, on_threads};
-
-crate::cases!("datagrams::awaited":
-    a_question_and_its_answer,
-    tasks_of_one_node,
-    two_members_of_a_group,
-    a_receive_that_is_dropped_loses_nothing,
-    a_step_that_is_dropped_leaves_nothing,
-);
+use rdmacm_tests_macros::case;
 
 fn bound(site: &Site, node: &Node) -> DatagramSocket {
     let options = DatagramSocket::options().with_node(node);
@@ -28,6 +21,7 @@ fn bound(site: &Site, node: &Node) -> DatagramSocket {
     socket
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_question_and_its_answer(site: &Site) {
     on_one_thread().block_on(async {
         let server = bound(site, &Node::open().unwrap());
@@ -47,6 +41,7 @@ fn a_question_and_its_answer(site: &Site) {
     });
 }
 
+#[case(alone, needs(Datagrams))]
 fn tasks_of_one_node(site: &Site) {
     const CLIENTS: u8 = 8;
     let site = *site;
@@ -82,6 +77,7 @@ fn group(number: u8) -> CmAddr {
     CmAddr::from(([239, 71, 13, number], 0))
 }
 
+#[case(alone, needs(Datagrams))]
 fn two_members_of_a_group(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
@@ -114,6 +110,7 @@ fn begun<F: Future>(step: F) -> Pin<Box<F>> {
     step
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_receive_that_is_dropped_loses_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let member = bound(site, &Node::open().unwrap());
@@ -129,6 +126,7 @@ fn a_receive_that_is_dropped_loses_nothing(site: &Site) {
     });
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_step_that_is_dropped_leaves_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();

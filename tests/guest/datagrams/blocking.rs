@@ -7,26 +7,9 @@ use rdmacm::{Cause, DatagramAddr, DatagramSocket, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::{asked, bound, service};
+use rdmacm_tests_macros::case;
 
-crate::cases!("datagrams::blocking":
-    a_question_and_its_answer,
-    every_size_up_to_the_mtu,
-    more_than_the_mtu_is_refused,
-    a_peer_is_asked_by_an_open_socket,
-    both_families_reach_one_socket,
-    private_data_go_both_ways,
-    who_is_not_admitted_is_refused,
-    nobody_serves_there,
-    a_peer_that_does_not_answer_is_given_up,
-    nothing_comes_in_time,
-    a_word_comes_with_a_datagram,
-    more_datagrams_than_there_is_room_for,
-    a_datagram_outlives_its_socket,
-    an_address_without_a_way_is_an_error,
-    a_foreign_queue_key_is_not_heard,
-    many_clients_at_one_socket,
-);
-
+#[case(alone, needs(Datagrams))]
 fn a_question_and_its_answer(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -46,6 +29,7 @@ fn a_question_and_its_answer(site: &Site) {
     assert_eq!(answer.immediate(), None);
 }
 
+#[case(alone, needs(Datagrams))]
 fn every_size_up_to_the_mtu(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -58,6 +42,7 @@ fn every_size_up_to_the_mtu(site: &Site) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn more_than_the_mtu_is_refused(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -73,6 +58,7 @@ fn more_than_the_mtu_is_refused(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"shorter");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_peer_is_asked_by_an_open_socket(site: &Site) {
     let (server, client) = (bound(site), bound(site));
     thread::scope(|scope| {
@@ -86,6 +72,7 @@ fn a_peer_is_asked_by_an_open_socket(site: &Site) {
 }
 
 /// A queue pair hears what is sent to any address of its port.
+#[case(alone, needs(Datagrams))]
 fn both_families_reach_one_socket(site: &Site) {
     let v4 = bound(site);
     let v6 = DatagramSocket::bind(site.v6(0)).unwrap();
@@ -104,6 +91,7 @@ fn both_families_reach_one_socket(site: &Site) {
     assert_eq!(answer.sender(), Some(to));
 }
 
+#[case(alone, needs(Datagrams))]
 fn private_data_go_both_ways(site: &Site) {
     let server = DatagramSocket::options().reply_data(b"welcome").unwrap();
     let server = server
@@ -132,6 +120,7 @@ fn status(cause: &Cause) -> Option<SidrStatus> {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn who_is_not_admitted_is_refused(site: &Site) {
     let options = DatagramSocket::options().accept_if(|_| false);
     let server = options.bind(site.v4(0)).unwrap();
@@ -153,6 +142,7 @@ fn who_is_not_admitted_is_refused(site: &Site) {
     });
 }
 
+#[case(alone, needs(Datagrams))]
 fn nobody_serves_there(site: &Site) {
     let client = bound(site);
     let gone = bound(site).local_addr();
@@ -167,6 +157,7 @@ fn nobody_serves_there(site: &Site) {
 }
 
 /// Nobody waits on the other socket, so nobody answers.
+#[case(alone, needs(Datagrams))]
 fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
     let (silent, client) = (bound(site), bound(site));
     let asked = client.resolve(silent.local_addr(), SECOND);
@@ -175,6 +166,7 @@ fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
     assert_eq!(error.destination(), Some(silent.local_addr()));
 }
 
+#[case(alone, needs(Datagrams))]
 fn nothing_comes_in_time(site: &Site) {
     let socket = bound(site);
     assert!(socket.try_recv_from().unwrap().is_none());
@@ -184,6 +176,7 @@ fn nothing_comes_in_time(site: &Site) {
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_word_comes_with_a_datagram(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -194,6 +187,7 @@ fn a_word_comes_with_a_datagram(site: &Site) {
 }
 
 /// They wait for those before, and each is sent.
+#[case(alone, needs(Datagrams))]
 fn more_datagrams_than_there_is_room_for(site: &Site) {
     const MANY: u8 = 50;
     let options = DatagramSocket::options().receives(MANY.into());
@@ -211,6 +205,7 @@ fn more_datagrams_than_there_is_room_for(site: &Site) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_datagram_outlives_its_socket(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -224,6 +219,7 @@ fn a_datagram_outlives_its_socket(site: &Site) {
 }
 
 /// The kernel looks for the neighbour as it makes the address handle.
+#[case(alone, needs(Datagrams))]
 fn an_address_without_a_way_is_an_error(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -237,6 +233,7 @@ fn an_address_without_a_way_is_an_error(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"found");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_foreign_queue_key_is_not_heard(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -246,6 +243,7 @@ fn a_foreign_queue_key_is_not_heard(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"heard");
 }
 
+#[case(alone, needs(Datagrams))]
 fn many_clients_at_one_socket(site: &Site) {
     const CLIENTS: u8 = 8;
     let server = bound(site);

@@ -5,18 +5,9 @@ use std::io;
 use rdmacm::core::{CmAddr, Error};
 use rdmacm::{Cause, DatagramSocket, Stage};
 use rdmacm_tests::{PLAIN, SECOND, Site};
+use rdmacm_tests_macros::case;
 
-crate::cases!("datagrams::elsewhere":
-    iwarp_has_none,
-    a_peer_on_iwarp_is_not_asked,
-);
-
-crate::cases!("datagrams::elsewhere" as ON_ROCE:
-    a_wildcard_address_is_of_no_device,
-    an_address_of_no_device_is_refused,
-    a_text_may_be_no_address,
-);
-
+#[case(needs(TcpHandshake))]
 fn iwarp_has_none(site: &Site) {
     let error = DatagramSocket::bind(site.v4(0)).unwrap_err();
     assert_eq!(error.stage(), Stage::Bind);
@@ -31,12 +22,14 @@ fn iwarp_has_none(site: &Site) {
     assert_eq!(cause.kind(), io::ErrorKind::Unsupported);
 }
 
+#[case(needs(TcpHandshake))]
 fn a_peer_on_iwarp_is_not_asked(site: &Site) {
     let node = site.v4.to_string();
     let error = DatagramSocket::connect((node, "7471"), SECOND).unwrap_err();
     assert_eq!(error.stage(), Stage::Connect, "{error}");
 }
 
+#[case(needs(Datagrams))]
 fn a_wildcard_address_is_of_no_device(_: &Site) {
     for text in ["0.0.0.0:0", "[::]:0"] {
         let error = DatagramSocket::bind(text).unwrap_err();
@@ -49,12 +42,14 @@ fn a_wildcard_address_is_of_no_device(_: &Site) {
     }
 }
 
+#[case(needs(Datagrams))]
 fn an_address_of_no_device_is_refused(_: &Site) {
     let error = DatagramSocket::bind(CmAddr::from((PLAIN, 0))).unwrap_err();
     assert_eq!(error.stage(), Stage::Bind);
     assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{error}");
 }
 
+#[case(needs(Datagrams))]
 fn a_text_may_be_no_address(_: &Site) {
     let error = DatagramSocket::bind("somewhere").unwrap_err();
     assert!(matches!(error.cause(), Cause::InvalidAddress), "{error}");

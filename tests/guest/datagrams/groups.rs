@@ -7,17 +7,7 @@ use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Stage};
 use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 
 use super::bound;
-
-crate::cases!("datagrams::groups":
-    two_members_hear_what_is_sent,
-    a_member_that_left_hears_nothing,
-    a_group_is_joined_once,
-    a_sender_alone_hears_nothing,
-    groups_are_told_apart,
-    a_group_that_is_lost_is_told_once,
-    what_is_no_group_is_refused,
-    a_group_goes_with_its_socket,
-);
+use rdmacm_tests_macros::case;
 
 /// A group of each test's own: they run at once.
 fn group(number: u8) -> CmAddr {
@@ -28,6 +18,7 @@ fn join(socket: &DatagramSocket, number: u8) -> DatagramAddr {
     socket.join_multicast(group(number), PATIENCE).unwrap()
 }
 
+#[case(alone, needs(Datagrams))]
 fn two_members_hear_what_is_sent(site: &Site) {
     let (one, other, sender) = (bound(site), bound(site), bound(site));
     let to = join(&one, 1);
@@ -47,6 +38,7 @@ fn two_members_hear_what_is_sent(site: &Site) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_member_that_left_hears_nothing(site: &Site) {
     let (stays, leaves, sender) = (bound(site), bound(site), bound(site));
     let to = join(&stays, 2);
@@ -67,6 +59,7 @@ fn a_member_that_left_hears_nothing(site: &Site) {
     assert_eq!(*leaves.recv_from().unwrap(), *b"again");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_group_is_joined_once(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     let to = join(&socket, 3);
@@ -78,6 +71,7 @@ fn a_group_is_joined_once(site: &Site) {
     assert_eq!(*socket.recv_from().unwrap(), *b"still");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_sender_alone_hears_nothing(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let to = join(&member, 4);
@@ -90,6 +84,7 @@ fn a_sender_alone_hears_nothing(site: &Site) {
     sender.leave_multicast(group(4)).unwrap();
 }
 
+#[case(alone, needs(Datagrams))]
 fn groups_are_told_apart(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let groups = [join(&member, 5), join(&member, 6)];
@@ -101,6 +96,7 @@ fn groups_are_told_apart(site: &Site) {
 }
 
 /// It is left, and the socket goes on.
+#[case(alone, needs(Datagrams))]
 fn a_group_that_is_lost_is_told_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
     let channel = EventChannel::options().ucma(device.clone());
@@ -127,6 +123,7 @@ fn a_group_that_is_lost_is_told_once(site: &Site) {
     assert_eq!(*member.recv_from().unwrap(), *b"again");
 }
 
+#[case(alone, needs(Datagrams))]
 fn what_is_no_group_is_refused(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     // On RoCE v2 the kernel joins IPv4's alone.
@@ -144,6 +141,7 @@ fn what_is_no_group_is_refused(site: &Site) {
 }
 
 /// Its port and its membership are free for another.
+#[case(alone, needs(Datagrams))]
 fn a_group_goes_with_its_socket(site: &Site) {
     let socket = bound(site);
     join(&socket, 8);

@@ -8,11 +8,7 @@ use rdmacm::{Cause, DatagramSocket, Error};
 use rdmacm_tests::{PATIENCE, Site};
 
 use crate::link::Link;
-
-crate::cases!("datagrams::removal":
-    whoever_waits_hears_of_the_devices_removal,
-    an_address_that_moves_ends_its_socket,
-);
+use rdmacm_tests_macros::case;
 
 fn bound(address: CmAddr) -> DatagramSocket {
     let socket = DatagramSocket::bind(address).unwrap();
@@ -29,6 +25,7 @@ fn check_gone(error: &Error) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     let link = Link::new(site);
     let socket = bound(link.address);
@@ -45,6 +42,7 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     check_gone(&socket.send_to(b"anyone?", &to).unwrap_err());
 }
 
+#[case(alone, needs(Datagrams))]
 fn an_address_that_moves_ends_its_socket(site: &Site) {
     let link = Link::bonded(site);
     let socket = bound(link.address);

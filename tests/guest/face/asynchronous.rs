@@ -14,19 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use super::{AnyQueuePair, QueuePairs};
-
-crate::cases!("face::asynchronous":
-    a_name_connects_and_parts,
-    a_rejection_says_what_the_peer_said,
-    many_tasks_share_one_channel,
-    many_tasks_on_many_threads_share_one_channel,
-    a_future_dropped_at_any_step_leaves_nothing,
-    a_turn_that_is_not_taken_is_passed_on,
-    incoming_connections_are_a_stream,
-    a_stopped_listener_ends_its_stream,
-    a_waiting_task_loses_no_peer,
-    a_node_needs_a_runtime,
-);
+use rdmacm_tests_macros::case;
 
 pub(crate) fn on_one_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
@@ -54,6 +42,7 @@ async fn pair(
     (client.await.unwrap().unwrap(), server)
 }
 
+#[case]
 fn a_name_connects_and_parts(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -66,6 +55,7 @@ fn a_name_connects_and_parts(site: &Site) {
     });
 }
 
+#[case]
 fn a_rejection_says_what_the_peer_said(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -115,10 +105,12 @@ async fn come_and_go(site: Site, count: usize) {
     }
 }
 
+#[case]
 fn many_tasks_share_one_channel(site: &Site) {
     on_one_thread().block_on(come_and_go(*site, 40));
 }
 
+#[case]
 fn many_tasks_on_many_threads_share_one_channel(site: &Site) {
     on_threads().block_on(come_and_go(*site, 40));
 }
@@ -157,6 +149,7 @@ impl<F: Future> Future for Dropped<F> {
     }
 }
 
+#[case]
 fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -189,6 +182,7 @@ fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
 }
 
 /// A task that is woken to read for all, and is dropped instead, passes it on.
+#[case]
 fn a_turn_that_is_not_taken_is_passed_on(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
@@ -233,6 +227,7 @@ fn a_turn_that_is_not_taken_is_passed_on(site: &Site) {
     });
 }
 
+#[case]
 fn incoming_connections_are_a_stream(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -254,6 +249,7 @@ fn incoming_connections_are_a_stream(site: &Site) {
     });
 }
 
+#[case]
 fn a_stopped_listener_ends_its_stream(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -267,6 +263,7 @@ fn a_stopped_listener_ends_its_stream(site: &Site) {
 }
 
 /// Any number of tasks wait for peers; one that gives up takes none with it.
+#[case]
 fn a_waiting_task_loses_no_peer(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -288,6 +285,7 @@ fn a_waiting_task_loses_no_peer(site: &Site) {
     });
 }
 
+#[case]
 fn a_node_needs_a_runtime(_: &Site) {
     let error = Node::open().unwrap_err();
     assert_eq!(error.stage(), Stage::Open);

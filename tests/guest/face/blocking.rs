@@ -9,27 +9,7 @@ use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use super::{AnyQueuePair, QueuePairs};
 use crate::newer;
-
-crate::cases!("face::blocking":
-    a_name_connects_and_parts,
-    real_queue_pairs_connect,
-    a_resolved_peer_connects_with_a_queue_pair_made_for_it,
-    a_rejection_says_what_the_peer_said,
-    nobody_listens,
-    a_listener_of_all_addresses_serves_both_families,
-    a_listener_of_one_family_leaves_the_other_alone,
-    a_listener_is_stopped_from_another_thread,
-    what_waits_is_taken_after_the_stop,
-    peers_beyond_the_queue_are_rejected_at_once,
-    threads_share_a_node,
-    the_source_is_chosen_by_address_interface_and_device,
-    a_source_that_is_not_there_says_so,
-    dropping_a_connection_tells_the_peer,
-    trying_again_waits_for_the_listener,
-    a_text_that_is_no_address_is_refused,
-    events_of_ones_own_end_no_attempt,
-    an_ending_may_be_asked_for_again,
-);
+use rdmacm_tests_macros::case;
 
 fn connector(site: &Site, port: u16) -> Connector {
     Connector::new((site.v4.to_string(), port.to_string())).deadline(PATIENCE)
@@ -64,6 +44,7 @@ impl Pair {
     }
 }
 
+#[case]
 fn a_name_connects_and_parts(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -73,6 +54,7 @@ fn a_name_connects_and_parts(site: &Site) {
     pair.part();
 }
 
+#[case]
 fn real_queue_pairs_connect(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -98,6 +80,7 @@ fn real_queue_pairs_connect(site: &Site) {
     assert_eq!(end.kind(), EventKind::Disconnected);
 }
 
+#[case]
 fn a_resolved_peer_connects_with_a_queue_pair_made_for_it(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -117,6 +100,7 @@ fn a_resolved_peer_connects_with_a_queue_pair_made_for_it(site: &Site) {
     );
 }
 
+#[case]
 fn a_rejection_says_what_the_peer_said(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -138,6 +122,7 @@ fn a_rejection_says_what_the_peer_said(site: &Site) {
     assert_eq!(error.reject_reason(), reason);
 }
 
+#[case]
 fn nobody_listens(site: &Site) {
     let error = connector(site, free_port())
         .connect_with(QueuePairs::new(site))
@@ -149,6 +134,7 @@ fn nobody_listens(site: &Site) {
     assert!(words.contains(&format!("via {}", site.device)), "{words}");
 }
 
+#[case]
 fn a_listener_of_all_addresses_serves_both_families(site: &Site) {
     let listener = Listener::bind("[::]:0").unwrap();
     assert_eq!(listener.ids().count(), 2);
@@ -159,6 +145,7 @@ fn a_listener_of_all_addresses_serves_both_families(site: &Site) {
     }
 }
 
+#[case]
 fn a_listener_of_one_family_leaves_the_other_alone(site: &Site) {
     let listener = Listener::options().v6_only().bind("[::]:0").unwrap();
     assert_eq!(listener.ids().count(), 1);
@@ -169,6 +156,7 @@ fn a_listener_of_one_family_leaves_the_other_alone(site: &Site) {
     Pair::connect(site, &listener, v6).part();
 }
 
+#[case]
 fn a_listener_is_stopped_from_another_thread(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let stopper = listener.stop_handle();
@@ -181,6 +169,7 @@ fn a_listener_is_stopped_from_another_thread(site: &Site) {
     assert!(matches!(error.cause(), Cause::Stopped), "{error}");
 }
 
+#[case]
 fn what_waits_is_taken_after_the_stop(site: &Site) {
     let node = Node::open().unwrap();
     let listener = Listener::options()
@@ -206,6 +195,7 @@ fn what_waits_is_taken_after_the_stop(site: &Site) {
     });
 }
 
+#[case]
 fn peers_beyond_the_queue_are_rejected_at_once(site: &Site) {
     let node = Node::open().unwrap();
     let options = Listener::options().with_node(&node).queue(0);
@@ -221,6 +211,7 @@ fn peers_beyond_the_queue_are_rejected_at_once(site: &Site) {
     });
 }
 
+#[case]
 fn threads_share_a_node(site: &Site) {
     const THREADS: usize = 8;
     let node = Node::open().unwrap();
@@ -251,6 +242,7 @@ fn threads_share_a_node(site: &Site) {
     });
 }
 
+#[case]
 fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -271,6 +263,7 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
     }
 }
 
+#[case]
 fn a_source_that_is_not_there_says_so(site: &Site) {
     for (connector, step) in [
         (connector(site, 7).from_interface("nowhere0"), Stage::Bind),
@@ -288,6 +281,7 @@ fn a_source_that_is_not_there_says_so(site: &Site) {
     assert!(matches!(error.unwrap_err().cause(), Cause::NoAddress));
 }
 
+#[case]
 fn dropping_a_connection_tells_the_peer(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -300,6 +294,7 @@ fn dropping_a_connection_tells_the_peer(site: &Site) {
 
 /// The listener begins between two attempts: siw may break one that is connected to while
 /// it begins.
+#[case]
 fn trying_again_waits_for_the_listener(site: &Site) {
     let port = free_port();
     let queue_pairs = QueuePairs::new(site);
@@ -331,6 +326,7 @@ fn trying_again_waits_for_the_listener(site: &Site) {
     assert_eq!(error.attempts(), 3);
 }
 
+#[case]
 fn a_text_that_is_no_address_is_refused(site: &Site) {
     for text in ["", "nowhere", "10.1.0.7", "[::1]", "10.1.0.7:70000"] {
         let error = Listener::bind(text).unwrap_err();
@@ -340,6 +336,7 @@ fn a_text_that_is_no_address_is_refused(site: &Site) {
     assert_ne!(Listener::bind(&*address).unwrap().local_addr().port(), 0);
 }
 
+#[case]
 fn events_of_ones_own_end_no_attempt(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -359,6 +356,7 @@ fn events_of_ones_own_end_no_attempt(site: &Site) {
     });
 }
 
+#[case]
 fn an_ending_may_be_asked_for_again(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();

@@ -13,11 +13,7 @@ use tokio::task::JoinSet;
 
 use super::QueuePairs;
 use super::asynchronous::{connector, on_one_thread};
-
-crate::cases!("face::burst":
-    three_times_the_backlog_waits_for_nobody,
-    what_waits_to_be_read_lets_others_have_their_turn,
-);
+use rdmacm_tests_macros::case;
 
 const BACKLOG: usize = 64;
 const BURST: usize = 3 * BACKLOG;
@@ -27,6 +23,7 @@ const REPEATED: Duration = Duration::from_secs(4);
 
 /// What has been read is no part of the backlog, beyond which the kernel drops
 /// requests: so many wait at a time to be read, and all of them to be accepted.
+#[case(alone)]
 fn three_times_the_backlog_waits_for_nobody(site: &Site) {
     let backlog = u32::try_from(BACKLOG).unwrap();
     let listener = Listener::options().backlog(backlog).bind(site.v4(0));
@@ -111,6 +108,7 @@ async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
     most
 }
 
+#[case(alone)]
 fn what_waits_to_be_read_lets_others_have_their_turn(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());

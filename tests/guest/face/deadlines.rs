@@ -12,16 +12,7 @@ use rdmacm_tests::{PATIENCE, Site, Soft, expect};
 
 use super::QueuePairs;
 use super::asynchronous::on_one_thread;
-
-crate::cases!("face::deadlines":
-    a_neighbour_that_does_not_answer,
-    a_peer_that_does_not_answer_in_events,
-    a_peer_that_does_not_answer_while_blocking,
-    a_peer_that_does_not_answer_while_awaited,
-    an_end_that_is_faster_than_its_caller,
-    an_accepted_peer_that_does_not_come,
-    a_peer_that_does_not_part,
-);
+use rdmacm_tests_macros::case;
 
 /// Before the kernel gives up, and so long that a tenth of it is more than an emulated
 /// machine takes to schedule.
@@ -87,6 +78,7 @@ fn nothing_is_left(site: &Site, ip: Ipv4Addr) {
     }
 }
 
+#[case(quiet)]
 fn a_neighbour_that_does_not_answer(site: &Site) {
     let to = Connector::new((site.silent, 7)).deadline(DEADLINE);
     let started = Instant::now();
@@ -98,6 +90,7 @@ fn a_neighbour_that_does_not_answer(site: &Site) {
 
 /// The face of events is the caller's own loop: it has no blocking call but
 /// siw's CONNECT, which the caller puts on a thread.
+#[case(quiet)]
 fn a_peer_that_does_not_answer_in_events(site: &Site) {
     let ip = absent_peer(site);
     let channel = EventChannel::open().unwrap();
@@ -125,6 +118,7 @@ fn a_peer_that_does_not_answer_in_events(site: &Site) {
     nothing_is_left(site, ip);
 }
 
+#[case(quiet)]
 fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
     let ip = absent_peer(site);
     let started = Instant::now();
@@ -137,6 +131,7 @@ fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
     nothing_is_left(site, ip);
 }
 
+#[case(quiet)]
 fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
     let ip = absent_peer(site);
     on_one_thread().block_on(async {
@@ -174,6 +169,7 @@ impl BlockingExecutor for Faster {
 }
 
 /// The caller is the last who knows the queue pair then.
+#[case(quiet)]
 fn an_end_that_is_faster_than_its_caller(site: &Site) {
     let ip = absent_peer(site);
     let node = Node::options().executor(Arc::new(Faster::default())).open();
@@ -187,6 +183,7 @@ fn an_end_that_is_faster_than_its_caller(site: &Site) {
 }
 
 /// A peer that asks and never completes the handshake.
+#[case(quiet)]
 fn an_accepted_peer_that_does_not_come(site: &Site) {
     if site.soft == Soft::Siw {
         // Its handshake ends with the answer: there is nothing to wait for.
@@ -223,6 +220,7 @@ fn an_accepted_peer_is_there(site: &Site) {
 
 /// A peer that does not answer when this side parts. (On siw the kernel closes
 /// the connection by itself.)
+#[case(quiet)]
 fn a_peer_that_does_not_part(site: &Site) {
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
     let channel = EventChannel::open().unwrap();

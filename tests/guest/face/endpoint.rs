@@ -11,19 +11,9 @@ use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_verbs::{Buffer, QpOptions, QueuePair, SrqOptions};
 
 use super::asynchronous::on_one_thread;
+use rdmacm_tests_macros::case;
 
 pub(crate) mod waiting;
-
-crate::cases!("face::endpoint":
-    both_sides_exchange_messages,
-    both_sides_exchange_messages_on_tokio,
-    a_shared_domain_and_queues_are_used,
-    a_shared_receive_queue_is_posted_to,
-    memory_is_read_and_written,
-    parts_of_another_device_are_refused,
-    a_request_is_refused,
-    datagrams_are_refused,
-);
 
 fn options() -> QpOptions {
     QueuePair::options(QpType::RC).waitable()
@@ -96,6 +86,7 @@ fn exchange(from: &Connected, to: &Connected) {
     to.post_receive(buffer).unwrap();
 }
 
+#[case]
 fn both_sides_exchange_messages(site: &Site) {
     let (client, server) = pair(site, &options());
     for _ in 0..5 {
@@ -131,6 +122,7 @@ async fn awaited_pair(site: &Site, options: &QpOptions) -> (Awaited, Awaited) {
     tokio::join!(connecting, accepting)
 }
 
+#[case]
 fn both_sides_exchange_messages_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
@@ -148,6 +140,7 @@ fn both_sides_exchange_messages_on_tokio(site: &Site) {
 }
 
 /// Both queue pairs in one domain, with one completion queue for everything.
+#[case]
 fn a_shared_domain_and_queues_are_used(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -167,6 +160,7 @@ fn a_shared_domain_and_queues_are_used(site: &Site) {
 }
 
 /// The server's receives are the shared queue's, and the client is told.
+#[case]
 fn a_shared_receive_queue_is_posted_to(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -188,6 +182,7 @@ fn a_shared_receive_queue_is_posted_to(site: &Site) {
     assert_eq!(received.result.unwrap().bytes, 6);
 }
 
+#[case]
 fn memory_is_read_and_written(site: &Site) {
     let (client, server) = pair(site, &options());
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
@@ -216,6 +211,7 @@ fn invalid(error: &rdmacm::Error) -> &io::Error {
     }
 }
 
+#[case]
 fn parts_of_another_device_are_refused(site: &Site) {
     let (_listening, active) = listening(site, &options());
     let other = [Site::rxe, Site::siw]
@@ -229,6 +225,7 @@ fn parts_of_another_device_are_refused(site: &Site) {
     assert!(invalid(&error).to_string().contains("does not lead there"));
 }
 
+#[case]
 fn a_request_is_refused(site: &Site) {
     let (listening, active) = listening(site, &options());
     thread::scope(|scope| {
@@ -246,6 +243,7 @@ fn a_request_is_refused(site: &Site) {
     });
 }
 
+#[case]
 fn datagrams_are_refused(site: &Site) {
     let mut passive = info(site, free_port(), AddrInfoFlags::PASSIVE);
     passive.qp_type = QpType::UD;

@@ -16,18 +16,7 @@ use super::QueuePairs;
 use super::deadlines::absent_peer;
 use crate::child;
 use crate::held_back::LostRequests;
-
-crate::cases!("face::handshakes":
-    one_more_than_a_node_has_waits,
-);
-
-crate::cases!("face::handshakes" as ALONE:
-    one_that_a_signal_interrupts_goes_on,
-);
-
-crate::cases!("face::handshakes" as ON_IWARP:
-    one_that_nobody_answers_is_given_up,
-);
+use rdmacm_tests_macros::case;
 
 pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_among_signals)];
 
@@ -43,6 +32,7 @@ impl BlockingExecutor for Counted {
 }
 
 /// The first is left behind, and the kernel is still at it.
+#[case(quiet)]
 fn one_more_than_a_node_has_waits(site: &Site) {
     let nobody: Ipv4Addr = absent_peer(site);
     let listener = Listener::bind(site.v4(0)).unwrap();
@@ -80,6 +70,7 @@ fn one_more_than_a_node_has_waits(site: &Site) {
 }
 
 /// By TCP, after two retries.
+#[case(quiet, needs(TcpHandshake))]
 fn one_that_nobody_answers_is_given_up(site: &Site) {
     let connector = Connector::new((absent_peer(site), 7)).deadline(PATIENCE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
@@ -90,6 +81,7 @@ fn one_that_nobody_answers_is_given_up(site: &Site) {
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::TimedOut);
 }
 
+#[case(alone)]
 fn one_that_a_signal_interrupts_goes_on(site: &Site) {
     child::run_at("connects_among_signals", site);
 }

@@ -11,32 +11,13 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_verbs::{RemoteMemory, WcStatus};
 
 use crate::child;
+use rdmacm_tests_macros::case;
 
 pub(crate) mod awaited;
 pub(crate) mod broken;
 pub(crate) mod crashed;
 pub(crate) mod cycles;
 pub(crate) mod dropped;
-
-crate::cases!("face::messages":
-    ping_and_pong,
-    messages_of_every_length,
-    the_first_message_finds_room,
-    what_was_sent_before_parting_arrives,
-    a_peer_that_vanishes_ends_the_waiting,
-    more_than_there_is_room_for_waits,
-    a_message_that_is_kept_outlives_its_connection,
-    memory_is_read_and_written,
-    what_a_peer_forbids_ends_the_connection,
-    what_a_peer_forbids_ends_the_connection_though_it_sleeps,
-    a_message_too_long_for_the_peer_ends_the_connection,
-    a_message_too_long_to_copy_is_refused,
-    sending_and_receiving_at_once,
-    nothing_in_time_is_an_error,
-    room_for_nothing_is_refused,
-    room_beyond_the_limit_is_refused,
-    a_connection_that_moves_goes_on,
-);
 
 /// Two sides that carry messages.
 pub(crate) struct Pair {
@@ -88,6 +69,7 @@ pub(crate) fn end_of(received: rdmacm::Result<Option<Message>>) -> EventKind {
     }
 }
 
+#[case]
 fn ping_and_pong(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     thread::scope(|scope| {
@@ -112,6 +94,7 @@ fn ping_and_pong(site: &Site) {
     });
 }
 
+#[case]
 fn messages_of_every_length(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     for length in [0, 1, 63, 64, 65, 1023, 4095, 4096] {
@@ -126,6 +109,7 @@ fn messages_of_every_length(site: &Site) {
 
 /// Whoever may speaks at once: on iWARP the connecting side, on RoCE the accepting one
 /// as well, before the other knows that it is connected.
+#[case]
 fn the_first_message_finds_room(site: &Site) {
     for _ in 0..20 {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -152,6 +136,7 @@ fn the_first_message_finds_room(site: &Site) {
     }
 }
 
+#[case]
 fn what_was_sent_before_parting_arrives(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     for number in 0..20_u8 {
@@ -182,6 +167,7 @@ fn what_was_sent_before_parting_arrives(site: &Site) {
     server.close(PATIENCE).unwrap();
 }
 
+#[case]
 fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.send(b"last words").unwrap();
@@ -198,6 +184,7 @@ fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
 
 /// Where the peer receives nothing, its device makes this side wait (RoCE), or the
 /// connection ends (iWARP).
+#[case]
 fn more_than_there_is_room_for_waits(site: &Site) {
     let few = MessageOptions::new().receives(4).sends(2);
     let Pair { client, server } = Pair::with(site, &few, &few);
@@ -246,6 +233,7 @@ fn more_than_there_is_room_for_waits(site: &Site) {
     assert_eq!(error.stage(), Stage::Send);
 }
 
+#[case]
 fn a_message_that_is_kept_outlives_its_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.send(b"keep me").unwrap();
@@ -258,6 +246,7 @@ fn a_message_that_is_kept_outlives_its_connection(site: &Site) {
     exposed.write(0, &[1; 8]);
 }
 
+#[case]
 fn memory_is_read_and_written(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
@@ -299,6 +288,7 @@ pub(crate) fn told(connection: &Connection) -> RemoteMemory {
     RemoteMemory::from_bytes(&message).unwrap()
 }
 
+#[case]
 fn what_a_peer_forbids_ends_the_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
@@ -338,6 +328,7 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
 }
 
 /// Nobody waits on the other side, so nobody there disconnects.
+#[case]
 fn what_a_peer_forbids_ends_the_connection_though_it_sleeps(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let exposed = server.expose(64, AccessFlags::LOCAL_WRITE).unwrap();
@@ -353,6 +344,7 @@ fn what_a_peer_forbids_ends_the_connection_though_it_sleeps(site: &Site) {
     assert!(server.closed(PATIENCE).is_ok());
 }
 
+#[case]
 fn a_message_too_long_for_the_peer_ends_the_connection(site: &Site) {
     let short = MessageOptions::new().size(16);
     let Pair { client, server } = Pair::with(site, &MessageOptions::new(), &short);
@@ -367,6 +359,7 @@ fn a_message_too_long_for_the_peer_ends_the_connection(site: &Site) {
     }
 }
 
+#[case]
 fn a_message_too_long_to_copy_is_refused(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let error = client.send(&[0; 4097]).unwrap_err();
@@ -381,6 +374,7 @@ fn a_message_too_long_to_copy_is_refused(site: &Site) {
     assert_eq!(*server.receive().unwrap().unwrap(), *b"short");
 }
 
+#[case]
 fn sending_and_receiving_at_once(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     // No more than find room where nobody receives yet: iWARP has no other way.
@@ -402,6 +396,7 @@ fn sending_and_receiving_at_once(site: &Site) {
     });
 }
 
+#[case]
 fn nothing_in_time_is_an_error(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.set_deadline(SECOND / 10);
@@ -414,6 +409,7 @@ fn nothing_in_time_is_an_error(site: &Site) {
     assert_eq!(*client.receive().unwrap().unwrap(), *b"late");
 }
 
+#[case]
 fn room_for_nothing_is_refused(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
@@ -424,6 +420,7 @@ fn room_for_nothing_is_refused(site: &Site) {
 }
 
 /// In a process of its own, whose limit it is.
+#[case]
 fn room_beyond_the_limit_is_refused(site: &Site) {
     child::run_at("messages_beyond_the_limit", site);
 }
@@ -450,6 +447,7 @@ pub(crate) fn beyond_the_limit() {
     assert_eq!(*server.receive().unwrap().unwrap(), [7; 100]);
 }
 
+#[case]
 fn a_connection_that_moves_goes_on(site: &Site) {
     let Pair { mut client, server } = Pair::new(site);
     let node = rdmacm::Node::open().unwrap();

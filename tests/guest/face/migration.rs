@@ -7,18 +7,13 @@ use rdmacm::{Connector, Listener, Node};
 use rdmacm_tests::{PATIENCE, Site};
 
 use super::QueuePairs;
-
-crate::cases!("face::migration":
-    a_listener_moves_with_the_requests_that_wait,
-    a_connection_moves_with_what_it_did_not_hear_yet,
-    there_and_back_again,
-    an_event_read_while_its_connection_moves_is_not_lost,
-);
+use rdmacm_tests_macros::case;
 
 fn connector(listener: &Listener) -> Connector {
     Connector::new(listener.local_addr()).deadline(PATIENCE)
 }
 
+#[case]
 fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let mut listener = Listener::options()
@@ -49,6 +44,7 @@ fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
     });
 }
 
+#[case]
 fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let listener = Listener::bind(site.v4(0)).unwrap();
@@ -67,6 +63,7 @@ fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
     assert_eq!(end.kind(), EventKind::Disconnected);
 }
 
+#[case]
 fn there_and_back_again(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let mut listener = Listener::options()
@@ -87,6 +84,7 @@ fn there_and_back_again(site: &Site) {
 }
 
 /// Somebody else reads the channel that is left, at that very moment.
+#[case]
 fn an_event_read_while_its_connection_moves_is_not_lost(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let busy = Listener::options()

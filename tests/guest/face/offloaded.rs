@@ -13,10 +13,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::asynchronous::on_one_thread;
 use super::{AnyQueuePair, QueuePairs};
-
-crate::cases!("face::offloaded":
-    a_connect_that_comes_late_holds_no_queue_pair,
-);
+use rdmacm_tests_macros::case;
 
 /// Keeps every task until it is asked for.
 #[derive(Default)]
@@ -48,6 +45,7 @@ impl Later {
     }
 }
 
+#[case(needs(TcpHandshake))]
 fn a_connect_that_comes_late_holds_no_queue_pair(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let later = Arc::new(Later::default());

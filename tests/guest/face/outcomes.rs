@@ -11,16 +11,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, UNROUTABLE, free_port};
 
 use super::messages::{Pair, ending};
 use super::{AnyQueuePair, QueuePairs};
-
-crate::cases!("face::outcomes":
-    nobody_listens,
-    the_peer_rejects,
-    no_route_leads_there,
-    nobody_has_the_address,
-    the_peer_does_not_answer_in_time,
-    the_peer_disconnects,
-    a_queue_pair_that_refuses_is_quoted,
-);
+use rdmacm_tests_macros::case;
 
 /// The error's text says everything, once.
 fn assert_complete(error: &Error) {
@@ -55,12 +46,14 @@ const UNREACHABLE: [bool; 4] = [false, false, true, false];
 const TIMEOUT: [bool; 4] = [false, false, false, true];
 const UNREACHABLE_IN_TIME: [bool; 4] = [false, false, true, true];
 
+#[case]
 fn nobody_listens(site: &Site) {
     let connector = Connector::new(site.v4(free_port())).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
     assert_is(error, REJECTED, io::ErrorKind::ConnectionRefused);
 }
 
+#[case]
 fn the_peer_rejects(site: &Site) {
     for words in [&b""[..], b"not you", b"\0\0"] {
         let listener = Listener::bind(site.v4(0)).unwrap();
@@ -86,6 +79,7 @@ fn the_peer_rejects(site: &Site) {
     }
 }
 
+#[case]
 fn no_route_leads_there(_: &Site) {
     let connector = Connector::new((UNROUTABLE, 7)).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
@@ -94,6 +88,7 @@ fn no_route_leads_there(_: &Site) {
 
 /// The kernel's limit for the neighbour to answer is the caller's deadline: either may
 /// be the first to pass.
+#[case]
 fn nobody_has_the_address(site: &Site) {
     let [first, second, third, _] = site.v4.octets();
     let nobody = std::net::Ipv4Addr::new(first, second, third, 99);
@@ -107,6 +102,7 @@ fn nobody_has_the_address(site: &Site) {
     assert_is(error, is, io::ErrorKind::TimedOut);
 }
 
+#[case]
 fn the_peer_does_not_answer_in_time(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let connector = Connector::new(listener.local_addr()).deadline(SECOND / 10);
@@ -114,6 +110,7 @@ fn the_peer_does_not_answer_in_time(site: &Site) {
     assert_is(error, TIMEOUT, io::ErrorKind::TimedOut);
 }
 
+#[case]
 fn the_peer_disconnects(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     drop(server);
@@ -156,6 +153,7 @@ impl QueuePair for Refusing {
     }
 }
 
+#[case]
 fn a_queue_pair_that_refuses_is_quoted(site: &Site) {
     // iWARP moves a queue pair on by itself.
     let (state, step, words) = match site.soft {

@@ -9,12 +9,7 @@ use rdmacm_tests::{PATIENCE, Site, Unestablished};
 
 use super::QueuePairs;
 use super::asynchronous::on_one_thread;
-
-crate::cases!("face::overtaken":
-    whoever_parted_was_connected,
-    whoever_parted_was_connected_on_tokio,
-    what_was_sent_arrives,
-);
+use rdmacm_tests_macros::case;
 
 fn unestablished() -> ChannelOptions {
     options(Arc::new(Unestablished::new()))
@@ -24,6 +19,7 @@ fn options(device: Arc<Unestablished>) -> ChannelOptions {
     EventChannel::options().ucma(device)
 }
 
+#[case]
 fn whoever_parted_was_connected(site: &Site) {
     let node = Node::options().channel(unestablished()).open().unwrap();
     let listener = Listener::options()
@@ -48,6 +44,7 @@ fn whoever_parted_was_connected(site: &Site) {
     });
 }
 
+#[case]
 fn whoever_parted_was_connected_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let node = rdmacm::tokio::Node::options().channel(unestablished());
@@ -71,6 +68,7 @@ fn whoever_parted_was_connected_on_tokio(site: &Site) {
 
 /// siw loses what is sent, and followed by a disconnect, while it accepts
 /// (`siw_cm_llp_data_ready`).
+#[case]
 fn what_was_sent_arrives(site: &Site) {
     let device = Arc::new(Unestablished::new());
     let node = Node::options()

@@ -9,16 +9,10 @@ use rdmacm::{Connector, Listener, RetryPolicy, Stage};
 use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, free_port};
 
 use super::QueuePairs;
-
-crate::cases!("face::several":
-    the_first_that_works_wins,
-    silence_of_one_does_not_hold_up_the_next,
-    where_all_fail_the_furthest_says_why,
-    no_address_is_an_error,
-    durations_beyond_the_clock_are_for_ever,
-);
+use rdmacm_tests_macros::case;
 
 /// The guest's /etc/hosts gives both of the device's addresses to one name.
+#[case]
 fn the_first_that_works_wins(site: &Site) {
     let v6 = Listener::options().v6_only().bind(site.v6(0)).unwrap();
     let port = v6.local_addr().port().to_string();
@@ -37,6 +31,7 @@ fn the_first_that_works_wins(site: &Site) {
     assert_eq!(peer.family(), Family::V6);
 }
 
+#[case]
 fn silence_of_one_does_not_hold_up_the_next(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
@@ -57,6 +52,7 @@ fn silence_of_one_does_not_hold_up_the_next(site: &Site) {
     assert!(took >= stagger && took < 5 * SECOND, "{took:?}");
 }
 
+#[case]
 fn where_all_fail_the_furthest_says_why(site: &Site) {
     let port = free_port();
     let mut addresses = [(PLAIN, port), (site.v4, port)];
@@ -70,12 +66,14 @@ fn where_all_fail_the_furthest_says_why(site: &Site) {
     }
 }
 
+#[case]
 fn no_address_is_an_error(_: &Site) {
     let none: [(std::net::Ipv4Addr, u16); 0] = [];
     let error = Connector::new(none).resolve().unwrap_err();
     assert_eq!(error.stage(), Stage::LookUp);
 }
 
+#[case]
 fn durations_beyond_the_clock_are_for_ever(site: &Site) {
     let port = free_port();
     let addresses = [(site.v4, port), (site.v4, free_port())];

@@ -17,8 +17,7 @@ use tokio::task::JoinSet;
 use super::QueuePairs;
 use super::asynchronous::{Dropped, on_threads};
 use super::belongings::Belongings;
-
-crate::cases!("face::storm": everything_is_accounted_for);
+use rdmacm_tests_macros::case;
 
 /// In each direction.
 const CONNECTIONS: usize = 1000;
@@ -28,6 +27,7 @@ const AT_ONCE: usize = 32;
 /// message that is sent once and may be lost; the kernel would try for a minute.
 const PRESENT: Duration = Duration::from_secs(20);
 
+#[case(alone)]
 fn everything_is_accounted_for(site: &Site) {
     let before = Belongings::now();
     storm(site, 0, CONNECTIONS / 10);

@@ -11,8 +11,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 use super::QueuePairs;
-
-crate::cases!("face::traced": a_span_for_each_id_and_an_event_for_each_event);
+use rdmacm_tests_macros::case;
 
 /// Writes down what is said, a line each.
 #[derive(Clone, Default)]
@@ -66,6 +65,7 @@ impl Subscriber for Notes {
     fn exit(&self, _: &Id) {}
 }
 
+#[case]
 fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);

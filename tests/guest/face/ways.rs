@@ -11,19 +11,7 @@ use rdmacm_tests::{Counting, PATIENCE, Site, Soft, free_port};
 
 use super::asynchronous::on_one_thread;
 use super::{AnyQueuePair, QueuePairs};
-
-crate::cases!("face::ways":
-    a_route_that_was_found_is_not_resolved_again,
-    the_usable_one_of_many_paths_is_used,
-    a_route_that_nobody_can_use_is_resolved,
-    a_candidate_brings_its_port_space,
-    candidates_for_datagrams_are_left_out,
-    connect_data_go_in_front_of_the_private_data,
-    connect_data_and_private_data_share_the_room,
-    a_node_resolves,
-    a_node_resolves_for_tasks,
-    a_resolver_of_ones_own,
-);
+use rdmacm_tests_macros::case;
 
 fn found(site: &Site, port: u16) -> AddrInfo {
     let hints = Hints::rc().deadline(PATIENCE);
@@ -56,6 +44,7 @@ fn counted() -> (Node, Arc<Counting>) {
 }
 
 /// iWARP has no routes.
+#[case]
 fn a_route_that_was_found_is_not_resolved_again(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let info = found(site, listener.local_addr().port());
@@ -103,17 +92,20 @@ fn connect_by(site: &Site, change: fn(PathData) -> Vec<PathData>) -> Option<(usi
     ))
 }
 
+#[case]
 fn the_usable_one_of_many_paths_is_used(site: &Site) {
     let seven = |path| [vec![unusable(path); 6], vec![path]].concat();
     let counts = connect_by(site, seven);
     assert!(counts.is_none_or(|counts| counts == (1, 0)), "{counts:?}");
 }
 
+#[case]
 fn a_route_that_nobody_can_use_is_resolved(site: &Site) {
     let counts = connect_by(site, |path| vec![unusable(path)]);
     assert!(counts.is_none_or(|counts| counts == (0, 1)), "{counts:?}");
 }
 
+#[case]
 fn a_candidate_brings_its_port_space(site: &Site) {
     let listener = Listener::options().port_space(PortSpace::IB);
     let listener: Listener = listener.bind(site.v4(0)).unwrap();
@@ -133,6 +125,7 @@ fn a_candidate_brings_its_port_space(site: &Site) {
     }
 }
 
+#[case]
 fn candidates_for_datagrams_are_left_out(site: &Site) {
     let mut info = found(site, free_port());
     info.qp_type = QpType::UD;
@@ -141,6 +134,7 @@ fn candidates_for_datagrams_are_left_out(site: &Site) {
     assert!(matches!(error.cause(), Cause::NoAddress), "{error}");
 }
 
+#[case]
 fn connect_data_go_in_front_of_the_private_data(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
@@ -153,6 +147,7 @@ fn connect_data_go_in_front_of_the_private_data(site: &Site) {
 }
 
 /// The C library lets the length wrap.
+#[case]
 fn connect_data_and_private_data_share_the_room(site: &Site) {
     let mut info = found(site, free_port());
     info.connect_data = vec![7; 36];
@@ -168,6 +163,7 @@ fn connect_data_and_private_data_share_the_room(site: &Site) {
     }
 }
 
+#[case]
 fn a_node_resolves(site: &Site) {
     let node: Node = Node::open().unwrap();
     let hints = Hints::rc().deadline(PATIENCE);
@@ -175,6 +171,7 @@ fn a_node_resolves(site: &Site) {
     assert!(list[0].is_reachable(), "{list:?}");
 }
 
+#[case]
 fn a_node_resolves_for_tasks(site: &Site) {
     on_one_thread().block_on(async {
         let node = rdmacm::tokio::Node::open().unwrap();
@@ -204,6 +201,7 @@ impl Resolver for OneHost {
     }
 }
 
+#[case]
 fn a_resolver_of_ones_own(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();

@@ -1,11 +1,13 @@
 //! What a script says.
 
 use super::difference::Difference;
+use crate::schedule::When;
 
 /// A named list of commands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(super) name: String,
+    pub(super) when: When,
     pub(super) steps: Vec<Step>,
 }
 

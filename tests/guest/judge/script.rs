@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! define NAME          steps that scenarios share
-//! scenario NAME [rxe|siw]
+//! scenario NAME [rxe|siw] [waiting]
+//!                      on this device only; mostly waiting for a timeout
 //!   do NAME            the steps of a definition
 //!   a COMMAND          for actor a; b for b, ab for both at once
 //!   rxe a COMMAND      only on this device, with what follows until the next
@@ -18,6 +19,7 @@ use rdmacm_tests::Soft;
 
 use super::difference::Difference;
 use super::scenario::{Scenario, Step, Who};
+use crate::schedule::When;
 
 const SCRIPTS: &[&str] = &[
     include_str!("scripts/shared.txt"),
@@ -88,7 +90,7 @@ impl Reader {
                 self.definitions.insert(rest.to_owned(), Vec::new());
                 self.place = Place::Definition(rest.to_owned());
             }
-            "scenario" => self.begin(rest),
+            "scenario" => self.begin(rest)?,
             "do" => {
                 self.skipping = false;
                 let steps = self.definitions.get(rest)?.clone();
@@ -124,17 +126,27 @@ impl Reader {
             }
     }
 
-    fn begin(&mut self, words: &str) {
-        let (name, device) = words.split_once(' ').unwrap_or((words, ""));
-        if !device.is_empty() && !self.is_for(device) {
-            self.place = Place::Elsewhere(Vec::new());
-            return;
+    fn begin(&mut self, words: &str) -> Option<()> {
+        let mut words = words.split(' ');
+        let name = words.next()?;
+        let mut when = When::Shared;
+        for word in words {
+            match word {
+                "waiting" => when = When::Waiting,
+                device if self.is_for(device) => {}
+                _ => {
+                    self.place = Place::Elsewhere(Vec::new());
+                    return Some(());
+                }
+            }
         }
         self.place = Place::Scenario;
         self.scenarios.push(Scenario {
             name: name.to_owned(),
+            when,
             steps: Vec::new(),
         });
+        Some(())
     }
 
     fn steps(&mut self) -> Option<&mut Vec<Step>> {

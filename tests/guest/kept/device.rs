@@ -6,16 +6,9 @@ use rdmacm_tests::Site;
 
 use super::{Kept, ORDERS, in_every_order};
 use crate::link::{Link, run};
+use rdmacm_tests_macros::case;
 
-crate::cases!("kept::device":
-    device_removal shows [DEVICE_REMOVAL],
-    addr_change shows [ADDR_CHANGE],
-);
-
-crate::cases!("kept::device" as ON_ROCE:
-    a_neighbour_that_changed_is_unreachable,
-);
-
+#[case(alone, covers(DEVICE_REMOVAL))]
 fn device_removal(site: &Site) {
     in_every_order(site, |site| {
         let link = Link::new(site);
@@ -28,6 +21,7 @@ fn device_removal(site: &Site) {
 
 /// A bond goes on with another interface, whose hardware address differs: once,
 /// because siw of Linux 6.1 serves no new ids by the other address.
+#[case(alone, covers(ADDR_CHANGE))]
 fn addr_change(site: &Site) {
     let link = Link::bonded(site);
     let mut bound: Vec<_> = ORDERS.iter().map(|_| site.id()).collect();
@@ -42,6 +36,7 @@ fn addr_change(site: &Site) {
 }
 
 /// An id whose way there is resolved hears of it.
+#[case(alone, needs(NeighbourUpdates))]
 fn a_neighbour_that_changed_is_unreachable(site: &Site) {
     let link = Link::new(site);
     let ip = link.neighbour();

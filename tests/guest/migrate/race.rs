@@ -4,14 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdmacm_core::{EventKind, QpState};
 use rdmacm_tests::{PATIENCE, Site};
-
-crate::cases!("migrate::race":
-    commands_find_the_id_wherever_it_is,
-    events_come_wherever_the_id_is,
-);
+use rdmacm_tests_macros::case;
 
 const MOVES: usize = 100;
 
+#[case]
 fn commands_find_the_id_wherever_it_is(site: &Site) {
     let channels = [site.channel(), site.channel()];
     let id = site.resolved(&channels[0], site.v4(7471));
@@ -34,6 +31,7 @@ fn commands_find_the_id_wherever_it_is(site: &Site) {
 }
 
 /// The event is on its way while the id moves, and is delivered once.
+#[case]
 fn events_come_wherever_the_id_is(site: &Site) {
     for _ in 0..20 {
         let (old, id) = site.id();

@@ -8,15 +8,10 @@ use rdmacm_core::{Error, EventKind};
 use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
 
 use super::wait_for_an_event;
-
-crate::cases!("migrate::waiting":
-    a_thread_that_waits_sees_what_moved,
-    a_poller_sees_what_moved,
-    several_events_that_moved_are_all_seen,
-    what_was_looked_at_is_quiet_again,
-);
+use rdmacm_tests_macros::case;
 
 /// Whether the thread waits already or is about to: both must see it.
+#[case]
 fn a_thread_that_waits_sees_what_moved(site: &Site) {
     let new = site.channel();
     for _ in 0..20 {
@@ -31,6 +26,7 @@ fn a_thread_that_waits_sees_what_moved(site: &Site) {
     }
 }
 
+#[case]
 fn a_poller_sees_what_moved(site: &Site) {
     let new = site.channel();
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
@@ -54,6 +50,7 @@ fn a_poller_sees_what_moved(site: &Site) {
 
 /// The kernel announces none of them, and they are read by ones who each take
 /// one and wait.
+#[case]
 fn several_events_that_moved_are_all_seen(site: &Site) {
     let new = site.channel();
     let olds = [(); 3].map(|()| site.id());
@@ -72,6 +69,7 @@ fn several_events_that_moved_are_all_seen(site: &Site) {
     });
 }
 
+#[case]
 fn what_was_looked_at_is_quiet_again(site: &Site) {
     let (_old, id) = site.id();
     let new = site.channel();

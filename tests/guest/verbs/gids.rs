@@ -4,13 +4,10 @@ use std::net::Ipv4Addr;
 
 use rdmacm_core::Gid;
 use rdmacm_tests::{Site, Soft};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::Error;
 
-crate::cases!("verbs::gids":
-    the_gid_of_an_address_is_in_the_table,
-    what_is_not_there_is_an_error,
-);
-
+#[case]
 fn the_gid_of_an_address_is_in_the_table(site: &Site) {
     let context = site.verbs();
     let gids = context.gids(1).unwrap();
@@ -31,6 +28,7 @@ fn the_gid_of_an_address_is_in_the_table(site: &Site) {
     }
 }
 
+#[case]
 fn what_is_not_there_is_an_error(site: &Site) {
     let context = site.verbs();
     let error = context.gid(2, 0).unwrap_err();

@@ -13,17 +13,9 @@ use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
 use crate::child::{self, NOBODY, site};
 use crate::data::{brought, pattern, received, room, roomy, sent, sge};
 use crate::graves::Graves;
-
-crate::cases!("verbs::inherited":
-    to_a_child_the_device_is_closed,
-    what_one_thread_cannot_destroy_no_other_frees,
-);
+use rdmacm_tests_macros::case;
 
 // Changes what memory the whole guest may have.
-crate::cases!("verbs::inherited" as ALONE:
-    a_context_closes_without_memory,
-);
-
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_forked", forked),
     ("verbs_one_threads_credentials", one_threads_credentials),
@@ -32,14 +24,17 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
 
 const LENGTH: usize = 3000;
 
+#[case]
 fn to_a_child_the_device_is_closed(site: &Site) {
     child::run_at("verbs_forked", site);
 }
 
+#[case]
 fn what_one_thread_cannot_destroy_no_other_frees(site: &Site) {
     child::run_at("verbs_one_threads_credentials", site);
 }
 
+#[case(alone)]
 fn a_context_closes_without_memory(site: &Site) {
     child::run_at("verbs_without_memory", site);
 }

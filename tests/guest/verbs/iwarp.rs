@@ -2,13 +2,9 @@
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_tests::Site;
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::QueuePair;
 use zerocopy::FromZeros;
-
-crate::cases!("verbs::iwarp":
-    what_the_connection_manager_asks_changes_nothing,
-    the_error_state_is_the_end,
-);
 
 fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
     let mut attr = QpAttr::new_zeroed();
@@ -24,6 +20,7 @@ fn check(queue_pair: &QueuePair, state: QpState) {
     assert!(told.is_none_or(|told| told == state), "{told:?}");
 }
 
+#[case(needs(QpsModifiedByDriver))]
 fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
     let queue_pair = site.queue_pair();
     for state in [QpState::INIT, QpState::RTR] {
@@ -36,6 +33,7 @@ fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
     check(&queue_pair, QpState::INIT);
 }
 
+#[case(needs(QpsModifiedByDriver))]
 fn the_error_state_is_the_end(site: &Site) {
     let queue_pair = site.queue_pair();
     to(&queue_pair, QpState::ERR).unwrap();

@@ -5,16 +5,9 @@ use rdmacm_tests::Site;
 use rdmacm_verbs::QueuePair;
 
 use crate::child;
+use rdmacm_tests_macros::case;
 
-crate::cases!("verbs::lifetime":
-    handles_go_in_any_order,
-    a_queue_pair_keeps_its_parts,
-    queue_pairs_go_while_others_are_made,
-    nothing_is_left,
-    what_could_not_be_made_leaves_nothing,
-    memory_beyond_the_limit_is_explained,
-);
-
+#[case]
 fn handles_go_in_any_order(site: &Site) {
     for order in 0..24 {
         let context = site.verbs();
@@ -41,6 +34,7 @@ fn handles_go_in_any_order(site: &Site) {
     }
 }
 
+#[case]
 fn a_queue_pair_keeps_its_parts(site: &Site) {
     let queue_pair = site.queue_pair();
     let again = QueuePair::options(QpType::RC)
@@ -56,6 +50,7 @@ fn a_queue_pair_keeps_its_parts(site: &Site) {
     assert_eq!(again.context().device_name(), site.device);
 }
 
+#[case]
 fn queue_pairs_go_while_others_are_made(site: &Site) {
     let context = site.verbs();
     std::thread::scope(|scope| {
@@ -71,15 +66,18 @@ fn queue_pairs_go_while_others_are_made(site: &Site) {
 }
 
 /// In a process of its own, whose objects and descriptors nobody else makes.
+#[case]
 fn nothing_is_left(site: &Site) {
     child::run_at("verbs_nothing_is_left", site);
 }
 
+#[case]
 fn what_could_not_be_made_leaves_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
 }
 
 /// In a process of its own, whose limit it is.
+#[case]
 fn memory_beyond_the_limit_is_explained(site: &Site) {
     child::run_at("verbs_locked_memory", site);
 }

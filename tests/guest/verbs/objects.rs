@@ -4,23 +4,10 @@ use std::collections::BTreeSet;
 
 use rdmacm_core::{DepthLimits, QpAttrMask, QpState, QpType, Transport};
 use rdmacm_tests::{Site, Soft};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::{CommandNumber, Error, Operation, QpCaps, QueuePair};
 
-crate::cases!("verbs::objects":
-    a_completion_queue_holds_what_was_asked,
-    completion_queues_have_limits,
-    a_queue_pair_is_as_asked,
-    parts_can_be_shared,
-    parts_of_another_context_are_refused,
-    every_type_the_device_has,
-    types_it_has_not_are_refused,
-    sizes_beyond_the_limits_are_refused,
-    many_queue_pairs_have_numbers_of_their_own,
-    two_contexts_of_one_device,
-    a_queue_pair_is_one_for_the_connection_manager,
-    a_fresh_queue_pair_tells_about_itself,
-);
-
+#[case]
 fn a_completion_queue_holds_what_was_asked(site: &Site) {
     let context = site.verbs();
     for entries in [1, 7, 100] {
@@ -30,6 +17,7 @@ fn a_completion_queue_holds_what_was_asked(site: &Site) {
     }
 }
 
+#[case]
 fn completion_queues_have_limits(site: &Site) {
     let context = site.verbs();
     for entries in [0, context.limits().max_cqe + 1, u32::MAX] {
@@ -41,6 +29,7 @@ fn completion_queues_have_limits(site: &Site) {
     }
 }
 
+#[case]
 fn a_queue_pair_is_as_asked(site: &Site) {
     let caps = QpCaps {
         max_send_wr: 20,
@@ -60,6 +49,7 @@ fn a_queue_pair_is_as_asked(site: &Site) {
     assert_eq!(queue_pair.qp_type(), QpType::RC);
 }
 
+#[case]
 fn parts_can_be_shared(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -74,6 +64,7 @@ fn parts_can_be_shared(site: &Site) {
     assert_eq!(numbers.len(), 3);
 }
 
+#[case]
 fn parts_of_another_context_are_refused(site: &Site) {
     let (one, other) = (site.verbs(), site.verbs());
     let domain = other.create_protection_domain().unwrap();
@@ -97,6 +88,7 @@ fn types(site: &Site) -> &'static [QpType] {
     }
 }
 
+#[case]
 fn every_type_the_device_has(site: &Site) {
     let context = site.verbs();
     for &qp_type in types(site) {
@@ -105,6 +97,7 @@ fn every_type_the_device_has(site: &Site) {
     }
 }
 
+#[case]
 fn types_it_has_not_are_refused(site: &Site) {
     let context = site.verbs();
     for qp_type in [QpType::UC, QpType::UD] {
@@ -121,6 +114,7 @@ fn types_it_has_not_are_refused(site: &Site) {
     }
 }
 
+#[case]
 fn sizes_beyond_the_limits_are_refused(site: &Site) {
     let context = site.verbs();
     let caps = QpCaps {
@@ -142,6 +136,7 @@ fn sizes_beyond_the_limits_are_refused(site: &Site) {
     );
 }
 
+#[case]
 fn many_queue_pairs_have_numbers_of_their_own(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -158,6 +153,7 @@ fn many_queue_pairs_have_numbers_of_their_own(site: &Site) {
     assert!(numbers.iter().all(|number| (1..1 << 24).contains(number)));
 }
 
+#[case]
 fn two_contexts_of_one_device(site: &Site) {
     let (one, other) = (site.queue_pair(), site.queue_pair());
     assert_ne!(one.number(), other.number());
@@ -165,6 +161,7 @@ fn two_contexts_of_one_device(site: &Site) {
     other.state().unwrap();
 }
 
+#[case]
 fn a_queue_pair_is_one_for_the_connection_manager(site: &Site) {
     let queue_pair = site.queue_pair();
     let limits = *queue_pair.context().limits();
@@ -185,6 +182,7 @@ fn a_queue_pair_is_one_for_the_connection_manager(site: &Site) {
     assert_eq!(queue_pair.ece().unwrap(), None);
 }
 
+#[case]
 fn a_fresh_queue_pair_tells_about_itself(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = queue_pair.query().unwrap();

@@ -18,11 +18,7 @@ use crate::c_tools::{
     check_request, connect_to,
 };
 use crate::rdma_core::RdmaCore;
-
-crate::cases!("c_tools::cmtime":
-    the_newest_server_takes_a_hundred_connections,
-    the_newest_client_makes_a_hundred_connections,
-);
+use rdmacm_tests_macros::case;
 
 pub(crate) const WITHOUT: &str = "the newest rdma-core was not built, or has no such cmtime";
 
@@ -126,6 +122,7 @@ fn check_numbers(round: Round, first: u32, mut infos: Vec<ConnInfo>) {
 }
 
 /// It is the root.
+#[case(needs(NewestCmtime))]
 fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
     let port = free_port();
@@ -156,6 +153,7 @@ fn the_newest_server_takes_a_hundred_connections(site: &Site) {
 }
 
 /// It is a leaf.
+#[case(needs(NewestCmtime))]
 fn the_newest_client_makes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
     let listen = |_| Listener::bind(site.v4(0)).unwrap();

@@ -17,22 +17,7 @@ use crate::face::asynchronous::{Dropped, on_one_thread, on_threads};
 use crate::face::messages::broken::{Told, told};
 use crate::face::messages::ending;
 use crate::link::{Link, run};
-
-crate::cases!("face::endpoint::waiting":
-    nothing_in_time_is_an_error,
-    nothing_in_time_is_an_error_on_tokio,
-    what_cannot_be_waited_for_is_refused,
-    many_threads_wait,
-    many_tasks_wait,
-    a_completion_is_not_lost_with_a_future,
-    the_peers_parting_ends_the_waiting,
-    the_peers_parting_ends_the_waiting_on_tokio,
-);
-
-crate::cases!("face::endpoint::waiting" as ALONE:
-    the_devices_removal_ends_the_waiting,
-    the_devices_removal_ends_the_waiting_on_tokio,
-);
+use rdmacm_tests_macros::case;
 
 /// As many messages as a side has posted receives for.
 const MESSAGES: u8 = 16;
@@ -43,6 +28,7 @@ fn too_late(error: &rdmacm::Error, step: Stage) {
     assert_eq!(error.stage(), step);
 }
 
+#[case]
 fn nothing_in_time_is_an_error(site: &Site) {
     let (client, server) = pair(site, &options());
     too_late(&client.next_sent(SECOND / 20).unwrap_err(), Stage::Send);
@@ -53,6 +39,7 @@ fn nothing_in_time_is_an_error(site: &Site) {
     super::exchange(&client, &server);
 }
 
+#[case]
 fn nothing_in_time_is_an_error_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
@@ -67,6 +54,7 @@ fn nothing_in_time_is_an_error_on_tokio(site: &Site) {
     });
 }
 
+#[case]
 fn what_cannot_be_waited_for_is_refused(site: &Site) {
     let (client, _server) = pair(site, &QueuePair::options(QpType::RC));
     let error = client.next_sent(PATIENCE).unwrap_err();
@@ -102,6 +90,7 @@ fn pass_on(received: Result<Completion>, to: &UnboundedSender<u8>) -> Option<Eve
     None
 }
 
+#[case]
 fn many_threads_wait(site: &Site) {
     let (client, server) = pair(site, &options());
     let (numbers, mut arrived) = unbounded_channel();
@@ -136,6 +125,7 @@ fn many_threads_wait(site: &Site) {
     });
 }
 
+#[case]
 fn many_tasks_wait(site: &Site) {
     for runtime in [on_threads(), on_one_thread()] {
         runtime.block_on(async {
@@ -177,6 +167,7 @@ fn many_tasks_wait(site: &Site) {
     }
 }
 
+#[case]
 fn a_completion_is_not_lost_with_a_future(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
@@ -240,6 +231,7 @@ async fn last_awaited(side: &Awaited) -> [rdmacm::Error; 2] {
 }
 
 /// Also where nothing is posted that would come back.
+#[case]
 fn the_peers_parting_ends_the_waiting(site: &Site) {
     let (client, server) = pair(site, &options());
     thread::scope(|scope| {
@@ -254,6 +246,7 @@ fn the_peers_parting_ends_the_waiting(site: &Site) {
     assert_eq!(ending(&error), EventKind::Disconnected);
 }
 
+#[case]
 fn the_peers_parting_ends_the_waiting_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
@@ -266,6 +259,7 @@ fn the_peers_parting_ends_the_waiting_on_tokio(site: &Site) {
     });
 }
 
+#[case(alone)]
 fn the_devices_removal_ends_the_waiting(site: &Site) {
     let link = Link::new(site);
     let (client, server) = pair(&link.site(site), &options());
@@ -283,6 +277,7 @@ fn the_devices_removal_ends_the_waiting(site: &Site) {
     });
 }
 
+#[case(alone)]
 fn the_devices_removal_ends_the_waiting_on_tokio(site: &Site) {
     let link = Link::new(site);
     on_one_thread().block_on(async {

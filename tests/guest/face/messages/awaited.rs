@@ -9,14 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::face::asynchronous::{Dropped, on_one_thread, on_threads};
-
-crate::cases!("face::messages::awaited":
-    ping_and_pong,
-    many_tasks_on_one_connection,
-    many_connections_on_one_node,
-    a_message_is_not_lost_with_a_future,
-    memory_of_a_dropped_future_is_not_touched,
-);
+use rdmacm_tests_macros::case;
 
 async fn pair(site: &Site) -> (Connection, Connection) {
     let options = MessageOptions::new();
@@ -42,6 +35,7 @@ pub(super) async fn pair_with(
     (client, server)
 }
 
+#[case]
 fn ping_and_pong(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = pair(site).await;
@@ -64,6 +58,7 @@ fn ping_and_pong(site: &Site) {
 }
 
 /// Each sends what it gets, and every message comes back to somebody.
+#[case]
 fn many_tasks_on_one_connection(site: &Site) {
     on_threads().block_on(async {
         let (client, server) = pair(site).await;
@@ -104,6 +99,7 @@ fn many_tasks_on_one_connection(site: &Site) {
 }
 
 /// All of them on one device, with one completion channel.
+#[case]
 fn many_connections_on_one_node(site: &Site) {
     on_threads().block_on(async {
         let node = Node::open().unwrap();
@@ -144,6 +140,7 @@ fn many_connections_on_one_node(site: &Site) {
     });
 }
 
+#[case]
 fn a_message_is_not_lost_with_a_future(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = pair(site).await;
@@ -170,6 +167,7 @@ fn a_message_is_not_lost_with_a_future(site: &Site) {
 
 /// Requests go on when their futures are dropped at each point; later ones are not
 /// disturbed, and nothing is left in the end.
+#[case]
 fn memory_of_a_dropped_future_is_not_touched(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = pair(site).await;

@@ -11,15 +11,7 @@ use rdmacm_verbs::WcStatus;
 use super::Pair;
 use crate::face::asynchronous::{on_one_thread, on_threads};
 use crate::link::{Link, run};
-
-crate::cases!("face::messages::broken":
-    whoever_waits_hears_of_the_devices_removal,
-    tasks_hear_of_the_devices_removal,
-);
-
-crate::cases!("face::messages::broken" as ON_ROCE:
-    a_sign_of_life_finds_a_silent_peer,
-);
+use rdmacm_tests_macros::case;
 
 /// Both sides of a connection on a device of its own.
 fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
@@ -74,6 +66,7 @@ pub(crate) fn told(error: rdmacm::Error) -> Told {
     told
 }
 
+#[case(alone)]
 fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     let link = Link::new(site);
     let Pair { client, server } = pair_on(&link, &MessageOptions::new());
@@ -96,6 +89,7 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     });
 }
 
+#[case(alone)]
 fn tasks_hear_of_the_devices_removal(site: &Site) {
     for runtime in [on_threads(), on_one_thread()] {
         let link = Link::new(site);
@@ -124,6 +118,7 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
     }
 }
 
+#[case(alone, needs(NeighbourUpdates))]
 fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let link = Link::new(site);

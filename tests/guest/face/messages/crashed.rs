@@ -14,16 +14,7 @@ use rdmacm_verbs::{Buffer, RemoteMemory};
 use super::{end_of, ending, tell, told};
 use crate::child;
 use crate::face::asynchronous::on_one_thread;
-
-crate::cases!("face::messages::crashed":
-    whoever_accepted_hears_of_it,
-    whoever_connected_hears_of_it,
-    a_task_that_accepted_hears_of_it,
-    a_task_that_connected_hears_of_it,
-    whoever_reads_is_told_of_the_end_and_not_of_its_traces,
-    whoever_writes_is_told_of_the_end_and_not_of_its_traces,
-    whoever_sends_is_told_of_the_end_and_not_of_its_traces,
-);
+use rdmacm_tests_macros::case;
 
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("connects_until_killed", connects_until_killed),
@@ -132,6 +123,7 @@ async fn a_task_hears_of_it(connection: &rdmacm::tokio::Connection, mut peer: Pe
     assert_eq!(end_of(received), EventKind::Disconnected);
 }
 
+#[case]
 fn whoever_accepted_hears_of_it(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let peer = Peer::connecting(site, listener.local_addr().port());
@@ -142,6 +134,7 @@ fn whoever_accepted_hears_of_it(site: &Site) {
     hears_of_it(&server, peer);
 }
 
+#[case]
 fn whoever_connected_hears_of_it(site: &Site) {
     let (peer, port) = Peer::listening(site);
     let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
@@ -152,6 +145,7 @@ fn whoever_connected_hears_of_it(site: &Site) {
     hears_of_it(&client, peer);
 }
 
+#[case]
 fn a_task_that_accepted_hears_of_it(site: &Site) {
     on_one_thread().block_on(async {
         let listener = rdmacm::tokio::Listener::bind(site.v4(0)).unwrap();
@@ -165,6 +159,7 @@ fn a_task_that_accepted_hears_of_it(site: &Site) {
     });
 }
 
+#[case]
 fn a_task_that_connected_hears_of_it(site: &Site) {
     on_one_thread().block_on(async {
         let (peer, port) = Peer::listening(site);
@@ -220,14 +215,17 @@ fn is_told_of_the_end(site: &Site, doing: Doing) {
     }
 }
 
+#[case]
 fn whoever_reads_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
     is_told_of_the_end(site, Connection::read);
 }
 
+#[case]
 fn whoever_writes_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
     is_told_of_the_end(site, Connection::write);
 }
 
+#[case]
 fn whoever_sends_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
     is_told_of_the_end(site, |client, message, _| client.send_buffer(message));
 }

@@ -12,17 +12,14 @@ use tokio::task::JoinSet;
 
 use crate::face::asynchronous::{Dropped, on_threads};
 use crate::face::belongings::Belongings;
-
-crate::cases!("face::messages::cycles":
-    nothing_is_left_of_them,
-    nothing_is_left_of_what_was_given_up,
-);
+use rdmacm_tests_macros::case;
 
 /// More for a longer run.
 const CYCLES: &str = "RDMACM_CYCLES";
 /// Those who connect at the same time.
 const TASKS: usize = 8;
 
+#[case(alone)]
 fn nothing_is_left_of_them(site: &Site) {
     let cycles = std::env::var(CYCLES).map_or(160, |cycles| cycles.parse().unwrap());
     let before = Belongings::now();
@@ -106,6 +103,7 @@ async fn serve(listener: Listener, options: MessageOptions) {
     }
 }
 
+#[case(alone)]
 fn nothing_is_left_of_what_was_given_up(site: &Site) {
     let before = Belongings::now();
     run(site, TASKS, give_up);

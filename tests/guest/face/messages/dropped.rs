@@ -19,16 +19,7 @@ use super::awaited::pair_with;
 use crate::data::{contents, pattern};
 use crate::face::asynchronous::{Dropped, on_one_thread};
 use crate::graves::Graves;
-
-crate::cases!("face::messages::dropped":
-    memory_outlives_a_future_dropped_at_any_poll,
-    nothing_is_written_to_what_went_with_its_connection,
-    nothing_is_written_to_what_went_with_a_task_that_panics,
-);
-
-crate::cases!("face::messages::dropped" as ON_ROCE:
-    memory_of_what_cannot_be_done_yet_outlives_its_future,
-);
+use rdmacm_tests_macros::case;
 
 /// Longer than a packet, so that some of them are half written.
 const LENGTH: usize = 20_000;
@@ -97,6 +88,7 @@ async fn assert_done(
     }
 }
 
+#[case]
 fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
@@ -125,6 +117,7 @@ fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
 }
 
 /// A peer without room for one message holds up all that is posted behind it.
+#[case(needs(Datagrams))]
 fn memory_of_what_cannot_be_done_yet_outlives_its_future(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
@@ -225,6 +218,7 @@ async fn assert_whole(server: &Connection) {
     }
 }
 
+#[case]
 fn nothing_is_written_to_what_went_with_its_connection(site: &Site) {
     for order in 0..ORDERS {
         on_one_thread().block_on(async {
@@ -254,6 +248,7 @@ fn nothing_is_written_to_what_went_with_its_connection(site: &Site) {
 }
 
 /// Unwound as a panic does, which says nothing on the terminal.
+#[case]
 fn nothing_is_written_to_what_went_with_a_task_that_panics(site: &Site) {
     for _ in 0..ORDERS {
         on_one_thread().block_on(async {
