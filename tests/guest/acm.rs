@@ -20,7 +20,7 @@ use crate::command::built;
 use crate::schedule::Planned;
 use rdmacm_tests_macros::case;
 
-mod judge;
+mod comparison;
 mod list;
 pub(crate) mod messages;
 mod question;
@@ -39,7 +39,7 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
             Planned::new(name, script.when, move || {
-                with_own_run(|| judge::judge(&script, &site));
+                with_own_run(|| comparison::judge(&script, &site));
                 Ok(())
             })
         } else {

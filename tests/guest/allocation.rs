@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use rdmacm_core::{EventKind, PortSpace};
 use rdmacm_tests::{SECOND, Site, expect, free_port};
 
-use crate::graves;
+use crate::freed_memory;
 use rdmacm_tests_macros::case;
 
 thread_local! {
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             isize::try_from(layout.size()).unwrap_or(isize::MAX),
             Ordering::Relaxed,
         );
-        if graves::bury(pointer, layout) {
+        if freed_memory::bury(pointer, layout) {
             return;
         }
         // SAFETY: as above.

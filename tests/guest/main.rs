@@ -22,38 +22,44 @@ mod c_tools;
 mod channel;
 mod child;
 mod command;
+mod command_count;
+mod command_support;
 mod connection;
+mod connector;
 mod coverage;
 mod data;
 mod datagrams;
-mod dialect;
+mod endpoint;
 mod example;
-mod face;
-mod garbled;
-mod graves;
-mod held_back;
-mod judge;
-mod kept;
+mod freed_memory;
+mod getaddrinfo;
 mod lifetime;
 mod link;
 mod listen;
+mod listener;
+mod malformed_answers;
+mod messages;
 mod migrate;
 mod multicast;
-mod newer;
+mod newer_commands;
+mod node;
 mod options;
-mod oracle;
+mod packet_delay;
 mod privilege;
+mod process_resources;
 mod query;
+mod queue_pairs;
 mod rdma_core;
 mod removal;
 mod request;
 mod resolve;
+mod scenarios;
 mod schedule;
 mod sidr;
 mod suite;
 mod system_calls;
+mod unread_events;
 mod verbs;
-mod writes;
 
 fn main() -> ExitCode {
     if let Some(code) = child::run_if_asked() {
@@ -71,11 +77,11 @@ fn main() -> ExitCode {
         let (trials, _) = schedule::plan(suite::tests(&kernel));
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
-    if let Err(error) = held_back::prepare() {
+    if let Err(error) = packet_delay::prepare() {
         println!("the guest's own traffic cannot be led through a queue: {error}");
         return ExitCode::FAILURE;
     }
-    if let Err(error) = face::deadlines::prepare() {
+    if let Err(error) = connector::deadlines::prepare() {
         println!("TCP cannot be told when to give up: {error}");
         return ExitCode::FAILURE;
     }

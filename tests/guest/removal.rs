@@ -13,7 +13,7 @@ use rdmacm_core::{
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect};
 use rdmacm_verbs::{Context, Error as VerbsError, QueuePair, SendOperation, SendRequest};
 
-use crate::data::closing::given_up;
+use crate::data::teardown::given_up;
 use crate::data::{room, roomy};
 use crate::link::{Link, run};
 use rdmacm_tests_macros::case;

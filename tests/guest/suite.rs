@@ -6,7 +6,7 @@ use rdmacm_tests::Site;
 
 use crate::rdma_core::RdmaCore;
 use crate::schedule::{Planned, When};
-use crate::{acm, judge};
+use crate::{acm, scenarios};
 
 mod need;
 
@@ -220,7 +220,7 @@ fn of_device(kernel: &str, site: fn(AddressAbi) -> Site) -> Vec<Planned> {
     let cases = cases.iter();
     tests.extend(cases.map(|case| case.plan(kernel, site.driver(), site)));
     for rdma_core in RdmaCore::judges() {
-        tests.extend(judge::trials(kernel, site, *rdma_core));
+        tests.extend(scenarios::trials(kernel, site, *rdma_core));
     }
     tests.extend(acm::trials(kernel, site));
     tests

@@ -129,9 +129,9 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         let guest = Guest::prepare(&workspace, kernel)?;
         // A seed of random operations takes a fraction of a storm's time.
         let rounds = [
-            ("storm", "RDMACM_SEEDS", args.seeds),
+            ("stress", "RDMACM_SEEDS", args.seeds),
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
-            ("face::messages::cycles", "RDMACM_CYCLES", args.cycles),
+            ("messages::leaks", "RDMACM_CYCLES", args.cycles),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");

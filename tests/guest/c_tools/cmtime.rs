@@ -7,8 +7,8 @@ use rdmacm::{Listener, Node};
 use rdmacm_core::{ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site};
 
-use super::end::End;
 use super::listening::{wait_until_it_listens, wait_until_it_only_listens};
+use super::our_side::End;
 use super::tool::Tool;
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
 use super::{check_established, connect_to};

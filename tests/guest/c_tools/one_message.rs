@@ -8,7 +8,7 @@ use rdmacm_verbs::QueuePair;
 
 use super::listening::wait_until_it_listens;
 use super::tool::Tool;
-use crate::held_back::{hold_back_ends, hold_back_first_messages};
+use crate::packet_delay::{hold_back_ends, hold_back_first_messages};
 use rdmacm_tests_macros::case;
 
 /// The tools.

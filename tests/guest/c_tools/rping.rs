@@ -7,13 +7,13 @@ use std::time::Duration;
 use rdmacm::{Listener, Node};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
-use super::end::End;
 use super::listening::wait_until_it_listens;
+use super::our_side::End;
 use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
 use super::{check_established, connect_to};
 use crate::command::ping::{client, server};
-use crate::held_back::hold_back_first_messages;
+use crate::packet_delay::hold_back_first_messages;
 use rdmacm_tests_macros::case;
 
 /// Its client is a process to a connection, and starts slowly under emulation.

@@ -6,12 +6,12 @@ use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, Por
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port, receive, send};
 use rdmacm_verbs::QueuePair;
 
-use super::end::End;
 use super::listening::wait_until_it_listens;
+use super::our_side::End;
 use super::tool::Tool;
 use super::{ANSWER_ROOM, ASKED, REQUEST_ROOM, check_answer, check_no_private_data, check_request};
 use super::{asking, connect_to, shares};
-use crate::held_back::hold_back_first_messages_of_the_server;
+use crate::packet_delay::hold_back_first_messages_of_the_server;
 use rdmacm_tests_macros::case;
 
 /// More connections than this in one process are too many for it on siw.

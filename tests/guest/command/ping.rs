@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{PATIENT, check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
 use crate::child;
-use crate::held_back::hold_back_first_messages;
+use crate::packet_delay::hold_back_first_messages;
 use rdmacm_tests_macros::case;
 
 /// A server that listens, and its port.

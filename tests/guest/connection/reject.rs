@@ -3,7 +3,7 @@
 use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
 
-use crate::held_back::hold_back_answers;
+use crate::packet_delay::hold_back_answers;
 use rdmacm_tests_macros::case;
 
 /// The rejection, with the reason in which only RoCE tells it.

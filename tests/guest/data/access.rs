@@ -5,12 +5,12 @@ use rdmacm_tests::{Site, Soft};
 use rdmacm_verbs::{Error, QueuePair, RemoteAccessRegion, SendOperation, SendRequest};
 
 use super::{ALL, brought, contents, exposed, perform, received, room, roomy, sent, sge};
-use crate::newer;
+use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
 /// Of soft drivers only rxe can, and not that of older kernels.
 fn can(site: &Site) -> bool {
-    site.soft == Soft::Rxe && newer::is_new()
+    site.soft == Soft::Rxe && newer_commands::is_new()
 }
 
 const READ: AccessFlags = AccessFlags::LOCAL_WRITE.union(AccessFlags::REMOTE_READ);

@@ -10,7 +10,7 @@ use rdmacm_verbs::{
 };
 
 use super::{ROOMY, brought, next, received, room, roomy, sent, sge};
-use crate::newer;
+use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
 /// A queue pair that receives from a shared queue, and reports to one of its own.
@@ -137,7 +137,7 @@ fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Sit
         shared.post_receive(room).unwrap();
     }
     first.part();
-    if site.soft == Soft::Rxe && newer::is_new() {
+    if site.soft == Soft::Rxe && newer_commands::is_new() {
         let told = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {
             kind: AsyncEventKind::QP_LAST_WQE_REACHED,
@@ -155,7 +155,7 @@ fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Sit
             break;
         }
         let is_last = event.kind == AsyncEventKind::QP_LAST_WQE_REACHED;
-        assert!(!is_last || (site.soft == Soft::Rxe && newer::is_new()));
+        assert!(!is_last || (site.soft == Soft::Rxe && newer_commands::is_new()));
     }
 }
 

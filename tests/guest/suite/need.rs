@@ -7,7 +7,7 @@ use rdmacm_tests::{Site, Soft};
 
 use crate::c_tools::{self, cmtime, one_message};
 use crate::rdma_core::RdmaCore;
-use crate::{command, oracle};
+use crate::{command, getaddrinfo};
 
 /// Something that not every kernel, device or guest has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,8 +88,14 @@ impl Need {
                 Path::new("/usr/bin/strace").exists(),
                 "strace is not installed",
             ),
-            Self::CLibrary => (oracle::can_ask(RdmaCore::System), oracle::CANNOT_ASK),
-            Self::NewestCLibrary => (oracle::can_ask(RdmaCore::Newest), oracle::CANNOT_ASK),
+            Self::CLibrary => (
+                getaddrinfo::can_ask(RdmaCore::System),
+                getaddrinfo::CANNOT_ASK,
+            ),
+            Self::NewestCLibrary => (
+                getaddrinfo::can_ask(RdmaCore::Newest),
+                getaddrinfo::CANNOT_ASK,
+            ),
         };
         (!is_met).then_some(reason)
     }

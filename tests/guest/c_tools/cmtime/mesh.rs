@@ -11,7 +11,7 @@ use rdmacm_core::{ConnInfo, ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use super::control::{ADDRESS, Barrier, Control, Peer};
-use crate::c_tools::end::End;
+use crate::c_tools::our_side::End;
 use crate::c_tools::tool::{Ended, Tool};
 use crate::c_tools::{
     ASKED, CONNECTIONS, Depths, REQUEST_ROOM, check_established, check_no_private_data,
