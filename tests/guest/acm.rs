@@ -70,7 +70,7 @@ fn found(directory: &Directory, site: &Site) -> (usize, usize) {
 }
 
 #[case]
-fn another_place_may_be_asked(site: &Site) {
+fn the_run_directory_is_configurable(site: &Site) {
     let site = *site;
     with_own_run(move || {
         let rundir = Path::new("/run/elsewhere");
@@ -88,7 +88,7 @@ fn another_place_may_be_asked(site: &Site) {
 }
 
 #[case]
-fn nobody_need_be_asked(site: &Site) {
+fn ibacm_can_be_turned_off(site: &Site) {
     let site = *site;
     with_own_run(move || {
         let daemon = AcmDaemon::unix(Path::new("/run"), move |_| messages::known(&site));

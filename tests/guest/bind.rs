@@ -14,7 +14,7 @@ fn refusal(site: &Site, address: impl Into<CmAddr>) -> (i32, String) {
 }
 
 #[case(each_abi, covers(BIND_IP, BIND))]
-fn a_local_address_brings_its_device(site: &Site) {
+fn binding_a_local_address_selects_its_device(site: &Site) {
     let (_channel, id) = site.id();
     let port = free_port();
     id.bind(site.v4(port)).unwrap();
@@ -29,7 +29,7 @@ fn a_local_address_brings_its_device(site: &Site) {
 }
 
 #[case(each_abi)]
-fn an_ipv6_address_brings_its_device(site: &Site) {
+fn binding_an_ipv6_address_selects_its_device(site: &Site) {
     let (_channel, id) = site.id();
     let port = free_port();
     id.bind(site.v6(port)).unwrap();
@@ -53,7 +53,7 @@ fn a_wildcard_has_no_device(site: &Site) {
 }
 
 #[case(each_abi)]
-fn loopback_is_taken_for_the_wildcard(site: &Site) {
+fn loopback_binds_as_the_wildcard(site: &Site) {
     let (_channel, id) = site.id();
     id.bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
     assert_eq!(id.addresses().unwrap().device, None);
@@ -72,7 +72,7 @@ fn port_zero_is_an_ephemeral_port(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_foreign_address_is_not_available(site: &Site) {
+fn a_remote_address_fails_with_eaddrnotavail(site: &Site) {
     let (errno, words) = refusal(site, ([198, 51, 100, 7], free_port()));
     assert_eq!(errno, libc::EADDRNOTAVAIL);
     assert!(
@@ -110,7 +110,7 @@ fn a_port_in_use_is_refused(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_port_in_use_is_refused_to_the_wildcard(site: &Site) {
+fn the_wildcard_cannot_bind_a_port_in_use(site: &Site) {
     let port = free_port();
     let (channel, holder) = site.id();
     holder.bind(site.v4(port)).unwrap();

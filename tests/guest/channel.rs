@@ -53,7 +53,7 @@ fn a_waker_ends_a_wait(site: &Site) {
 /// A loop that is never short of events still hears it, and so does one that
 /// only looks.
 #[case]
-fn a_wake_up_goes_before_events(site: &Site) {
+fn a_wake_up_precedes_events(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
@@ -82,7 +82,7 @@ fn a_wait_ends_at_its_deadline(site: &Site) {
 }
 
 #[case]
-fn events_come_until_a_waker_ends_them(site: &Site) {
+fn events_iterate_until_a_waker_ends_the_wait(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let mut events = channel.events();
@@ -93,7 +93,7 @@ fn events_come_until_a_waker_ends_them(site: &Site) {
 }
 
 #[case]
-fn pending_events_end_when_there_are_none(site: &Site) {
+fn pending_events_end_with_an_empty_queue(site: &Site) {
     let channel = site.channel();
     assert_eq!(channel.pending().count(), 0);
     let id = site.resolved(&channel, site.v4(7471));
@@ -132,7 +132,7 @@ fn an_unknown_port_space_is_refused(site: &Site) {
 
 /// The kernel would overlook the type and report about another one.
 #[case]
-fn a_port_space_has_its_own_queue_pairs(site: &Site) {
+fn a_port_space_has_its_own_qp_types(site: &Site) {
     let channel = site.channel();
     for (port_space, other, own) in [
         (PortSpace::TCP, QpType::UD, QpType::RC),

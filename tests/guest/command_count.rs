@@ -59,7 +59,7 @@ impl Count {
 }
 
 #[case]
-fn of_a_connection(site: &Site) {
+fn connecting_and_accepting(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
     // Asked for once, and kept.
@@ -87,7 +87,7 @@ fn of_a_connection(site: &Site) {
 }
 
 #[case]
-fn of_a_connection_by_the_blocking_face(site: &Site) {
+fn blocking_connect_and_accept(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let [client_node, server_node] = [&ours, &theirs].map(|device| {
         let device: Arc<Counting> = Arc::clone(device);

@@ -26,7 +26,7 @@ fn resolve(site: &Site, channel: &EventChannel, destination: CmAddr) {
 }
 
 #[case]
-fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
+fn an_old_kernel_gets_ip_only_commands(site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     id.bind(site.v4(0)).unwrap();
@@ -36,14 +36,14 @@ fn an_old_kernel_is_spoken_to_in_its_own_way(site: &Site) {
 }
 
 #[case]
-fn an_old_kernel_is_found_out_by_a_resolution(site: &Site) {
+fn a_resolution_detects_an_old_kernel(site: &Site) {
     let channel = old_kernel();
     resolve(site, &channel, site.v4(7471));
     assert_eq!(channel.address_abi(), AddressAbi::IpOnly);
 }
 
 #[case]
-fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
+fn a_query_detects_an_old_kernel(_site: &Site) {
     let channel = old_kernel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     assert_eq!(id.addresses().unwrap().source, None);
@@ -51,7 +51,7 @@ fn an_old_kernel_is_found_out_by_a_question(_site: &Site) {
 }
 
 #[case]
-fn an_old_kernel_is_found_out_by_many_threads_at_once(site: &Site) {
+fn many_threads_detect_an_old_kernel_at_once(site: &Site) {
     for _ in 0..20 {
         let channel = old_kernel();
         let ids = [(); 4].map(|()| channel.create_id(PortSpace::TCP).unwrap());

@@ -141,7 +141,7 @@ fn both_sides_exchange_messages_on_tokio(site: &Site) {
 
 /// Both queue pairs in one domain, with one completion queue for everything.
 #[case]
-fn a_shared_domain_and_queues_are_used(site: &Site) {
+fn a_shared_protection_domain_and_queues_are_used(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
     let queue = context.create_completion_queue(64).unwrap();
@@ -212,7 +212,7 @@ fn invalid(error: &rdmacm::Error) -> &io::Error {
 }
 
 #[case]
-fn parts_of_another_device_are_refused(site: &Site) {
+fn objects_of_another_device_are_refused(site: &Site) {
     let (_listening, active) = listening(site, &options());
     let other = [Site::rxe, Site::siw]
         .map(|other| other(site.dialect))

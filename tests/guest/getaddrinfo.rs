@@ -44,12 +44,12 @@ pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
 
 /// The C library reads much of `/etc` once in a process.
 #[case(waiting, needs(CLibrary))]
-fn we_answer_as_the_c_library_does() {
+fn answers_match_librdmacm() {
     child::run("oracle");
 }
 
 #[case(waiting, needs(CLibrary))]
-fn a_dead_first_name_server_is_waited_out() {
+fn a_dead_first_name_server_times_out() {
     child::run("dead_name_server");
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn wait_out_a_dead_server() {
 }
 
 #[case(waiting, newest_rdma_core, needs(NewestCLibrary))]
-fn we_answer_as_the_newest_does() {
+fn answers_match_the_newest_librdmacm() {
     child::run("newest_oracle");
 }
 

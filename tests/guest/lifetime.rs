@@ -80,7 +80,7 @@ fn ids_outlive_their_channel(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_handle_keeps_nothing_alive(site: &Site) {
+fn a_handle_does_not_keep_its_id_alive(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let event = expect(&channel, EventKind::AddrResolved);
@@ -92,7 +92,7 @@ fn a_handle_keeps_nothing_alive(site: &Site) {
 }
 
 #[case(each_abi)]
-fn handles_are_keys(site: &Site) {
+fn handles_are_usable_as_map_keys(site: &Site) {
     let channel = site.channel();
     let ids = [(); 3].map(|()| channel.create_id(PortSpace::TCP).unwrap());
     let names: HashMap<_, _> = ids.iter().map(|id| (id.handle(), id.qp_type())).collect();
@@ -130,7 +130,7 @@ fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
 }
 
 #[case(each_abi)]
-fn an_id_may_go_while_another_thread_waits_for_events(site: &Site) {
+fn an_id_drops_while_another_thread_waits_for_events(site: &Site) {
     let channel = site.channel();
     let kept = channel.create_id(PortSpace::TCP).unwrap();
     std::thread::scope(|scope| {

@@ -79,7 +79,7 @@ fn a_listening_port_is_taken(site: &Site) {
 }
 
 #[case(each_abi)]
-fn iwarp_wants_the_tcp_port_too(site: &Site) {
+fn iwarp_needs_the_tcp_port(site: &Site) {
     let port = free_port();
     let _tcp = TcpListener::bind((site.v4, port)).unwrap();
     let (_channel, id) = site.id();

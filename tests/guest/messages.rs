@@ -110,7 +110,7 @@ fn messages_of_every_length(site: &Site) {
 /// Whoever may speaks at once: on iWARP the connecting side, on RoCE the accepting one
 /// as well, before the other knows that it is connected.
 #[case]
-fn the_first_message_finds_room(site: &Site) {
+fn the_first_message_finds_a_posted_receive(site: &Site) {
     for _ in 0..20 {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
@@ -137,7 +137,7 @@ fn the_first_message_finds_room(site: &Site) {
 }
 
 #[case]
-fn what_was_sent_before_parting_arrives(site: &Site) {
+fn messages_sent_before_the_disconnect_arrive(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     for number in 0..20_u8 {
         client.send(&[number; 500]).unwrap();
@@ -168,7 +168,7 @@ fn what_was_sent_before_parting_arrives(site: &Site) {
 }
 
 #[case]
-fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
+fn a_vanished_peer_ends_the_wait(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.send(b"last words").unwrap();
     client.flush().unwrap();
@@ -185,7 +185,7 @@ fn a_peer_that_vanishes_ends_the_waiting(site: &Site) {
 /// Where the peer receives nothing, its device makes this side wait (RoCE), or the
 /// connection ends (iWARP).
 #[case]
-fn more_than_there_is_room_for_waits(site: &Site) {
+fn a_send_beyond_the_credits_waits(site: &Site) {
     let few = MessageOptions::new().receives(4).sends(2);
     let Pair { client, server } = Pair::with(site, &few, &few);
     if site.soft == Soft::Siw {
@@ -234,7 +234,7 @@ fn more_than_there_is_room_for_waits(site: &Site) {
 }
 
 #[case]
-fn a_message_that_is_kept_outlives_its_connection(site: &Site) {
+fn a_received_message_outlives_its_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.send(b"keep me").unwrap();
     let kept = server.receive().unwrap().unwrap();
@@ -289,7 +289,7 @@ pub(crate) fn told(connection: &Connection) -> RemoteMemory {
 }
 
 #[case]
-fn what_a_peer_forbids_ends_the_connection(site: &Site) {
+fn forbidden_remote_access_ends_the_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
     let exposed = server.expose(64, access).unwrap();
@@ -329,7 +329,7 @@ fn what_a_peer_forbids_ends_the_connection(site: &Site) {
 
 /// Nobody waits on the other side, so nobody there disconnects.
 #[case]
-fn what_a_peer_forbids_ends_the_connection_though_it_sleeps(site: &Site) {
+fn forbidden_remote_access_ends_an_idle_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let exposed = server.expose(64, AccessFlags::LOCAL_WRITE).unwrap();
     let remote = exposed.remote();
@@ -397,7 +397,7 @@ fn sending_and_receiving_at_once(site: &Site) {
 }
 
 #[case]
-fn nothing_in_time_is_an_error(site: &Site) {
+fn a_receive_times_out(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     client.set_deadline(SECOND / 10);
     let error = client.receive().unwrap_err();
@@ -410,7 +410,7 @@ fn nothing_in_time_is_an_error(site: &Site) {
 }
 
 #[case]
-fn room_for_nothing_is_refused(site: &Site) {
+fn a_capacity_of_zero_is_refused(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
     let none = MessageOptions::new().receives(0);
@@ -421,7 +421,7 @@ fn room_for_nothing_is_refused(site: &Site) {
 
 /// In a process of its own, whose limit it is.
 #[case]
-fn room_beyond_the_limit_is_refused(site: &Site) {
+fn a_capacity_beyond_the_limit_is_refused(site: &Site) {
     child::run_at("messages_beyond_the_limit", site);
 }
 
@@ -448,7 +448,7 @@ pub(crate) fn beyond_the_limit() {
 }
 
 #[case]
-fn a_connection_that_moves_goes_on(site: &Site) {
+fn a_migrated_connection_continues(site: &Site) {
     let Pair { mut client, server } = Pair::new(site);
     let node = rdmacm::Node::open().unwrap();
     client.migrate(&node).unwrap();

@@ -33,7 +33,7 @@ fn a_moved_id_reports_on_its_new_channel(site: &Site) {
 
 /// Behind those that are there.
 #[case(covers(MIGRATE_ID))]
-fn unread_events_move_along(site: &Site) {
+fn unread_events_move_with_their_id(site: &Site) {
     let (old, moving) = site.id();
     moving.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     wait_for_an_event(&old);
@@ -48,7 +48,7 @@ fn unread_events_move_along(site: &Site) {
 }
 
 #[case]
-fn events_that_were_read_stay_good(site: &Site) {
+fn events_read_before_the_move_stay_valid(site: &Site) {
     let (old, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     let event = expect(&old, EventKind::AddrResolved);
@@ -60,7 +60,7 @@ fn events_that_were_read_stay_good(site: &Site) {
 }
 
 #[case]
-fn an_id_moves_to_where_it_is(site: &Site) {
+fn an_id_moves_to_its_own_channel(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     id.migrate(&channel).unwrap();
@@ -68,7 +68,7 @@ fn an_id_moves_to_where_it_is(site: &Site) {
 }
 
 #[case]
-fn the_old_channel_may_go(site: &Site) {
+fn the_old_channel_can_be_dropped(site: &Site) {
     let (old, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     wait_for_an_event(&old);

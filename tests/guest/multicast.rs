@@ -34,14 +34,14 @@ fn iwarp_has_no_groups(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_connected_service_joins_nothing(site: &Site) {
+fn a_connected_service_cannot_join(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
     refused(&id, group(1), libc::EINVAL, "for datagrams");
 }
 
 #[case(each_abi)]
-fn an_unbound_id_joins_nothing(site: &Site) {
+fn an_unbound_id_cannot_join(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();
     refused(&id, group(1), libc::EINVAL, "attached to a device");
@@ -49,7 +49,7 @@ fn an_unbound_id_joins_nothing(site: &Site) {
 
 /// On InfiniBand it asks for a group of the subnet administrator's choice.
 #[case(each_abi)]
-fn the_kernel_judges_a_wildcard_group(site: &Site) {
+fn a_wildcard_group_is_passed_to_the_kernel(site: &Site) {
     let (_channel, id) = bound(site);
     for family in [Family::V4, Family::V6] {
         let wildcard = CmAddr::any(family);

@@ -64,7 +64,7 @@ fn a_written_event_moves_with_its_id(site: &Site) {
 }
 
 #[case]
-fn a_written_event_goes_with_its_id(site: &Site) {
+fn a_written_event_is_dropped_with_its_id(site: &Site) {
     let (channel, id) = site.id();
     if !is_new() {
         let outcome = id.write_event(0, 1);
@@ -78,7 +78,7 @@ fn a_written_event_goes_with_its_id(site: &Site) {
 /// This library writes none, but another in the process may: so bare commands
 /// write and read it.
 #[case(covers(INTERNAL))]
-fn an_internal_event_is_told_apart(_site: &Site) {
+fn an_internal_event_has_its_own_kind(_site: &Site) {
     const UID: u64 = 0x7147;
     let device = KernelFile::open().unwrap();
     let create = CreateId::new(UID, PortSpace::TCP, QpType::RC);
@@ -98,7 +98,7 @@ fn an_internal_event_is_told_apart(_site: &Site) {
 }
 
 #[case(covers(RESOLVE_IB_SERVICE))]
-fn services_are_infinibands(site: &Site) {
+fn services_need_infiniband(site: &Site) {
     let (channel, id) = site.id();
     let resolve = || id.resolve_ib_service(IbService::with_id(0x7147));
     if !is_new() {
@@ -117,7 +117,7 @@ fn services_are_infinibands(site: &Site) {
 }
 
 #[case]
-fn there_are_no_records_of_what_was_not_resolved(site: &Site) {
+fn an_unresolved_service_has_no_records(site: &Site) {
     let (_channel, id) = site.id();
     let records = id.ib_service_records();
     if !is_new() {
@@ -130,7 +130,7 @@ fn there_are_no_records_of_what_was_not_resolved(site: &Site) {
 
 /// Each newer command by one question of its own, for the channel's life.
 #[case]
-fn an_old_kernel_is_asked_once(site: &Site) {
+fn an_old_kernel_is_probed_once(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = site.channel_on(&device);
     let ids = [(); 2].map(|()| channel.create_id(PortSpace::TCP).unwrap());

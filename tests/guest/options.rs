@@ -41,7 +41,7 @@ fn two_ids_share_a_port_if_both_allow_it(site: &Site) {
 }
 
 #[case(each_abi)]
-fn reuse_cannot_be_taken_back_once_bound(site: &Site) {
+fn reuse_cannot_be_cleared_after_binding(site: &Site) {
     let (_channel, id) = site.id();
     id.set_reuse_addr(true).unwrap();
     id.set_reuse_addr(false).unwrap();
@@ -66,7 +66,7 @@ fn reuse_is_refused_to_a_listener(site: &Site) {
 }
 
 #[case(each_abi)]
-fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
+fn af_only_is_refused_after_binding(site: &Site) {
     let (_channel, fresh) = site.id();
     fresh.set_af_only(true).unwrap();
     let address = CmAddr::any(Family::V6).with_port(free_port());
@@ -79,7 +79,7 @@ fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
 }
 
 #[case(each_abi)]
-fn an_ack_timeout_is_for_reliable_connections(site: &Site) {
+fn an_ack_timeout_needs_a_reliable_connection(site: &Site) {
     let (channel, connected) = site.id();
     for exponent in [0, 14, 31] {
         connected.set_ack_timeout(exponent).unwrap();
@@ -110,7 +110,7 @@ fn path(site: &Site) -> PathData {
 
 /// On iWARP too, which has no use for it.
 #[case(each_abi)]
-fn a_path_takes_the_place_of_a_route(site: &Site) {
+fn setting_a_path_replaces_route_resolution(site: &Site) {
     let path = path(site);
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));

@@ -17,7 +17,7 @@ fn a_privileged_port_needs_privilege(site: &Site) {
 }
 
 #[case]
-fn a_privileged_port_is_there_for_the_privileged(site: &Site) {
+fn a_privileged_process_binds_a_privileged_port(site: &Site) {
     let (_channel, id) = site.id();
     // One port for each device: the wildcard of neither is in use.
     id.bind(site.v4(700)).unwrap();
@@ -25,7 +25,7 @@ fn a_privileged_port_is_there_for_the_privileged(site: &Site) {
 }
 
 #[case(waiting)]
-fn a_missing_node_is_explained(_site: &Site) {
+fn a_missing_device_node_is_explained(_site: &Site) {
     child::run("missing_node");
 }
 
@@ -35,7 +35,7 @@ fn a_missing_module_is_explained(_site: &Site) {
 }
 
 #[case]
-fn a_node_that_comes_late_is_opened(_site: &Site) {
+fn a_device_node_created_late_is_opened(_site: &Site) {
     child::run("late_node");
 }
 

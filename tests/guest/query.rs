@@ -71,7 +71,7 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
 }
 
 #[case(each_abi)]
-fn both_dialects_say_the_same(site: &Site) {
+fn both_abis_give_equal_answers(site: &Site) {
     let other = Site {
         dialect: match site.dialect {
             AddressAbi::AnyFamily => AddressAbi::IpOnly,
@@ -101,7 +101,7 @@ fn both_dialects_say_the_same(site: &Site) {
 }
 
 #[case(each_abi)]
-fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
+fn an_answer_is_cached_until_the_id_changes_state(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = site.channel_on(&device);
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -128,7 +128,7 @@ fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
 
 /// The kernel binds an id before it looks for a route.
 #[case(each_abi)]
-fn a_refused_command_may_have_moved_the_id_on(site: &Site) {
+fn a_failed_command_invalidates_the_cache(site: &Site) {
     let (_channel, id) = site.id();
     assert_eq!(id.local_port(), Ok(0));
     id.resolve_addr(None, (UNROUTABLE, 7471), SECOND)

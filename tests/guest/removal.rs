@@ -19,7 +19,7 @@ use crate::link::{Link, run};
 use rdmacm_tests_macros::case;
 
 #[case(alone)]
-fn an_id_hears_of_its_devices_removal(site: &Site) {
+fn an_id_reports_device_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, id) = site.id();
     id.bind(link.address).unwrap();
@@ -38,7 +38,7 @@ fn an_id_hears_of_its_devices_removal(site: &Site) {
 
 /// Least of all the name of another device with the same GUID.
 #[case(alone)]
-fn a_device_that_is_gone_has_no_name(site: &Site) {
+fn a_removed_device_has_no_name(site: &Site) {
     let link = Link::new(site);
     let twin = format!("twin{}", link.netdev);
     let other = match site.soft {
@@ -65,7 +65,7 @@ fn a_device_that_is_gone_has_no_name(site: &Site) {
 
 /// Removing it may wait for them or make them useless, as the driver can.
 #[case(alone)]
-fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
+fn removal_completes_when_contexts_are_closed(site: &Site) {
     let link = Link::new(site);
     let devices = RdmaDevice::list().unwrap();
     let device = devices.iter().find(|one| one.name == link.device).unwrap();
@@ -99,7 +99,7 @@ fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
 
 /// Nobody waits here, who would be told.
 #[case(alone)]
-fn a_device_goes_under_who_only_polls(site: &Site) {
+fn removal_completes_under_a_polling_caller(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
     heeds(&link, &context, || context.check_removal());
@@ -107,7 +107,7 @@ fn a_device_goes_under_who_only_polls(site: &Site) {
 
 /// What the kernel announced before was heard by nobody.
 #[case(alone)]
-fn a_device_goes_under_who_looks_too_late(site: &Site) {
+fn removal_is_reported_to_a_late_reader(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
     let nodes = fs::read_dir("/sys/class/infiniband_verbs").unwrap();
@@ -128,7 +128,7 @@ fn a_device_goes_under_who_looks_too_late(site: &Site) {
 
 /// Whoever waits hears of it and lets the device go.
 #[case(alone)]
-fn a_device_goes_under_live_connections(site: &Site) {
+fn removal_ends_live_connections(site: &Site) {
     let link = Link::new(site);
     let pair = roomy(&link.site(site));
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -213,7 +213,7 @@ fn assert_half_dead(what: &str, outcome: Result<(), Error>) {
 }
 
 #[case(alone)]
-fn every_command_of_a_half_dead_id_says_so(site: &Site) {
+fn every_command_of_a_removed_id_reports_it(site: &Site) {
     let link = Link::new(site);
     let channel = site.channel();
     let ids = [PortSpace::TCP, PortSpace::UDP].map(|port_space| {
@@ -243,7 +243,7 @@ fn every_command_of_a_half_dead_id_says_so(site: &Site) {
 }
 
 #[case(alone)]
-fn a_listener_hears_of_its_devices_removal(site: &Site) {
+fn a_listener_reports_device_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, bound) = site.id();
     bound.bind(link.address).unwrap();

@@ -35,7 +35,7 @@ fn expect_rejection(site: &Site, peer: &Side) {
 }
 
 #[case]
-fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
+fn a_child_has_its_listeners_port_space_and_qp_type(site: &Site) {
     let (peer, listener) = connect(site);
     let child = listener.next_request().into_child().unwrap();
     assert_eq!(child.port_space(), PortSpace::TCP);
@@ -69,7 +69,7 @@ fn a_request_dropped_untaken_is_rejected(site: &Site) {
 }
 
 #[case]
-fn a_request_whose_listener_is_gone_is_rejected(site: &Site) {
+fn a_request_of_a_dropped_listener_is_rejected(site: &Site) {
     let (peer, Listening { channel, id }) = connect(site);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1);

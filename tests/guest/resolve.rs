@@ -71,7 +71,7 @@ fn a_timeout_beyond_the_kernels_changes_nothing(site: &Site) {
 }
 
 #[case(each_abi)]
-fn no_route_is_told_at_once(site: &Site) {
+fn no_route_fails_immediately(site: &Site) {
     let (channel, id) = site.id();
     let error = id
         .resolve_addr(None, (UNROUTABLE, 7471), SECOND)
@@ -85,7 +85,7 @@ fn no_route_is_told_at_once(site: &Site) {
 }
 
 #[case(each_abi)]
-fn an_interface_without_rdma_is_told_by_event(site: &Site) {
+fn an_interface_without_rdma_is_reported_by_event(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, (PLAIN, 7471), SECOND).unwrap();
     let event = channel.next_event(PATIENCE).unwrap();
@@ -96,7 +96,7 @@ fn an_interface_without_rdma_is_told_by_event(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_silent_neighbour_times_out_and_may_be_tried_again(site: &Site) {
+fn a_silent_neighbour_times_out_and_can_be_retried(site: &Site) {
     let (channel, id) = site.id();
     for _ in 0..2 {
         let destination = (site.silent, 7471);

@@ -44,7 +44,7 @@ fn refused(outcome: Result<(), Error>) {
 }
 
 #[case(needs(Datagrams))]
-fn a_service_says_where_it_is(site: &Site) {
+fn a_service_returns_its_qp_number_and_qkey(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
     client.id.connect(UdParam::new()).unwrap();
@@ -96,7 +96,7 @@ fn private_data_fill_their_fields(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_service_refuses(site: &Site) {
+fn a_service_rejects(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.reject(b"closed today").unwrap();
     let event = client.assert_unreachable(SidrStatus::REJECT);
@@ -106,14 +106,14 @@ fn a_service_refuses(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_dropped_question_is_refused(site: &Site) {
+fn a_dropped_request_is_rejected(site: &Site) {
     let (client, _listener, child) = asked(site);
     drop(child);
     client.assert_unreachable(SidrStatus::REJECT);
 }
 
 #[case(needs(Datagrams))]
-fn nobody_serves_there(site: &Site) {
+fn a_missing_service_is_reported(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
     drop(listener);
@@ -124,7 +124,7 @@ fn nobody_serves_there(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn an_answer_is_given_once(site: &Site) {
+fn a_request_is_answered_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     let param = UdParam::new().qp_number(0x71);
     child.accept(&param).unwrap();
@@ -134,7 +134,7 @@ fn an_answer_is_given_once(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_question_is_asked_once(site: &Site) {
+fn a_request_is_sent_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     refused(client.id.connect(UdParam::new()));
     child.reject(&[]).unwrap();
@@ -143,7 +143,7 @@ fn a_question_is_asked_once(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn there_is_nothing_to_end(site: &Site) {
+fn disconnect_is_refused(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.accept(UdParam::new().qp_number(0x71)).unwrap();
     expect(&client.channel, EventKind::Established);

@@ -283,7 +283,7 @@ fn connect_error(site: &Site) {
 
 /// The peer does not answer; the kernel waits for ten seconds, so in one order.
 #[case(waiting, needs(TcpHandshake), covers(UNREACHABLE))]
-fn unanswered(site: &Site) {
+fn unanswered_handshake(site: &Site) {
     let (client, stream) = strange(site);
     let (id, channel, queue_pair) = apart(client);
     let kept = Kept::next(EventKind::Unreachable, id, channel, stream, queue_pair);

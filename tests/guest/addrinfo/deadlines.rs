@@ -49,7 +49,7 @@ fn silent_neighbours_share_the_deadline(site: &Site) {
 }
 
 #[case(waiting)]
-fn a_silent_neighbour_does_not_hold_up_another(site: &Site) {
+fn a_silent_neighbour_does_not_delay_others(site: &Site) {
     let hosts = hosts(site, [77, 1]);
     PrivateEtc::new().file("hosts", &hosts).run(|| {
         let found = resolve(site, "several", "7471", &rc().deadline(DEADLINE)).unwrap();
@@ -64,7 +64,7 @@ fn a_silent_neighbour_does_not_hold_up_another(site: &Site) {
 
 /// The kernel gets what it takes for the shortest of times.
 #[case(waiting)]
-fn a_deadline_in_the_past_is_an_answer_too(site: &Site) {
+fn a_deadline_in_the_past_ends_at_once(site: &Site) {
     let silent = site.silent.to_string();
     let past = rc().deadline(Instant::now());
     let unreachable = refusal(resolve(site, silent.as_str(), "7471", &past));

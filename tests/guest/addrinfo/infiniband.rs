@@ -50,7 +50,7 @@ fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
 const IP_ONLY: &str = "the IP commands know no InfiniBand";
 
 #[case(each_abi)]
-fn a_gid_in_figures_needs_infiniband(site: &Site) {
+fn a_numeric_gid_needs_infiniband(site: &Site) {
     let hints = rc().numeric_host().flags(AddrInfoFlags::FAMILY);
     let gid = own_gid(site).to_string();
     is_for_infiniband(site, Some(&gid), &hints.family(Family::Ib));
@@ -63,7 +63,7 @@ fn an_infiniband_destination_needs_infiniband(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_subnet_that_no_port_is_in_is_no_device(site: &Site) {
+fn an_unknown_subnet_has_no_device(site: &Site) {
     let to = IbAddr::new("fec0::2:c903:a1:b2c3".parse().unwrap());
     let words = "active in the destination's subnet";
     is_no_device(site, &rc().destination(to), Step::Address, words);

@@ -55,7 +55,7 @@ fn the_sources_scope_is_enough(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_scope_no_interface_has(site: &Site) {
+fn an_unknown_scope(site: &Site) {
     let node = format!("{}%nosuchif", figures(site));
     let found = resolve(site, node.as_str(), "7471", &rc());
     assert_eq!(found, Err(Error::Name(NameError::NoName)));

@@ -23,7 +23,7 @@ fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
 }
 
 #[case]
-fn the_deadline_holds_for_it() {
+fn the_deadline_ends_a_lookup() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 11));
     let site = Site::rxe(AddressAbi::AnyFamily);
     etc.run(|| {
@@ -41,7 +41,7 @@ fn the_deadline_holds_for_it() {
 }
 
 #[case]
-fn a_numeric_host_does_not_ask_it() {
+fn a_numeric_host_sends_no_query() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 12));
     let site = Site::rxe(AddressAbi::AnyFamily);
     let found = etc.run(|| resolve(&site, "nobody.test", "7471", &rc().numeric_host()));

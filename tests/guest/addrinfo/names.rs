@@ -75,7 +75,7 @@ fn addresses_on_two_devices(site: &Site) {
 }
 
 #[case(each_abi)]
-fn what_is_not_reached_comes_last_and_says_why(site: &Site) {
+fn unreachable_addresses_come_last_with_their_cause(site: &Site) {
     let reached = site.v4.to_string();
     let hosts = format!("10.71.3.1 mixed\n{reached} mixed\n203.0.113.1 mixed\n");
     PrivateEtc::new().file("hosts", &hosts).run(|| {
@@ -120,7 +120,7 @@ fn a_service_is_known_by_its_name_and_kind(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_name_nobody_knows(site: &Site) {
+fn an_unknown_name(site: &Site) {
     let found = resolve(site, "nobody", "7471", &rc());
     assert_eq!(found, Err(Error::Name(NameError::NoName)));
 }

@@ -129,7 +129,7 @@ fn are_the_devices(site: &Site, found: &[AddrInfo]) {
 }
 
 #[case(each_abi)]
-fn an_interface_stands_for_its_addresses(site: &Site) {
+fn an_interface_gives_its_addresses(site: &Site) {
     let found = resolve(site, site.netdev, "7471", &passive()).unwrap();
     are_the_devices(site, &found);
     let v4 = passive().family(Family::V4);
@@ -138,13 +138,13 @@ fn an_interface_stands_for_its_addresses(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_device_stands_for_the_addresses_it_serves(site: &Site) {
+fn a_device_gives_its_addresses(site: &Site) {
     let found = resolve(site, site.device, "7471", &passive()).unwrap();
     are_the_devices(site, &found);
 }
 
 #[case(each_abi)]
-fn an_interface_without_rdma_says_so(site: &Site) {
+fn an_interface_without_rdma_is_reported(site: &Site) {
     let v4 = passive().family(Family::V4);
     let unreachable = refusal(resolve(site, "plain0", "7471", &v4));
     tells(&unreachable, Step::Bind, "no RDMA device serves it");

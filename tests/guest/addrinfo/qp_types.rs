@@ -17,7 +17,7 @@ fn resolved(site: &Site, hints: &Hints) -> AddrInfo {
 }
 
 #[case(each_abi)]
-fn nothing_asked_means_reliable_connections(site: &Site) {
+fn the_default_is_a_reliable_connection(site: &Site) {
     let info = resolved(site, &patient());
     assert_eq!(
         (info.port_space, info.qp_type),

@@ -13,7 +13,7 @@ use super::{only, rc, resolve};
 use rdmacm_tests_macros::case;
 
 #[case(each_abi)]
-fn addresses_in_figures_are_reached(site: &Site) {
+fn numeric_addresses_are_reachable(site: &Site) {
     for ip in site.ips() {
         let info = only(resolve(site, ip.to_string().as_str(), "7471", &rc()));
         assert!(info.is_reachable(), "{info}");
@@ -22,7 +22,7 @@ fn addresses_in_figures_are_reached(site: &Site) {
 }
 
 #[case(each_abi)]
-fn the_result_says_what_it_is_for(site: &Site) {
+fn the_result_has_its_port_space_and_qp_type(site: &Site) {
     let v6 = site.v6.to_string();
     let info = only(resolve(site, v6.as_str(), "7471", &rc().numeric_host()));
     assert_eq!(info.flags, AddrInfoFlags::NUMERICHOST);
@@ -35,7 +35,7 @@ fn the_result_says_what_it_is_for(site: &Site) {
 }
 
 #[case(each_abi)]
-fn the_source_is_the_kernels_choice_without_a_port(site: &Site) {
+fn the_kernel_chooses_the_source_with_port_0(site: &Site) {
     for ip in site.ips() {
         let info = only(resolve(site, ip.to_string().as_str(), "7471", &rc()));
         assert_eq!(info.source, Some(CmAddr::from((ip, 0))));
@@ -118,7 +118,7 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
 }
 
 #[case(each_abi)]
-fn without_routes_there_is_all_but_the_path_record(site: &Site) {
+fn no_route_leaves_out_the_path_record_only(site: &Site) {
     let v4 = site.v4.to_string();
     let mut routed = only(resolve(site, v4.as_str(), "7471", &rc()));
     let unrouted = only(resolve(site, v4.as_str(), "7471", &rc().no_route()));

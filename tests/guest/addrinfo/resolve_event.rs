@@ -29,7 +29,7 @@ fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
 }
 
 #[case]
-fn the_end_makes_the_descriptor_readable(site: &Site) {
+fn completion_makes_the_descriptor_readable(site: &Site) {
     let (channel, id) = site.id();
     begin(site, &Directory::new(), &id);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
@@ -44,7 +44,7 @@ fn the_end_makes_the_descriptor_readable(site: &Site) {
 }
 
 #[case]
-fn the_list_is_handed_over_once(site: &Site) {
+fn the_result_is_taken_once(site: &Site) {
     let (channel, id) = site.id();
     assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
     let directory = Directory::new();
@@ -64,7 +64,7 @@ fn the_list_is_handed_over_once(site: &Site) {
 }
 
 #[case]
-fn one_at_a_time_until_it_is_asked_for(site: &Site) {
+fn one_resolution_runs_until_its_result_is_taken(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let node = site.v4.to_string();
@@ -80,7 +80,7 @@ fn one_at_a_time_until_it_is_asked_for(site: &Site) {
 }
 
 #[case]
-fn a_failure_tells_why_and_leaves_the_id_free(site: &Site) {
+fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     PrivateEtc::new().run(|| {
@@ -109,7 +109,7 @@ fn a_failure_tells_why_and_leaves_the_id_free(site: &Site) {
 }
 
 #[case]
-fn what_cannot_be_asked_begins_nothing(site: &Site) {
+fn an_invalid_lookup_starts_nothing(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let nothing = id.resolve_addrinfo(&directory, None, None, &Hints::rc());
@@ -134,7 +134,7 @@ fn what_cannot_be_asked_begins_nothing(site: &Site) {
 
 /// The silent neighbour keeps the first resolution going for its whole deadline.
 #[case]
-fn a_destroyed_id_gives_it_up(site: &Site) {
+fn destroying_the_id_cancels_the_resolution(site: &Site) {
     let channel = site.channel();
     let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();
     let directory = Directory::new();
@@ -177,7 +177,7 @@ fn its_event_moves_with_the_id(site: &Site) {
 
 /// A name resolved for it is no address of the id's.
 #[case]
-fn the_id_itself_is_left_alone(site: &Site) {
+fn the_id_stays_unbound(site: &Site) {
     let (channel, id) = site.id();
     begin(site, &Directory::new(), &id);
     hear(&channel, &id, EventKind::AddrInfoResolved);
@@ -189,7 +189,7 @@ fn the_id_itself_is_left_alone(site: &Site) {
 }
 
 #[case]
-fn many_ids_resolve_side_by_side(site: &Site) {
+fn many_ids_resolve_in_parallel(site: &Site) {
     let channel = site.channel();
     let directory = Directory::new();
     let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();

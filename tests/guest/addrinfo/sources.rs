@@ -19,7 +19,7 @@ fn a_source_is_kept_with_its_port(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_port_in_use_is_no_obstacle(site: &Site) {
+fn a_source_port_in_use_is_accepted(site: &Site) {
     let source = site.v4(free_port());
     let channel = site.channel();
     let user = channel.create_id(PortSpace::TCP).unwrap();
@@ -90,7 +90,7 @@ fn a_source_without_an_rdma_device(site: &Site) {
 }
 
 #[case(each_abi)]
-fn a_source_stays_with_what_it_does_not_reach(site: &Site) {
+fn an_unreachable_entry_keeps_its_source(site: &Site) {
     let source = CmAddr::from((PLAIN, 7));
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc().source(source)));

@@ -66,7 +66,7 @@ fn a_service_alone_is_loopback(site: &Site) {
 }
 
 #[case(each_abi)]
-fn nothing_is_known_of_what_is_not_reached(site: &Site) {
+fn unreachable_entries_have_no_route(site: &Site) {
     let unroutable = UNROUTABLE.to_string();
     let info = only(resolve(site, unroutable.as_str(), "7471", &rc()));
     assert_eq!(info.destination, Some(CmAddr::from((UNROUTABLE, 7471))));

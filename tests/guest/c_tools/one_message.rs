@@ -79,7 +79,7 @@ fn its_client_is_answered(site: &Site) {
 }
 
 #[case(needs(OneMessageTools))]
-fn its_xserver_parts(site: &Site) {
+fn its_xserver_disconnects(site: &Site) {
     let port = free_port();
     let service = port.to_string();
     let server = Tool::start("rdma_xserver", &["-p", &service, "-c", "r"]);

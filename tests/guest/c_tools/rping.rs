@@ -53,7 +53,7 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
 }
 
 #[case(needs(Tools))]
-fn its_client_connects_time_after_time(site: &Site) {
+fn its_client_connects_repeatedly(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     for run in 0..RUNS {
@@ -168,7 +168,7 @@ fn largest_pings(site: &Site) {
 }
 
 #[case(needs(Tools))]
-fn its_client_hears_that_our_server_is_interrupted(site: &Site) {
+fn its_client_sees_our_server_disconnect(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let mut client = rping(site, "-c", &port, &["-v"]);
     client.wait_for("ping data: rdma-ping-3: ");
@@ -183,7 +183,7 @@ fn its_client_hears_that_our_server_is_interrupted(site: &Site) {
 }
 
 #[case(needs(Tools))]
-fn its_server_hears_that_our_client_is_interrupted(site: &Site) {
+fn its_server_sees_our_client_disconnect(site: &Site) {
     let (mut server, port) = its_server(site, &["-v"]);
     let client = client(site, &port, &["--json"]);
     server.wait_for("server ping data: rdma-ping-3: ");

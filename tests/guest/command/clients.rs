@@ -21,7 +21,7 @@ fn disconnect(connection: &CmConnection<QueuePair>, server: &mut Tool) {
 }
 
 #[case]
-fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
+fn a_full_ping_server_rejects_with_a_message(site: &Site) {
     let (mut server, port) = ping::server(site, &ONE_AT_ONCE);
     let first = ping::connect(site, &port);
     check_failure(&ping::client(site, &port, &[]).finish(), FULL);
@@ -35,7 +35,7 @@ fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
 }
 
 #[case]
-fn a_perf_server_that_is_full_rejects_in_words(site: &Site) {
+fn a_full_perf_server_rejects_with_a_message(site: &Site) {
     let (mut server, port) = perf::server(site, &ONE_AT_ONCE);
     let first = agreed_with(site, &port);
     check_failure(&perf::client(site, &port, &[]).finish(), FULL);
@@ -59,7 +59,7 @@ fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
 
 /// Each server has a client of the other.
 #[case]
-fn strangers_do_not_fail_a_persistent_server(site: &Site) {
+fn foreign_clients_do_not_fail_a_persistent_server(site: &Site) {
     let (server, port) = ping::server(site, &["--persistent", "--json"]);
     let ended = perf::client(site, &port, &[]).finish();
     check_failure(&ended, "the other side is not rdmacm perf");

@@ -28,7 +28,7 @@ fn a_device_in_the_table(site: &Site) {
 }
 
 #[case]
-fn a_device_in_the_document_is_what_sysfs_says(site: &Site) {
+fn a_device_as_json_matches_sysfs(site: &Site) {
     let device = document(site);
     assert_eq!(device["guid"], sysfs(site, "node_guid"));
     let port = &device["ports"][0];
@@ -48,7 +48,7 @@ fn a_device_in_the_document_is_what_sysfs_says(site: &Site) {
 }
 
 #[case]
-fn its_index_and_port_are_what_netlink_says(site: &Site) {
+fn its_index_and_port_match_netlink(site: &Site) {
     let device = document(site);
     let link = iproute(
         "rdma",

@@ -31,7 +31,7 @@ fn check_departure(ended: &Ended, words: &str) {
 }
 
 #[case]
-fn a_client_says_that_its_server_has_gone(site: &Site) {
+fn a_client_reports_its_killed_server(site: &Site) {
     for test in TESTS {
         let (mut server, port) = server(site, &[]);
         let client = tireless(site, &port, test, &[]);

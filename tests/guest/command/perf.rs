@@ -101,7 +101,7 @@ fn large_messages(site: &Site) {
 }
 
 #[case]
-fn for_as_long_as_is_asked(site: &Site) {
+fn the_duration_option_is_obeyed(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     let ended = client(site, &port, &["--duration", "300"]).finish();
     ended.check_success();
@@ -124,7 +124,7 @@ fn for_as_long_as_is_asked(site: &Site) {
 /// the messages, their end and the connection's end all at once, and more than it reads at
 /// a stretch.
 #[case]
-fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
+fn a_slow_server_sees_its_client_finish(site: &Site) {
     let (mut server, port) = server(site, &[]);
     let arguments = ["--test", "send-bw", "--size", "64", "--depth", "128"];
     let client = client(site, &port, &[&arguments[..], &["--count", "232"]].concat());
@@ -159,7 +159,7 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
 }
 
 #[case]
-fn terms_of_others_are_refused_in_words(site: &Site) {
+fn foreign_parameters_are_rejected_with_a_message(site: &Site) {
     for (data, words) in [
         (
             &b"hello, version 1"[..],
@@ -181,7 +181,7 @@ fn terms_of_others_are_refused_in_words(site: &Site) {
 }
 
 #[case]
-fn a_server_of_something_else_is_told(site: &Site) {
+fn a_foreign_server_is_reported(site: &Site) {
     let (server, port) = super::server("ping", site, &[]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the other side is not rdmacm perf");
@@ -189,7 +189,7 @@ fn a_server_of_something_else_is_told(site: &Site) {
 }
 
 #[case]
-fn a_client_that_is_interrupted_parts(site: &Site) {
+fn an_interrupted_client_disconnects(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let client = client(site, &port, &["--json"]);

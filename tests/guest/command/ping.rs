@@ -38,7 +38,7 @@ fn every_ping_comes_back(site: &Site) {
 }
 
 #[case]
-fn a_document_of_each_side(site: &Site) {
+fn json_of_each_side(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let arguments = ["--count", "10", "--validate", "--json"];
     let ended = client(site, &port, &arguments).finish();
@@ -77,7 +77,7 @@ fn a_document_of_each_side(site: &Site) {
 }
 
 #[case]
-fn any_size_comes_back(site: &Site) {
+fn every_size_comes_back(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     for size in ["23", "4096", "4097", "65535", "300000"] {
         let arguments = ["--count", "3", "--validate", "--size", size];
@@ -118,7 +118,7 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
 }
 
 #[case]
-fn a_server_that_is_interrupted_parts(site: &Site) {
+fn an_interrupted_server_disconnects(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let connection = connect(site, &port);
     server.interrupt();
@@ -132,7 +132,7 @@ fn a_server_that_is_interrupted_parts(site: &Site) {
 }
 
 #[case]
-fn a_peer_that_parts_too_early_has_failed(site: &Site) {
+fn a_peer_that_disconnects_early_has_failed(site: &Site) {
     let (server, port) = server(site, &["--count", "5"]);
     let ended = client(site, &port, &["--count", "2"]).finish();
     ended.check_success();
@@ -142,7 +142,7 @@ fn a_peer_that_parts_too_early_has_failed(site: &Site) {
 }
 
 #[case(waiting)]
-fn a_server_with_too_few_pings_parts(site: &Site) {
+fn a_server_with_too_few_pings_disconnects(site: &Site) {
     let (server, port) = server(site, &["--count", "2"]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the peer disconnected after 2 pings");
@@ -151,7 +151,7 @@ fn a_server_with_too_few_pings_parts(site: &Site) {
 
 /// Only the connection manager's node is there, not the devices'.
 #[case]
-fn a_device_that_cannot_be_opened_is_not_listened_on(site: &Site) {
+fn an_unopenable_device_is_not_listened_on(site: &Site) {
     child::run_at("command_without_verbs_nodes", site);
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn without_verbs_nodes() {
 }
 
 #[case(waiting)]
-fn a_client_that_is_interrupted_while_it_connects(site: &Site) {
+fn a_client_interrupted_while_connecting(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let address = site.v4.to_string();
@@ -207,7 +207,7 @@ fn send(connection: &CmConnection<QueuePair>, bytes: &[u8]) {
 }
 
 #[case(waiting)]
-fn a_ping_beyond_the_limit_is_refused_in_words(site: &Site) {
+fn a_ping_beyond_the_limit_is_rejected_with_a_message(site: &Site) {
     let (server, port) = server(site, &[]);
     let connection = connect(site, &port);
     // An address, a key, and 16 MiB and one byte.
@@ -224,7 +224,7 @@ fn a_ping_beyond_the_limit_is_refused_in_words(site: &Site) {
 }
 
 #[case(waiting)]
-fn a_message_of_another_length_is_refused_in_words(site: &Site) {
+fn a_message_of_another_length_is_reported(site: &Site) {
     let (server, port) = server(site, &[]);
     let connection = connect(site, &port);
     send(&connection, b"short");
@@ -234,13 +234,13 @@ fn a_message_of_another_length_is_refused_in_words(site: &Site) {
 }
 
 #[case]
-fn nobody_to_ping(site: &Site) {
+fn no_server_to_ping(site: &Site) {
     let ended = client(site, &free_port().to_string(), &[]).finish();
     check_failure(&ended, &format!("connect to {}:", site.v4));
 }
 
 #[case]
-fn nothing_to_listen_on(_: &Site) {
+fn no_address_to_listen_on(_: &Site) {
     let said = rdmacm(&["ping", "--listen", "203.0.113.1"]);
     assert_eq!(said.code, Some(1));
     assert!(

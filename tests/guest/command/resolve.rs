@@ -47,7 +47,7 @@ fn an_ipv6_address_as_a_table(site: &Site) {
 }
 
 #[case]
-fn a_name_as_a_document(site: &Site) {
+fn a_name_as_json(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
     let document = said.document();
@@ -77,7 +77,7 @@ fn a_name_as_a_document(site: &Site) {
 }
 
 #[case]
-fn a_path_record_in_a_document(site: &Site) {
+fn a_path_record_as_json(site: &Site) {
     let document = rdmacm(&["resolve", name(site), "7471", "--json"]).document();
     let one = &document["candidates"][0];
     let paths = one["path_records"].as_array().unwrap();
@@ -139,7 +139,7 @@ fn without_routes(site: &Site) {
 }
 
 #[case]
-fn what_is_not_reached_fails_with_the_reason(_: &Site) {
+fn an_unreachable_address_fails_with_the_reason(_: &Site) {
     for (node, reason) in [
         (PLAIN.to_string(), "no RDMA device"),
         (UNROUTABLE.to_string(), "no route leads there"),
@@ -164,7 +164,7 @@ fn one_reached_address_is_success(site: &Site) {
 }
 
 #[case]
-fn a_document_of_what_is_not_reached(site: &Site) {
+fn an_unreachable_address_as_json(site: &Site) {
     let unreached = PLAIN.to_string();
     let said = rdmacm(&[
         "resolve",
@@ -195,7 +195,7 @@ fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
 
 /// The same answer, told by an event.
 #[case]
-fn by_an_event(site: &Site) {
+fn with_a_resolve_event(site: &Site) {
     let arguments = ["resolve", name(site), "7471", "--no-route", "--json"];
     let told = rdmacm(&[&arguments[..], &["--async"]].concat());
     assert_eq!(told.code, Some(0), "{}", told.complaint);
@@ -210,7 +210,7 @@ fn by_an_event(site: &Site) {
 }
 
 #[case]
-fn paths_in_words(site: &Site) {
+fn paths_as_text(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--routes"]);
     let gid = format!("::ffff:{}", site.v4);
     let path = format!("path to {}:7471: from {gid} to {gid}", site.v4);

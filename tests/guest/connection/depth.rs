@@ -34,7 +34,7 @@ fn moved(pair: &Pair) -> [(u8, u8); 2] {
 }
 
 #[case]
-fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
+fn the_default_is_the_devices_limit(site: &Site) {
     let request = site.asked();
     let limits = request.client.queue_pair.depth_limits();
     let most = (limits.responder_resources, limits.initiator_depth);
@@ -51,7 +51,7 @@ fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
 
 /// Which is what is said where nothing is said.
 #[case]
-fn all_bits_mean_the_devices_most(site: &Site) {
+fn all_ones_mean_the_devices_limit(site: &Site) {
     let most = ConnParam::DEVICE_MAX;
     let all = ConnParam::new()
         .responder_resources(most)
@@ -68,7 +68,7 @@ fn all_bits_mean_the_devices_most(site: &Site) {
 
 /// What one side has under way the other answers.
 #[case]
-fn a_side_asks_for_less(site: &Site) {
+fn a_side_requests_less(site: &Site) {
     let param = ConnParam::new().responder_resources(3).initiator_depth(5);
     let request = site.asked_with(&param);
     assert_eq!(asked(&request), (5, 3));
@@ -90,7 +90,7 @@ fn a_side_asks_for_less(site: &Site) {
 }
 
 #[case]
-fn accepting_agrees_to_no_more_than_was_asked_for(site: &Site) {
+fn accepting_grants_no_more_than_requested(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(1);
     let pair = site.asked_with(&param).taken(site);
     pair.accept(&ConnParam::new());
@@ -99,7 +99,7 @@ fn accepting_agrees_to_no_more_than_was_asked_for(site: &Site) {
 }
 
 #[case]
-fn whoever_accepts_may_insist(site: &Site) {
+fn the_accepting_side_can_insist(site: &Site) {
     let param = ConnParam::new().responder_resources(8).initiator_depth(2);
     let pair = site.asked_with(&param).taken(site);
     pair.accept(&ConnParam::new().responder_resources(7).initiator_depth(1));
@@ -108,7 +108,7 @@ fn whoever_accepts_may_insist(site: &Site) {
 }
 
 #[case]
-fn nothing_is_asked_for_without_a_queue_pair(site: &Site) {
+fn no_depth_is_requested_without_a_queue_pair(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     let number = client.queue_pair.number();

@@ -12,7 +12,7 @@ fn assert_state(site: &Site, at: &Side, state: QpState) {
 }
 
 #[case(covers(ACCEPT))]
-fn queue_pairs_move_along(site: &Site) {
+fn queue_pairs_follow_the_connection(site: &Site) {
     let pair = site.asked().taken(site);
     assert_state(site, &pair.client, QpState::INIT);
     pair.accept(&ConnParam::new());
@@ -80,7 +80,7 @@ fn bare_commands_connect(site: &Site) {
 }
 
 #[case(covers(DISCONNECT))]
-fn either_side_ends_it(site: &Site) {
+fn either_side_disconnects(site: &Site) {
     let pair = site.pair();
     pair.server.disconnect();
     pair.client.expect(EventKind::Disconnected);
@@ -89,7 +89,7 @@ fn either_side_ends_it(site: &Site) {
 }
 
 #[case]
-fn a_dropped_id_ends_it(site: &Site) {
+fn dropping_an_id_disconnects(site: &Site) {
     let Pair { client, server } = site.pair();
     drop(client);
     server.expect(EventKind::Disconnected);
@@ -99,7 +99,7 @@ fn a_dropped_id_ends_it(site: &Site) {
 }
 
 #[case]
-fn both_sides_end_it_at_once(site: &Site) {
+fn both_sides_disconnect_at_once(site: &Site) {
     let pair = site.pair();
     pair.client.disconnect();
     pair.server.disconnect();
@@ -110,7 +110,7 @@ fn both_sides_end_it_at_once(site: &Site) {
 }
 
 #[case]
-fn an_ended_connection_ends_again(site: &Site) {
+fn disconnecting_twice_succeeds(site: &Site) {
     let pair = site.pair();
     pair.part();
     pair.client.id.disconnect().unwrap();

@@ -164,7 +164,7 @@ fn a_request_without_options_chooses_none(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_side_without_options_says_what_its_caller_says(site: &Site) {
+fn a_side_without_options_passes_its_callers_options(site: &Site) {
     let client = PaperQueuePair::new();
     let asked = ask(site, &client, ConnParam::new().ece(options(OURS, 1)));
     assert_eq!(asked.ece, options(OURS, 1));
@@ -201,7 +201,7 @@ impl QueuePair for Mute {
 }
 
 #[case(needs(Datagrams))]
-fn a_side_that_cannot_choose_refuses(site: &Site) {
+fn a_side_that_cannot_choose_rejects(site: &Site) {
     let client = PaperQueuePair::new();
     let asked = ask(site, &client, ConnParam::new());
     let mute = Mute(PaperQueuePair::new());

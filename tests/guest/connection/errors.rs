@@ -67,7 +67,7 @@ fn assert_refused(outcome: Result<(), Error>, state: QpState) {
 /// The failure of one side and a rejection to the other is all there is: ids
 /// that failed report nothing more.
 #[case(needs(CmResponse))]
-fn a_side_that_cannot_establish_refuses(site: &Site) {
+fn a_side_that_cannot_establish_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
         let pair = site.asked().taken(site);
         pair.accept(&ConnParam::new());
@@ -92,7 +92,7 @@ fn a_side_that_cannot_establish_refuses(site: &Site) {
 }
 
 #[case]
-fn a_side_that_cannot_accept_refuses(site: &Site) {
+fn a_side_that_cannot_accept_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
         let pair = site.asked().taken(site);
         let Pair { client, server } = &pair;
@@ -131,7 +131,7 @@ fn assert_silence(site: &Site, pair: &Pair) {
 }
 
 #[case]
-fn a_side_that_cannot_part_says_so(site: &Site) {
+fn a_failed_disconnect_is_reported(site: &Site) {
     let pair = site.pair();
     let state = match site.soft {
         Soft::Rxe => QpState::ERR,

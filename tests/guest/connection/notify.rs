@@ -9,7 +9,7 @@ fn errno(outcome: Result<(), rdmacm_core::Error>) -> Option<i32> {
 }
 
 #[case(covers(NOTIFY))]
-fn an_established_connection_is_no_news(site: &Site) {
+fn an_established_connection_ignores_it(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
         let told = side.id.notify(Notification::CommunicationEstablished);
@@ -23,7 +23,7 @@ fn an_established_connection_is_no_news(site: &Site) {
 
 /// A resolved id, the one that has asked, and the one that was asked.
 #[case]
-fn what_is_not_that_far_is_refused(site: &Site) {
+fn an_unaccepted_connection_is_refused(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let resolved = site.side(&listener);
     let told = resolved.id.notify(Notification::CommunicationEstablished);
@@ -43,7 +43,7 @@ fn what_is_not_that_far_is_refused(site: &Site) {
 /// The kernel believes it of any RoCE connection, whose other path is none; the
 /// peer is still heard.
 #[case]
-fn a_path_that_migrated_is_believed(site: &Site) {
+fn a_migrated_path_is_accepted(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let early = site.side(&listener).id.notify(Notification::PathMigrated);
     assert_eq!(errno(early), Some(libc::EINVAL));

@@ -13,7 +13,7 @@ fn refused(outcome: Result<(), Error>, words: &str) {
 }
 
 #[case]
-fn connecting_takes_a_route(site: &Site) {
+fn connecting_needs_a_route(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let channel = site.channel();
     let unbound = channel.create_id(PortSpace::TCP).unwrap();
@@ -25,7 +25,7 @@ fn connecting_takes_a_route(site: &Site) {
 }
 
 #[case]
-fn accepting_takes_a_request(site: &Site) {
+fn accepting_needs_a_request(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -46,7 +46,7 @@ fn a_request_is_accepted_once(site: &Site) {
 /// The kernel would take anything else for a refusal, after which destroying the id
 /// takes more than a minute on RoCE.
 #[case]
-fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
+fn the_accepting_side_waits_for_the_peer(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     let Side { id, queue_pair, .. } = &pair.server;
@@ -66,7 +66,7 @@ fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
 
 /// The one who was asked hears nothing of it before it answers.
 #[case(waiting)]
-fn accepting_a_peer_that_has_gone(site: &Site) {
+fn accepting_a_vanished_peer(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     // On iWARP this takes as long as the kernel waits for an answer.
     drop(client);
@@ -97,7 +97,7 @@ fn accepting_a_peer_that_has_gone(site: &Site) {
 }
 
 #[case]
-fn parting_takes_a_beginning(site: &Site) {
+fn disconnecting_needs_a_connection(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     refused(client.id.disconnect(), "has not begun to connect");
@@ -106,7 +106,7 @@ fn parting_takes_a_beginning(site: &Site) {
 }
 
 #[case]
-fn establishing_takes_a_response(site: &Site) {
+fn establishing_needs_a_response(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     refused(client.id.establish(), "no response of a peer");
@@ -117,7 +117,7 @@ fn establishing_takes_a_response(site: &Site) {
 }
 
 #[case]
-fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
+fn an_invalid_qp_number_is_refused_before_the_kernel(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     for param in [

@@ -44,7 +44,7 @@ fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
 }
 
 #[case]
-fn a_request_is_filled(site: &Site) {
+fn a_request_carries_the_maximum(site: &Site) {
     let room = room(site, 56);
     let ([ours, _], client, listener) = counted(site);
     let with = client.id.with_queue_pair(&client.queue_pair);
@@ -58,7 +58,7 @@ fn a_request_is_filled(site: &Site) {
 }
 
 #[case]
-fn an_acceptance_is_filled(site: &Site) {
+fn an_accept_carries_the_maximum(site: &Site) {
     let room = room(site, 196);
     let ([_, theirs], client, listener) = counted(site);
     let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
@@ -75,7 +75,7 @@ fn an_acceptance_is_filled(site: &Site) {
 }
 
 #[case]
-fn a_rejection_is_filled(site: &Site) {
+fn a_rejection_carries_the_maximum(site: &Site) {
     let room = room(site, 148);
     let ([_, theirs], client, listener) = counted(site);
     let Asked {
@@ -118,7 +118,7 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
 }
 
 #[case]
-fn no_data_are_none_or_zeros(site: &Site) {
+fn empty_data_arrive_as_none_or_zeros(site: &Site) {
     let asked = site.asked();
     let zeros = |field: usize| match site.soft {
         Soft::Rxe => vec![0; field],

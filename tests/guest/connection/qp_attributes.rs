@@ -64,7 +64,7 @@ fn an_unbound_id_has_none(site: &Site) {
 }
 
 #[case]
-fn before_a_request_they_are_those_of_init(site: &Site) {
+fn before_a_request_only_init_has_attributes(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let channel = site.channel();
     let resolved = site.resolved(&channel, listener.address());
@@ -76,7 +76,7 @@ fn before_a_request_they_are_those_of_init(site: &Site) {
 }
 
 #[case]
-fn whoever_asked_gets_no_further(site: &Site) {
+fn a_requesting_id_has_no_rtr_attributes(site: &Site) {
     let asked = site.asked();
     let id = &asked.client.id;
     match site.soft {
@@ -93,7 +93,7 @@ fn whoever_asked_gets_no_further(site: &Site) {
 }
 
 #[case(covers(INIT_QP_ATTR))]
-fn whoever_was_asked_gets_all(site: &Site) {
+fn a_requested_id_has_all_attributes(site: &Site) {
     let pair = site.asked().taken(site);
     let id = &pair.server.id;
     assert_eq!(masks(id), all(site));
@@ -104,7 +104,7 @@ fn whoever_was_asked_gets_all(site: &Site) {
 }
 
 #[case]
-fn whoever_was_answered_gets_all(site: &Site) {
+fn an_answered_id_has_all_attributes(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.establish(site);
@@ -115,7 +115,7 @@ fn whoever_was_answered_gets_all(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn the_peers_wishes_are_in_them(site: &Site) {
+fn they_contain_the_peers_parameters(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(4);
     let param = param.retry_count(5).rnr_retry_count(3);
     let pair = site.asked_with(&param).taken(site);
@@ -129,7 +129,7 @@ fn the_peers_wishes_are_in_them(site: &Site) {
 }
 
 #[case]
-fn without_responder_resources_nobody_reads_here(site: &Site) {
+fn without_responder_resources_remote_reads_are_off(site: &Site) {
     let param = ConnParam::new().responder_resources(0).initiator_depth(0);
     let pair = site.asked_with(&param).taken(site);
     let access = access(&pair.server.id);
@@ -139,7 +139,7 @@ fn without_responder_resources_nobody_reads_here(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_datagram_id_has_a_key(site: &Site) {
+fn a_datagram_id_has_a_qkey(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();
     id.bind(site.v4(0)).unwrap();

@@ -26,7 +26,7 @@ fn request(site: &Site) -> (Side, CmId) {
 }
 
 #[case(covers(REJECT))]
-fn a_request_is_refused(site: &Site) {
+fn a_request_is_rejected(site: &Site) {
     for words in [&b""[..], b"not today"] {
         let (client, child) = request(site);
         child.reject(words).unwrap();
@@ -36,7 +36,7 @@ fn a_request_is_refused(site: &Site) {
 }
 
 #[case]
-fn options_are_refused(site: &Site) {
+fn options_are_rejected(site: &Site) {
     for words in [&b""[..], b"other options"] {
         let (client, child) = request(site);
         child.reject_ece(words).unwrap();
@@ -46,7 +46,7 @@ fn options_are_refused(site: &Site) {
 }
 
 #[case]
-fn a_rejected_id_connects_no_more(site: &Site) {
+fn a_rejected_id_cannot_connect_again(site: &Site) {
     let (client, child) = request(site);
     child.reject(&[]).unwrap();
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
@@ -65,7 +65,7 @@ fn a_request_is_answered_once(site: &Site) {
 }
 
 #[case]
-fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
+fn rejecting_without_a_request_fails(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     for id in [&client.id, &listener.id] {
@@ -75,7 +75,7 @@ fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
 }
 
 #[case]
-fn a_connection_is_not_refused_anymore(site: &Site) {
+fn an_established_connection_cannot_be_rejected(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
         let error = side.id.reject(&[]).unwrap_err();
@@ -85,7 +85,7 @@ fn a_connection_is_not_refused_anymore(site: &Site) {
 }
 
 #[case]
-fn a_dropped_child_refuses(site: &Site) {
+fn dropping_a_child_rejects(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     drop(server);
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
@@ -94,7 +94,7 @@ fn a_dropped_child_refuses(site: &Site) {
 /// siw stops reading when it hears of TCP's end, which a network may deliver first
 /// (`siw_cm_llp_data_ready`).
 #[case(needs(TcpHandshake))]
-fn data_that_the_end_overtakes_is_lost(site: &Site) {
+fn private_data_overtaken_by_the_disconnect_are_lost(site: &Site) {
     let (client, child) = request(site);
     hold_back_answers(child.local_addr().unwrap().unwrap().port());
     child.reject(b"not today").unwrap();

@@ -6,7 +6,7 @@ use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
 
 #[case(needs(CmResponse))]
-fn the_connecting_side_refuses_it(site: &Site) {
+fn the_connecting_side_rejects_it(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -20,7 +20,7 @@ fn the_connecting_side_refuses_it(site: &Site) {
 }
 
 #[case(needs(CmResponse))]
-fn the_connecting_side_refuses_its_options(site: &Site) {
+fn the_connecting_side_rejects_its_options(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -31,7 +31,7 @@ fn the_connecting_side_refuses_its_options(site: &Site) {
 }
 
 #[case(needs(CmResponse))]
-fn a_response_that_was_refused_is_not_established(site: &Site) {
+fn a_rejected_response_cannot_be_established(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -43,7 +43,7 @@ fn a_response_that_was_refused_is_not_established(site: &Site) {
 
 /// The connecting side's last message does not come, but its data do.
 #[case(needs(CmResponse))]
-fn data_establish_what_no_answer_does(site: &Site) {
+fn data_establish_an_unanswered_response(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);

@@ -13,7 +13,7 @@ use rdmacm_tests_macros::case;
 
 /// The guest's /etc/hosts gives both of the device's addresses to one name.
 #[case]
-fn the_first_that_works_wins(site: &Site) {
+fn the_first_reachable_address_wins(site: &Site) {
     let v6 = Listener::options().v6_only().bind(site.v6(0)).unwrap();
     let port = v6.local_addr().port().to_string();
     // Nobody listens at the IPv4 address, which comes first.
@@ -32,7 +32,7 @@ fn the_first_that_works_wins(site: &Site) {
 }
 
 #[case]
-fn silence_of_one_does_not_hold_up_the_next(site: &Site) {
+fn a_silent_address_does_not_delay_the_next(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let addresses = [(site.silent, port), (site.v4, port)];
@@ -53,7 +53,7 @@ fn silence_of_one_does_not_hold_up_the_next(site: &Site) {
 }
 
 #[case]
-fn where_all_fail_the_furthest_says_why(site: &Site) {
+fn the_furthest_failed_attempt_gives_the_error(site: &Site) {
     let port = free_port();
     let mut addresses = [(PLAIN, port), (site.v4, port)];
     for _ in 0..2 {
@@ -74,7 +74,7 @@ fn no_address_is_an_error(_: &Site) {
 }
 
 #[case]
-fn durations_beyond_the_clock_are_for_ever(site: &Site) {
+fn durations_beyond_the_clock_never_expire(site: &Site) {
     let port = free_port();
     let addresses = [(site.v4, port), (site.v4, free_port())];
     let policy = RetryPolicy::attempts(2)

@@ -43,7 +43,7 @@ async fn pair(
 }
 
 #[case]
-fn a_name_connects_and_parts(site: &Site) {
+fn a_name_connects_and_disconnects(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
@@ -56,7 +56,7 @@ fn a_name_connects_and_parts(site: &Site) {
 }
 
 #[case]
-fn a_rejection_says_what_the_peer_said(site: &Site) {
+fn a_rejection_carries_the_peers_private_data(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
@@ -150,7 +150,7 @@ impl<F: Future> Future for Dropped<F> {
 }
 
 #[case]
-fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
+fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
@@ -183,7 +183,7 @@ fn a_future_dropped_at_any_step_leaves_nothing(site: &Site) {
 
 /// A task that is woken to read for all, and is dropped instead, passes it on.
 #[case]
-fn a_turn_that_is_not_taken_is_passed_on(site: &Site) {
+fn an_unused_leader_wake_up_is_passed_on(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
         let listener = Listener::options()
@@ -264,7 +264,7 @@ fn a_stopped_listener_ends_its_stream(site: &Site) {
 
 /// Any number of tasks wait for peers; one that gives up takes none with it.
 #[case]
-fn a_waiting_task_loses_no_peer(site: &Site) {
+fn a_cancelled_accept_loses_no_peer(site: &Site) {
     on_one_thread().block_on(async {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();

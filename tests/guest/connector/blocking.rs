@@ -45,7 +45,7 @@ impl Pair {
 }
 
 #[case]
-fn a_name_connects_and_parts(site: &Site) {
+fn a_name_connects_and_disconnects(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let pair = Pair::connect(site, &listener, connector(site, port));
@@ -101,7 +101,7 @@ fn a_resolved_peer_connects_with_a_queue_pair_made_for_it(site: &Site) {
 }
 
 #[case]
-fn a_rejection_says_what_the_peer_said(site: &Site) {
+fn a_rejection_carries_the_peers_private_data(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let queue_pairs = QueuePairs::new(site);
@@ -123,7 +123,7 @@ fn a_rejection_says_what_the_peer_said(site: &Site) {
 }
 
 #[case]
-fn nobody_listens(site: &Site) {
+fn a_missing_listener_refuses(site: &Site) {
     let error = connector(site, free_port())
         .connect_with(QueuePairs::new(site))
         .unwrap_err();
@@ -135,7 +135,7 @@ fn nobody_listens(site: &Site) {
 }
 
 #[case]
-fn a_listener_of_all_addresses_serves_both_families(site: &Site) {
+fn a_wildcard_listener_serves_both_families(site: &Site) {
     let listener = Listener::bind("[::]:0").unwrap();
     assert_eq!(listener.ids().count(), 2);
     let port = listener.local_addr().port();
@@ -146,7 +146,7 @@ fn a_listener_of_all_addresses_serves_both_families(site: &Site) {
 }
 
 #[case]
-fn a_listener_of_one_family_leaves_the_other_alone(site: &Site) {
+fn a_listener_of_one_family_leaves_the_other_free(site: &Site) {
     let listener = Listener::options().v6_only().bind("[::]:0").unwrap();
     assert_eq!(listener.ids().count(), 1);
     let port = listener.local_addr().port();
@@ -170,7 +170,7 @@ fn a_listener_is_stopped_from_another_thread(site: &Site) {
 }
 
 #[case]
-fn what_waits_is_taken_after_the_stop(site: &Site) {
+fn queued_peers_are_accepted_after_the_stop(site: &Site) {
     let node = Node::open().unwrap();
     let listener = Listener::options()
         .with_node(&node)
@@ -264,7 +264,7 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
 }
 
 #[case]
-fn a_source_that_is_not_there_says_so(site: &Site) {
+fn an_unknown_source_is_reported(site: &Site) {
     for (connector, step) in [
         (connector(site, 7).from_interface("nowhere0"), Stage::Bind),
         (connector(site, 7).from_device("nothing0"), Stage::Bind),
@@ -282,7 +282,7 @@ fn a_source_that_is_not_there_says_so(site: &Site) {
 }
 
 #[case]
-fn dropping_a_connection_tells_the_peer(site: &Site) {
+fn dropping_a_connection_disconnects_the_peer(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let Pair { client, server } = Pair::connect(site, &listener, connector(site, port));
@@ -295,7 +295,7 @@ fn dropping_a_connection_tells_the_peer(site: &Site) {
 /// The listener begins between two attempts: siw may break one that is connected to while
 /// it begins.
 #[case]
-fn trying_again_waits_for_the_listener(site: &Site) {
+fn retries_wait_for_the_listener(site: &Site) {
     let port = free_port();
     let queue_pairs = QueuePairs::new(site);
     let once = connector(site, port).connect_with(queue_pairs.clone());
@@ -337,7 +337,7 @@ fn a_text_that_is_no_address_is_refused(site: &Site) {
 }
 
 #[case]
-fn events_of_ones_own_end_no_attempt(site: &Site) {
+fn user_events_do_not_end_an_attempt(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let queue_pairs = QueuePairs::new(site);
@@ -357,7 +357,7 @@ fn events_of_ones_own_end_no_attempt(site: &Site) {
 }
 
 #[case]
-fn an_ending_may_be_asked_for_again(site: &Site) {
+fn the_close_reason_can_be_queried_again(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     let Pair { client, server } = Pair::connect(site, &listener, connector(site, port));

@@ -46,7 +46,7 @@ impl Later {
 }
 
 #[case(needs(TcpHandshake))]
-fn a_connect_that_comes_late_holds_no_queue_pair(site: &Site) {
+fn a_late_connect_does_not_keep_the_queue_pair(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let later = Arc::new(Later::default());
     let made = Arc::new(Mutex::new(None));

@@ -45,7 +45,7 @@ fn counted() -> (Node, Arc<Counting>) {
 
 /// iWARP has no routes.
 #[case]
-fn a_route_that_was_found_is_not_resolved_again(site: &Site) {
+fn a_candidates_route_is_not_resolved_again(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let info = found(site, listener.local_addr().port());
     let route = info.reach.as_ref().unwrap().settable().to_vec();
@@ -100,13 +100,13 @@ fn the_usable_one_of_many_paths_is_used(site: &Site) {
 }
 
 #[case]
-fn a_route_that_nobody_can_use_is_resolved(site: &Site) {
+fn an_unusable_route_is_resolved_again(site: &Site) {
     let counts = connect_by(site, |path| vec![unusable(path)]);
     assert!(counts.is_none_or(|counts| counts == (0, 1)), "{counts:?}");
 }
 
 #[case]
-fn a_candidate_brings_its_port_space(site: &Site) {
+fn a_candidate_selects_its_port_space(site: &Site) {
     let listener = Listener::options().port_space(PortSpace::IB);
     let listener: Listener = listener.bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
@@ -126,7 +126,7 @@ fn a_candidate_brings_its_port_space(site: &Site) {
 }
 
 #[case]
-fn candidates_for_datagrams_are_left_out(site: &Site) {
+fn datagram_candidates_are_skipped(site: &Site) {
     let mut info = found(site, free_port());
     info.qp_type = QpType::UD;
     let connector: Connector = Connector::new(&[info]);
@@ -135,7 +135,7 @@ fn candidates_for_datagrams_are_left_out(site: &Site) {
 }
 
 #[case]
-fn connect_data_go_in_front_of_the_private_data(site: &Site) {
+fn connect_data_precede_the_private_data(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
     info.connect_data = b"head ".to_vec();
@@ -148,7 +148,7 @@ fn connect_data_go_in_front_of_the_private_data(site: &Site) {
 
 /// The C library lets the length wrap.
 #[case]
-fn connect_data_and_private_data_share_the_room(site: &Site) {
+fn connect_data_and_private_data_share_the_capacity(site: &Site) {
     let mut info = found(site, free_port());
     info.connect_data = vec![7; 36];
     for (own, together) in [(251, 36 + 251), (216, 36 + 216)] {
@@ -172,7 +172,7 @@ fn a_node_resolves(site: &Site) {
 }
 
 #[case]
-fn a_node_resolves_for_tasks(site: &Site) {
+fn a_node_resolves_asynchronously(site: &Site) {
     on_one_thread().block_on(async {
         let node = rdmacm::tokio::Node::open().unwrap();
         let hints = Hints::rc().deadline(PATIENCE);
@@ -202,7 +202,7 @@ impl Resolver for OneHost {
 }
 
 #[case]
-fn a_resolver_of_ones_own(site: &Site) {
+fn a_custom_resolver_is_used(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let directory = Directory::new().resolver(OneHost((site.v4, 0).into()));

@@ -132,7 +132,7 @@ fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
 }
 
 #[case(quiet)]
-fn a_peer_that_does_not_answer_while_awaited(site: &Site) {
+fn a_peer_that_does_not_answer_on_tokio(site: &Site) {
     let ip = absent_peer(site);
     on_one_thread().block_on(async {
         let started = Instant::now();
@@ -170,7 +170,7 @@ impl BlockingExecutor for Faster {
 
 /// The caller is the last who knows the queue pair then.
 #[case(quiet)]
-fn an_end_that_is_faster_than_its_caller(site: &Site) {
+fn a_disconnect_before_the_wait(site: &Site) {
     let ip = absent_peer(site);
     let node = Node::options().executor(Arc::new(Faster::default())).open();
     let node = node.unwrap();
@@ -184,7 +184,7 @@ fn an_end_that_is_faster_than_its_caller(site: &Site) {
 
 /// A peer that asks and never completes the handshake.
 #[case(quiet)]
-fn an_accepted_peer_that_does_not_come(site: &Site) {
+fn an_accepted_peer_that_never_establishes(site: &Site) {
     if site.soft == Soft::Siw {
         // Its handshake ends with the answer: there is nothing to wait for.
         return an_accepted_peer_is_there(site);
@@ -221,7 +221,7 @@ fn an_accepted_peer_is_there(site: &Site) {
 /// A peer that does not answer when this side parts. (On siw the kernel closes
 /// the connection by itself.)
 #[case(quiet)]
-fn a_peer_that_does_not_part(site: &Site) {
+fn a_peer_that_does_not_disconnect(site: &Site) {
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
     let channel = EventChannel::open().unwrap();
     let id = site.routed(&channel, listener.local_addr());

@@ -20,7 +20,7 @@ fn options(device: Arc<Unestablished>) -> ChannelOptions {
 }
 
 #[case]
-fn whoever_parted_was_connected(site: &Site) {
+fn a_disconnected_peer_counts_as_connected(site: &Site) {
     let node = Node::options().channel(unestablished()).open().unwrap();
     let listener = Listener::options()
         .with_node(&node)
@@ -45,7 +45,7 @@ fn whoever_parted_was_connected(site: &Site) {
 }
 
 #[case]
-fn whoever_parted_was_connected_on_tokio(site: &Site) {
+fn a_disconnected_peer_counts_as_connected_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let node = rdmacm::tokio::Node::options().channel(unestablished());
         let node = node.open().unwrap();
@@ -69,7 +69,7 @@ fn whoever_parted_was_connected_on_tokio(site: &Site) {
 /// siw loses what is sent, and followed by a disconnect, while it accepts
 /// (`siw_cm_llp_data_ready`).
 #[case]
-fn what_was_sent_arrives(site: &Site) {
+fn data_sent_before_the_disconnect_arrive(site: &Site) {
     let device = Arc::new(Unestablished::new());
     let node = Node::options()
         .channel(options(Arc::clone(&device)))

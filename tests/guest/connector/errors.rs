@@ -47,7 +47,7 @@ const TIMEOUT: [bool; 4] = [false, false, false, true];
 const UNREACHABLE_IN_TIME: [bool; 4] = [false, false, true, true];
 
 #[case]
-fn nobody_listens(site: &Site) {
+fn no_listener(site: &Site) {
     let connector = Connector::new(site.v4(free_port())).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
     assert_is(error, REJECTED, io::ErrorKind::ConnectionRefused);
@@ -80,7 +80,7 @@ fn the_peer_rejects(site: &Site) {
 }
 
 #[case]
-fn no_route_leads_there(_: &Site) {
+fn no_route(_: &Site) {
     let connector = Connector::new((UNROUTABLE, 7)).deadline(PATIENCE);
     let error = connector.connect().unwrap_err();
     assert_is(error, UNREACHABLE, io::ErrorKind::NetworkUnreachable);
@@ -89,7 +89,7 @@ fn no_route_leads_there(_: &Site) {
 /// The kernel's limit for the neighbour to answer is the caller's deadline: either may
 /// be the first to pass.
 #[case]
-fn nobody_has_the_address(site: &Site) {
+fn an_unused_address(site: &Site) {
     let [first, second, third, _] = site.v4.octets();
     let nobody = std::net::Ipv4Addr::new(first, second, third, 99);
     let connector = Connector::new((nobody, 7)).deadline(SECOND / 10);
@@ -154,7 +154,7 @@ impl QueuePair for Refusing {
 }
 
 #[case]
-fn a_queue_pair_that_refuses_is_quoted(site: &Site) {
+fn a_queue_pair_error_is_quoted(site: &Site) {
     // iWARP moves a queue pair on by itself.
     let (state, step, words) = match site.soft {
         Soft::Rxe => (QpState::RTR, Stage::Connect, "connect to "),

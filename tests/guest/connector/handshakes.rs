@@ -33,7 +33,7 @@ impl BlockingExecutor for Counted {
 
 /// The first is left behind, and the kernel is still at it.
 #[case(quiet)]
-fn one_more_than_a_node_has_waits(site: &Site) {
+fn a_connect_beyond_the_limit_waits(site: &Site) {
     let nobody: Ipv4Addr = absent_peer(site);
     let listener = Listener::bind(site.v4(0)).unwrap();
     let offload = Arc::new(Counted::default());
@@ -71,7 +71,7 @@ fn one_more_than_a_node_has_waits(site: &Site) {
 
 /// By TCP, after two retries.
 #[case(quiet, needs(TcpHandshake))]
-fn one_that_nobody_answers_is_given_up(site: &Site) {
+fn an_unanswered_handshake_is_cancelled(site: &Site) {
     let connector = Connector::new((absent_peer(site), 7)).deadline(PATIENCE);
     let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
     assert_eq!(error.stage(), Stage::Connect);
@@ -82,7 +82,7 @@ fn one_that_nobody_answers_is_given_up(site: &Site) {
 }
 
 #[case(alone)]
-fn one_that_a_signal_interrupts_goes_on(site: &Site) {
+fn a_handshake_interrupted_by_a_signal_continues(site: &Site) {
     child::run_at("connects_among_signals", site);
 }
 

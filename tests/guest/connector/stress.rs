@@ -28,7 +28,7 @@ const AT_ONCE: usize = 32;
 const PRESENT: Duration = Duration::from_secs(20);
 
 #[case(alone)]
-fn everything_is_accounted_for(site: &Site) {
+fn every_outcome_is_expected_and_nothing_leaks(site: &Site) {
     let before = Belongings::now();
     storm(site, 0, CONNECTIONS / 10);
     // Memory that is taken once stays: compared with what a first run leaves.

@@ -65,7 +65,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
 }
 
 #[case]
-fn access_that_cannot_be_is_refused(site: &Site) {
+fn contradictory_access_is_refused(site: &Site) {
     let server = site.queue_pair();
     let memory = exposed(&server, 8);
     let error = memory.change_access(AccessFlags::REMOTE_WRITE).unwrap_err();
@@ -83,7 +83,7 @@ fn access_that_cannot_be_is_refused(site: &Site) {
 
 /// What was registered for reading alone was pinned for that.
 #[case]
-fn nothing_is_made_writable_that_was_not(site: &Site) {
+fn read_only_memory_stays_read_only(site: &Site) {
     let server = site.queue_pair();
     let domain = server.protection_domain();
     let memory = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();

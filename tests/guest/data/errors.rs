@@ -103,7 +103,7 @@ fn assert_untouched(site: &Site, operation: Reach, (rights, by, key): (AccessFla
 }
 
 #[case]
-fn a_peer_guards_its_memory(site: &Site) {
+fn remote_access_is_checked(site: &Site) {
     for (operation, right) in [
         (SendOperation::Write as Reach, AccessFlags::REMOTE_WRITE),
         (SendOperation::Read as Reach, AccessFlags::REMOTE_READ),
@@ -120,7 +120,7 @@ fn a_peer_guards_its_memory(site: &Site) {
 
 /// All the others do not do.
 #[case(needs(Datagrams))]
-fn atomics_take_a_right_of_their_own(site: &Site) {
+fn atomics_need_remote_atomic_access(site: &Site) {
     let others = ALL - AccessFlags::REMOTE_ATOMIC;
     for operation in ATOMICS {
         for told in [(ALL, 0, 0x100), (ALL, 16, 0), (others, 0, 0)] {
@@ -130,7 +130,7 @@ fn atomics_take_a_right_of_their_own(site: &Site) {
 }
 
 #[case]
-fn a_key_expires_with_its_memory(site: &Site) {
+fn deregistration_invalidates_the_rkey(site: &Site) {
     for operation in [SendOperation::Write, SendOperation::Read] {
         assert_guarded(site, |server| operation(exposed(server, 8).remote()));
     }
@@ -157,7 +157,7 @@ fn assert_not_taken(
 }
 
 #[case]
-fn a_message_is_too_long_for_its_room(site: &Site) {
+fn a_message_longer_than_the_receive_buffer(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     client.post_receive(room(client, 4)).unwrap();
@@ -195,7 +195,7 @@ fn wrong_key(site: &Site, operation: SendOperation) -> WcStatus {
 }
 
 #[case]
-fn a_local_key_is_wrong(site: &Site) {
+fn a_wrong_lkey_fails_the_send(site: &Site) {
     let send: Reach = |_| SendOperation::Send;
     let mut operations = vec![send, SendOperation::Write, SendOperation::Read];
     if site.soft == Soft::Rxe {
@@ -216,7 +216,7 @@ fn a_local_key_is_wrong(site: &Site) {
 
 /// The sender of rxe hears that it is the receiver's fault; that of siw was done before.
 #[case]
-fn a_key_to_receive_with_is_wrong(site: &Site) {
+fn a_wrong_lkey_fails_the_receive(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     client.post_receive(room(client, 4)).unwrap();
@@ -232,7 +232,7 @@ fn a_key_to_receive_with_is_wrong(site: &Site) {
 }
 
 #[case]
-fn what_is_outstanding_is_flushed(site: &Site) {
+fn outstanding_requests_are_flushed(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let most = ROOMY.max_recv_wr;
@@ -265,7 +265,7 @@ fn what_is_outstanding_is_flushed(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn nobody_receives(site: &Site) {
+fn no_receive_posted_exhausts_rnr_retries(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
@@ -277,7 +277,7 @@ fn nobody_receives(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn nobody_is_there(site: &Site) {
+fn a_missing_peer_exhausts_retries(site: &Site) {
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
     drop(server);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
@@ -290,7 +290,7 @@ fn nobody_is_there(site: &Site) {
 /// siw flushes its queues when the connection ends, and what is posted later it takes
 /// without ever completing it (`siw_post_send`).
 #[case(needs(TcpHandshake))]
-fn what_is_posted_after_the_end_comes_back_in_err(site: &Site) {
+fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
     let queue = client.receive_queue();

@@ -127,7 +127,7 @@ fn flood(peer: &QueuePair) {
 /// The peer sends when everything is dropped that can be, and into a part of a buffer
 /// whose other part is dropped.
 #[case]
-fn a_late_message_finds_the_room_whose_owners_have_gone(site: &Site) {
+fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
@@ -178,7 +178,7 @@ fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, graves: &Graves) 
 }
 
 #[case]
-fn nothing_is_written_to_what_went_with_its_queue_pair(site: &Site) {
+fn no_write_to_memory_freed_with_its_queue_pair(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
@@ -189,7 +189,7 @@ fn nothing_is_written_to_what_went_with_its_queue_pair(site: &Site) {
 }
 
 #[case]
-fn nothing_is_written_to_what_went_with_its_context(site: &Site) {
+fn no_write_to_memory_freed_with_its_context(site: &Site) {
     for order in 0..ORDERS {
         let graves = Graves::about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
@@ -211,7 +211,7 @@ fn unwound<T>(work: impl FnOnce() -> T) {
 
 /// The queue pair stays, and what was posted belongs to it.
 #[case]
-fn what_was_posted_outlives_a_panic(site: &Site) {
+fn posted_memory_outlives_a_panic(site: &Site) {
     let graves = Graves::about(LENGTH);
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -237,7 +237,7 @@ fn what_was_posted_outlives_a_panic(site: &Site) {
 }
 
 #[case]
-fn nothing_is_written_to_what_went_with_a_panic(site: &Site) {
+fn no_write_to_memory_freed_by_a_panic(site: &Site) {
     for _ in 0..ORDERS {
         let graves = Graves::about(LENGTH);
         let pair = load(site, &graves, site.queue_pair_with(ROOMY));

@@ -40,7 +40,7 @@ fn assert_empty(client: &QueuePair, server: &QueuePair) {
 }
 
 #[case]
-fn what_the_device_cannot_do(site: &Site) {
+fn unsupported_operations(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let memory = exposed(server, 8).remote();
@@ -72,7 +72,7 @@ fn what_the_device_cannot_do(site: &Site) {
 }
 
 #[case]
-fn more_than_a_request_holds(site: &Site) {
+fn too_many_sges(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let caps = client.caps();
@@ -107,7 +107,7 @@ fn more_than_a_request_holds(site: &Site) {
 }
 
 #[case]
-fn memory_of_another_domain(site: &Site) {
+fn memory_of_another_protection_domain(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let foreign = client.context().create_protection_domain().unwrap();
@@ -131,7 +131,7 @@ fn memory_of_another_domain(site: &Site) {
 }
 
 #[case]
-fn memory_that_is_not_for_writing(site: &Site) {
+fn memory_without_local_write_access(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let domain = client.protection_domain();
@@ -155,7 +155,7 @@ fn memory_that_is_not_for_writing(site: &Site) {
 }
 
 #[case]
-fn a_peers_memory_that_is_too_short(site: &Site) {
+fn remote_memory_that_is_too_short(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let why = "the peer's memory is shorter than this side's";
@@ -196,7 +196,7 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
 }
 
 #[case]
-fn a_message_before_the_connection(site: &Site) {
+fn a_send_before_connecting(site: &Site) {
     let queue_pair = site.queue_pair();
     for _ in 0..3 {
         let request = SendRequest::new(SendOperation::Send, sge(&queue_pair, b"early"));
@@ -211,7 +211,7 @@ fn a_message_before_the_connection(site: &Site) {
 }
 
 #[case]
-fn a_message_without_a_place_to_go(site: &Site) {
+fn a_datagram_without_an_address_handle(site: &Site) {
     if site.soft == Soft::Siw {
         let domain = site.queue_pair().protection_domain().clone();
         let attr = zerocopy::FromZeros::new_zeroed();
@@ -226,7 +226,7 @@ fn a_message_without_a_place_to_go(site: &Site) {
 }
 
 #[case]
-fn more_than_the_queues_hold(site: &Site) {
+fn more_requests_than_the_queues_hold(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let receives = client.caps().max_recv_wr;
@@ -263,7 +263,7 @@ fn more_than_the_queues_hold(site: &Site) {
 }
 
 #[case]
-fn more_than_the_completion_queue_holds(site: &Site) {
+fn more_requests_than_the_completion_queue_holds(site: &Site) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
     let queue = CompletionQueue::options(4).channel(&channel);
@@ -303,7 +303,7 @@ fn more_than_the_completion_queue_holds(site: &Site) {
 }
 
 #[case]
-fn parts_that_are_not_within(site: &Site) {
+fn ranges_outside_the_buffer(site: &Site) {
     let queue_pair = site.queue_pair();
     let memory = exposed(&queue_pair, 8);
     for range in [0..9, 9..9, 8..9] {
@@ -330,7 +330,7 @@ fn parts_that_are_not_within(site: &Site) {
 
 /// Whoever has seen a request fail is told at once.
 #[case]
-fn what_follows_a_failure(site: &Site) {
+fn requests_after_a_failure(site: &Site) {
     let caps = QpCaps::default();
     let queue_pairs = [(); 2].map(|()| site.queue_pair_with(caps));
     let [client, server] = queue_pairs;

@@ -57,7 +57,7 @@ fn messages_of_every_size_arrive(site: &Site) {
 }
 
 #[case]
-fn nothing_at_all_arrives(site: &Site) {
+fn an_empty_message_arrives(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 8);
@@ -143,7 +143,7 @@ fn the_middle_is_written_and_read(site: &Site) {
 }
 
 #[case]
-fn bytes_in_line_are_copied(site: &Site) {
+fn inline_data_are_copied(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let most = client.caps().max_inline_data as usize;
@@ -300,7 +300,7 @@ fn keys_go(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn words_come_with_messages_and_writes(site: &Site) {
+fn immediate_data_arrive_with_sends_and_writes(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     for (seed, size) in (1..).zip(SIZES) {
@@ -329,7 +329,7 @@ fn words_come_with_messages_and_writes(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn what_was_there_comes_back_from_atomics(site: &Site) {
+fn atomics_return_the_old_value(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 24);

@@ -9,7 +9,7 @@ use super::{exposed, next, pattern, received, room, roomy, sent, sge};
 use rdmacm_tests_macros::case;
 
 #[case]
-fn what_is_not_signaled_comes_with_what_is(site: &Site) {
+fn unsignaled_requests_complete_with_a_signaled_one(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let most = client.caps().max_send_wr.min(32) as usize;
@@ -66,7 +66,7 @@ fn reads_and_messages_complete_in_order(site: &Site) {
 }
 
 #[case]
-fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
+fn unsignaled_reads_are_done_when_their_buffers_return(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let bytes = pattern(1 << 18, 3);
@@ -94,7 +94,7 @@ fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
 }
 
 #[case]
-fn several_are_posted_at_once(site: &Site) {
+fn requests_are_posted_in_batches(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let most = client.caps().max_send_wr.min(server.caps().max_recv_wr);
@@ -151,7 +151,7 @@ fn a_fence_waits_for_reads(site: &Site) {
 }
 
 #[case]
-fn a_solicited_message_wakes(site: &Site) {
+fn a_solicited_send_notifies(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let queue = server.receive_queue();
@@ -198,7 +198,7 @@ fn several_threads_wait_at_one_queue(site: &Site) {
 }
 
 #[case]
-fn a_queue_goes_round_many_times(site: &Site) {
+fn a_ring_wraps_around_many_times(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let [mut ours, mut theirs] = [client, server].map(|one| {

@@ -31,7 +31,7 @@ const LONGEST: usize = 10_000;
 const ROUNDS: usize = 40;
 
 #[case]
-fn every_byte_is_where_the_model_has_it(site: &Site) {
+fn memory_equals_the_model(site: &Site) {
     for seed in seeds(10) {
         run(site, seed);
     }

@@ -120,7 +120,7 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
 /// When a queue pair on a shared queue breaks. rxe of newer kernels tells, those
 /// before and siw do not.
 #[case]
-fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Site) {
+fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let events = first.context().async_events().unwrap();
     let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
@@ -176,7 +176,7 @@ fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
 }
 
 #[case]
-fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
+fn completions_name_their_queue_pair(site: &Site) {
     let (queue, pairs) = on_one_queue(site);
     for round in 0..10 {
         let mut expected = HashMap::new();
@@ -215,7 +215,7 @@ fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
 }
 
 #[case]
-fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
+fn destroying_a_queue_pair_keeps_completions_of_others(site: &Site) {
     let (queue, mut pairs) = on_one_queue(site);
     let mut posted = HashSet::new();
     for pair in &pairs {
@@ -248,7 +248,7 @@ fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
 }
 
 #[case]
-fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
+fn a_completion_queue_needs_capacity_for_a_shared_receive_queue(site: &Site) {
     let (shared, queue_pair) = receiver(site, 16);
     let context = queue_pair.context();
     let small = context.create_completion_queue(2).unwrap();
@@ -259,7 +259,7 @@ fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
 }
 
 #[case]
-fn a_channel_tells_of_several_queues(site: &Site) {
+fn a_channel_notifies_for_several_queues(site: &Site) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
     let queue = || {

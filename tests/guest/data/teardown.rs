@@ -31,7 +31,7 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
 }
 
 #[case]
-fn what_is_outstanding_comes_back(site: &Site) {
+fn outstanding_buffers_are_returned(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
     for _ in 0..3 {
@@ -49,7 +49,7 @@ fn what_is_outstanding_comes_back(site: &Site) {
 }
 
 #[case]
-fn everything_says_that_it_is_gone(site: &Site) {
+fn every_call_reports_device_removal(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
     let memory = exposed(client, 8);
@@ -88,7 +88,7 @@ fn everything_says_that_it_is_gone(site: &Site) {
 }
 
 #[case]
-fn whoever_waits_is_woken(site: &Site) {
+fn waiting_threads_are_woken(site: &Site) {
     let pair = roomy(site);
     let client = &pair.client.queue_pair;
     let context = client.context();
@@ -109,7 +109,7 @@ fn whoever_waits_is_woken(site: &Site) {
 }
 
 #[case]
-fn it_ends_under_load(site: &Site) {
+fn removal_ends_under_load(site: &Site) {
     for _ in 0..5 {
         let pair = roomy(site);
         let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -156,7 +156,7 @@ fn room_of(queue_pair: &QueuePair) -> SgList {
 }
 
 #[case(waiting)]
-fn handles_go_in_any_order_afterwards(site: &Site) {
+fn handles_drop_in_any_order_after_removal(site: &Site) {
     for order in 0..120 {
         let queue_pair = site.queue_pair();
         queue_pair.post_receive(room(&queue_pair, 4)).unwrap();

@@ -69,7 +69,7 @@ fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes
 }
 
 #[case(alone, needs(Datagrams))]
-fn datagrams_arrive_behind_their_route(site: &Site) {
+fn datagrams_arrive_after_their_grh(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let way = site.way();
     for (from, to) in [(&client, &server), (&server, &client)] {
@@ -107,7 +107,7 @@ fn a_datagram_is_one_packet(site: &Site) {
 
 /// By IPv4 and by IPv6, whose routes look different.
 #[case(alone, needs(Datagrams))]
-fn an_answer_finds_the_way_back(site: &Site) {
+fn a_reply_uses_the_received_address(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let gids = server.context().gids(1).unwrap();
     for gid in [site.v4.to_ipv6_mapped(), site.v6].map(Gid::from) {
@@ -193,7 +193,7 @@ fn only_groups_are_joined_and_left(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn what_they_cannot_do_is_refused(site: &Site) {
+fn unsupported_operations_are_refused(site: &Site) {
     for qp_type in [QpType::UC, QpType::UD] {
         let [client, server] = site.led_pair(qp_type, ROOMY);
         let remote = exposed(&server, 8).remote();

@@ -22,7 +22,7 @@ fn bound(site: &Site, node: &Node) -> DatagramSocket {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_question_and_its_answer(site: &Site) {
+fn a_request_and_its_reply(site: &Site) {
     on_one_thread().block_on(async {
         let server = bound(site, &Node::open().unwrap());
         let service = server.local_addr().port().to_string();
@@ -111,7 +111,7 @@ fn begun<F: Future>(step: F) -> Pin<Box<F>> {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_receive_that_is_dropped_loses_nothing(site: &Site) {
+fn a_dropped_receive_loses_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let member = bound(site, &Node::open().unwrap());
         let sender = bound(site, &Node::open().unwrap());
@@ -127,7 +127,7 @@ fn a_receive_that_is_dropped_loses_nothing(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_step_that_is_dropped_leaves_nothing(site: &Site) {
+fn a_dropped_step_leaks_nothing(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
         let (socket, sender) = (bound(site, &node), bound(site, &node));

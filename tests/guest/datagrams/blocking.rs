@@ -10,7 +10,7 @@ use super::{asked, bound, service};
 use rdmacm_tests_macros::case;
 
 #[case(alone, needs(Datagrams))]
-fn a_question_and_its_answer(site: &Site) {
+fn a_request_and_its_reply(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     assert_eq!(to.qp_number, server.qp_number());
@@ -59,7 +59,7 @@ fn more_than_the_mtu_is_refused(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_peer_is_asked_by_an_open_socket(site: &Site) {
+fn an_open_socket_resolves_a_peer(site: &Site) {
     let (server, client) = (bound(site), bound(site));
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
@@ -92,7 +92,7 @@ fn both_families_reach_one_socket(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn private_data_go_both_ways(site: &Site) {
+fn private_data_travel_both_ways(site: &Site) {
     let server = DatagramSocket::options().reply_data(b"welcome").unwrap();
     let server = server
         .accept_if(|question| question.starts_with(b"hello"))
@@ -121,7 +121,7 @@ fn status(cause: &Cause) -> Option<SidrStatus> {
 }
 
 #[case(alone, needs(Datagrams))]
-fn who_is_not_admitted_is_refused(site: &Site) {
+fn an_unadmitted_peer_is_rejected(site: &Site) {
     let options = DatagramSocket::options().accept_if(|_| false);
     let server = options.bind(site.v4(0)).unwrap();
     server.set_deadline(PATIENCE);
@@ -143,7 +143,7 @@ fn who_is_not_admitted_is_refused(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn nobody_serves_there(site: &Site) {
+fn no_service_at_the_address(site: &Site) {
     let client = bound(site);
     let gone = bound(site).local_addr();
     let error = client.resolve(gone, PATIENCE).unwrap_err();
@@ -158,7 +158,7 @@ fn nobody_serves_there(site: &Site) {
 
 /// Nobody waits on the other socket, so nobody answers.
 #[case(alone, needs(Datagrams))]
-fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
+fn a_silent_peer_times_out(site: &Site) {
     let (silent, client) = (bound(site), bound(site));
     let asked = client.resolve(silent.local_addr(), SECOND);
     let error = asked.unwrap_err();
@@ -167,7 +167,7 @@ fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn nothing_comes_in_time(site: &Site) {
+fn a_receive_times_out(site: &Site) {
     let socket = bound(site);
     assert!(socket.try_recv_from().unwrap().is_none());
     socket.set_deadline(SECOND / 10);
@@ -177,7 +177,7 @@ fn nothing_comes_in_time(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_word_comes_with_a_datagram(site: &Site) {
+fn immediate_data_arrive_with_a_datagram(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     client.send_to_with_immediate(b"7147", &to, 0x7147).unwrap();
@@ -188,7 +188,7 @@ fn a_word_comes_with_a_datagram(site: &Site) {
 
 /// They wait for those before, and each is sent.
 #[case(alone, needs(Datagrams))]
-fn more_datagrams_than_there_is_room_for(site: &Site) {
+fn more_datagrams_than_posted_receives(site: &Site) {
     const MANY: u8 = 50;
     let options = DatagramSocket::options().receives(MANY.into());
     let server = options.bind(site.v4(0)).unwrap();
@@ -220,7 +220,7 @@ fn a_datagram_outlives_its_socket(site: &Site) {
 
 /// The kernel looks for the neighbour as it makes the address handle.
 #[case(alone, needs(Datagrams))]
-fn an_address_without_a_way_is_an_error(site: &Site) {
+fn an_unroutable_address_is_an_error(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     let mut nowhere = to;
@@ -234,7 +234,7 @@ fn an_address_without_a_way_is_an_error(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_foreign_queue_key_is_not_heard(site: &Site) {
+fn a_wrong_qkey_is_dropped(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     let foreign = DatagramAddr { qkey: 0x7147, ..to };

@@ -19,7 +19,7 @@ fn join(socket: &DatagramSocket, number: u8) -> DatagramAddr {
 }
 
 #[case(alone, needs(Datagrams))]
-fn two_members_hear_what_is_sent(site: &Site) {
+fn two_members_receive(site: &Site) {
     let (one, other, sender) = (bound(site), bound(site), bound(site));
     let to = join(&one, 1);
     assert_eq!(join(&other, 1), to);
@@ -39,7 +39,7 @@ fn two_members_hear_what_is_sent(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_member_that_left_hears_nothing(site: &Site) {
+fn a_former_member_receives_nothing(site: &Site) {
     let (stays, leaves, sender) = (bound(site), bound(site), bound(site));
     let to = join(&stays, 2);
     join(&leaves, 2);
@@ -72,7 +72,7 @@ fn a_group_is_joined_once(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_sender_alone_hears_nothing(site: &Site) {
+fn a_send_only_member_receives_nothing(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let to = join(&member, 4);
     let flags = JoinFlags::SEND_ONLY_FULL_MEMBER;
@@ -85,7 +85,7 @@ fn a_sender_alone_hears_nothing(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn groups_are_told_apart(site: &Site) {
+fn datagrams_name_their_group(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let groups = [join(&member, 5), join(&member, 6)];
     for to in [groups[1], groups[0]] {
@@ -97,7 +97,7 @@ fn groups_are_told_apart(site: &Site) {
 
 /// It is left, and the socket goes on.
 #[case(alone, needs(Datagrams))]
-fn a_group_that_is_lost_is_told_once(site: &Site) {
+fn a_lost_group_is_reported_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
@@ -124,7 +124,7 @@ fn a_group_that_is_lost_is_told_once(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn what_is_no_group_is_refused(site: &Site) {
+fn a_unicast_address_is_refused(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     // On RoCE v2 the kernel joins IPv4's alone.
     let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();
@@ -142,7 +142,7 @@ fn what_is_no_group_is_refused(site: &Site) {
 
 /// Its port and its membership are free for another.
 #[case(alone, needs(Datagrams))]
-fn a_group_goes_with_its_socket(site: &Site) {
+fn dropping_the_socket_leaves_the_group(site: &Site) {
     let socket = bound(site);
     join(&socket, 8);
     let port = socket.local_addr();

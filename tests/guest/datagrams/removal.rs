@@ -26,7 +26,7 @@ fn check_gone(error: &Error) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
+fn device_removal_ends_the_wait(site: &Site) {
     let link = Link::new(site);
     let socket = bound(link.address);
     let group = CmAddr::from(([239, 71, 14, 1], 0));
@@ -43,7 +43,7 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn an_address_that_moves_ends_its_socket(site: &Site) {
+fn an_address_change_closes_its_socket(site: &Site) {
     let link = Link::bonded(site);
     let socket = bound(link.address);
     link.fail_over();

@@ -8,7 +8,7 @@ use rdmacm_tests::{PLAIN, SECOND, Site};
 use rdmacm_tests_macros::case;
 
 #[case(needs(TcpHandshake))]
-fn iwarp_has_none(site: &Site) {
+fn iwarp_has_no_datagrams(site: &Site) {
     let error = DatagramSocket::bind(site.v4(0)).unwrap_err();
     assert_eq!(error.stage(), Stage::Bind);
     assert!(
@@ -23,14 +23,14 @@ fn iwarp_has_none(site: &Site) {
 }
 
 #[case(needs(TcpHandshake))]
-fn a_peer_on_iwarp_is_not_asked(site: &Site) {
+fn a_peer_on_iwarp_is_not_queried(site: &Site) {
     let node = site.v4.to_string();
     let error = DatagramSocket::connect((node, "7471"), SECOND).unwrap_err();
     assert_eq!(error.stage(), Stage::Connect, "{error}");
 }
 
 #[case(needs(Datagrams))]
-fn a_wildcard_address_is_of_no_device(_: &Site) {
+fn a_wildcard_address_has_no_device(_: &Site) {
     for text in ["0.0.0.0:0", "[::]:0"] {
         let error = DatagramSocket::bind(text).unwrap_err();
         assert_eq!(error.stage(), Stage::Bind);
@@ -50,7 +50,7 @@ fn an_address_of_no_device_is_refused(_: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_text_may_be_no_address(_: &Site) {
+fn an_unparsable_address_is_refused(_: &Site) {
     let error = DatagramSocket::bind("somewhere").unwrap_err();
     assert!(matches!(error.cause(), Cause::InvalidAddress), "{error}");
 }

@@ -29,7 +29,7 @@ fn too_late(error: &rdmacm::Error, step: Stage) {
 }
 
 #[case]
-fn nothing_in_time_is_an_error(site: &Site) {
+fn a_wait_times_out(site: &Site) {
     let (client, server) = pair(site, &options());
     too_late(&client.next_sent(SECOND / 20).unwrap_err(), Stage::Send);
     let error = server.next_received(SECOND / 20).unwrap_err();
@@ -40,7 +40,7 @@ fn nothing_in_time_is_an_error(site: &Site) {
 }
 
 #[case]
-fn nothing_in_time_is_an_error_on_tokio(site: &Site) {
+fn a_wait_times_out_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
         let error = client.next_sent(SECOND / 20).await.unwrap_err();
@@ -55,7 +55,7 @@ fn nothing_in_time_is_an_error_on_tokio(site: &Site) {
 }
 
 #[case]
-fn what_cannot_be_waited_for_is_refused(site: &Site) {
+fn an_unwaitable_queue_is_refused(site: &Site) {
     let (client, _server) = pair(site, &QueuePair::options(QpType::RC));
     let error = client.next_sent(PATIENCE).unwrap_err();
     match error.cause() {
@@ -168,7 +168,7 @@ fn many_tasks_wait(site: &Site) {
 }
 
 #[case]
-fn a_completion_is_not_lost_with_a_future(site: &Site) {
+fn a_dropped_wait_loses_no_completion(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
         for number in 0..MESSAGES {
@@ -232,7 +232,7 @@ async fn last_awaited(side: &Awaited) -> [rdmacm::Error; 2] {
 
 /// Also where nothing is posted that would come back.
 #[case]
-fn the_peers_parting_ends_the_waiting(site: &Site) {
+fn the_peers_disconnect_ends_the_wait(site: &Site) {
     let (client, server) = pair(site, &options());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| last_of_both(&server));
@@ -247,7 +247,7 @@ fn the_peers_parting_ends_the_waiting(site: &Site) {
 }
 
 #[case]
-fn the_peers_parting_ends_the_waiting_on_tokio(site: &Site) {
+fn the_peers_disconnect_ends_the_wait_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(site, &options()).await;
         let waiting = last_awaited(&server);
@@ -260,7 +260,7 @@ fn the_peers_parting_ends_the_waiting_on_tokio(site: &Site) {
 }
 
 #[case(alone)]
-fn the_devices_removal_ends_the_waiting(site: &Site) {
+fn device_removal_ends_the_wait(site: &Site) {
     let link = Link::new(site);
     let (client, server) = pair(&link.site(site), &options());
     thread::scope(|scope| {
@@ -278,7 +278,7 @@ fn the_devices_removal_ends_the_waiting(site: &Site) {
 }
 
 #[case(alone)]
-fn the_devices_removal_ends_the_waiting_on_tokio(site: &Site) {
+fn device_removal_ends_the_wait_on_tokio(site: &Site) {
     let link = Link::new(site);
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(&link.site(site), &options()).await;

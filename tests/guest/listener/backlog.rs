@@ -24,7 +24,7 @@ const REPEATED: Duration = Duration::from_secs(4);
 /// What has been read is no part of the backlog, beyond which the kernel drops
 /// requests: so many wait at a time to be read, and all of them to be accepted.
 #[case(alone)]
-fn three_times_the_backlog_waits_for_nobody(site: &Site) {
+fn three_times_the_backlog_connects_without_retries(site: &Site) {
     let backlog = u32::try_from(BACKLOG).unwrap();
     let listener = Listener::options().backlog(backlog).bind(site.v4(0));
     let listener = listener.unwrap();
@@ -109,7 +109,7 @@ async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
 }
 
 #[case(alone)]
-fn what_waits_to_be_read_lets_others_have_their_turn(site: &Site) {
+fn a_full_event_queue_does_not_starve_other_tasks(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
     let runtime = on_one_thread();

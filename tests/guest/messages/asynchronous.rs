@@ -141,7 +141,7 @@ fn many_connections_on_one_node(site: &Site) {
 }
 
 #[case]
-fn a_message_is_not_lost_with_a_future(site: &Site) {
+fn a_dropped_receive_loses_no_message(site: &Site) {
     on_one_thread().block_on(async {
         let (client, server) = pair(site).await;
         for number in 0..30_u8 {

@@ -118,7 +118,7 @@ fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
 
 /// A peer without room for one message holds up all that is posted behind it.
 #[case(needs(Datagrams))]
-fn memory_of_what_cannot_be_done_yet_outlives_its_future(site: &Site) {
+fn memory_of_a_deferred_request_outlives_its_future(site: &Site) {
     on_one_thread().block_on(async {
         let node = Node::open().unwrap();
         let options = MessageOptions::new().size(LENGTH).receives(1);
@@ -219,7 +219,7 @@ async fn assert_whole(server: &Connection) {
 }
 
 #[case]
-fn nothing_is_written_to_what_went_with_its_connection(site: &Site) {
+fn no_write_to_memory_freed_with_its_connection(site: &Site) {
     for order in 0..ORDERS {
         on_one_thread().block_on(async {
             let watched = Watched::new();
@@ -249,7 +249,7 @@ fn nothing_is_written_to_what_went_with_its_connection(site: &Site) {
 
 /// Unwound as a panic does, which says nothing on the terminal.
 #[case]
-fn nothing_is_written_to_what_went_with_a_task_that_panics(site: &Site) {
+fn no_write_to_memory_freed_by_a_panicking_task(site: &Site) {
     for _ in 0..ORDERS {
         on_one_thread().block_on(async {
             let watched = Arc::new(Watched::new());

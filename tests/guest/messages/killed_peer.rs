@@ -124,7 +124,7 @@ async fn a_task_hears_of_it(connection: &rdmacm::tokio::Connection, mut peer: Pe
 }
 
 #[case]
-fn whoever_accepted_hears_of_it(site: &Site) {
+fn the_accepting_side_detects_it(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let peer = Peer::connecting(site, listener.local_addr().port());
     let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
@@ -135,7 +135,7 @@ fn whoever_accepted_hears_of_it(site: &Site) {
 }
 
 #[case]
-fn whoever_connected_hears_of_it(site: &Site) {
+fn the_connecting_side_detects_it(site: &Site) {
     let (peer, port) = Peer::listening(site);
     let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
     let client = connector.connect().unwrap();
@@ -146,7 +146,7 @@ fn whoever_connected_hears_of_it(site: &Site) {
 }
 
 #[case]
-fn a_task_that_accepted_hears_of_it(site: &Site) {
+fn the_accepting_side_detects_it_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let listener = rdmacm::tokio::Listener::bind(site.v4(0)).unwrap();
         let peer = Peer::connecting(site, listener.local_addr().port());
@@ -160,7 +160,7 @@ fn a_task_that_accepted_hears_of_it(site: &Site) {
 }
 
 #[case]
-fn a_task_that_connected_hears_of_it(site: &Site) {
+fn the_connecting_side_detects_it_on_tokio(site: &Site) {
     on_one_thread().block_on(async {
         let (peer, port) = Peer::listening(site);
         let connector = rdmacm::tokio::Connector::new(site.v4(port));
@@ -216,16 +216,16 @@ fn is_told_of_the_end(site: &Site, doing: Doing) {
 }
 
 #[case]
-fn whoever_reads_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+fn a_read_reports_the_disconnect_and_not_the_flush(site: &Site) {
     is_told_of_the_end(site, Connection::read);
 }
 
 #[case]
-fn whoever_writes_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+fn a_write_reports_the_disconnect_and_not_the_flush(site: &Site) {
     is_told_of_the_end(site, Connection::write);
 }
 
 #[case]
-fn whoever_sends_is_told_of_the_end_and_not_of_its_traces(site: &Site) {
+fn a_send_reports_the_disconnect_and_not_the_flush(site: &Site) {
     is_told_of_the_end(site, |client, message, _| client.send_buffer(message));
 }

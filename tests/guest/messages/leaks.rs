@@ -20,7 +20,7 @@ const CYCLES: &str = "RDMACM_CYCLES";
 const TASKS: usize = 8;
 
 #[case(alone)]
-fn nothing_is_left_of_them(site: &Site) {
+fn closed_connections_leak_nothing(site: &Site) {
     let cycles = std::env::var(CYCLES).map_or(160, |cycles| cycles.parse().unwrap());
     let before = Belongings::now();
     run(site, 2 * TASKS, ping);
@@ -104,7 +104,7 @@ async fn serve(listener: Listener, options: MessageOptions) {
 }
 
 #[case(alone)]
-fn nothing_is_left_of_what_was_given_up(site: &Site) {
+fn cancelled_operations_leak_nothing(site: &Site) {
     let before = Belongings::now();
     run(site, TASKS, give_up);
     let before = before.with_what_stays();

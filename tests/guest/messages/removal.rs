@@ -67,7 +67,7 @@ pub(crate) fn told(error: rdmacm::Error) -> Told {
 }
 
 #[case(alone)]
-fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
+fn device_removal_ends_a_blocking_wait(site: &Site) {
     let link = Link::new(site);
     let Pair { client, server } = pair_on(&link, &MessageOptions::new());
     thread::scope(|scope| {
@@ -90,7 +90,7 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
 }
 
 #[case(alone)]
-fn tasks_hear_of_the_devices_removal(site: &Site) {
+fn device_removal_ends_a_wait_on_tokio(site: &Site) {
     for runtime in [on_threads(), on_one_thread()] {
         let link = Link::new(site);
         let address: CmAddr = link.address;
@@ -119,7 +119,7 @@ fn tasks_hear_of_the_devices_removal(site: &Site) {
 }
 
 #[case(alone, needs(NeighbourUpdates))]
-fn a_sign_of_life_finds_a_silent_peer(site: &Site) {
+fn keepalive_detects_a_silent_peer(site: &Site) {
     assert_eq!(site.soft, Soft::Rxe);
     let link = Link::new(site);
     let options = MessageOptions::new().keep_alive(SECOND / 5);

@@ -26,7 +26,7 @@ fn a_group_moves_with_its_unread_event(site: &Site) {
 }
 
 #[case(needs(Datagrams))]
-fn a_group_is_left_where_it_moved(site: &Site) {
+fn a_moved_group_is_left_on_the_new_channel(site: &Site) {
     let old = site.channel();
     let id = old.create_id(PortSpace::UDP).unwrap();
     id.bind(site.v4(0)).unwrap();

@@ -32,7 +32,7 @@ fn assert_follows(site: &Site, listener: Listening, client: Side) {
 }
 
 #[case]
-fn requests_come_to_the_new_channel(site: &Site) {
+fn requests_arrive_on_the_new_channel(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let old = relocate(&mut listener, site.channel());
     let client = connect(site, &listener);
@@ -107,7 +107,7 @@ fn requests_of_every_channel_follow(site: &Site) {
 }
 
 #[case]
-fn the_channel_of_an_unread_request_may_go(site: &Site) {
+fn the_channel_of_an_unread_request_can_be_dropped(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);
     wait_for_an_event(&listener.channel);

@@ -9,7 +9,7 @@ use rdmacm_tests_macros::case;
 const MOVES: usize = 100;
 
 #[case]
-fn commands_find_the_id_wherever_it_is(site: &Site) {
+fn commands_succeed_while_the_id_moves(site: &Site) {
     let channels = [site.channel(), site.channel()];
     let id = site.resolved(&channels[0], site.v4(7471));
     let done = AtomicBool::new(false);
@@ -32,7 +32,7 @@ fn commands_find_the_id_wherever_it_is(site: &Site) {
 
 /// The event is on its way while the id moves, and is delivered once.
 #[case]
-fn events_come_wherever_the_id_is(site: &Site) {
+fn events_arrive_while_the_id_moves(site: &Site) {
     for _ in 0..20 {
         let (old, id) = site.id();
         let new = site.channel();

@@ -12,7 +12,7 @@ use rdmacm_tests_macros::case;
 
 /// Whether the thread waits already or is about to: both must see it.
 #[case]
-fn a_thread_that_waits_sees_what_moved(site: &Site) {
+fn a_waiting_thread_receives_moved_events(site: &Site) {
     let new = site.channel();
     for _ in 0..20 {
         let (old, id) = site.id();
@@ -27,7 +27,7 @@ fn a_thread_that_waits_sees_what_moved(site: &Site) {
 }
 
 #[case]
-fn a_poller_sees_what_moved(site: &Site) {
+fn a_poller_receives_moved_events(site: &Site) {
     let new = site.channel();
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
     let edges = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
@@ -51,7 +51,7 @@ fn a_poller_sees_what_moved(site: &Site) {
 /// The kernel announces none of them, and they are read by ones who each take
 /// one and wait.
 #[case]
-fn several_events_that_moved_are_all_seen(site: &Site) {
+fn several_moved_events_are_all_received(site: &Site) {
     let new = site.channel();
     let olds = [(); 3].map(|()| site.id());
     for (old, id) in &olds {
@@ -70,7 +70,7 @@ fn several_events_that_moved_are_all_seen(site: &Site) {
 }
 
 #[case]
-fn what_was_looked_at_is_quiet_again(site: &Site) {
+fn the_descriptor_is_quiet_after_reading(site: &Site) {
     let (_old, id) = site.id();
     let new = site.channel();
     id.migrate(&new).unwrap();

@@ -58,7 +58,7 @@ fn a_sender_joins_alone(site: &Site) {
 }
 
 #[case(each_abi, needs(Datagrams))]
-fn two_memberships_are_told_apart(site: &Site) {
+fn events_name_their_membership(site: &Site) {
     let (channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
     let [one, other] = [(); 2].map(|()| id.join_multicast(group(1), flags).unwrap());
@@ -97,7 +97,7 @@ fn a_group_is_left_by_its_address(site: &Site) {
 }
 
 #[case(each_abi, needs(Datagrams))]
-fn what_was_not_joined_is_not_left(site: &Site) {
+fn leaving_an_unjoined_group_fails(site: &Site) {
     let (_channel, id) = bound(site);
     leave_again(&id);
     let _joined = id.join_multicast(group(2), JoinFlags::FULL_MEMBER).unwrap();
@@ -164,7 +164,7 @@ fn an_id_with_a_route_does_not_join(site: &Site) {
 }
 
 #[case(each_abi, needs(Datagrams))]
-fn v6_groups_are_not_for_roce(site: &Site) {
+fn roce_refuses_ipv6_groups(site: &Site) {
     const ENOTSUPP: i32 = 524;
     let (_channel, id) = bound(site);
     let group: Ipv6Addr = "ff0e::7147".parse().unwrap();

@@ -14,7 +14,7 @@ fn connector(listener: &Listener) -> Connector {
 }
 
 #[case]
-fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
+fn a_listener_moves_with_its_queued_requests(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let mut listener = Listener::options()
         .with_node(&here)
@@ -45,7 +45,7 @@ fn a_listener_moves_with_the_requests_that_wait(site: &Site) {
 }
 
 #[case]
-fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
+fn a_connection_moves_with_its_unread_events(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);
@@ -64,7 +64,7 @@ fn a_connection_moves_with_what_it_did_not_hear_yet(site: &Site) {
 }
 
 #[case]
-fn there_and_back_again(site: &Site) {
+fn a_connection_moves_there_and_back(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());
     let mut listener = Listener::options()
         .with_node(&here)

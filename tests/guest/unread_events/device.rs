@@ -37,7 +37,7 @@ fn addr_change(site: &Site) {
 
 /// An id whose way there is resolved hears of it.
 #[case(alone, needs(NeighbourUpdates))]
-fn a_neighbour_that_changed_is_unreachable(site: &Site) {
+fn a_changed_neighbour_is_unreachable(site: &Site) {
     let link = Link::new(site);
     let ip = link.neighbour();
     let mut last = 0;

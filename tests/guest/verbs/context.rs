@@ -47,7 +47,7 @@ fn the_device_of_an_id_opens(site: &Site) {
 }
 
 #[case]
-fn a_device_that_is_gone_does_not_open(site: &Site) {
+fn a_removed_device_does_not_open(site: &Site) {
     let mut device = site.rdma_device();
     device.index = Some(u32::MAX - 1);
     let error = Context::open(&device).unwrap_err();
@@ -85,7 +85,7 @@ fn limits_are_sane(site: &Site) {
 }
 
 #[case]
-fn a_port_tells_its_state(site: &Site) {
+fn a_port_reports_its_state(site: &Site) {
     let port = site.verbs().port(1).unwrap();
     assert_eq!(port.state, PortState::ACTIVE);
     assert!(port.active_mtu >= PathMtu::B256 && port.active_mtu <= port.max_mtu);
@@ -95,7 +95,7 @@ fn a_port_tells_its_state(site: &Site) {
 }
 
 #[case]
-fn a_port_that_is_not_there_is_refused(site: &Site) {
+fn a_nonexistent_port_is_refused(site: &Site) {
     let context = site.verbs();
     for number in [0, 2, u8::MAX] {
         let error = context.port(number).unwrap_err();

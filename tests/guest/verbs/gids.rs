@@ -29,7 +29,7 @@ fn the_gid_of_an_address_is_in_the_table(site: &Site) {
 }
 
 #[case]
-fn what_is_not_there_is_an_error(site: &Site) {
+fn a_nonexistent_index_is_an_error(site: &Site) {
     let context = site.verbs();
     let error = context.gid(2, 0).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOENT));

@@ -21,7 +21,7 @@ fn check(queue_pair: &QueuePair, state: QpState) {
 }
 
 #[case(needs(QpsModifiedByDriver))]
-fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
+fn modify_for_the_connection_manager_changes_nothing(site: &Site) {
     let queue_pair = site.queue_pair();
     for state in [QpState::INIT, QpState::RTR] {
         to(&queue_pair, state).unwrap();
@@ -34,7 +34,7 @@ fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
 }
 
 #[case(needs(QpsModifiedByDriver))]
-fn the_error_state_is_the_end(site: &Site) {
+fn the_error_state_is_final(site: &Site) {
     let queue_pair = site.queue_pair();
     to(&queue_pair, QpState::ERR).unwrap();
     check(&queue_pair, QpState::ERR);

@@ -8,7 +8,7 @@ use crate::child;
 use rdmacm_tests_macros::case;
 
 #[case]
-fn handles_go_in_any_order(site: &Site) {
+fn handles_drop_in_any_order(site: &Site) {
     for order in 0..24 {
         let context = site.verbs();
         let domain = context.create_protection_domain().unwrap();
@@ -35,7 +35,7 @@ fn handles_go_in_any_order(site: &Site) {
 }
 
 #[case]
-fn a_queue_pair_keeps_its_parts(site: &Site) {
+fn a_queue_pair_keeps_its_objects_alive(site: &Site) {
     let queue_pair = site.queue_pair();
     let again = QueuePair::options(QpType::RC)
         .protection_domain(queue_pair.protection_domain())
@@ -51,7 +51,7 @@ fn a_queue_pair_keeps_its_parts(site: &Site) {
 }
 
 #[case]
-fn queue_pairs_go_while_others_are_made(site: &Site) {
+fn queue_pairs_are_destroyed_while_others_are_created(site: &Site) {
     let context = site.verbs();
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -67,12 +67,12 @@ fn queue_pairs_go_while_others_are_made(site: &Site) {
 
 /// In a process of its own, whose objects and descriptors nobody else makes.
 #[case]
-fn nothing_is_left(site: &Site) {
+fn nothing_leaks(site: &Site) {
     child::run_at("verbs_nothing_is_left", site);
 }
 
 #[case]
-fn what_could_not_be_made_leaves_nothing(site: &Site) {
+fn a_failed_creation_leaks_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
 }
 

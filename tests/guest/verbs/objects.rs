@@ -8,7 +8,7 @@ use rdmacm_tests_macros::case;
 use rdmacm_verbs::{CommandNumber, Error, Operation, QpCaps, QueuePair};
 
 #[case]
-fn a_completion_queue_holds_what_was_asked(site: &Site) {
+fn a_completion_queue_has_the_requested_capacity(site: &Site) {
     let context = site.verbs();
     for entries in [1, 7, 100] {
         let queue = context.create_completion_queue(entries).unwrap();
@@ -30,7 +30,7 @@ fn completion_queues_have_limits(site: &Site) {
 }
 
 #[case]
-fn a_queue_pair_is_as_asked(site: &Site) {
+fn a_queue_pair_has_the_requested_capacities(site: &Site) {
     let caps = QpCaps {
         max_send_wr: 20,
         max_recv_wr: 30,
@@ -50,7 +50,7 @@ fn a_queue_pair_is_as_asked(site: &Site) {
 }
 
 #[case]
-fn parts_can_be_shared(site: &Site) {
+fn objects_can_be_shared(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
     let queue = context.create_completion_queue(64).unwrap();
@@ -65,7 +65,7 @@ fn parts_can_be_shared(site: &Site) {
 }
 
 #[case]
-fn parts_of_another_context_are_refused(site: &Site) {
+fn objects_of_another_context_are_refused(site: &Site) {
     let (one, other) = (site.verbs(), site.verbs());
     let domain = other.create_protection_domain().unwrap();
     let queue = other.create_completion_queue(1).unwrap();
@@ -98,7 +98,7 @@ fn every_type_the_device_has(site: &Site) {
 }
 
 #[case]
-fn types_it_has_not_are_refused(site: &Site) {
+fn unsupported_types_are_refused(site: &Site) {
     let context = site.verbs();
     for qp_type in [QpType::UC, QpType::UD] {
         if !types(site).contains(&qp_type) {
@@ -183,7 +183,7 @@ fn a_queue_pair_is_one_for_the_connection_manager(site: &Site) {
 }
 
 #[case]
-fn a_fresh_queue_pair_tells_about_itself(site: &Site) {
+fn a_new_queue_pair_reports_its_attributes(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = queue_pair.query().unwrap();
     let states: &[_] = match site.soft {

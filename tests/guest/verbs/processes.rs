@@ -25,12 +25,12 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
 const LENGTH: usize = 3000;
 
 #[case]
-fn to_a_child_the_device_is_closed(site: &Site) {
+fn a_child_process_sees_a_closed_device(site: &Site) {
     child::run_at("verbs_forked", site);
 }
 
 #[case]
-fn what_one_thread_cannot_destroy_no_other_frees(site: &Site) {
+fn an_object_that_one_thread_cannot_destroy_is_not_freed_by_another(site: &Site) {
     child::run_at("verbs_one_threads_credentials", site);
 }
 

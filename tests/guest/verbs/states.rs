@@ -98,7 +98,7 @@ fn an_attribute_that_is_missing_is_refused(site: &Site) {
 }
 
 #[case(needs(ModifyQp))]
-fn a_port_that_is_not_there_is_refused(site: &Site) {
+fn a_nonexistent_port_is_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let mut attr = attributes(site, queue_pair.number(), QpState::INIT);
     attr.port_number = 2;
@@ -108,7 +108,7 @@ fn a_port_that_is_not_there_is_refused(site: &Site) {
 }
 
 #[case(needs(ModifyQp))]
-fn attributes_nobody_knows_are_refused(site: &Site) {
+fn unknown_attributes_are_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::INIT);
     let unknown = QpAttrMask::from_bits_retain(1 << 30);
@@ -118,7 +118,7 @@ fn attributes_nobody_knows_are_refused(site: &Site) {
 }
 
 #[case(needs(ModifyQp))]
-fn what_is_no_state_is_refused_before_the_kernel(site: &Site) {
+fn an_invalid_state_is_refused_before_the_kernel(site: &Site) {
     let queue_pair = site.queue_pair();
     let mut attr = attributes(site, queue_pair.number(), QpState::new(0x101));
     let error = queue_pair.modify(&attr, INIT).unwrap_err();
@@ -147,7 +147,7 @@ fn from_the_error_state_back_to_init(site: &Site) {
 }
 
 #[case(needs(ModifyQp))]
-fn an_error_number_reaches_whoever_connects(site: &Site) {
+fn an_error_number_reaches_the_connecting_caller(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::RTS);
     let connector: &dyn rdmacm_core::QueuePair = &queue_pair;
