@@ -29,7 +29,7 @@ fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    let dialect = site.dialect;
+    let dialect = site.abi;
     let open = move || EventChannel::options().address_abi(dialect).open();
     Directory::new()
         .channels(open)

@@ -173,7 +173,7 @@ fn an_infiniband_address_needs_infiniband(site: &Site) {
     let (_channel, id) = site.id();
     let address = IbAddr::new(site.v6.into()).with_ip_service(PortSpace::TCP, 0);
     let error = id.bind(address).unwrap_err();
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),
         AddressAbi::IpOnly => {
             assert!(matches!(error, Error::InvalidInput { .. }), "{error}");

@@ -90,8 +90,8 @@ const TASKS: &[(&str, fn())] = &[
     ("missing_permission", missing_permission),
     ("messages_beyond_the_limit", messages::beyond_the_limit),
     ("actor", scenarios::ours::act),
-    ("oracle", || getaddrinfo::ask(RdmaCore::System)),
-    ("newest_oracle", || getaddrinfo::ask(RdmaCore::Newest)),
+    ("getaddrinfo", || getaddrinfo::ask(RdmaCore::System)),
+    ("newest_getaddrinfo", || getaddrinfo::ask(RdmaCore::Newest)),
     (
         "command_without_verbs_nodes",
         command::ping::without_verbs_nodes,

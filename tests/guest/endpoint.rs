@@ -215,7 +215,7 @@ fn invalid(error: &rdmacm::Error) -> &io::Error {
 fn objects_of_another_device_are_refused(site: &Site) {
     let (_listening, active) = listening(site, &options());
     let other = [Site::rxe, Site::siw]
-        .map(|other| other(site.dialect))
+        .map(|other| other(site.abi))
         .into_iter()
         .find(|other| other.device != site.device)
         .unwrap();

@@ -1,7 +1,7 @@
 //! The C library as the judge of names.
 //!
 //! Questions of many combinations ([`questions`]) are put to `rdma_getaddrinfo`
-//! (`tests/c/oracle.c`), of the system's librdmacm and of the newest, and to this
+//! (`tests/c/getaddrinfo.c`), of the system's librdmacm and of the newest, and to this
 //! library, in one process each, where there is a name server ([`world`]). The results
 //! are of one class, and C's entry is ours, word by word: that of our entries which
 //! comes first in the system's order, for C gives one without asking the kernel. Where
@@ -34,8 +34,7 @@ use question::Question;
 const LEAST: usize = 400;
 
 /// Why the questions cannot be put.
-pub(crate) const CANNOT_ASK: &str =
-    "there is no dnsmasq, or tests/c/oracle.c was not built: it takes gcc and librdmacm's headers";
+pub(crate) const CANNOT_ASK: &str = "there is no dnsmasq, or tests/c/getaddrinfo.c was not built: it takes gcc and librdmacm's headers";
 
 /// Whether both sides and the name server are there.
 pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
@@ -45,7 +44,7 @@ pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
 /// The C library reads much of `/etc` once in a process.
 #[case(waiting, needs(CLibrary))]
 fn answers_match_librdmacm() {
-    child::run("oracle");
+    child::run("getaddrinfo");
 }
 
 #[case(waiting, needs(CLibrary))]
@@ -74,7 +73,7 @@ pub(crate) fn wait_out_a_dead_server() {
 
 #[case(waiting, newest_rdma_core, needs(NewestCLibrary))]
 fn answers_match_the_newest_librdmacm() {
-    child::run("newest_oracle");
+    child::run("newest_getaddrinfo");
 }
 
 /// In a child: puts all questions and compares the answers.

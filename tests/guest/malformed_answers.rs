@@ -16,7 +16,7 @@ fn answers_about_an_id_are_checked(site: &Site) {
         device.garble();
         // Four billion paths, and addresses of no family.
         assert!(matches!(id.path_records(), Err(Error::Answer { .. })));
-        match site.dialect {
+        match site.abi {
             AddressAbi::AnyFamily => {
                 assert!(matches!(id.addresses(), Err(Error::Answer { .. })));
                 assert!(matches!(id.gids(), Err(Error::Answer { .. })));

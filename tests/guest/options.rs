@@ -99,7 +99,7 @@ fn an_ack_timeout_has_five_bits(site: &Site) {
 
 /// A path record as the kernel would find one between rxe's addresses.
 fn path(site: &Site) -> PathData {
-    let rxe = Site::rxe(site.dialect);
+    let rxe = Site::rxe(site.abi);
     let channel = rxe.channel();
     let id = rxe.routed(&channel, rxe.v4(7471));
     let mut path = id.path_records().unwrap()[0];
@@ -117,7 +117,7 @@ fn setting_a_path_replaces_route_resolution(site: &Site) {
     id.set_ib_path(&[path]).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let set = id.path_records().unwrap();
-    match (site.soft, site.dialect) {
+    match (site.soft, site.abi) {
         // QUERY_ROUTE has no paths to tell of on iWARP, set or not.
         (Soft::Siw, AddressAbi::IpOnly) => assert!(set.is_empty()),
         _ => assert_eq!(set[0].record.dgid, path.record.dgid),

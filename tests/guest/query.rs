@@ -63,7 +63,7 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
     assert_eq!(path.pkey, 0xffff);
     assert_eq!(path.hop_limit, 64);
     assert!(path.reversible);
-    let flags = match site.dialect {
+    let flags = match site.abi {
         AddressAbi::AnyFamily => rdmacm_abi::PathRecordData::USABLE,
         AddressAbi::IpOnly => rdmacm_core::PathFlags::empty(),
     };
@@ -73,7 +73,7 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
 #[case(each_abi)]
 fn both_abis_give_equal_answers(site: &Site) {
     let other = Site {
-        dialect: match site.dialect {
+        abi: match site.abi {
             AddressAbi::AnyFamily => AddressAbi::IpOnly,
             AddressAbi::IpOnly => AddressAbi::AnyFamily,
         },
@@ -141,7 +141,7 @@ fn a_failed_command_invalidates_the_cache(site: &Site) {
 fn the_partition_of_a_port_without_one_is_zero(site: &Site) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(7471));
-    let pkey = match (site.dialect, site.soft) {
+    let pkey = match (site.abi, site.soft) {
         (AddressAbi::IpOnly, Soft::Rxe) => 0xffff,
         _ => 0,
     };

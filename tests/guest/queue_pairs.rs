@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rdmacm::core::{IdHandle, QueuePair};
 use rdmacm_core::QpType;
-use rdmacm_tests::{PaperQueuePair, Site, Soft};
+use rdmacm_tests::{RecordingQueuePair, Site, Soft};
 use rdmacm_verbs::Context;
 
 /// A queue pair of either kind.
@@ -28,7 +28,7 @@ impl QueuePairs {
                     .create(context)
                     .unwrap(),
             ),
-            None => Arc::new(PaperQueuePair::new()),
+            None => Arc::new(RecordingQueuePair::new()),
         }
     }
 }

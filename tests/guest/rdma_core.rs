@@ -23,7 +23,7 @@ pub(crate) enum RdmaCore {
 impl RdmaCore {
     /// Those that are the judges on this kernel: the newest on one of them, which knows
     /// all that it knows.
-    pub(crate) fn judges() -> &'static [Self] {
+    pub(crate) fn compared() -> &'static [Self] {
         if newer_commands::is_new() {
             &[Self::System, Self::Newest]
         } else {

@@ -195,7 +195,7 @@ pub(crate) fn tests(kernel: &str) -> Vec<Planned> {
         tests.extend(of_device(kernel, site));
     }
     let site = Site::rxe(AddressAbi::AnyFamily);
-    for rdma_core in RdmaCore::judges() {
+    for rdma_core in RdmaCore::compared() {
         let place = rdma_core.place("both");
         let cases = cases().into_iter();
         let cases = cases.filter(|case| !case.is_of_each_device() && case.rdma_core == *rdma_core);
@@ -219,7 +219,7 @@ fn of_device(kernel: &str, site: fn(AddressAbi) -> Site) -> Vec<Planned> {
     let site = site(AddressAbi::AnyFamily);
     let cases = cases.iter();
     tests.extend(cases.map(|case| case.plan(kernel, site.driver(), site)));
-    for rdma_core in RdmaCore::judges() {
+    for rdma_core in RdmaCore::compared() {
         tests.extend(scenarios::trials(kernel, site, *rdma_core));
     }
     tests.extend(acm::trials(kernel, site));

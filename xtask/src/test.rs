@@ -1,17 +1,17 @@
 //! Every check and every test, and what they come to.
 
 mod c_programs;
+mod guest_failures;
 mod guests;
 mod harness;
 mod host;
 mod lines;
-mod pure;
 mod skips;
 mod suite;
 mod times;
 mod totals;
-mod trouble;
 mod wire;
+mod without_c;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -194,7 +194,7 @@ fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     totals.phase("coverage", |totals| {
         totals.measure("coverage/page", || coverage::check(workspace));
     });
-    totals.phase("pure", |totals| pure::run(workspace, totals));
+    totals.phase("without-c", |totals| without_c::run(workspace, totals));
     totals.phase("abi-check", |totals| compare_abi(args, totals));
 }
 

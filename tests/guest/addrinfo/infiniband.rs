@@ -18,7 +18,7 @@ fn own_gid(site: &Site) -> Gid {
 #[track_caller]
 fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     let refusal = |hints| refusal(resolve(site, node, "7471", &hints));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             let unreachable = refusal(hints.clone());
             tells(&unreachable, Step::Route, "for InfiniBand only");
@@ -34,7 +34,7 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
 #[track_caller]
 fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
     let unreachable = refusal(resolve(site, None, "7471", hints));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             tells(&unreachable, step, words);
             let Reason::Refused(error) = &unreachable.reason else {
@@ -88,7 +88,7 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     let info = only(resolve(site, None, "7471", &hints));
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(info.source, Some(any.into()));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
         AddressAbi::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
     }
@@ -100,7 +100,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
     let (_channel, id) = site.id();
     let datagrams = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::UDP, 0);
     let error = id.bind(datagrams).unwrap_err();
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
             assert!(error.to_string().contains("port space"), "{error}");

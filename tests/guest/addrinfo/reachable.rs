@@ -110,7 +110,7 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     assert_eq!(path.record.pkey, 0xffff);
     assert_eq!(path.record.mtu, PathMtu::B1024);
     // The older question does not tell what a path is for.
-    let flags = match site.dialect {
+    let flags = match site.abi {
         AddressAbi::AnyFamily => PathFlags::from_bits_retain(43),
         AddressAbi::IpOnly => PathFlags::empty(),
     };

@@ -3,19 +3,19 @@
 use std::io;
 
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QueuePair, Transport};
-use rdmacm_tests::{PaperQueuePair, Site, Soft};
+use rdmacm_tests::{RecordingQueuePair, Site, Soft};
 
 /// A queue pair that connects and moves no data.
 #[derive(Debug)]
 pub(super) enum End {
-    OnPaper(PaperQueuePair),
+    OnPaper(RecordingQueuePair),
     Real(rdmacm_verbs::QueuePair),
 }
 
 impl End {
     pub(super) fn new(site: &Site) -> Self {
         match site.soft {
-            Soft::Rxe => Self::OnPaper(PaperQueuePair::new()),
+            Soft::Rxe => Self::OnPaper(RecordingQueuePair::new()),
             Soft::Siw => Self::Real(site.queue_pair()),
         }
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
-use rdmacm_tests::by_hand::QKEY;
+use rdmacm_tests::modify_qp::QKEY;
 use rdmacm_verbs::{Grh, QueuePair, SendOperation, SendRequest, SgList};
 
 use super::operations::SIZES;

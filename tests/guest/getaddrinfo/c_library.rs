@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use super::question::Question;
 use crate::rdma_core::RdmaCore;
 
-pub(super) const PROGRAM: &str = "rdmacm-c-oracle";
+pub(super) const PROGRAM: &str = "rdmacm-c-getaddrinfo";
 const END_OF_ANSWER: &str = ".";
 
 pub(super) struct CLibrary {

@@ -1,4 +1,4 @@
-//! What is asked, in the words of `tests/c/oracle.c` and in this library's.
+//! What is asked, in the words of `tests/c/getaddrinfo.c` and in this library's.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -7,7 +7,7 @@ use rdmacm_addrinfo::{AddrInfoFlags, Hints};
 use rdmacm_core::{CmAddr, Family, PortSpace, QpType};
 use rdmacm_tests::PATIENCE;
 
-/// Names and numbers of a kind, as `tests/c/oracle.c` has them.
+/// Names and numbers of a kind, as `tests/c/getaddrinfo.c` has them.
 type Words = &'static [(&'static str, u32)];
 
 const FLAGS: Words = &[

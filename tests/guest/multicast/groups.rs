@@ -41,7 +41,7 @@ fn a_group_is_joined_and_left(site: &Site) {
 fn a_sender_joins_alone(site: &Site) {
     let (channel, id) = bound(site);
     let outcome = id.join_multicast(group(1), JoinFlags::SEND_ONLY_FULL_MEMBER);
-    if site.dialect == AddressAbi::IpOnly {
+    if site.abi == AddressAbi::IpOnly {
         let error = outcome.unwrap_err();
         let command = CommandNumber::JOIN_MCAST;
         assert!(

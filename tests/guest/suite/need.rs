@@ -38,7 +38,7 @@ pub(crate) enum Need {
     NewestCmtime,
     /// `strace`.
     Strace,
-    /// `tests/c/oracle.c` with the system's librdmacm, and `dnsmasq`.
+    /// `tests/c/getaddrinfo.c` with the system's librdmacm, and `dnsmasq`.
     CLibrary,
     /// The same with the newest librdmacm.
     NewestCLibrary,

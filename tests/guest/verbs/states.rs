@@ -2,7 +2,7 @@
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_tests::Site;
-use rdmacm_tests::by_hand::{ACKNOWLEDGED, INIT, RTR, RTS, attributes};
+use rdmacm_tests::modify_qp::{ACKNOWLEDGED, INIT, RTR, RTS, attributes};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::{CommandNumber, Error, QueuePair};
 

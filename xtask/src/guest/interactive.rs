@@ -13,7 +13,7 @@ use crate::guest::run::{Sinks, Watched};
 use crate::guest::{Guest, Machine};
 
 /// It runs until it is told to end, or dropped, which is its sudden death.
-pub(crate) struct Driven {
+pub(crate) struct InteractiveGuest {
     watched: Watched,
     said: Said,
 }
@@ -27,7 +27,7 @@ struct Said {
     complaints: Vec<u8>,
 }
 
-impl Driven {
+impl InteractiveGuest {
     /// Starts it; neither the boot nor the command's start is awaited.
     pub(crate) fn start(guest: &Guest, machine: &Machine, argv: &[String]) -> anyhow::Result<Self> {
         let machine = Machine {

@@ -128,7 +128,7 @@ static void show_flags(int flags)
 
 static void bad(const char *text)
 {
-	fprintf(stderr, "oracle: what is %s?\n", text);
+	fprintf(stderr, "getaddrinfo: what is %s?\n", text);
 	exit(EXIT_FAILURE);
 }
 

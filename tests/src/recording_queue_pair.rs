@@ -10,7 +10,7 @@ use crate::site::free_qp_number;
 /// A number that no hardware knows, which is enough for rxe to connect, and a
 /// record of what the queue pair of that number would have been told.
 #[derive(Debug)]
-pub struct PaperQueuePair {
+pub struct RecordingQueuePair {
     number: u32,
     told: Mutex<Told>,
 }
@@ -21,7 +21,7 @@ struct Told {
     peer: Option<u32>,
 }
 
-impl PaperQueuePair {
+impl RecordingQueuePair {
     /// One with a number of its own.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "no two are alike")]
@@ -43,7 +43,7 @@ impl PaperQueuePair {
     }
 }
 
-impl QueuePair for PaperQueuePair {
+impl QueuePair for RecordingQueuePair {
     fn number(&self) -> u32 {
         self.number
     }

@@ -106,7 +106,7 @@ pub enum Step {
 
 /// What the program says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Word {
+pub enum Message {
     /// An order was carried out, or not.
     Answer {
         /// The order's number.
@@ -115,7 +115,7 @@ pub enum Word {
         answer: Answer,
     },
     /// The kernel reported an event.
-    Event(Happening),
+    Event(CmEvent),
 }
 
 /// What came of a step.
@@ -133,7 +133,7 @@ pub enum Answer {
 
 /// An event of the connection manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Happening {
+pub struct CmEvent {
     /// The uid of the id it is about; of the listener in a connect request.
     pub uid: u64,
     /// The id; the new child in a connect request.

@@ -27,8 +27,8 @@ const LONG: Duration = Duration::from_secs(180);
 
 /// The checks that need no guest.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
-    totals.measure("pure/crates", || check_crates(workspace));
-    totals.measure("pure/libraries", || check_libraries(workspace));
+    totals.measure("without-c/crates", || check_crates(workspace));
+    totals.measure("without-c/libraries", || check_libraries(workspace));
 }
 
 /// What `cargo metadata` says, as far as it matters.
