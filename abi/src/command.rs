@@ -1,9 +1,9 @@
-//! A request, its number and its response, tied together.
+//! Commands.
 //!
 //! # Safety
 //!
-//! A request makes the kernel write to memory, so whoever says which memory
-//! must be trusted: [`Command`] is an unsafe trait. Nothing else here is.
+//! A request makes the kernel write to memory, so the type that names that memory
+//! must be trusted: [`Command`] is an unsafe trait. Nothing else here is unsafe.
 #![expect(unsafe_code, reason = "declares the trait whose implementers prove it")]
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -39,7 +39,7 @@ pub use proofs::MAX_REQUEST;
 /// * It takes a file descriptor from nowhere but the `u32` at
 ///   [`FD`](Self::FD).
 ///
-/// The offsets lie in the request, with room for what is there.
+/// The offsets lie in the request, with space for the value.
 pub unsafe trait Command: FromBytes + IntoBytes + KnownLayout + Immutable + Copy {
     /// The command's number.
     const NUMBER: CommandNumber;

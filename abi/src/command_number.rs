@@ -18,7 +18,7 @@ numbers! {
         RESOLVE_ROUTE = 4 => "RDMA_USER_CM_CMD_RESOLVE_ROUTE",
         /// Reads IP addresses and paths. [`QueryRoute`](crate::QueryRoute).
         QUERY_ROUTE = 5 => "RDMA_USER_CM_CMD_QUERY_ROUTE",
-        /// Asks for a connection. [`Connect`](crate::Connect).
+        /// Requests a connection. [`Connect`](crate::Connect).
         CONNECT = 6 => "RDMA_USER_CM_CMD_CONNECT",
         /// Listens. [`Listen`](crate::Listen).
         LISTEN = 7 => "RDMA_USER_CM_CMD_LISTEN",

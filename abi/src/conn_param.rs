@@ -1,4 +1,4 @@
-//! What two sides of a connection tell each other.
+//! Parameters of a connection.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -31,15 +31,15 @@ pub struct ConnParam {
     pub flow_control: u8,
     /// Retries of a lost packet, 0 to 7.
     pub retry_count: u8,
-    /// Retries when the receiver is not ready, 0 to 7; 7 is for ever.
+    /// Retries when the receiver is not ready, 0 to 7; 7 is without limit.
     pub rnr_retry_count: u8,
-    /// 1 where the structure holds something. CONNECT wants 1. In ACCEPT, 0
+    /// 1 where the structure holds something. CONNECT requires 1. In ACCEPT, 0
     /// on the active side means "ready to use" and no more.
     pub valid: u8,
 }
 
 impl ConnParam {
-    /// All zero, not even valid: what ACCEPT wants on the active side.
+    /// All zero, not even valid: as ACCEPT expects it on the active side.
     pub const ZERO: Self = Self {
         qp_number: 0,
         qkey: 0,

@@ -1,16 +1,16 @@
-//! Connecting, accepting and parting.
+//! Connecting, accepting and disconnecting.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{ConnParam, Ece, Reserved};
 
-/// `struct rdma_ucm_connect`: asks the peer for a connection, or a UD peer
-/// for its address.
+/// `struct rdma_ucm_connect`: sends a connect request or, for a UD id, a SIDR
+/// request.
 #[doc(alias = "rdma_ucm_connect")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Connect {
-    /// What to tell the peer; must be valid.
+    /// The parameters for the peer; must be valid.
     #[doc(alias = "conn_param")]
     pub param: ConnParam,
     /// The id.
@@ -34,7 +34,7 @@ impl Connect {
     }
 }
 
-/// `struct rdma_ucm_accept`: accepts a connect request, or tells the peer
+/// `struct rdma_ucm_accept`: accepts a connect request, or notifies the peer
 /// that its response arrived.
 #[doc(alias = "rdma_ucm_accept")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -43,7 +43,7 @@ pub struct Accept {
     /// What events of the id carry from now on; taken only if `param` is
     /// valid.
     pub uid: u64,
-    /// What to tell the peer.
+    /// The parameters for the peer.
     #[doc(alias = "conn_param")]
     pub param: ConnParam,
     /// The id that came with the event.

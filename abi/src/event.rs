@@ -35,7 +35,7 @@ numbers! {
         ESTABLISHED = 9 => "RDMA_CM_EVENT_ESTABLISHED",
         /// The connection is down.
         DISCONNECTED = 10 => "RDMA_CM_EVENT_DISCONNECTED",
-        /// The device goes away.
+        /// The device is being removed.
         DEVICE_REMOVAL = 11 => "RDMA_CM_EVENT_DEVICE_REMOVAL",
         /// The group is joined. uid and id are those of the multicast object.
         MULTICAST_JOIN = 12 => "RDMA_CM_EVENT_MULTICAST_JOIN",
@@ -63,7 +63,7 @@ numbers! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct GetEvent {
-    /// Where the kernel puts [`EventResponse`]; filled in by who writes.
+    /// Where the kernel puts [`EventResponse`]; filled in when the command is written.
     pub response: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What stands before every request.
+//! The header of requests.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -20,7 +20,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a request of type `C` with room for its whole response.
+    /// The header of a request of type `C` with space for its whole response.
     #[must_use]
     pub const fn of<C: Command>() -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Header {
     }
 }
 
-/// Evaluated at compile time only: a size that a header cannot say does not
+/// Evaluated at compile time only: a size that a header cannot hold does not
 /// compile.
 const fn wire_size(size: usize) -> u16 {
     assert!(size <= u16::MAX as usize, "a header has 16 bits for a size");

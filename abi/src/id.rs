@@ -12,7 +12,7 @@ pub struct CreateId {
     /// What every event of the id carries back. 0 suppresses all events of
     /// the id but the connect requests of a listener.
     pub uid: u64,
-    /// Where the kernel puts [`CreateIdResponse`]; filled in by who writes.
+    /// Where the kernel puts [`CreateIdResponse`]; filled in when the command is written.
     pub response: u64,
     /// The port space.
     #[doc(alias = "ps")]
@@ -54,7 +54,7 @@ pub struct CreateIdResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct DestroyId {
-    /// Where the kernel puts [`DestroyIdResponse`]; filled in by who writes.
+    /// Where the kernel puts [`DestroyIdResponse`]; filled in when the command is written.
     pub response: u64,
     /// The id.
     pub id: u32,

@@ -3,8 +3,8 @@
 //!
 //! One table drives three things. Its numbers, which are the headers', are
 //! asserted of the Rust structures at compile time. A field that the table
-//! forgets fails to compile. And [`structs`] exports it, so that a C compiler
-//! can be asked the same of the headers on a machine.
+//! lacks fails to compile. And [`structs`] exports it, so that a test can compare
+//! it with the headers of a machine by a C compiler.
 
 #[macro_use]
 mod assertions;

@@ -1,26 +1,24 @@
 //! The Linux RDMA connection manager's user ABI: every command, structure and
 //! number of `/dev/infiniband/rdma_cm` (ucma), as plain Rust data.
 //!
-//! Nothing here calls the kernel. A program writes an 8-byte [`Header`] and a
-//! request in one `write(2)`; the kernel puts its answer where a pointer
-//! inside the request says. [`Command`] ties the three together: a request,
-//! its [`CommandNumber`] and its response.
+//! This crate makes no system call. A program writes an 8-byte [`Header`] and a request
+//! in one `write(2)`; the kernel writes its response to the address in the request.
+//! [`Command`] ties a request to its [`CommandNumber`] and its response.
 //!
 //! * Structures are `repr(C)` and carry zerocopy's traits. `IntoBytes` refuses
 //!   hidden padding at compile time, so no stale stack byte can reach the
 //!   kernel; reserved words are [`Reserved`] fields, which have one value: zero.
-//! * Kernel integers are newtypes with constants, not enums: a number that a
-//!   newer kernel invents is a legal value with no name.
+//! * Kernel integers are newtypes with constants, not enums: a number that a newer
+//!   kernel adds is a valid value without a name.
 //! * Sizes, alignments and offsets are asserted against the C headers' numbers
 //!   at compile time; [`layout`] exports the same table for comparison with
 //!   the headers themselves.
 //!
-//! [`uverbs`] has the commands of `/dev/infiniband/uverbsN` that make queue pairs
-//! for the connection manager to connect, and the queues they carry data by.
+//! [`uverbs`] has the commands of `/dev/infiniband/uverbsN` for queue pairs, and the
+//! queues through which they send and receive.
 //!
 //! Integers are in host byte order unless their type or their documentation
-//! says big-endian. Layouts are those of Linux 7.2; what Linux 6.1 lacks says
-//! so.
+//! says big-endian. Layouts are those of Linux 7.2; items that Linux 6.1 lacks say so.
 //!
 //! ```
 //! use rdmacm_abi::{Command, CreateId, Header, Pointer, PortSpace, QpType};

@@ -10,11 +10,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct MigrateId {
-    /// Where the kernel puts [`MigrateIdResponse`]; filled in by who writes.
+    /// Where the kernel puts [`MigrateIdResponse`]; filled in when the command is written.
     pub response: u64,
     /// The id.
     pub id: u32,
-    /// The descriptor of the file the id is on now; filled in by who writes.
+    /// The descriptor of the file the id is on now; filled in when the command is written.
     pub fd: u32,
 }
 

@@ -22,7 +22,7 @@ numbers! {
 #[repr(C)]
 pub struct JoinIpMulticast {
     /// Where the kernel puts [`CreateIdResponse`](crate::CreateIdResponse);
-    /// filled in by who writes.
+    /// filled in when the command is written.
     pub response: u64,
     /// What the events of the multicast object carry back.
     pub uid: u64,
@@ -52,7 +52,7 @@ impl JoinIpMulticast {
 #[repr(C)]
 pub struct JoinMulticast {
     /// Where the kernel puts [`CreateIdResponse`](crate::CreateIdResponse);
-    /// filled in by who writes.
+    /// filled in when the command is written.
     pub response: u64,
     /// What the events of the multicast object carry back.
     pub uid: u64,
@@ -87,7 +87,7 @@ impl JoinMulticast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct LeaveMulticast {
-    /// Where the kernel puts the answer; filled in by who writes.
+    /// Where the kernel puts the answer; filled in when the command is written.
     pub response: u64,
     /// The multicast id that the join answered.
     pub id: u32,

@@ -1,10 +1,10 @@
-//! Telling the connection manager what a queue pair saw.
+//! Notifications from queue pairs.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::uverbs::AsyncEventKind;
 
-/// `struct rdma_ucm_notify`: tells of an asynchronous event of the queue
+/// `struct rdma_ucm_notify`: reports an asynchronous event of the queue
 /// pair.
 #[doc(alias = "rdma_ucm_notify")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -13,7 +13,7 @@ pub struct Notify {
     /// The id.
     pub id: u32,
     /// The verbs event; [`COMM_EST`](Self::COMM_EST) and
-    /// [`PATH_MIG`](Self::PATH_MIG) mean something, others are EINVAL.
+    /// [`PATH_MIG`](Self::PATH_MIG) are valid, others are EINVAL.
     pub event: u32,
 }
 
@@ -25,7 +25,7 @@ impl Notify {
     #[doc(alias = "IBV_EVENT_PATH_MIG")]
     pub const PATH_MIG: u32 = AsyncEventKind::PATH_MIG.number();
 
-    /// Tells of `event` on the queue pair of `id`.
+    /// Reports `event` on the queue pair of `id`.
     #[must_use]
     pub const fn new(id: u32, event: u32) -> Self {
         Self { id, event }

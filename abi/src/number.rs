@@ -31,7 +31,7 @@ macro_rules! numbers {
                 pub const $name: Self = Self($value);
             )+
 
-            /// Of any number the kernel may say.
+            /// Of any number the kernel may return.
             #[must_use]
             pub const fn new(number: $int) -> Self {
                 Self(number)

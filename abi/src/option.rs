@@ -41,7 +41,7 @@ numbers! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct SetOption {
-    /// Where the value is; filled in by who writes.
+    /// Where the value is; filled in when the command is written.
     #[doc(alias = "optval")]
     pub value: u64,
     /// The id.
@@ -51,7 +51,7 @@ pub struct SetOption {
     /// The option: [`IdOption`] or [`IbOption`].
     #[doc(alias = "optname")]
     pub name: u32,
-    /// Bytes of the value; filled in by who writes.
+    /// Bytes of the value; filled in when the command is written.
     #[doc(alias = "optlen")]
     pub size: u32,
 }

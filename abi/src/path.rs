@@ -20,7 +20,7 @@ bits! {
         INBOUND = 0x10 => "IB_PATH_INBOUND",
         /// From the peer to here, described as if the other way.
         INBOUND_REVERSE = 0x20 => "IB_PATH_INBOUND_REVERSE",
-        /// Both ways: [`OUTBOUND`](Self::OUTBOUND) and
+        /// In both directions: [`OUTBOUND`](Self::OUTBOUND) and
         /// [`INBOUND_REVERSE`](Self::INBOUND_REVERSE).
         BIDIRECTIONAL = 0x28 => "IB_PATH_BIDIRECTIONAL",
     }

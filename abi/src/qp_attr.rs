@@ -1,16 +1,16 @@
-//! The attributes a queue pair needs next.
+//! Attributes for queue pairs.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{AccessFlags, AhAttr, PathMtu, QpAttrMask, QpState, Reserved};
 
-/// `struct rdma_ucm_init_qp_attr`: asks for the attributes that move the
+/// `struct rdma_ucm_init_qp_attr`: queries the attributes that move the
 /// queue pair of an id to a state.
 #[doc(alias = "rdma_ucm_init_qp_attr")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct InitQpAttr {
-    /// Where the kernel puts [`QpAttr`]; filled in by who writes.
+    /// Where the kernel puts [`QpAttr`]; filled in when the command is written.
     pub response: u64,
     /// The id.
     pub id: u32,
@@ -19,7 +19,7 @@ pub struct InitQpAttr {
 }
 
 impl InitQpAttr {
-    /// A question for the attributes that lead the queue pair of `id` to
+    /// A query of the attributes that move the queue pair of `id` to
     /// `qp_state`.
     #[must_use]
     pub const fn new(id: u32, qp_state: QpState) -> Self {
@@ -32,7 +32,7 @@ impl InitQpAttr {
 }
 
 /// `struct ib_uverbs_qp_attr`: attributes of a queue pair and the mask that
-/// says which of them count.
+/// names those that are valid.
 #[doc(alias = "ib_uverbs_qp_attr", alias = "ibv_qp_attr")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -91,7 +91,7 @@ pub struct QpAttr {
     /// Reads and atomics answered.
     #[doc(alias = "max_dest_rd_atomic")]
     pub max_destination_rd_atomic: u8,
-    /// The pause asked of a sender when no receive is posted, 5 bits, IBTA's
+    /// The pause requested of a sender when no receive is posted, 5 bits, IBTA's
     /// encoding; 0 is 655.36 ms.
     pub min_rnr_timer: u8,
     /// The port, from 1.
@@ -103,7 +103,7 @@ pub struct QpAttr {
     /// Retries of a lost packet, 0 to 7.
     #[doc(alias = "retry_cnt")]
     pub retry_count: u8,
-    /// Retries when the receiver is not ready, 0 to 7; 7 is for ever.
+    /// Retries when the receiver is not ready, 0 to 7; 7 is without limit.
     pub rnr_retry: u8,
     /// The port of the alternate path.
     #[doc(alias = "alt_port_num")]

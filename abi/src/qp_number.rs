@@ -111,7 +111,7 @@ bits! {
         MAX_QP_RD_ATOMIC = 0x2000 => "IBV_QP_MAX_QP_RD_ATOMIC",
         /// The alternate path.
         ALT_PATH = 0x4000 => "IBV_QP_ALT_PATH",
-        /// The pause asked of a sender when no receive is posted.
+        /// The pause requested of a sender when no receive is posted.
         MIN_RNR_TIMER = 0x8000 => "IBV_QP_MIN_RNR_TIMER",
         /// The first packet number to send.
         SQ_PSN = 0x1_0000 => "IBV_QP_SQ_PSN",

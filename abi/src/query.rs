@@ -1,4 +1,4 @@
-//! Asking what the kernel knows of an id.
+//! Queries.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -9,7 +9,7 @@ pub use response::{
 };
 
 numbers! {
-    /// What to ask QUERY for; others are ENOSYS.
+    /// What QUERY returns; others are ENOSYS.
     pub struct QueryOption(u32) in kernel "rdma/rdma_user_cm.h" {
         /// Addresses and device: [`QueryAddr`].
         ADDR = 0 => "RDMA_USER_CM_QUERY_ADDR",
@@ -22,7 +22,7 @@ numbers! {
     }
 }
 
-/// `struct rdma_ucm_query`: asks about an id in any state.
+/// `struct rdma_ucm_query`: queries an id in any state.
 ///
 /// The answer's shape depends on the option, so the commands are the types
 /// made of this one: [`QueryAddr`], [`QueryPath`], [`QueryGid`],
@@ -31,11 +31,11 @@ numbers! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Query {
-    /// Where the kernel puts its answer; filled in by who writes.
+    /// Where the kernel puts its answer; filled in when the command is written.
     pub response: u64,
     /// The id.
     pub id: u32,
-    /// What is asked for.
+    /// What to return.
     pub option: QueryOption,
 }
 
@@ -62,13 +62,13 @@ macro_rules! queries {
         pub struct $type $(<const $n: usize>)? (Query);
 
         impl $(<const $n: usize>)? $type $(<$n>)? {
-            /// A question about `id`.
+            /// A query of `id`.
             #[must_use]
             pub const fn new(id: u32) -> Self {
                 Self(Query::new(id, QueryOption::$option))
             }
 
-            /// The question as the kernel has it.
+            /// The request as the kernel declares it.
             #[must_use]
             pub const fn query(&self) -> &Query {
                 &self.0
@@ -78,22 +78,22 @@ macro_rules! queries {
 }
 
 queries! {
-    /// Asks for addresses and device. Answer: [`QueryAddrResponse`].
+    /// Queries addresses and device. Answer: [`QueryAddrResponse`].
     #[doc(alias = "RDMA_USER_CM_QUERY_ADDR")]
     QueryAddr = ADDR;
-    /// Asks for GIDs and device. Answer: [`QueryAddrResponse`] with
+    /// Queries GIDs and device. Answer: [`QueryAddrResponse`] with
     /// [`SockaddrIb`](crate::SockaddrIb)s.
     #[doc(alias = "RDMA_USER_CM_QUERY_GID")]
     QueryGid = GID;
-    /// Asks for up to `N` path records. Answer: [`QueryPathResponse`].
+    /// Queries up to `N` path records. Answer: [`QueryPathResponse`].
     #[doc(alias = "RDMA_USER_CM_QUERY_PATH")]
     QueryPath<const N: usize> = PATH;
-    /// Asks for up to `N` services; ENODATA if none was looked for. `N` must
-    /// not be 0, to which Linux 7.2 says yes and writes nothing. Answer:
+    /// Queries up to `N` services; ENODATA if none was looked for. `N` must
+    /// not be 0, to which Linux 7.2 answers success and writes nothing. Answer:
     /// [`QueryIbServiceResponse`]. Not in Linux 6.1.
     #[doc(alias = "RDMA_USER_CM_QUERY_IB_SERVICE")]
     QueryIbService<const N: usize> = IB_SERVICE;
-    /// Asks for IP addresses, device and paths, as the first kernels could;
+    /// Queries IP addresses, device and paths, as the first kernels could;
     /// `QUERY_ROUTE` does not look at the option. Answer:
     /// [`QueryRouteResponse`].
     #[doc(alias = "RDMA_USER_CM_CMD_QUERY_ROUTE")]

@@ -44,7 +44,7 @@ impl Reject {
 
 numbers! {
     /// Why InfiniBand or RoCE refused a connection: the status of a REJECTED
-    /// event where it is positive (IBTA Vol 1 §12.6.7).
+    /// event if it is positive (IBTA Vol 1 §12.6.7).
     pub struct RejectReason(u8) {
         /// No queue pair is left.
         NO_QP = 1 => "IB_CM_REJ_NO_QP",

@@ -2,7 +2,7 @@
 
 numbers! {
     /// The answer to a service id resolution: the status of an UNREACHABLE
-    /// event of a UD id where it is positive (IBTA Vol 1 §12.11).
+    /// event of a UD id if it is positive (IBTA Vol 1 §12.11).
     pub struct SidrStatus(u8) {
         /// The service has a queue pair.
         SUCCESS = 0 => "IB_SIDR_SUCCESS",

@@ -1,15 +1,13 @@
-//! The verbs user ABI: the commands of `/dev/infiniband/uverbsN` that make,
-//! move and destroy queue pairs and what they need to carry data, and what the
-//! drivers of rxe and siw say besides.
+//! The verbs user ABI: the commands of `/dev/infiniband/uverbsN` for queue pairs
+//! and the objects that they use, and the private ABI of the drivers rxe and siw.
 //!
 //! A command is one `write(2)` of a [`Header`] and a request, as with the
 //! connection manager, but sizes are counted in words of 4 bytes and the
-//! request's counts the header too. A driver's own words stand behind those
-//! of the response: [`Rxe`] and [`Siw`] are the same requests, asked of a
-//! device of that driver. What a driver wants told besides is a request of its
-//! own, as [`siw::RegMr`].
+//! request's size includes the header. A driver may append data to the response:
+//! [`Rxe`] and [`Siw`] wrap the requests for a device of that driver. A request to
+//! which a driver's data is appended is a type of its own, as [`siw::RegMr`].
 //!
-//! Data goes through queues that driver and program share: [`rxe`] and [`siw`]
+//! Data is posted to queues in memory shared with the driver; [`rxe`] and [`siw`]
 //! have their elements. Events are read from descriptors, as
 //! [`CompletionEvent`] and [`AsyncEvent`].
 //!

@@ -1,4 +1,4 @@
-//! Events of one's own.
+//! User events.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute_ref};
 
@@ -61,7 +61,7 @@ struct ConnView {
 }
 
 impl WriteEventParam {
-    /// A number that the event brings back.
+    /// A number that the event carries.
     #[must_use]
     pub const fn from_arg(arg: u64) -> Self {
         let mut words = [0; 38];
@@ -69,7 +69,7 @@ impl WriteEventParam {
         Self { words }
     }
 
-    /// The number that the event brings back.
+    /// The number that the event carries.
     #[must_use]
     pub const fn arg(&self) -> u64 {
         self.words[0]

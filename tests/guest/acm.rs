@@ -1,4 +1,4 @@
-//! The C library as the judge of what is made of ibacm's answers.
+//! librdmacm as the reference for the use of ibacm's answers.
 //!
 //! A script is a question and what ibacm does about it. Each runs on a thread
 //! with a `/run` of its own, in which one daemon, which plays the script, is

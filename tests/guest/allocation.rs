@@ -1,4 +1,4 @@
-//! Nothing is allocated on a command's way.
+//! Commands do not allocate.
 #![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,4 @@
-//! How many commands a connection costs. One more is one too many.
+//! The number of kernel commands for one connection.
 
 use std::sync::Arc;
 

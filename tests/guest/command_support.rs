@@ -1,4 +1,4 @@
-//! Finding out which commands a kernel knows.
+//! Detecting which commands a kernel supports.
 
 use std::sync::Arc;
 

@@ -1,11 +1,110 @@
 //! The examples, run as a reader would.
 
-use std::process::{Command, Output};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Output, Stdio};
 
-use rdmacm_tests::{PLAIN, Site};
+use rdmacm_tests::{PLAIN, Site, free_port};
 
 use crate::command::built;
 use rdmacm_tests_macros::case;
+
+/// Runs an example, and returns what it prints.
+fn printed(name: &str, arguments: &[&str]) -> String {
+    let example = built(&format!("examples/{name}"));
+    let output = Command::new(example).args(arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn address(site: &Site) -> String {
+    site.v4(free_port()).to_string()
+}
+
+#[case]
+fn an_echo_server_serves_until_its_input_ends(site: &Site) {
+    let address = address(site);
+    let mut server = Command::new(built("examples/echo"))
+        .args(["serve", &address])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let listening = lines.next().unwrap().unwrap();
+    assert_eq!(listening, format!("listening on {address}"));
+    for message in ["hello", "again"] {
+        let reply = printed("echo", &["send", &address, message]);
+        assert_eq!(reply.trim_end(), message);
+        assert_eq!(lines.next().unwrap().unwrap(), "Ok(())");
+    }
+    drop(server.stdin.take());
+    assert!(server.wait().unwrap().success());
+}
+
+#[case]
+fn an_asynchronous_echo_server_shuts_down(site: &Site) {
+    let text = printed("echo_async", &[&address(site)]);
+    assert_eq!(text, "one\ntwo\nthree\nOk(Ok(()))\n1 clients\n");
+}
+
+#[case]
+fn a_table_is_read_without_the_server(site: &Site) {
+    let text = printed("key_value", &[&address(site)]);
+    assert_eq!(text, "3: 9\n17: 289\n63: 3969\n");
+}
+
+#[case]
+fn a_file_is_transferred(site: &Site) {
+    let folder = std::env::temp_dir();
+    let path = |name: &str| folder.join(format!("{}-{name}", site.device));
+    let (from, to) = (path("from"), path("to"));
+    let bytes: Vec<u8> = (0..300_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    fs::write(&from, &bytes).unwrap();
+    let [from_text, to_text] = [&from, &to].map(|path| path.to_str().unwrap());
+    let text = printed("file_transfer", &[&address(site), from_text, to_text]);
+    assert_eq!(text, "300000 bytes\n");
+    assert!(fs::read(&to).unwrap() == bytes, "other bytes");
+    fs::remove_file(from).unwrap();
+    fs::remove_file(to).unwrap();
+}
+
+#[case]
+fn many_reads_are_under_way(site: &Site) {
+    assert_eq!(
+        printed("pipelined_reads", &[&address(site)]),
+        "65536 bytes\n"
+    );
+}
+
+#[case]
+fn deadlines_are_kept(site: &Site) {
+    let text = printed("deadlines", &[&address(site)]);
+    assert_eq!(
+        text,
+        "accept timed out: true\nconnect timed out: true\nretried: true\nstopped: true\n"
+    );
+}
+
+#[case]
+fn an_event_loop_of_poll_resolves_a_route(site: &Site) {
+    let text = printed("poll_loop", &[&address(site)]);
+    assert_eq!(text, format!("via {}\n", site.device));
+}
+
+#[case(needs(Datagrams))]
+fn datagrams_reach_a_peer(site: &Site) {
+    assert_eq!(printed("datagrams", &[&address(site)]), "ping\n");
+}
+
+#[case(needs(Datagrams))]
+fn a_group_receives_datagrams(site: &Site) {
+    assert_eq!(
+        printed("multicast", &[&site.v4.to_string()]),
+        "to all members\n"
+    );
+}
 
 fn connect_candidates(arguments: &[&str]) -> Output {
     let example = built("examples/connect_candidates");

@@ -1,4 +1,4 @@
-//! Memory that was freed, kept to see who still writes to it.
+//! Detects writes to freed memory: freed blocks are filled with a pattern and not reused.
 #![expect(unsafe_code, reason = "a part of the allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

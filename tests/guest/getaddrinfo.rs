@@ -1,4 +1,4 @@
-//! The C library as the judge of names.
+//! librdmacm as the reference for name resolution.
 //!
 //! Questions of many combinations ([`questions`]) are put to `rdma_getaddrinfo`
 //! (`tests/c/getaddrinfo.c`), of the system's librdmacm and of the newest, and to this

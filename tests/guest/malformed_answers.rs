@@ -1,4 +1,4 @@
-//! Answers no kernel should give: errors or odd values, never a panic.
+//! Malformed answers of the kernel cause errors and no panic.
 
 use std::sync::Arc;
 

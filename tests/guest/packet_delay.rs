@@ -1,4 +1,4 @@
-//! Messages that the network holds back.
+//! Delays for single packets of a connection.
 //!
 //! Between its answer to a connect request and the moment it listens to the
 //! connection's data, siw takes no notice of what arrives (`siw_accept`), until more

@@ -1,4 +1,4 @@
-//! What a process has, before and after.
+//! The resources of a process, to compare before and after.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What the kernel tells about an id, in both dialects alike.
+//! Queries of an id, equal with both ABIs of the address commands.
 
 use std::sync::Arc;
 

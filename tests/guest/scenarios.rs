@@ -1,4 +1,4 @@
-//! The C library as the judge of connection management.
+//! librdmacm as the reference for connection management.
 //!
 //! A scenario is a script of commands for two actors. Each actor is a process:
 //! one is librdmacm (`tests/c/actor`), the other is this library's core, command

@@ -1,4 +1,4 @@
-//! Datagram services: asked for and told about.
+//! Datagram services: service ID resolution (SIDR).
 
 use rdmacm_core::{
     CmId, Error, Event, EventChannel, EventKind, PortSpace, QpType, RDMA_UDP_QKEY, SidrStatus,

@@ -1,5 +1,5 @@
-//! Destroying waits for nobody's event: each kind is kept unread in a variable
-//! while its id, channel and listener go, in every order.
+//! Destroying does not wait for an event that the caller still holds: each kind of
+//! event outlives its id, channel and listener, which are dropped in every order.
 
 use std::any::Any;
 use std::io::{Read, Write};

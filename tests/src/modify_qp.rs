@@ -1,4 +1,4 @@
-//! Queue pairs of rxe from state to state, without the connection manager.
+//! Moves queue pairs of rxe from state to state without the connection manager.
 
 use rdmacm_core::{AccessFlags, AhAttr, PathMtu, QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_verbs::{QpCaps, QueuePair};

@@ -1,4 +1,4 @@
-//! Queue pairs that are only on paper.
+//! Queue pairs without hardware, which record their states.
 
 use std::io;
 use std::sync::Mutex;

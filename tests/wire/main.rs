@@ -24,7 +24,7 @@ use crate::queue_pairs::QueuePairs;
 struct Side {
     device: Device,
     queue_pairs: QueuePairs,
-    /// Whoever holds it tells events.
+    /// Held while events are written, so that they stay in order.
     telling: Mutex<()>,
 }
 

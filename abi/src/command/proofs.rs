@@ -203,7 +203,7 @@ const _: () = {
     check::<QueryRoute>();
 };
 
-/// Bytes of the longest request, the header not counted: room for any
+/// Bytes of the longest request, the header not counted: space for any
 /// command.
 pub const MAX_REQUEST: usize = {
     let sizes = [

@@ -77,7 +77,7 @@ pub struct QueryRouteResponse {
     pub reserved_end: Reserved<4>,
 }
 
-/// `struct rdma_ucm_query_path_resp` with room for `N` path records.
+/// `struct rdma_ucm_query_path_resp` with space for `N` path records.
 ///
 /// Of alignment 1: a generic structure proves itself free of padding only if
 /// its fields are.
@@ -98,14 +98,14 @@ pub struct QueryPathResponse<const N: usize> {
 }
 
 impl<const N: usize> QueryPathResponse<N> {
-    /// The records that are there.
+    /// The records in the response.
     #[must_use]
     pub fn paths(&self) -> &[PathRecordData] {
         filled(&self.paths, self.path_count)
     }
 }
 
-/// `struct rdma_ucm_query_ib_service_resp` with room for `N` services; not in
+/// `struct rdma_ucm_query_ib_service_resp` with space for `N` services; not in
 /// Linux 6.1.
 #[doc(alias = "rdma_ucm_query_ib_service_resp")]
 #[derive(
@@ -124,7 +124,7 @@ pub struct QueryIbServiceResponse<const N: usize> {
 }
 
 impl<const N: usize> QueryIbServiceResponse<N> {
-    /// The records that are there.
+    /// The records in the response.
     #[must_use]
     pub fn records(&self) -> &[ServiceRecord] {
         filled(&self.records, self.record_count)

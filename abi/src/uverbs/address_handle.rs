@@ -10,7 +10,7 @@ use crate::{AhAttr, Reserved};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CreateAh {
-    /// Where the kernel puts [`CreateAhResponse`]; filled in by who writes.
+    /// Where the kernel puts [`CreateAhResponse`]; filled in when the command is written.
     pub response: u64,
     /// Anything; no event carries it.
     pub user_handle: u64,

@@ -53,7 +53,7 @@ numbers! {
 
 /// `struct ib_uverbs_async_event_desc`: what is read from
 /// [`GetContextResponse::async_fd`](super::GetContextResponse::async_fd),
-/// several at a time if there is room. EIO once the device is gone.
+/// several at a time if there is space. EIO once the device is gone.
 #[doc(alias = "ib_uverbs_async_event_desc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

@@ -1,9 +1,9 @@
-//! A request, its number and its response, tied together.
+//! Commands.
 //!
 //! # Safety
 //!
-//! A request makes the kernel write to memory, so whoever says which memory
-//! must be trusted: [`Command`] is an unsafe trait. Nothing else here is.
+//! A request makes the kernel write to memory, so the type that names that memory
+//! must be trusted: [`Command`] is an unsafe trait. Nothing else here is unsafe.
 #![expect(unsafe_code, reason = "declares the trait whose implementers prove it")]
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -39,7 +39,7 @@ pub use proofs::MAX_REQUEST;
 /// * It lets the device touch no memory later on, unless the documentation of
 ///   a field says so.
 ///
-/// The offset lies in the request, with room for what is there.
+/// The offset lies in the request, with space for the value.
 ///
 /// Requests need not be `FromBytes`: of some commands not every request keeps
 /// to this.

@@ -1,4 +1,4 @@
-//! Completion channels, where completion queues say that they have something.
+//! Completion channels, on which completion queues report completions.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -24,7 +24,7 @@ pub struct CreateCompletionChannelResponse {
 }
 
 /// `struct ib_uverbs_comp_event_desc`: what is read from a completion channel,
-/// several at a time if there is room. EIO once the device is gone.
+/// several at a time if there is space. EIO once the device is gone.
 #[doc(alias = "ib_uverbs_comp_event_desc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

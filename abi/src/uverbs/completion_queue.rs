@@ -15,7 +15,7 @@ pub use resize::{ResizeCq, ResizeCqResponse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CreateCq {
-    /// Where the kernel puts [`CreateCqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`CreateCqResponse`]; filled in when the command is written.
     pub response: u64,
     /// What events of the queue carry back.
     pub user_handle: u64,
@@ -35,7 +35,7 @@ pub struct CreateCq {
 }
 
 impl CreateCq {
-    /// A request for a queue of `entries` completions that signals nobody.
+    /// A request for a queue of `entries` completions that signals no channel.
     #[must_use]
     pub const fn new(entries: u32) -> Self {
         Self {
@@ -57,7 +57,7 @@ pub struct CreateCqResponse {
     /// The kernel's handle, counted for each context; 0 is a valid one.
     #[doc(alias = "cq_handle")]
     pub handle: u32,
-    /// How many completions it holds, as many as asked for or more.
+    /// How many completions it holds, as many as requested or more.
     #[doc(alias = "cqe")]
     pub entries: u32,
 }
@@ -68,7 +68,7 @@ pub struct CreateCqResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct DestroyCq {
-    /// Where the kernel puts [`DestroyCqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`DestroyCqResponse`]; filled in when the command is written.
     pub response: u64,
     /// The completion queue.
     #[doc(alias = "cq_handle")]

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 )]
 #[repr(C)]
 pub struct GetContext {
-    /// Where the kernel puts [`GetContextResponse`]; filled in by who writes.
+    /// Where the kernel puts [`GetContextResponse`]; filled in when the command is written.
     pub response: u64,
 }
 

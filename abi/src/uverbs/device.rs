@@ -4,14 +4,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::{Be64, Reserved};
 
-/// `struct ib_uverbs_query_device`: asks for the device's limits.
+/// `struct ib_uverbs_query_device`: queries the device's limits.
 #[doc(alias = "ib_uverbs_query_device")]
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
 )]
 #[repr(C)]
 pub struct QueryDevice {
-    /// Where the kernel puts [`QueryDeviceResponse`]; filled in by who writes.
+    /// Where the kernel puts [`QueryDeviceResponse`]; filled in when the command is written.
     pub response: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct QueryDeviceResponse {
     pub page_size_cap: u64,
     /// The vendor, an IEEE OUI.
     pub vendor_id: u32,
-    /// The vendor's number of the part.
+    /// The vendor's part number.
     pub vendor_part_id: u32,
     /// The hardware's version.
     #[doc(alias = "hw_ver")]
@@ -63,7 +63,7 @@ pub struct QueryDeviceResponse {
     pub max_ee_rd_atom: u32,
     /// Reads and atomics that the device answers at a time.
     pub max_res_rd_atom: u32,
-    /// Reads and atomics that one queue pair asks at a time.
+    /// Reads and atomics that one queue pair has outstanding as initiator.
     pub max_qp_init_rd_atom: u32,
     /// The same of an end-to-end context.
     pub max_ee_init_rd_atom: u32,

@@ -3,10 +3,10 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 numbers! {
-    /// `enum rdma_driver_id`: the driver of a device. Netlink tells it.
+    /// `enum rdma_driver_id`: the driver of a device. Netlink reports it.
     #[doc(alias = "rdma_driver_id")]
     pub struct DriverId(u32) in kernel "rdma/ib_user_ioctl_verbs.h" {
-        /// The kernel does not tell.
+        /// The kernel does not report it.
         UNKNOWN = 0 => "RDMA_DRIVER_UNKNOWN",
         /// `mlx5_ib`: Nvidia.
         MLX5 = 1 => "RDMA_DRIVER_MLX5",

@@ -24,7 +24,7 @@ bits! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct RegMr {
-    /// Where the kernel puts [`RegMrResponse`]; filled in by who writes.
+    /// Where the kernel puts [`RegMrResponse`]; filled in when the command is written.
     pub response: u64,
     /// The address of the memory. The device reads it, and with write access
     /// writes it, for as long as the region lives: who sends this answers for
@@ -67,7 +67,7 @@ pub struct RegMrResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct ReregMr {
-    /// Where the kernel puts [`ReregMrResponse`]; filled in by who writes.
+    /// Where the kernel puts [`ReregMrResponse`]; filled in when the command is written.
     pub response: u64,
     /// The memory region.
     #[doc(alias = "mr_handle")]
@@ -101,7 +101,7 @@ pub struct ReregMrResponse {
 }
 
 /// `struct ib_uverbs_dereg_mr`: ends a memory region. Requests that name it
-/// fail from now on; one that is under way may hold the memory until it ends.
+/// fail from now on; one in progress may hold the memory until it ends.
 #[doc(alias = "ib_uverbs_dereg_mr")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]

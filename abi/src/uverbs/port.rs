@@ -4,12 +4,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::Reserved;
 
-/// `struct ib_uverbs_query_port`: asks for a port's attributes.
+/// `struct ib_uverbs_query_port`: queries a port's attributes.
 #[doc(alias = "ib_uverbs_query_port")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct QueryPort {
-    /// Where the kernel puts [`QueryPortResponse`]; filled in by who writes.
+    /// Where the kernel puts [`QueryPortResponse`]; filled in when the command is written.
     pub response: u64,
     /// The port, from 1; EINVAL where there is no such port.
     #[doc(alias = "port_num")]
@@ -19,7 +19,7 @@ pub struct QueryPort {
 }
 
 impl QueryPort {
-    /// A question about the port `port_number`.
+    /// A query of the port `port_number`.
     #[must_use]
     pub const fn new(port_number: u8) -> Self {
         Self {
@@ -82,7 +82,7 @@ pub struct QueryPortResponse {
     /// The state of the physical link, `enum ib_port_phys_state`.
     #[doc(alias = "phys_state")]
     pub physical_state: u8,
-    /// InfiniBand 1, Ethernet 2; siw says 0.
+    /// InfiniBand 1, Ethernet 2; siw returns 0.
     pub link_layer: u8,
     /// `enum ib_uverbs_query_port_flags`.
     pub flags: u8,

@@ -2,13 +2,13 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of `struct ib_uverbs_send_wr`, which stands behind a request that
-/// brings work of its own.
+/// Bytes of `struct ib_uverbs_send_wr`, which follows a request that
+/// contains work requests.
 const SEND_WR_SIZE: u32 = 56;
 
-/// `struct ib_uverbs_post_send`: tells the driver that there is work in the
+/// `struct ib_uverbs_post_send`: notifies the driver of work in the
 /// send queue. rxe and siw take the work from the queue they share with the
-/// program, so the request brings none.
+/// program, so the request contains none.
 ///
 /// EINVAL from rxe and ENOTCONN from siw before the queue pair is ready to
 /// send.
@@ -16,7 +16,7 @@ const SEND_WR_SIZE: u32 = 56;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct PostSend {
-    /// Where the kernel puts [`PostSendResponse`]; filled in by who writes.
+    /// Where the kernel puts [`PostSendResponse`]; filled in when the command is written.
     pub response: u64,
     /// The queue pair.
     #[doc(alias = "qp_handle")]

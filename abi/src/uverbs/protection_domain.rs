@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 )]
 #[repr(C)]
 pub struct AllocPd {
-    /// Where the kernel puts [`AllocPdResponse`]; filled in by who writes.
+    /// Where the kernel puts [`AllocPdResponse`]; filled in when the command is written.
     pub response: u64,
 }
 

@@ -15,7 +15,7 @@ pub use query::{QueryQp, QueryQpResponse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CreateQp {
-    /// Where the kernel puts [`CreateQpResponse`]; filled in by who writes.
+    /// Where the kernel puts [`CreateQpResponse`]; filled in when the command is written.
     pub response: u64,
     /// What events of the queue pair carry back.
     pub user_handle: u64,
@@ -63,8 +63,8 @@ pub struct CreateQpResponse {
     /// The number peers know it by, 24 bits.
     #[doc(alias = "qpn")]
     pub number: u32,
-    /// Send requests the queue holds. Some kernels say what was asked for
-    /// where there is room for more.
+    /// Send requests the queue holds. Some kernels return the requested number
+    /// if there is space for more.
     pub max_send_wr: u32,
     /// Receive requests the queue holds.
     pub max_recv_wr: u32,
@@ -83,7 +83,7 @@ pub struct CreateQpResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct DestroyQp {
-    /// Where the kernel puts [`DestroyQpResponse`]; filled in by who writes.
+    /// Where the kernel puts [`DestroyQpResponse`]; filled in when the command is written.
     pub response: u64,
     /// The queue pair.
     #[doc(alias = "qp_handle")]

@@ -1,10 +1,10 @@
-//! What the driver of rxe answers behind the kernel's words, and the queues it
-//! shares with the program. Source: `rdma/rdma_user_rxe.h`.
+//! The private ABI of the driver rxe: the data it appends to responses, and the queues
+//! in shared memory. Source: `rdma/rdma_user_rxe.h`.
 //!
 //! A queue is a [`QueueHeader`] and a ring of elements: [`SendWqe`]s,
 //! [`RecvWqe`]s or [`WorkCompletion`](super::WorkCompletion)s, each at the
-//! start of a slot whose size the header tells. Behind the element of a request
-//! stand its pieces of memory, [`Sge`](super::Sge)s, or its data.
+//! start of a slot whose size the header has. After the element of a request are its
+//! scatter/gather entries, [`Sge`](super::Sge)s, or its inline data.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -25,7 +25,7 @@ pub use receive::RecvWqe;
 pub use send::{SendWqe, SendWr};
 pub use target::{AtomicTarget, DatagramTarget, RdmaTarget, Target};
 
-/// The version of this driver's words, which sysfs and netlink tell.
+/// The version of this driver's ABI, which sysfs and netlink report.
 pub const ABI_VERSION: u32 = 2;
 
 /// `struct mminfo`: where a queue can be mapped.

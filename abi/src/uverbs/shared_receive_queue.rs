@@ -15,7 +15,7 @@ pub use query::{QuerySrq, QuerySrqResponse};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CreateSrq {
-    /// Where the kernel puts [`CreateSrqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`CreateSrqResponse`]; filled in when the command is written.
     pub response: u64,
     /// What events of the queue carry back.
     pub user_handle: u64,
@@ -26,7 +26,7 @@ pub struct CreateSrq {
     pub max_wr: u32,
     /// Pieces of memory a request is to name.
     pub max_sge: u32,
-    /// An event tells when fewer requests than this are left; 0 is never.
+    /// An event reports that fewer requests than this are left; 0 is never.
     #[doc(alias = "srq_limit")]
     pub limit: u32,
 }
@@ -39,8 +39,8 @@ pub struct CreateSrqResponse {
     /// The kernel's handle, counted for each context; 0 is a valid one.
     #[doc(alias = "srq_handle")]
     pub handle: u32,
-    /// Receive requests the queue holds. Some kernels say what was asked for
-    /// where there is room for more.
+    /// Receive requests the queue holds. Some kernels return the requested number
+    /// if there is space for more.
     pub max_wr: u32,
     /// Pieces of memory a request names.
     pub max_sge: u32,
@@ -55,7 +55,7 @@ pub struct CreateSrqResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct DestroySrq {
-    /// Where the kernel puts [`DestroySrqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`DestroySrqResponse`]; filled in when the command is written.
     pub response: u64,
     /// The shared receive queue.
     #[doc(alias = "srq_handle")]

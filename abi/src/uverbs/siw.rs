@@ -1,9 +1,8 @@
-//! What the driver of siw wants and answers behind the kernel's words, and the
-//! queues it shares with the program. Source: `rdma/siw-abi.h`.
+//! The private ABI of the driver siw: the data it appends to requests and responses,
+//! and the queues in shared memory. Source: `rdma/siw-abi.h`.
 //!
-//! A queue is a ring of [`Sqe`]s, [`Rqe`]s or [`Cqe`]s and nothing else, but a
-//! [`CqControl`] behind the completions. Whose turn a slot is says its flag
-//! [`VALID`](WqeFlags::VALID).
+//! A queue is a ring of [`Sqe`]s, [`Rqe`]s or [`Cqe`]s; after the ring of completions
+//! is a [`CqControl`]. The flag [`VALID`](WqeFlags::VALID) of a slot says who owns it.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -42,7 +41,7 @@ pub const NO_QUEUE: u64 = 0x9_0000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Context {
-    /// The vendor's number of the part.
+    /// The vendor's part number.
     #[doc(alias = "dev_id")]
     pub device_id: u32,
     /// Zero.

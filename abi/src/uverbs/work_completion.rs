@@ -13,9 +13,9 @@ numbers! {
         SUCCESS = 0 => "IBV_WC_SUCCESS",
         /// The memory it names is too short, or a message too long.
         LOC_LEN_ERR = 1 => "IBV_WC_LOC_LEN_ERR",
-        /// The queue pair cannot do what it asks.
+        /// The queue pair does not support the request.
         LOC_QP_OP_ERR = 2 => "IBV_WC_LOC_QP_OP_ERR",
-        /// The end-to-end context cannot do what it asks.
+        /// The end-to-end context does not support the request.
         LOC_EEC_OP_ERR = 3 => "IBV_WC_LOC_EEC_OP_ERR",
         /// A key of this side does not fit the memory it names.
         LOC_PROT_ERR = 4 => "IBV_WC_LOC_PROT_ERR",
@@ -125,7 +125,7 @@ pub struct WorkCompletion {
     pub vendor_error: u32,
     /// Bytes received or transferred. Datagrams count their first 40 bytes.
     pub byte_len: u32,
-    /// What came with a message, as `flags` says.
+    /// The data of a message that `flags` names.
     #[doc(alias = "ex")]
     pub immediate_or_key: ImmediateOrKey,
     /// The queue pair, by its number.

@@ -10,7 +10,7 @@ numbers! {
     pub struct WrOpcode(u32) in kernel "rdma/ib_user_verbs.h" {
         /// Writes to the peer's memory.
         RDMA_WRITE = 0 => "IB_UVERBS_WR_RDMA_WRITE",
-        /// Writes, and tells the peer with 4 bytes of data.
+        /// Writes, and notifies the peer with 4 bytes of data.
         RDMA_WRITE_WITH_IMM = 1 => "IB_UVERBS_WR_RDMA_WRITE_WITH_IMM",
         /// Sends a message.
         SEND = 2 => "IB_UVERBS_WR_SEND",
@@ -77,7 +77,7 @@ pub struct Sge {
 }
 
 /// The union `ex` of requests and completions: 4 bytes of data that go with a
-/// message, or a key that ends with it. Which, a request's opcode says and a
+/// message, or a key that the message invalidates, by a request's opcode or a
 /// completion's flags.
 #[doc(alias = "imm_data", alias = "invalidate_rkey")]
 #[derive(

@@ -84,7 +84,7 @@ impl ResolveAddrInfo for IdHandle {
             return ServiceAsked::begin(self, service, hints);
         }
         let place = directory.tasks.take().ok_or(Error::TooManyLookups)?;
-        let errand = self.begin_resolution()?;
+        let pending = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());
         let deadline = until.map_or(Deadline::Never, Deadline::At);
@@ -93,22 +93,22 @@ impl ResolveAddrInfo for IdHandle {
         // Handed over once there is a thread, so that none is lost.
         let (hand, handed) = sync_channel::<PendingResolution>(1);
         let work = move || {
-            let Ok(errand) = handed.recv() else { return };
+            let Ok(pending) = handed.recv() else { return };
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
             // Free before anybody hears of it.
             drop(place);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            errand.finish(status, found);
+            pending.finish(status, found);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
             Ok(_) => {
                 // The thread waits for it.
-                let _ = hand.send(errand);
+                let _ = hand.send(pending);
                 Ok(())
             }
             Err(error) => {
-                errand.cancel();
+                pending.cancel();
                 Err(Error::NoThread(error.kind()))
             }
         }

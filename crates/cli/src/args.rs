@@ -39,7 +39,7 @@ pub(crate) enum Task {
     /// Exits with 0, also where there is no device, with 1 and the reason if there is no
     /// list, with 2 for bad usage.
     Devices(DevicesArgs),
-    /// Sends data to a server and back, as rping does, and says how long that took.
+    /// Sends data to a server and back, as rping does, and prints how long that took.
     ///
     /// The server reads what is to be sent from the client's memory and writes it
     /// back to another place there. Either side may be rping.
@@ -73,12 +73,12 @@ pub(crate) struct ResolveArgs {
     /// Instead of a node, every IP address of this machine that RDMA serves.
     #[arg(long, conflicts_with_all = ["source", "by_event"])]
     pub(crate) local: bool,
-    /// Ask the ibacm whose socket or port file is in DIR for paths, and say if it
-    /// knows none. One in /run is asked anyway.
+    /// Ask the ibacm whose socket or port file is in DIR for paths, and report if it
+    /// knows none. The one in /run is always asked.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "/run")]
     #[arg(require_equals = true)]
     pub(crate) acm: Option<PathBuf>,
-    /// Resolve asynchronously, and wait for the event that tells of the end.
+    /// Resolve asynchronously, and wait for the event that reports the result.
     #[arg(long = "async")]
     pub(crate) by_event: bool,
     /// Print a line for each path behind the table.
@@ -105,7 +105,7 @@ pub(crate) struct ResolveArgs {
     /// The address to start from; with `--family ib` a GID.
     #[arg(long, value_name = "ADDR", value_parser = source, conflicts_with = "passive")]
     source: Option<SocketAddr>,
-    /// How long everything together may take, the name server included.
+    /// The deadline for everything together, the name server included.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     #[arg(default_value_t = Milliseconds(DEFAULT_DEADLINE))]
     timeout: Milliseconds,
@@ -157,7 +157,7 @@ impl std::fmt::Display for Milliseconds {
 
 fn milliseconds(text: &str) -> Result<Milliseconds, String> {
     match any_milliseconds(text) {
-        Ok(Milliseconds(Duration::ZERO)) => Err("nothing can be asked in 0 ms".to_owned()),
+        Ok(Milliseconds(Duration::ZERO)) => Err("0 ms is no time to wait".to_owned()),
         any => any,
     }
 }
@@ -177,7 +177,7 @@ impl ResolveArgs {
         self.timeout.0
     }
 
-    /// The hints these arguments amount to.
+    /// The hints that these arguments describe.
     pub(crate) fn hints(&self) -> Hints {
         let mut hints = Hints::new().canonical_name().deadline(self.timeout());
         for (asked, with) in [
@@ -220,7 +220,7 @@ impl ResolveArgs {
         }
     }
 
-    /// What is wrong with the arguments as a whole: bad usage.
+    /// Why the arguments contradict each other; a usage error.
     pub(crate) fn contradiction(&self) -> Option<String> {
         let (qp_type, port_space) = (QpType::from(self.qp?), PortSpace::from(self.ps?));
         let allowed = allowed_qp_types(port_space);
@@ -229,7 +229,7 @@ impl ResolveArgs {
     }
 }
 
-/// Says what clap says of a single bad argument, and exits with 2.
+/// Prints a usage error as clap does, and exits with 2.
 pub(crate) fn usage_error(contradiction: &str) -> ! {
     let mut command = Args::command();
     command

@@ -12,15 +12,15 @@ mod addresses;
 
 use addresses::Addresses;
 
-/// What to do where there is none.
+/// The notice for a machine without a device.
 pub(crate) const NO_DEVICE: &str = "there is no RDMA device: load its driver, or make a soft one: \
      rdma link add rxe0 type rxe netdev INTERFACE";
 
-/// The whole answer.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 struct Document {
     devices: Vec<DeviceView>,
-    /// Why there is no list.
+    /// Why the list failed.
     error: Option<String>,
 }
 
@@ -43,7 +43,7 @@ struct PortView {
 }
 
 pub(crate) fn run(args: &DevicesArgs) -> Outcome {
-    let (devices, error) = match look() {
+    let (devices, error) = match list() {
         Ok(devices) => (devices, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
     if args.json {
         return Outcome {
             output: json::render(&Document { devices, error }),
-            complaint: None,
+            error_text: None,
             success,
         };
     }
@@ -62,19 +62,19 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
         } else {
             listing(&devices)
         },
-        complaint: error.or(none),
+        error_text: error.or(none),
         success,
     }
 }
 
-fn look() -> Result<Vec<DeviceView>, Error> {
+fn list() -> Result<Vec<DeviceView>, Error> {
     let devices = RdmaDevice::list()?;
     if devices.is_empty() {
         return Ok(Vec::new());
     }
     let addresses = Addresses::of_this_machine();
     let views = devices.into_iter().filter_map(|device| {
-        // A device may vanish between the list and a look at it.
+        // A device may be removed after it was listed.
         let ports = device.ports().ok()?;
         Some(DeviceView {
             index: device.index,
@@ -98,7 +98,7 @@ fn port_view(port: Port, addresses: &Addresses) -> PortView {
         link: port.physical_state.to_string(),
         addresses: netdev
             .as_deref()
-            .map(|netdev| addresses.of(netdev))
+            .map(|netdev| addresses.of_interface(netdev))
             .unwrap_or_default(),
         netdev,
     }

@@ -1,4 +1,4 @@
-//! One end of a connection that moves data.
+//! A queue pair with its completion queue.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,39 +10,39 @@ use rdmacm_verbs::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// What an end is to be like.
+/// The sizes of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Requests under way at once.
+    /// Send requests in flight.
     pub(crate) sends: u32,
-    /// Messages there is room for.
+    /// Receive requests posted.
     pub(crate) receives: u32,
-    /// Bytes each of them may have.
-    pub(crate) room: usize,
-    /// Bytes a message may have that is sent without registered memory.
+    /// Bytes of the buffer of each.
+    pub(crate) receive_size: usize,
+    /// Bytes of a message that can be sent inline.
     pub(crate) inline: u32,
-    /// Whether to look for completions all the time instead of sleeping.
+    /// Whether to poll for completions instead of sleeping.
     pub(crate) spin: bool,
 }
 
-/// A queue pair with one completion queue for all it does.
+/// A queue pair whose sends and receives complete on one completion queue.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     queue_pair: QueuePair,
     completions: CompletionQueue,
     watched: AsyncFd<OwnedFd>,
     spin: bool,
-    /// Looks since others had a turn.
-    looks: AtomicU32,
+    /// Polls so far.
+    polls: AtomicU32,
 }
 
-/// How often one may look before others have a turn.
-const LOOKS: u32 = 64;
-/// After how many a device that goes is asked for, which takes a call of the system.
-const MANY_LOOKS: u32 = 1 << 16;
+/// How many polls until other tasks run.
+const POLLS_BETWEEN_YIELDS: u32 = 64;
+/// How many polls until the device is checked for removal, which takes a system call.
+const POLLS_BETWEEN_REMOVAL_CHECKS: u32 = 1 << 16;
 
 impl Endpoint {
-    /// One on the id's device, with room for messages posted.
+    /// Creates one on the id's device and posts its receive requests.
     pub(crate) fn new(id: &IdHandle, shape: Shape) -> io::Result<Self> {
         let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
         let context = Context::open_by_id(device)?;
@@ -59,7 +59,7 @@ impl Endpoint {
         let options = QueuePair::options(QpType::RC).caps(caps);
         let options = options.send_queue(&completions).receive_queue(&completions);
         let queue_pair = options.create(&context)?;
-        // Before that it takes no receives.
+        // A queue pair in the state RESET accepts no receive requests.
         id.with_queue_pair(&queue_pair).init()?;
         post_receives(&queue_pair, shape)?;
         let watched = channel.as_fd().try_clone_to_owned()?;
@@ -73,7 +73,7 @@ impl Endpoint {
             completions,
             watched,
             spin: shape.spin,
-            looks: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
         })
     }
 
@@ -85,10 +85,10 @@ impl Endpoint {
         self.queue_pair.protection_domain()
     }
 
-    /// The next completion, waited for.
+    /// Waits for the next completion.
     pub(crate) async fn next(&self) -> Result<Completion, Error> {
         loop {
-            self.give_way().await;
+            self.yield_sometimes().await;
             if let Some(completion) = self.completions.poll()? {
                 return Ok(completion);
             }
@@ -97,20 +97,20 @@ impl Endpoint {
                 if let Some(completion) = self.completions.poll()? {
                     return Ok(completion);
                 }
-                self.told().await?;
+                self.wait_for_notification().await?;
             }
         }
     }
 
-    /// A completion that is there.
+    /// Polls for a completion.
     pub(crate) fn poll(&self) -> Result<Option<Completion>, Error> {
         self.completions.poll()
     }
 
-    /// Sleeps until the channel tells of a completion.
-    async fn told(&self) -> Result<(), Error> {
+    /// Sleeps until the completion channel is readable.
+    async fn wait_for_notification(&self) -> Result<(), Error> {
         let Ok(mut ready) = self.watched.readable().await else {
-            // The runtime is about to go.
+            // The runtime shuts down.
             return std::future::pending().await;
         };
         if let Some(channel) = self.completions.channel() {
@@ -120,25 +120,29 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Gives others a turn now and then: whoever always finds a completion would
-    /// never sleep.
-    pub(crate) async fn give_way(&self) {
-        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        if self.spin && looks % MANY_LOOKS == MANY_LOOKS - 1 {
-            // Who never sleeps hears of nothing.
+    /// Lets other tasks run from time to time, for a caller that always finds a completion
+    /// never sleeps.
+    pub(crate) async fn yield_sometimes(&self) {
+        let polls = self.polls.fetch_add(1, Ordering::Relaxed);
+        if self.spin && polls % POLLS_BETWEEN_REMOVAL_CHECKS == POLLS_BETWEEN_REMOVAL_CHECKS - 1 {
+            // A caller that never sleeps does not read the device's events.
             self.completions.context().check_removal();
         }
-        if looks % LOOKS == LOOKS - 1 {
+        if polls % POLLS_BETWEEN_YIELDS == POLLS_BETWEEN_YIELDS - 1 {
             tokio::task::yield_now().await;
         }
     }
 }
 
 fn post_receives(queue_pair: &QueuePair, shape: Shape) -> Result<(), Error> {
-    let Shape { receives, room, .. } = shape;
-    let all = room.saturating_mul(receives as usize);
+    let Shape {
+        receives,
+        receive_size,
+        ..
+    } = shape;
+    let all = receive_size.saturating_mul(receives as usize);
     let memory = queue_pair.protection_domain().allocate(all)?;
-    for buffer in memory.into_chunks(room) {
+    for buffer in memory.into_chunks(receive_size) {
         queue_pair.post_receive(buffer)?;
     }
     Ok(())

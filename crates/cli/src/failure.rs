@@ -1,24 +1,23 @@
-//! Why data do not move.
+//! Errors of data transfer.
 
 use rdmacm_verbs::{CompletionError, Error, PostError};
 
-/// Why a side cannot go on.
+/// Why a transfer failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// What was posted came back undone: the connection is over.
+    /// Requests were flushed because the connection ended.
     #[error("the connection is over")]
     Over,
-    /// The device or the kernel refused something.
+    /// A verb failed.
     #[error(transparent)]
     Verbs(Error),
-    /// A request was not taken.
+    /// Posting a request failed.
     #[error(transparent)]
     Post(Error),
-    /// A request failed.
+    /// A request completed with an error.
     #[error(transparent)]
     Request(CompletionError),
-    /// The peer does not keep to the protocol, or returned something else than
-    /// it was given.
+    /// The peer violated the protocol or returned wrong data.
     #[error("{0}")]
     Peer(String),
 }

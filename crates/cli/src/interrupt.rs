@@ -1,4 +1,4 @@
-//! Being asked to end, by Ctrl-C or `SIGTERM`.
+//! Ending by `SIGINT` (Ctrl-C) or `SIGTERM`.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
-/// Whether somebody has asked this process to end. The first time it ends in
-/// order, the second time at once, as the signal has it.
+/// Whether a signal asked this process to end. The first signal ends it in order, the
+/// second one at once, with the signal's default action.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 
 impl Interrupt {
-    /// Heeds the signals from now on. To be called before there are other
-    /// threads, which would have to heed them too, and within the runtime.
+    /// Starts to watch for the signals. Call it within the runtime and before other threads
+    /// start, which would have to block the signals too.
     pub(crate) fn watch() -> io::Result<Self> {
         let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
         signals.thread_block()?;
@@ -26,8 +26,8 @@ impl Interrupt {
         let file = AsyncFd::new(SignalFd::with_flags(&signals, flags)?)?;
         let (sender, interrupted) = watch::channel(false);
         tokio::spawn(async move {
-            if heard(&file).await.is_ok() {
-                // Nothing to be done where the next one cannot end the process.
+            if signal_arrived(&file).await.is_ok() {
+                // If this fails, further signals do nothing.
                 let _ = signals.thread_unblock();
             }
             sender.send_replace(true);
@@ -35,20 +35,20 @@ impl Interrupt {
         Ok(Self(interrupted))
     }
 
-    /// Whether somebody has asked.
-    pub(crate) fn has_come(&self) -> bool {
+    /// Whether a signal has arrived.
+    pub(crate) fn is_set(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until somebody asks.
+    /// Waits for a signal.
     pub(crate) async fn wait(&self) {
         let mut interrupted = self.0.clone();
-        // The sender is gone only with the runtime.
+        // The sender lives as long as the runtime.
         let _ = interrupted.wait_for(|interrupted| *interrupted).await;
     }
 }
 
-async fn heard(file: &AsyncFd<SignalFd>) -> io::Result<()> {
+async fn signal_arrived(file: &AsyncFd<SignalFd>) -> io::Result<()> {
     loop {
         let mut ready = file.readable().await?;
         match ready.get_inner().read_signal() {

@@ -1,4 +1,4 @@
-//! One JSON document with a newline behind it.
+//! Rendering one JSON document.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! The `rdmacm` command: what RDMA can do with a name, which RDMA devices there
-//! are, and how data get from one to another.
+//! The `rdmacm` command: resolves names for RDMA, lists RDMA devices, and tests and
+//! measures connections.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod args;
-mod attend;
+mod connection_path;
 mod devices;
 mod endpoint;
+mod exchange;
 mod failure;
 mod interrupt;
 mod json;
@@ -22,11 +23,10 @@ mod refusal;
 mod resolve;
 mod runtime;
 mod serve;
-mod served;
+mod server_report;
 mod table;
-mod talk;
 mod terminal;
-mod way;
+mod until_closed;
 
 use args::{Args, Task};
 use outcome::Outcome;
@@ -39,16 +39,16 @@ fn main() -> ExitCode {
         Task::Ping(args) => ping::run(&args),
         Task::Perf(args) => perf::run(&args),
     };
-    match tell(&outcome) {
+    match print(&outcome) {
         Ok(()) if outcome.success => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
 
-/// One write for the whole answer.
-fn tell(outcome: &Outcome) -> io::Result<()> {
-    if let Some(complaint) = &outcome.complaint {
-        io::stderr().write_all(format!("rdmacm: {complaint}\n").as_bytes())?;
+/// Prints the outcome, its output in one write.
+fn print(outcome: &Outcome) -> io::Result<()> {
+    if let Some(error_text) = &outcome.error_text {
+        io::stderr().write_all(format!("rdmacm: {error_text}\n").as_bytes())?;
     }
     if outcome.output.is_empty() {
         return Ok(());

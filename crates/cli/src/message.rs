@@ -1,9 +1,9 @@
-//! The message that both sides of `ping` and of `perf` send: where memory is.
+//! The message that both sides of `ping` and `perf` send: the location of memory.
 
 use rdmacm_verbs::RemoteMemory;
 
-/// Where a side's memory is, as rping says it: 16 bytes, big-endian. A message
-/// that only says "go ahead" has the same size and says nothing.
+/// The location of a side's memory in rping's format: 16 bytes, big-endian. A message
+/// that only lets the peer go on has the same size and is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     address: u64,
@@ -12,17 +12,17 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Bytes it has.
+    /// Its length in bytes.
     pub(crate) const SIZE: usize = 16;
 
-    /// Says nothing but that the peer may go on.
+    /// Lets the peer go on.
     pub(crate) const GO_AHEAD: Self = Self {
         address: 0,
         key: 0,
         size: 0,
     };
 
-    /// Tells the peer of memory; `None` for more than a message can say.
+    /// Describes memory; `None` if its length does not fit.
     pub(crate) fn about(memory: RemoteMemory) -> Option<Self> {
         Some(Self {
             address: memory.address(),
@@ -31,7 +31,7 @@ impl Message {
         })
     }
 
-    /// The memory it tells of; `None` where that goes beyond the last address.
+    /// The memory it describes; `None` if that goes beyond the last address.
     pub(crate) fn memory(self) -> Option<RemoteMemory> {
         RemoteMemory::new(self.address, self.size.into(), self.key)
     }

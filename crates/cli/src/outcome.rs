@@ -1,4 +1,4 @@
-//! What a task has to say.
+//! The outcome of a task.
 
 use std::io;
 
@@ -6,44 +6,44 @@ use serde::Serialize;
 
 use crate::json;
 
-/// What a task has to say: the text for standard output, what went wrong for
-/// standard error, and whether it succeeded.
+/// The text for standard output, the error for standard error, and whether the task
+/// succeeded.
 pub(crate) struct Outcome {
     pub(crate) output: String,
-    pub(crate) complaint: Option<String>,
+    pub(crate) error_text: Option<String>,
     pub(crate) success: bool,
 }
 
 impl Outcome {
-    /// Of a task that did not even begin.
-    #[expect(clippy::needless_pass_by_value, reason = "the error's way ends here")]
+    /// The outcome of a task that could not start.
+    #[expect(clippy::needless_pass_by_value, reason = "it consumes the error")]
     pub(crate) fn of_error(error: io::Error) -> Self {
         Self {
             output: String::new(),
-            complaint: Some(error.to_string()),
+            error_text: Some(error.to_string()),
             success: false,
         }
     }
 
-    /// Of a report that says itself what went wrong: as the document it is, or in
-    /// words with that beside them.
+    /// The outcome of a report: a JSON document that holds the error, or `text` with the
+    /// error beside it.
     pub(crate) fn of_report<R: Serialize>(
         json: bool,
         report: &R,
         error: Option<&String>,
-        words: impl FnOnce(&R) -> String,
+        text: impl FnOnce(&R) -> String,
     ) -> Self {
         let success = error.is_none();
         if json {
             return Self {
                 output: json::render(report),
-                complaint: None,
+                error_text: None,
                 success,
             };
         }
         Self {
-            output: words(report),
-            complaint: error.cloned(),
+            output: text(report),
+            error_text: error.cloned(),
             success,
         }
     }

@@ -7,13 +7,13 @@ use crate::runtime;
 mod bandwidth;
 mod client;
 mod latency;
-mod load;
+mod parameters;
 mod report;
 mod server;
-mod terms;
-mod until;
+mod session;
+mod test_end;
 
-pub(crate) use terms::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
+pub(crate) use parameters::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Parameters, Test};
 
 pub(crate) fn run(args: &PerfArgs) -> Outcome {
     if let Some(contradiction) = args.contradiction() {

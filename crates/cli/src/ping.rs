@@ -13,15 +13,15 @@ mod server;
 
 pub(crate) use pattern::MIN_SIZE;
 
-/// The most bytes of a ping; a server reads no more than that.
+/// The largest ping, in bytes; a server reads no more.
 pub(crate) const MAX_SIZE: u32 = 16 << 20;
 
-/// One message and one request are under way at a time; the completions of messages
-/// that were sent may come late.
+/// One message and one request are in flight at a time; the completions of sent messages
+/// may arrive late.
 const SHAPE: Shape = Shape {
     sends: 16,
     receives: 2,
-    room: Message::SIZE,
+    receive_size: Message::SIZE,
     inline: 16,
     spin: false,
 };

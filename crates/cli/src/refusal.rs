@@ -1,15 +1,15 @@
-//! Why there is no connection.
+//! Errors of connecting.
 
 use rdmacm::Error;
 
-use crate::attend::Stop;
+use crate::until_closed::WorkError;
 
-/// Why there is no connection, in the server's words where it has any.
-pub(crate) fn unconnected(error: &Error) -> Stop {
-    let words = String::from_utf8_lossy(error.private_data());
-    Stop::Unconnected(match words.trim_end_matches('\0') {
-        words if error.is_rejected() && !words.is_empty() => {
-            format!("{error}: {}", words.escape_debug())
+/// The error of connecting, with the server's reason if it sent one.
+pub(crate) fn unconnected(error: &Error) -> WorkError {
+    let reason = String::from_utf8_lossy(error.private_data());
+    WorkError::Unconnected(match reason.trim_end_matches('\0') {
+        reason if error.is_rejected() && !reason.is_empty() => {
+            format!("{error}: {}", reason.escape_debug())
         }
         _ => error.to_string(),
     })

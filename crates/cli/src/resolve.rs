@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
         (Ok(candidates), false) => listing::render(args, candidates),
         (Err(_), false) => String::new(),
     };
-    let complaint = match &answer {
+    let error_text = match &answer {
         Err(_) if args.json => None,
         Err(error) => Some(error.to_string()),
         Ok(candidates) => args
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ResolveArgs) -> Outcome {
     };
     Outcome {
         output,
-        complaint,
+        error_text,
         success: reachable,
     }
 }
@@ -61,7 +61,7 @@ fn resolve(args: &ResolveArgs) -> Result<Vec<AddrInfo>> {
     }
 }
 
-/// What an event loop does, of which this is the shortest.
+/// Resolves by event, as an event loop would.
 fn by_event(
     args: &ResolveArgs,
     directory: &Directory,
@@ -75,8 +75,8 @@ fn by_event(
     } else {
         channel.create_id(PortSpace::TCP)?
     };
-    // Names end at the deadline of the hints by themselves, and say why; the kernel
-    // knows no deadline for services.
+    // Name lookups end at the deadline of the hints. The kernel has no deadline for
+    // services.
     let until = match args.sa {
         Some(_) => args.timeout().into(),
         None => Deadline::Never,
@@ -91,7 +91,7 @@ fn by_event(
     }
 }
 
-/// The subnet administrator of its port is the one that is asked.
+/// The kernel asks the subnet administrator of the port that this id is bound to.
 fn id_on_infiniband(channel: &EventChannel) -> Result<CmId> {
     let ports = channel.infiniband_ports()?;
     let port = ports.first().ok_or(Error::NoInfinibandPort)?;
@@ -100,7 +100,7 @@ fn id_on_infiniband(channel: &EventChannel) -> Result<CmId> {
     Ok(id)
 }
 
-/// What is to be said where ibacm was to tell.
+/// The notice if ibacm was to supply a path and did not.
 fn pathless(acm: &Path, candidates: &[AddrInfo]) -> Option<String> {
     let none = candidates.iter().all(|info| info.route.is_empty());
     none.then(|| {

@@ -12,35 +12,35 @@ use tokio::task::JoinSet;
 use crate::args::ServerArgs;
 use crate::devices::NO_DEVICE;
 use crate::interrupt::Interrupt;
-use crate::served::{Served, Verdict};
+use crate::server_report::{PeerOutcome, PeerResult};
 use crate::terminal;
 
-/// Serves one peer, or several at once until it is interrupted, and says of each what
-/// became of it. Each hears the interrupt itself.
+/// Serves one peer, or several at once until a signal arrives, and reports the result of
+/// each. `peer` watches for the signal itself.
 pub(crate) async fn serve<F>(
     address: SocketAddr,
     args: ServerArgs,
     interrupt: &Interrupt,
     peer: impl Fn(Incoming) -> F,
-    mut over: impl FnMut(Served),
+    mut over: impl FnMut(PeerResult),
 ) -> Result<(), String>
 where
-    F: Future<Output = Served> + Send + 'static,
+    F: Future<Output = PeerResult> + Send + 'static,
 {
     let listener = Listener::bind(address).map_err(|error| error.to_string())?;
     check_devices(&listener)?;
-    terminal::remark(&format!("listening on {}", listener.local_addr()));
+    terminal::print_notice(&format!("listening on {}", listener.local_addr()));
     let is_wildcard = listener.local_addr().is_unspecified();
     let mut closed = None;
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
-            // Other devices than the one whose socket is closed may bring peers.
+            // Peers may still arrive through other devices than the one whose socket is closed.
             incoming = listener.accept(Deadline::Never), if closed.is_none() || is_wildcard => {
                 let incoming = match incoming {
                     Err(error) if matches!(error.cause(), Cause::ListenerSocketClosed { .. }) => {
-                        // The process's end may crash the kernel: that is the user's decision.
-                        terminal::remark(&error.to_string());
+                        // Ending the process may crash the kernel, so the user decides when.
+                        terminal::print_notice(&error.to_string());
                         closed = Some(error.to_string());
                         continue;
                     }
@@ -63,7 +63,7 @@ where
             () = interrupt.wait() => break,
         }
     }
-    // Whoever comes now is rejected.
+    // From here on the kernel rejects new peers.
     drop(listener);
     while let Some(ended) = peers.join_next().await {
         ended.into_iter().for_each(&mut over);
@@ -71,8 +71,8 @@ where
     closed.map_or(Ok(()), Err)
 }
 
-/// Whether the devices can be opened that peers may come through: listening needs the
-/// connection manager's node alone, serving the device's verbs node too.
+/// Checks that a device can be opened. Listening needs only the connection manager's node,
+/// serving also the device's verbs node.
 fn check_devices(listener: &Listener) -> Result<(), String> {
     let mut ids = listener.ids();
     let bound = ids.find_map(|id| id.addresses().ok()?.device);
@@ -82,7 +82,7 @@ fn check_devices(listener: &Listener) -> Result<(), String> {
     }
     let devices = RdmaDevice::list().map_err(|error| error.to_string())?;
     if devices.is_empty() {
-        terminal::remark(NO_DEVICE);
+        terminal::print_notice(NO_DEVICE);
         return Ok(());
     }
     // One that can be opened is enough for an address that belongs to all of them.
@@ -98,20 +98,20 @@ fn check_devices(listener: &Listener) -> Result<(), String> {
     first.map_or(Ok(()), |error| Err(error.to_string()))
 }
 
-/// Rejects a peer, which reads the reason.
-pub(crate) fn reject(incoming: Incoming, reason: String) -> Served {
+/// Rejects a peer with the reason as private data.
+pub(crate) fn reject(incoming: Incoming, reason: String) -> PeerResult {
     let peer = peer_of(&incoming);
-    // A peer that has gone needs no words.
+    // The peer may have disconnected already.
     let _ = incoming.reject(reason.as_bytes());
-    Served {
+    PeerResult {
         peer,
         done: String::new(),
         pings: None,
-        verdict: Verdict::Rejected(reason),
+        verdict: PeerOutcome::Rejected(reason),
     }
 }
 
-/// Who wants to connect.
+/// The address of the peer.
 pub(crate) fn peer_of(incoming: &Incoming) -> String {
     let peer = incoming.peer_addr().ok();
     peer.map_or_else(|| "?".to_owned(), |peer| peer.to_string())

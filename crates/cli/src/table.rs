@@ -1,4 +1,4 @@
-//! Columns for a person's eyes.
+//! Text in aligned columns.
 
 /// Rows of cells, aligned by column; the last column is as long as it wants.
 #[derive(Debug, Default)]

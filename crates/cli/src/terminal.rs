@@ -1,29 +1,28 @@
-//! What is said while a task runs.
+//! Output while a task runs.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A result, on standard output, as soon as it is known. A reader that has gone
-/// does not end the task.
-pub(crate) fn tell(result: &str) {
+/// Prints a result to standard output at once. A closed pipe does not end the task.
+pub(crate) fn print_result(result: &str) {
     let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{result}").and_then(|()| stdout.flush());
 }
 
-/// A remark, on standard error.
-pub(crate) fn remark(remark: &str) {
-    let _ = writeln!(io::stderr(), "rdmacm: {remark}");
+/// Prints a notice to standard error.
+pub(crate) fn print_notice(notice: &str) {
+    let _ = writeln!(io::stderr(), "rdmacm: {notice}");
 }
 
-/// One line that changes, where standard error is a terminal.
+/// A line that is overwritten as the task goes on, if standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     on_terminal: bool,
     shown: Option<Instant>,
 }
 
-/// Between two changes.
-const PACE: Duration = Duration::from_millis(100);
+/// The time between two updates.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 impl Progress {
     pub(crate) fn new() -> Self {
@@ -33,12 +32,12 @@ impl Progress {
         }
     }
 
-    /// Shows a line, if the one before has been there for a while.
+    /// Shows a line, at most one each [`INTERVAL`].
     pub(crate) fn show(&mut self, line: impl FnOnce() -> String) {
-        let is_due = self.shown.is_none_or(|shown| shown.elapsed() >= PACE);
+        let is_due = self.shown.is_none_or(|shown| shown.elapsed() >= INTERVAL);
         if self.on_terminal && is_due {
             self.shown = Some(Instant::now());
-            // Over the line before, and to the end of the screen's.
+            // Overwrites the previous line and clears the rest of it.
             let _ = write!(io::stderr(), "\r{}\x1b[K", line());
         }
     }

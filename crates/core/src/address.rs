@@ -87,8 +87,7 @@ impl CmAddr {
         }
     }
 
-    /// Whether both name the same host or group: ports, flow labels and other
-    /// things that lead to no other place do not count.
+    /// Whether both name the same host or group. Ignores ports and flow labels.
     #[must_use]
     pub fn is_same_host(&self, other: &Self) -> bool {
         match (self, other) {
@@ -120,7 +119,7 @@ impl CmAddr {
         self.socket_addr().map(|address| address.ip())
     }
 
-    /// The address as std knows it; `None` for a native InfiniBand address.
+    /// The IP socket address; `None` for a native InfiniBand address.
     #[must_use]
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         match *self {
@@ -149,21 +148,20 @@ impl CmAddr {
         }
     }
 
-    /// Whether this is a link-local IPv6 address, which means nothing without
-    /// a scope id.
+    /// Whether this is a link-local IPv6 address, which requires a scope id.
     #[must_use]
     pub fn is_link_local(&self) -> bool {
         matches!(self, Self::V6(address) if address.ip().is_unicast_link_local())
     }
 
-    /// The address without its port, for a person: `10.1.0.3`, `fe80::1%2`.
+    /// The address without its port, to display: `10.1.0.3`, `fe80::1%2`.
     #[must_use]
     pub fn host(&self) -> impl fmt::Display {
         Host(*self)
     }
 
-    /// Whether this is a loopback address, which the kernel takes for the
-    /// wildcard: no RDMA device has one. The GID `::1` is InfiniBand's.
+    /// Whether this is a loopback address, which the kernel treats as the wildcard,
+    /// because no RDMA device has one. The GID `::1` is InfiniBand's.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {

@@ -15,8 +15,8 @@ const SUPPORTED: u8 = 1;
 const UNSUPPORTED: u8 = 2;
 
 /// Whether the kernel supports each of its newer commands, found by probing once. They
-/// were added one by one, so each is probed by itself. The kernel's version does not
-/// tell, because distributions backport commands.
+/// were added one by one, so each is probed by itself. The kernel's version is no
+/// indication, because distributions backport commands.
 #[derive(Debug, Default)]
 pub(crate) struct CommandSupport {
     resolve_ib_service: AtomicU8,

@@ -1,4 +1,4 @@
-//! What to tell the peer when connecting or accepting.
+//! Parameters to connect or accept with.
 
 use rdmacm_abi::{ConnParam as Wire, Ece};
 
@@ -17,15 +17,13 @@ const MAX_QP_NUMBER: u32 = 0xFF_FFFF;
 /// Retry counts have 3 bits.
 const MAX_RETRIES: u8 = 7;
 
-/// What to tell the peer when connecting or accepting a reliable connection.
+/// The parameters with which an id connects or accepts a reliable connection.
 ///
-/// A new one asks for seven retries of either kind and sends no private data.
-/// Reads and atomics: where nothing is said, connecting asks for as many as the
-/// queue pair's device can have under way, and accepting agrees to what the
-/// peer asks for as far as the device goes. Only the queue pair knows its
-/// device ([`with_queue_pair`](Self::with_queue_pair)); without one, connecting asks for none and
-/// accepting agrees to everything. To say [`DEVICE_MAX`](Self::DEVICE_MAX) is to
-/// say nothing.
+/// The default is seven retries of either kind and no private data. The depths of reads
+/// and atomics default to the limits of the queue pair's device
+/// ([`with_queue_pair`](Self::with_queue_pair)), when accepting also to those that the
+/// peer requested. Without a queue pair, connecting requests none and accepting grants
+/// what the peer requested. [`DEVICE_MAX`](Self::DEVICE_MAX) stands for the default.
 /// Source: `rdma_connect(3)`, `rdma_accept(3)`.
 ///
 /// ```
@@ -49,13 +47,13 @@ pub struct ConnParam {
 }
 
 impl ConnParam {
-    /// Stands for as many reads and atomics as the queue pair's device can have under
-    /// way, when accepting also for no more than the peer asks for.
+    /// Stands for as many reads and atomics as the queue pair's device supports, when
+    /// accepting for no more than the peer requested.
     #[doc(alias = "RDMA_MAX_RESP_RES")]
     #[doc(alias = "RDMA_MAX_INIT_DEPTH")]
     pub const DEVICE_MAX: u8 = 0xFF;
 
-    /// Says nothing that need not be said.
+    /// The default parameters.
     #[must_use]
     pub fn new() -> Self {
         let mut wire = Wire::new(0);
@@ -70,8 +68,8 @@ impl ConnParam {
         }
     }
 
-    /// Names the queue pair, says whether it has a shared receive queue, and
-    /// goes by the limits of its device.
+    /// Sets the number of the queue pair, whether it has a shared receive queue, and the
+    /// limits of its device.
     #[must_use]
     pub fn with_queue_pair(mut self, queue_pair: &dyn QueuePair) -> Self {
         self.limits = Some(queue_pair.depth_limits());
@@ -79,8 +77,8 @@ impl ConnParam {
             .srq(queue_pair.has_srq())
     }
 
-    /// The number of the queue pair, 24 bits. rxe takes any that no other
-    /// connection to the same peer uses; siw looks it up on its device.
+    /// The number of the queue pair, 24 bits. rxe accepts any number that no other
+    /// connection to the same peer uses; siw looks it up on the device.
     #[must_use]
     #[doc(alias = "qp_num")]
     pub fn qp_number(mut self, number: u32) -> Self {
@@ -96,15 +94,13 @@ impl ConnParam {
         self
     }
 
-    /// Private data for the peer. How much of it arrives depends on transport
-    /// and moment, see [`Event::private_data`](crate::Event::private_data); at
-    /// most 56 bytes of a request, 196 of an answer on RoCE and InfiniBand by
-    /// IP address (92 by InfiniBand address), 251 of either on iWARP. The call
-    /// that sends it checks which it is.
+    /// Private data for the peer. The limit depends on the transport and the message: 56
+    /// bytes of a request (92 with InfiniBand addresses) and 196 of a reply on RoCE and
+    /// InfiniBand, 251 of both on iWARP. The call that sends it checks the limit. See
+    /// [`Event::private_data`](crate::Event::private_data) for what the peer receives.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`] for more than 251 bytes, which nothing
-    /// transmits.
+    /// [`Error::PrivateDataTooLong`] for more than 251 bytes, the largest limit.
     #[doc(alias = "private_data_len")]
     pub fn private_data(mut self, data: &[u8]) -> Result<Self> {
         cm_message::check_any(data)?;
@@ -113,19 +109,18 @@ impl ConnParam {
         Ok(self)
     }
 
-    /// Puts data in front of the private data, such as an
-    /// [`AddrInfo`](https://docs.rs/rdmacm-addrinfo)'s connect data, for which the
-    /// peer looks there.
+    /// Prepends a header to the private data, such as the connect data of an
+    /// [`AddrInfo`](https://docs.rs/rdmacm-addrinfo).
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`] where both together are more than 251 bytes.
+    /// [`Error::PrivateDataTooLong`] if both together are more than 251 bytes.
     #[doc(alias = "ai_connect")]
     pub fn private_data_behind(self, head: &[u8]) -> Result<Self> {
         let whole = [head, self.data()].concat();
         self.private_data(&whole)
     }
 
-    /// How many of the peer's reads and atomics this side answers at a time, or
+    /// How many of the peer's reads and atomics this side can answer at a time, or
     /// [`DEVICE_MAX`](Self::DEVICE_MAX).
     #[must_use]
     pub fn responder_resources(mut self, count: u8) -> Self {
@@ -133,7 +128,7 @@ impl ConnParam {
         self
     }
 
-    /// How many reads and atomics this side has under way at a time, or
+    /// How many reads and atomics this side has outstanding at a time, or
     /// [`DEVICE_MAX`](Self::DEVICE_MAX).
     #[must_use]
     pub fn initiator_depth(mut self, count: u8) -> Self {
@@ -148,31 +143,31 @@ impl ConnParam {
         self
     }
 
-    /// How often a lost packet is sent again, at most 7, which rxe takes for ever.
-    /// The one who connects says it for both; iWARP has TCP instead.
+    /// How often a lost packet is retransmitted, at most 7, which rxe treats as without
+    /// limit. The connecting side sets it for both sides; iWARP ignores it.
     #[must_use]
     pub fn retry_count(mut self, count: u8) -> Self {
         self.wire.retry_count = count;
         self
     }
 
-    /// What [`retry_count`](Self::retry_count) said.
+    /// The value set by [`retry_count`](Self::retry_count).
     #[must_use]
     #[doc(alias = "retry_count")]
     pub fn retries(&self) -> u8 {
         self.wire.retry_count
     }
 
-    /// How often the peer repeats what finds no receive posted here, at most 7,
-    /// which means for ever.
+    /// How often the peer retries a message for which this side has posted no receive, at
+    /// most 7, which means without limit.
     #[must_use]
     pub fn rnr_retry_count(mut self, count: u8) -> Self {
         self.wire.rnr_retry_count = count;
         self
     }
 
-    /// Options of enhanced connection establishment. Linux before 5.8 overlooks
-    /// them.
+    /// Options of enhanced connection establishment. Needs Linux 5.8 or newer; older
+    /// kernels ignore them.
     #[must_use]
     #[doc(alias = "rdma_set_local_ece")]
     pub fn ece(mut self, ece: Ece) -> Self {
@@ -188,14 +183,14 @@ impl ConnParam {
         self.ece
     }
 
-    /// What CONNECT says.
+    /// The parameters of CONNECT.
     pub(crate) fn for_connect(&self, operation: Operation) -> Result<Wire> {
         let most = self.limits.unwrap_or(NONE);
         self.checked(operation, most)
     }
 
-    /// What ACCEPT says: nothing more than was asked for, unless the caller
-    /// insists.
+    /// The parameters of ACCEPT: the depths that the peer requested, unless the caller
+    /// set them.
     pub(crate) fn for_accept(
         &self,
         operation: Operation,
@@ -293,7 +288,7 @@ mod tests {
         let param = limited().responder_resources(2).initiator_depth(0);
         assert_eq!(depths(&param.for_connect(CONNECT).unwrap()), (2, 0));
         let wire = ConnParam::new().for_connect(CONNECT).unwrap();
-        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+        assert_eq!(depths(&wire), (0, 0), "the device is unknown");
     }
 
     #[test]
@@ -308,7 +303,7 @@ mod tests {
         let accept = |limits| most(limits).for_accept(Operation::Accept, asked);
         assert_eq!(depths(&accept(limited()).unwrap()), (4, 8));
         let wire = most(ConnParam::new()).for_connect(CONNECT).unwrap();
-        assert_eq!(depths(&wire), (0, 0), "nobody knows the device");
+        assert_eq!(depths(&wire), (0, 0), "the device is unknown");
         assert_eq!(depths(&accept(ConnParam::new()).unwrap()), (4, 20));
     }
 

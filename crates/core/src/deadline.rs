@@ -1,27 +1,27 @@
-//! How long a caller is willing to wait.
+//! Deadlines.
 
 use std::time::{Duration, Instant};
 
-/// How long a call may wait. A [`Duration`], an [`Instant`] or an
+/// The time until which a call may wait. A [`Duration`], an [`Instant`] or an
 /// `Option<Duration>` converts into it, so calls read `next_event(SECOND)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
-    /// Wait for as long as it takes.
+    /// Wait without a limit.
     Never,
-    /// Wait until this moment; one in the past means: look, do not wait.
+    /// Wait until this time; do not wait if it has passed.
     At(Instant),
     /// Wait this long, counted from the call.
     After(Duration),
 }
 
 impl Deadline {
-    /// The moment this deadline names, counted from `now`; `None` for never,
-    /// and for a duration so long that the clock cannot name its end.
+    /// The time of this deadline, with durations counted from `now`; `None` for
+    /// [`Never`](Self::Never), and for a duration beyond the range of the clock.
     #[must_use]
     pub fn until(self, now: Instant) -> Option<Instant> {
         match self {
             Self::Never => None,
-            Self::At(message) => Some(message),
+            Self::At(time) => Some(time),
             Self::After(duration) => now.checked_add(duration),
         }
     }
@@ -34,8 +34,8 @@ impl From<Duration> for Deadline {
 }
 
 impl From<Instant> for Deadline {
-    fn from(message: Instant) -> Self {
-        Self::At(message)
+    fn from(time: Instant) -> Self {
+        Self::At(time)
     }
 }
 

@@ -4,11 +4,11 @@ use std::fmt;
 
 use nix::errno::Errno;
 
-/// `ENOTSUPP`, a number of the kernel's own that leaks into answers (IPv6
-/// multicast on RoCE v2) and that no C library names.
+/// `ENOTSUPP`, a kernel-internal number that some commands return (IPv6 multicast on
+/// RoCE v2) and that C libraries do not name.
 pub(crate) const ENOTSUPP: i32 = 524;
 
-/// An error number, positive, as messages write it: `ENODEV`.
+/// An error number, positive, displayed by name: `ENODEV`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(pub i32);
 

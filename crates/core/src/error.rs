@@ -1,4 +1,4 @@
-//! Why something failed, in words a person can act on.
+//! Errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ pub use queue_pair::QueuePairError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed. Errors compare equal when everything they say is equal,
-/// so tests can compare whole results.
+/// An error of this crate. Errors with equal contents are equal, so tests can compare
+/// whole results.
 ///
-/// The text is complete: it includes what the error holds, and
+/// The text is complete: it includes every field, and
 /// [`source`](std::error::Error::source) returns `None`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -39,72 +39,71 @@ pub enum Error {
     /// The kernel refused a command.
     #[error(transparent)]
     Command(Box<CommandError>),
-    /// The caller's values were refused before the kernel saw them; nothing
-    /// has changed.
+    /// The library refused the caller's values before the kernel saw them; nothing has
+    /// changed.
     #[error("{operation}: {reason}")]
     InvalidInput {
-        /// What was asked for.
+        /// The operation that the caller requested.
         operation: Box<Operation>,
-        /// What is wrong with it.
+        /// What is wrong with the values.
         reason: &'static str,
     },
-    /// The kernel's answer cannot be right.
+    /// The kernel's answer is invalid.
     #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
     Answer {
-        /// What was asked for.
+        /// The operation that the caller requested.
         operation: Box<Operation>,
         /// The kernel command.
         command: CommandNumber,
         /// What is wrong with the answer.
         what: &'static str,
     },
-    /// The caller's private data are longer than what there is room for;
-    /// nothing has changed.
+    /// The caller's private data is too long for the message; nothing has changed.
     #[error("{length} bytes of private data: at most {limit} fit here")]
     PrivateDataTooLong {
-        /// How long they are, in bytes.
+        /// The length, in bytes.
         length: usize,
-        /// How long they may be, in bytes.
+        /// The largest length of this message, in bytes.
         limit: usize,
     },
-    /// This kernel does not know a command.
+    /// The kernel does not support a command.
     #[error("this kernel does not know {command:?}: it takes {needs}")]
     Unsupported {
         /// The kernel command.
         command: CommandNumber,
-        /// What has it.
+        /// The kernels that support it.
         needs: &'static str,
     },
-    /// The queue pair could not be moved on.
+    /// The queue pair could not be modified.
     #[error("move the queue pair to {state:?}: {error}")]
     QueuePair {
-        /// The state it was to be in.
+        /// The state to move to.
         state: QpState,
-        /// What its library answered.
+        /// The error of its library.
         error: QueuePairError,
     },
-    /// The id was destroyed by its owner; a handle to it is of no more use.
+    /// The owner of the id has dropped it.
     #[error("the id has been destroyed")]
     IdGone,
-    /// The id does one such thing at a time, and the one before is not over.
-    #[error("the id is resolving a name or a service, or has a result that nobody has taken")]
+    /// A resolution of the id is pending, or its result has not been taken.
+    #[error("the id is resolving a name or a service, or its result has not been taken")]
     Busy,
-    /// Nothing happened before the deadline.
+    /// The deadline passed before an event.
     #[error("the deadline has passed")]
     DeadlinePassed,
     /// A [`Waker`](crate::Waker) ended the wait.
     #[error("woken by a waker")]
     Woken,
-    /// Waiting failed, or the descriptors to wait with could not be made.
+    /// Waiting failed, or the descriptors to wait on could not be opened.
     #[error("wait for events: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Wait {
         /// The error number of `poll(2)`, `eventfd(2)` or `epoll_create1(2)`.
         errno: i32,
     },
-    /// The kernel would not tell about its RDMA devices.
+    /// The RDMA devices could not be listed.
     #[error("ask for the RDMA devices: {}: {}", Name(*errno), io::Error::from_raw_os_error(*errno))]
     Devices {
-        /// The error number of the netlink question, or of reading sysfs.
+        /// The error number of the netlink request, or of reading sysfs.
         errno: i32,
     },
 }
@@ -173,7 +172,7 @@ impl Error {
         }
     }
 
-    /// Whether the caller's values were refused before anything changed.
+    /// Whether the library refused the caller's values.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -181,8 +180,8 @@ impl Error {
         )
     }
 
-    /// The error number the kernel gave, or the queue pair's library, if the error is
-    /// theirs.
+    /// The error number of the kernel or of the queue pair's library, if the error has
+    /// one.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
@@ -195,21 +194,21 @@ impl Error {
         }
     }
 
-    /// Whether a deadline passed: the caller's, or TCP's, which iWARP connects by.
+    /// Whether the caller's deadline passed, or TCP's timeout on iWARP.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::DeadlinePassed) || self.raw_os_error() == Some(libc::ETIMEDOUT)
     }
 
-    /// Whether no route leads to the peer, or nobody there answers.
+    /// Whether there is no route to the peer, or it does not answer.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Command(error) if is_unreachable(error.errno))
     }
 }
 
-/// Whether an error number means that no route leads to the peer, or nobody there
-/// answers.
+/// Whether an error number means that there is no route to the peer, or that it does not
+/// answer.
 pub(crate) fn is_unreachable(errno: i32) -> bool {
     matches!(
         errno,

@@ -12,12 +12,12 @@ use crate::id_handle::IdHandle;
 use crate::id_state::IdState;
 use crate::token::Token;
 
-/// One event of a channel, owned: it points into nothing, keeps neither its id
-/// nor its channel alive, and needs no acknowledgement.
+/// An event of a channel. It is an owned value: it keeps neither its id nor its channel
+/// alive and needs no acknowledgement.
 ///
-/// A connect request owns the child id it brings: taken with
-/// [`into_child`](Self::into_child) it is the caller's, dropped with the event
-/// it is destroyed, which tells the peer that it was rejected.
+/// A connect request owns the child id of the new connection. Take it with
+/// [`into_child`](Self::into_child); dropping the event destroys it, which rejects the
+/// peer.
 #[derive(Debug)]
 #[doc(alias = "rdma_cm_event")]
 #[doc(alias = "rdma_ack_cm_event")]
@@ -58,7 +58,7 @@ impl Event {
         self.group
     }
 
-    /// The id the event concerns; for a connect request the listener.
+    /// The id of the event; for a connect request the listener.
     #[must_use]
     #[doc(alias = "listen_id")]
     pub fn id(&self) -> &IdHandle {
@@ -71,59 +71,57 @@ impl Event {
         self.answer.event.into()
     }
 
-    /// The kernel's status: 0, a negative error number, or for
+    /// The kernel's status: 0 or a negative error number. For
     /// [`Rejected`](EventKind::Rejected) and, on unreliable datagram ids,
-    /// [`Unreachable`](EventKind::Unreachable) the positive code of the
+    /// [`Unreachable`](EventKind::Unreachable) it may be the positive code of the
     /// connection manager's protocol.
     #[must_use]
     pub fn status(&self) -> i32 {
         self.answer.status()
     }
 
-    /// The failure this event tells of; `None` where it tells of progress.
+    /// The failure that this event reports; `None` if it reports success.
     #[must_use]
     pub fn failure(&self) -> Option<EventFailure> {
         let failure = EventFailure::new(self.kind(), self.status());
         (failure.status() != 0 || failure.kind().is_failure()).then_some(failure)
     }
 
-    /// The peer's private data; empty where the event brings none.
+    /// The peer's private data; empty if the event has none.
     ///
-    /// InfiniBand and RoCE transmit a field of fixed size, so there it is the
-    /// whole field with zeros behind what the peer sent (56 bytes of a request,
-    /// 196 of a response, 148 of a rejection, 180 and 136 of datagram ids);
-    /// iWARP transmits its length, so there it is what the peer sent.
+    /// InfiniBand and RoCE transmit a field of fixed size, so this is the whole field,
+    /// padded with zeros: 56 bytes of a request, 196 of a response, 148 of a rejection,
+    /// 180 and 136 of datagram ids. iWARP transmits the length, so this is exactly what
+    /// the peer sent.
     #[must_use]
     #[doc(alias = "private_data_len")]
     pub fn private_data(&self) -> &[u8] {
-        // The kernel goes by the type of the id, not by the kind of the event.
+        // The format depends on the type of the id, not on the kind of the event.
         match self.qp_type {
             QpType::UD => self.answer.param.ud().private_data(),
             _ => self.answer.param.conn().private_data(),
         }
     }
 
-    /// What the peer says of its connection, where the event brings it: a
-    /// connect request, a response to one, and the establishment (on iWARP; on
-    /// RoCE and InfiniBand, where the accepting side had it with the request, that
-    /// is all zeros).
+    /// The peer's connection parameters, for events that have them: a connect request, a
+    /// response, and on iWARP the establishment. (On RoCE and InfiniBand the establishment
+    /// has zeros; the accepting side had the parameters with the request.)
     #[must_use]
     #[doc(alias = "rdma_conn_param")]
     pub fn conn(&self) -> Option<ConnInfo> {
-        (self.qp_type != QpType::UD && self.brings_parameters())
+        (self.qp_type != QpType::UD && self.has_parameters())
             .then(|| self.answer.param.conn().into())
     }
 
-    /// What the peer says of its datagram service, where the event brings it: a
-    /// question for one, the answer to it, and a multicast group that is joined.
+    /// The peer's datagram parameters, for events that have them: a SIDR request, the
+    /// reply, and a multicast group that was joined.
     #[must_use]
     #[doc(alias = "rdma_ud_param")]
     pub fn ud(&self) -> Option<UdInfo> {
-        (self.qp_type == QpType::UD && self.brings_parameters())
-            .then(|| self.answer.param.ud().into())
+        (self.qp_type == QpType::UD && self.has_parameters()).then(|| self.answer.param.ud().into())
     }
 
-    fn brings_parameters(&self) -> bool {
+    fn has_parameters(&self) -> bool {
         use EventKind::{ConnectRequest, ConnectResponse, Established, MulticastJoin};
         let kind = self.kind();
         matches!(
@@ -141,27 +139,27 @@ impl Event {
         written.then(|| self.answer.param.arg())
     }
 
-    /// The peer's options of enhanced connection establishment; zeros where it
-    /// has none, as on rxe and siw, and before Linux 5.8.
+    /// The peer's options of enhanced connection establishment; zeros if it has none, as
+    /// on rxe and siw. Needs Linux 5.8 or newer, before that zeros.
     #[must_use]
     #[doc(alias = "rdma_get_remote_ece")]
     pub fn ece(&self) -> Ece {
         self.answer.ece
     }
 
-    /// The id a connect request brings.
+    /// The child id of a connect request.
     #[must_use]
     pub fn child(&self) -> Option<&CmId> {
         self.child.as_ref()
     }
 
-    /// Takes the id a connect request brings, and leaves the rest.
+    /// Takes the child id of a connect request out of the event.
     #[must_use]
     pub fn take_child(&mut self) -> Option<CmId> {
         self.child.take()
     }
 
-    /// Takes the id a connect request brings.
+    /// Converts a connect request into its child id.
     #[must_use]
     pub fn into_child(self) -> Option<CmId> {
         self.child

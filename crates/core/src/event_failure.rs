@@ -1,4 +1,4 @@
-//! What a failed event says.
+//! Failed events.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rdmacm_abi::{RejectReason, SidrStatus};
 use crate::errno::Name;
 use crate::event_kind::EventKind;
 
-/// The failure an event tells of: its kind and the kernel's status.
+/// The failure that an event reports: its kind and the kernel's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventFailure {
     kind: EventKind,
@@ -31,13 +31,13 @@ impl EventFailure {
         self.status
     }
 
-    /// The error number, positive, where the status is one.
+    /// The error number, positive, if the status is one.
     #[must_use]
     pub fn raw_os_error(self) -> Option<i32> {
         (self.status < 0).then_some(self.status.wrapping_neg())
     }
 
-    /// Why an InfiniBand or RoCE peer rejected.
+    /// The reason for which an InfiniBand or RoCE peer rejected.
     #[must_use]
     pub fn reject_reason(self) -> Option<RejectReason> {
         (self.kind == EventKind::Rejected)
@@ -45,32 +45,32 @@ impl EventFailure {
             .flatten()
     }
 
-    /// Whether the peer refused, or its iWARP stack reset the connection before it was
-    /// there.
+    /// Whether the peer rejected, or its iWARP stack reset the connection before it was
+    /// established.
     #[must_use]
     pub fn is_rejected(self) -> bool {
         self.kind == EventKind::Rejected
     }
 
-    /// Whether there is no way to the peer, or nobody there answers.
+    /// Whether there is no route to the peer, or it does not answer.
     #[must_use]
     pub fn is_unreachable(self) -> bool {
         match self.kind {
             EventKind::AddrError | EventKind::RouteError => true,
-            // What a datagram service answers is an answer.
+            // A positive status is the answer of a datagram service.
             EventKind::Unreachable => self.status <= 0,
             _ => false,
         }
     }
 
-    /// Whether the kernel waited in vain.
+    /// Whether the kernel's timeout passed.
     #[must_use]
     pub fn is_timeout(self) -> bool {
         self.raw_os_error() == Some(libc::ETIMEDOUT)
     }
 
-    /// What a datagram service's answer means: the positive status of an
-    /// unreachable peer.
+    /// The meaning of a datagram service's answer, the positive status of an unreachable
+    /// peer.
     fn sidr_text(self) -> Option<&'static str> {
         (self.kind == EventKind::Unreachable)
             .then(|| SidrStatus::from_status(self.status))
@@ -78,7 +78,7 @@ impl EventFailure {
             .and_then(SidrStatus::text)
     }
 
-    /// The likely cause in words, where the numbers tell one.
+    /// The likely cause in words, if it is known.
     #[must_use]
     pub fn cause(self) -> Option<&'static str> {
         Some(match (self.kind, self.status.wrapping_neg()) {
@@ -96,16 +96,18 @@ impl EventFailure {
                 "the subnet administrator did not answer within the timeout"
             }
             (EventKind::RouteError, libc::EINVAL) => {
-                "the subnet administrator knows no path there, or refused to tell"
+                "the subnet administrator knows no path there, or refused to answer"
             }
             (EventKind::AddrInfoError, libc::ENODATA) => {
                 "the subnet administrator knows no such service"
             }
-            (EventKind::AddrInfoError, libc::ENOENT) => "nobody knows the name or the service",
+            (EventKind::AddrInfoError, libc::ENOENT) => "the name or the service is unknown",
             (EventKind::AddrInfoError, libc::ETIMEDOUT) => {
                 "the name server or the subnet administrator did not answer in time"
             }
-            (EventKind::AddrInfoError, libc::EINVAL) => "the subnet administrator refused to tell",
+            (EventKind::AddrInfoError, libc::EINVAL) => {
+                "the subnet administrator refused to answer"
+            }
             (EventKind::Unreachable, libc::ETIMEDOUT) => {
                 "the peer's connection manager did not answer"
             }

@@ -1,32 +1,31 @@
-//! What a peer says of itself.
+//! Parameters of a peer.
 
 use rdmacm_abi::{AhAttr, ConnParam, UdParam};
 
 use crate::queue_pair::DepthLimits;
 
-/// What the peer says of its side of a reliable connection. Depths are as this
-/// side sees them: what the peer would have under way, this side answers. (With
-/// the establishment on iWARP the drivers differ: siw tells the two the other
-/// way round.)
+/// The peer's parameters of a reliable connection. Depths are from the view of this
+/// side: the peer's initiator depth is this side's responder resources. (With the
+/// establishment on iWARP the drivers differ: siw exchanges the two.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "rdma_conn_param")]
 pub struct ConnInfo {
-    /// The number of the peer's queue pair; 0 on iWARP, which has no use for it.
+    /// The number of the peer's queue pair; 0 on iWARP, which does not transmit it.
     #[doc(alias = "qp_num")]
     pub qp_number: u32,
     /// Whether the peer's queue pair has a shared receive queue.
     pub srq: bool,
-    /// How many reads and atomics this side is to answer at a time.
+    /// How many reads and atomics this side must be able to answer at a time.
     pub responder_resources: u8,
-    /// How many reads and atomics this side may have under way at a time.
+    /// How many reads and atomics this side may have outstanding at a time.
     pub initiator_depth: u8,
     /// Whether the peer's hardware has flow control.
     pub flow_control: bool,
-    /// How often a lost packet is sent again; in a connect request.
+    /// How often a lost packet is retransmitted; in a connect request.
     pub retry_count: u8,
-    /// How often the peer wants this side to repeat what finds no receive
-    /// posted; 7 is for ever.
+    /// How often this side retries a message for which the peer has posted no receive; 7
+    /// is without limit.
     pub rnr_retry_count: u8,
 }
 
@@ -53,7 +52,7 @@ impl From<&ConnParam> for DepthLimits {
     }
 }
 
-/// Where the peer's datagram service is, or a multicast group.
+/// The address parameters of a peer's datagram service, or of a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[doc(alias = "rdma_ud_param")]
@@ -63,7 +62,7 @@ pub struct UdInfo {
     pub qp_number: u32,
     /// The queue key to send with.
     pub qkey: u32,
-    /// What an address handle is made from. Of a group it has the GID
+    /// The attributes of an address handle. For a group they have the GID
     /// (`grh.destination_gid`) and LID to attach queue pairs to.
     pub ah_attr: AhAttr,
 }

@@ -26,7 +26,7 @@ pub enum EventKind {
     /// A peer wants to connect; the event carries the child id.
     #[doc(alias = "RDMA_CM_EVENT_CONNECT_REQUEST")]
     ConnectRequest,
-    /// The peer accepts; the queue pair moves on and the id establishes.
+    /// The peer has accepted; this side must call `establish`.
     #[doc(alias = "RDMA_CM_EVENT_CONNECT_RESPONSE")]
     ConnectResponse,
     /// Connecting failed on this side.
@@ -35,16 +35,16 @@ pub enum EventKind {
     /// The peer did not answer.
     #[doc(alias = "RDMA_CM_EVENT_UNREACHABLE")]
     Unreachable,
-    /// The peer said no.
+    /// The peer rejected the connection.
     #[doc(alias = "RDMA_CM_EVENT_REJECTED")]
     Rejected,
-    /// The connection is up.
+    /// The connection is established.
     #[doc(alias = "RDMA_CM_EVENT_ESTABLISHED")]
     Established,
-    /// The connection is down.
+    /// The connection is disconnected.
     #[doc(alias = "RDMA_CM_EVENT_DISCONNECTED")]
     Disconnected,
-    /// The id's device is going away; the id can only be dropped.
+    /// The id's device is being removed; drop the id.
     #[doc(alias = "RDMA_CM_EVENT_DEVICE_REMOVAL")]
     DeviceRemoval,
     /// The multicast group is joined.
@@ -59,16 +59,17 @@ pub enum EventKind {
     /// The queue pair's number may be used again.
     #[doc(alias = "RDMA_CM_EVENT_TIMEWAIT_EXIT")]
     TimewaitExit,
-    /// A service is resolved. Newer than Linux 6.1.
+    /// A service or a name is resolved. From the kernel since Linux 6.18.
     #[doc(alias = "RDMA_CM_EVENT_ADDRINFO_RESOLVED")]
     AddrInfoResolved,
-    /// A service could not be resolved. Newer than Linux 6.1.
+    /// A service or a name could not be resolved. From the kernel since Linux 6.18.
     #[doc(alias = "RDMA_CM_EVENT_ADDRINFO_ERROR")]
     AddrInfoError,
-    /// An event some user of the id wrote. Newer than Linux 6.1.
+    /// An event that [`IdHandle::write_event`](crate::IdHandle::write_event) wrote. Needs
+    /// Linux 6.18 or newer.
     #[doc(alias = "RDMA_CM_EVENT_USER")]
     User,
-    /// An event a library of the id's user wrote. Newer than Linux 6.1.
+    /// An internal event of a library. Needs Linux 6.18 or newer.
     #[doc(alias = "RDMA_CM_EVENT_INTERNAL")]
     Internal,
     /// A number this library does not know.
@@ -76,7 +77,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Whether events of this kind always tell of a failure.
+    /// Whether every event of this kind is a failure.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(

@@ -15,7 +15,7 @@ impl Gid {
     /// All zeros: no GID.
     pub const UNSPECIFIED: Self = Self([0; 16]);
 
-    /// `::1`, which the kernel takes for "this machine".
+    /// `::1`, which the kernel treats as this machine.
     pub const LOOPBACK: Self = Self(Ipv6Addr::LOCALHOST.octets());
 }
 

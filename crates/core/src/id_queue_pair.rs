@@ -1,4 +1,4 @@
-//! An id together with its queue pair.
+//! Ids with their queue pairs.
 
 use rdmacm_abi::{Ece, QpAttr, QpAttrMask, QpState, QpType};
 use zerocopy::FromZeros;
@@ -11,7 +11,7 @@ use crate::operation::Operation;
 use crate::queue_pair::QueuePair;
 use crate::rdma_devices::Transport;
 
-/// An id together with its queue pair, which moves as the protocol does, see
+/// An id with its queue pair, whose state follows the connection's, see
 /// [`IdHandle::with_queue_pair`].
 #[derive(Clone, Copy, Debug)]
 pub struct WithQueuePair<'a> {
@@ -20,18 +20,18 @@ pub struct WithQueuePair<'a> {
 }
 
 impl IdHandle {
-    /// Commands that move a queue pair along with this id.
+    /// Commands that also change the state of this id's queue pair.
     ///
     /// The connecting side calls [`init`](WithQueuePair::init), posts receives,
     /// [`connect`](WithQueuePair::connect), and
     /// [`establish`](WithQueuePair::establish) with the event
-    /// [`ConnectResponse`](crate::EventKind::ConnectResponse), which iWARP does
-    /// not have. The accepting side calls `init` on the id of a connect request,
-    /// posts receives, and [`accept`](WithQueuePair::accept). Either ends with
+    /// [`ConnectResponse`](crate::EventKind::ConnectResponse), which iWARP does not
+    /// have. The accepting side calls `init` on the id of a connect request, posts
+    /// receives, and calls [`accept`](WithQueuePair::accept). Both sides call
     /// [`disconnect`](WithQueuePair::disconnect).
     ///
-    /// A datagram queue pair has no peer of its own:
-    /// [`ready_to_send`](WithQueuePair::ready_to_send) is all it takes.
+    /// A datagram queue pair, which has no peer, only needs
+    /// [`ready_to_send`](WithQueuePair::ready_to_send).
     #[must_use]
     pub fn with_queue_pair<'a>(&'a self, queue_pair: &'a dyn QueuePair) -> WithQueuePair<'a> {
         WithQueuePair {
@@ -42,8 +42,8 @@ impl IdHandle {
 }
 
 impl WithQueuePair<'_> {
-    /// Moves the queue pair to INIT, so that receives may be posted. The id must
-    /// be attached to a device.
+    /// Moves the queue pair to INIT, so that receives may be posted. The id must be bound
+    /// to a device.
     ///
     /// # Errors
     /// Those of [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
@@ -53,7 +53,7 @@ impl WithQueuePair<'_> {
 
     /// Moves a datagram queue pair to INIT, RTR and RTS, with the partition key, port
     /// and queue key ([`RDMA_UDP_QKEY`](crate::RDMA_UDP_QKEY) for IP addresses) of its id,
-    /// which must be attached to a device. From then on it sends and receives.
+    /// which must be bound to a device. Afterwards it can send and receive.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an id of another type; those of
@@ -67,12 +67,11 @@ impl WithQueuePair<'_> {
         }
         self.init()?;
         self.move_to(QpState::RTR)?;
-        // From packet 0 on: nobody counts a datagram's packets.
+        // Packet numbers of datagrams are not checked, so they begin at 0.
         self.move_with(QpState::RTS, QpAttrMask::SQ_PSN)
     }
 
-    /// Asks the peer for a connection of this queue pair:
-    /// [`IdHandle::connect`] with its number, limits and options.
+    /// Calls [`IdHandle::connect`] with the queue pair's number, limits and options.
     ///
     /// # Errors
     /// Those of [`IdHandle::connect`]; [`Error::QueuePair`].
@@ -80,9 +79,9 @@ impl WithQueuePair<'_> {
         self.id.connect(self.connect_param(param)?)
     }
 
-    /// What [`connect`](Self::connect) asks for, for [`IdHandle::connect`] on another
-    /// thread: iWARP connects TCP meanwhile, and the thread need not have a share in the
-    /// queue pair.
+    /// The parameters with which [`connect`](Self::connect) calls [`IdHandle::connect`].
+    /// On iWARP that call blocks while TCP connects; with the parameters, another thread
+    /// can make it without a reference to the queue pair.
     ///
     /// # Errors
     /// [`Error::QueuePair`].
@@ -92,9 +91,9 @@ impl WithQueuePair<'_> {
         Ok(param.ece(ece))
     }
 
-    /// Completes the handshake after a peer's response: moves the queue pair to
-    /// RTR and RTS and tells the peer. When this side fails, the peer is refused
-    /// and the queue pair in error.
+    /// Completes the handshake after a peer's response: moves the queue pair to RTR and
+    /// RTS and calls [`IdHandle::establish`]. A failure rejects the peer and moves the
+    /// queue pair to ERR.
     ///
     /// # Errors
     /// Those of [`IdHandle::init_qp_attr`] and [`IdHandle::establish`];
@@ -104,18 +103,17 @@ impl WithQueuePair<'_> {
             .agree(response.ece())
             .and_then(|()| self.advance_to_rts(|_| {}))
             .and_then(|()| self.id.establish());
-        self.or_refuse(established)
+        self.or_reject(established)
     }
 
-    /// Accepts the connect request that brought the id with this queue pair,
-    /// moved to RTR and RTS before, because the peer's data may come at once.
-    /// When this side fails, the peer is refused and the queue pair in error;
-    /// but what [`IdHandle::accept`] refuses before the kernel sees it leaves
-    /// the request as it was.
+    /// Accepts the connect request that created the id. Moves the queue pair to RTR and
+    /// RTS before, because the peer's data may arrive at once. A failure rejects the peer
+    /// and moves the queue pair to ERR; but a call that [`IdHandle::accept`] refuses
+    /// before it reaches the kernel changes nothing.
     ///
-    /// A queue pair with options of enhanced connection establishment is given the
-    /// request's, if they are of its own vendor, and none otherwise; the peer is told
-    /// which are in use then.
+    /// A queue pair with options of enhanced connection establishment gets those of the
+    /// request if they are of its vendor, otherwise none. The reply carries the options in
+    /// use.
     ///
     /// # Errors
     /// Those of [`IdHandle::accept`] and [`IdHandle::init_qp_attr`];
@@ -123,7 +121,7 @@ impl WithQueuePair<'_> {
     pub fn accept(&self, param: impl Into<ConnParam>) -> Result<()> {
         let param = param.into().with_queue_pair(self.queue_pair);
         let agreed = self.id.agreed_depths(&param)?;
-        // The attributes come from the request, not from what is agreed to.
+        // The kernel's attributes are those of the request.
         let lower = |attr: &mut QpAttr| {
             attr.max_destination_rd_atomic = agreed.responder_resources;
             attr.max_rd_atomic = agreed.initiator_depth;
@@ -137,14 +135,14 @@ impl WithQueuePair<'_> {
                 self.id
                     .accept(param.clone().ece(ece.unwrap_or(param.options())))
             });
-        self.or_refuse(accepted)
+        self.or_reject(accepted)
     }
 
-    /// Ends the connection, or answers the peer that ends it, with the queue
-    /// pair in error (on iWARP: SQD) before, which flushes what is posted.
+    /// Moves the queue pair to ERR (on iWARP: SQD), which flushes posted requests, and
+    /// calls [`IdHandle::disconnect`].
     ///
     /// # Errors
-    /// [`Error::QueuePair`], and nothing was sent then; those of
+    /// [`Error::QueuePair`], after which nothing was sent; those of
     /// [`IdHandle::disconnect`].
     pub fn disconnect(&self) -> Result<()> {
         let state = match self.queue_pair.transport() {
@@ -155,8 +153,8 @@ impl WithQueuePair<'_> {
         self.id.disconnect()
     }
 
-    /// Puts the queue pair in error, which flushes what is posted: for a
-    /// connection that failed or was lost.
+    /// Moves the queue pair to ERR, which flushes posted requests. For a connection that
+    /// failed or was lost.
     ///
     /// # Errors
     /// [`Error::QueuePair`].
@@ -164,7 +162,7 @@ impl WithQueuePair<'_> {
         self.move_to(QpState::ERR)
     }
 
-    /// Once more to INIT: only with a request is it known what the peer may do.
+    /// To INIT once more, because the remote access rights depend on the request.
     fn advance_to_rts(&self, change: impl Fn(&mut QpAttr)) -> Result<()> {
         for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
             self.advance(state, &change)?;
@@ -182,7 +180,7 @@ impl WithQueuePair<'_> {
         self.move_with(state, QpAttrMask::empty())
     }
 
-    /// With zeros for what else the mask names.
+    /// With zeros for the other attributes of the mask.
     fn move_with(&self, state: QpState, zeros: QpAttrMask) -> Result<()> {
         let mut attr = QpAttr::new_zeroed();
         attr.qp_state = state;
@@ -201,7 +199,7 @@ impl WithQueuePair<'_> {
             .map_err(|error| Error::queue_pair(QpState::INIT, error))
     }
 
-    /// Chooses options by the peer's answer: none of another vendor's.
+    /// Chooses options by the peer's reply, none of another vendor.
     fn agree(&self, peer: Ece) -> Result<()> {
         let Some(own) = self.own_ece()? else {
             return Ok(());
@@ -216,7 +214,7 @@ impl WithQueuePair<'_> {
             .map_err(|error| Error::queue_pair(QpState::RTR, error))
     }
 
-    /// Chooses options by the peer's request: none of another vendor's.
+    /// Chooses options by the peer's request, none of another vendor.
     fn agree_to_request(&self, asked: Ece) -> Result<()> {
         let Some(own) = self.own_ece()? else {
             return Ok(());
@@ -231,8 +229,8 @@ impl WithQueuePair<'_> {
             .map_err(|error| Error::queue_pair(QpState::RTR, error))
     }
 
-    /// What the peer is told of the options in use, as an answer to its own; `None`
-    /// where this side knows of none.
+    /// The options in use, as an answer to the requested ones; `None` if the queue pair
+    /// has none.
     fn ece_in_use(&self, asked: Ece) -> Result<Option<Ece>> {
         let own = self.own_ece()?;
         Ok(own.map(|own| match asked.vendor_id {
@@ -241,11 +239,11 @@ impl WithQueuePair<'_> {
         }))
     }
 
-    /// Nobody is left waiting for a side that failed.
-    fn or_refuse(&self, outcome: Result<()>) -> Result<()> {
+    /// Rejects the peer if this side failed, so that it does not wait.
+    fn or_reject(&self, outcome: Result<()>) -> Result<()> {
         if let Err(error) = &outcome {
             if !error.is_refusal() {
-                // The first failure is what the caller is told.
+                // The caller gets the first error.
                 let _ = self.id.reject(&[]);
                 let _ = self.fail();
             }

@@ -1,28 +1,25 @@
-//! Event channels, ids and commands of the Linux RDMA connection manager,
-//! without C: every call goes straight to the kernel's
-//! `/dev/infiniband/rdma_cm`.
+//! Event channels, ids and commands of the Linux RDMA connection manager, without C:
+//! every command is a `write(2)` to `/dev/infiniband/rdma_cm`.
 //!
-//! An [`EventChannel`] is an open file of that device. A [`CmId`] made on it is
-//! what a connection, a listener or a datagram service is to the kernel; its
-//! commands are the kernel's own and nothing more, and what they begin ends
-//! with an [`Event`] on the channel. Everything that waits takes a
-//! [`Deadline`]. This is the layer for event loops and for authors of RDMA
-//! stacks.
+//! An [`EventChannel`] is an open file of that device. A [`CmId`] created on it is a
+//! connection, a listener or a datagram service. Its methods are the commands of the
+//! kernel; a command that takes time ends with an [`Event`] on the channel. Every wait
+//! takes a [`Deadline`]. This crate is for event loops and for authors of RDMA stacks;
+//! applications use the crate `rdmacm`.
 //!
-//! * Dropping a [`CmId`] destroys it and waits for nobody: events are owned
-//!   values, hold [`IdHandle`]s that keep nothing alive and need no
-//!   acknowledgement.
-//! * Every error names the operation, the kernel's command, the error number
-//!   and, where the number tells one, the likely cause.
-//! * What the kernel knows about an id is asked for when the caller asks, once,
-//!   and kept until the id moves on.
-//! * [`UcmaFile`](ucma::UcmaFile) is the seam below which something other than
-//!   the kernel can answer, with a clock of its own.
+//! * Dropping a [`CmId`] destroys the id and waits for nothing. Events are owned values:
+//!   they hold an [`IdHandle`], which keeps nothing alive, and need no acknowledgement.
+//! * Every error names the operation, the kernel's command, the error number and, if it is
+//!   known, the likely cause.
+//! * Addresses, GIDs and path records are queried when the caller reads them, and cached
+//!   until a command or an event may have changed them.
+//! * Two traits replace the kernel in tests: [`UcmaFile`](ucma::UcmaFile), with a clock of
+//!   its own, and [`RdmaDevices`].
 //!
-//! Needs no more than Linux 3.12 knows, and gets by with less
-//! ([`AddressAbi::IpOnly`]); tested on 6.1 and newer.
+//! Needs Linux 3.12 or newer, or an older kernel with [`AddressAbi::IpOnly`]. Tested on
+//! 6.1 and newer. Items that need a kernel newer than 6.1 say so.
 //!
-//! # A resolved address
+//! # Resolving an address
 //! ```no_run
 //! use std::time::Duration;
 //! use rdmacm_core::{CmAddr, EventChannel, EventKind, PortSpace};

@@ -1,6 +1,6 @@
-//! Questions to the RDMA core by netlink (`NETLINK_RDMA`, client NLDEV).
+//! Requests to the RDMA core by netlink (`NETLINK_RDMA`, client NLDEV).
 //! Source: the kernel's `include/uapi/rdma/rdma_netlink.h` and
-//! `drivers/infiniband/core/nldev.c`; reading needs no privilege.
+//! `drivers/infiniband/core/nldev.c`; reading requires no privilege.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,7 +21,7 @@ pub(crate) const PORT_GET: u16 = 5;
 /// Linux 5.3.
 pub(crate) const CHARDEV_GET: u16 = 15;
 
-/// `RDMA_NLDEV_ATTR_*`, those that are asked for or read here.
+/// The `RDMA_NLDEV_ATTR_*` in use.
 pub(crate) mod attribute {
     pub(crate) const DEV_INDEX: u16 = 1;
     pub(crate) const DEV_NAME: u16 = 2;
@@ -41,7 +41,7 @@ pub(crate) mod attribute {
 
 /// The kernel's dump messages fit in its own limit of 32 KiB each.
 const BUFFER_BYTES: usize = 32 * 1024;
-/// How often a list may change under a dump before it is given up.
+/// How often a dump is repeated because the list changed.
 const DUMPS: usize = 8;
 
 /// A socket to the RDMA core.
@@ -58,8 +58,8 @@ impl RdmaNetlink {
         Ok(Self(socket))
     }
 
-    /// Asks for one object and reads it; `None` where there is no such object,
-    /// for which the kernel's errors are `EINVAL` and `ENODEV`.
+    /// Gets one object; `None` if it does not exist, for which the kernel's errors are
+    /// `EINVAL` and `ENODEV`.
     pub(crate) fn get<T>(
         &self,
         operation: u16,
@@ -79,8 +79,7 @@ impl RdmaNetlink {
         }
     }
 
-    /// Asks for every object and reads them; again if the list changed
-    /// meanwhile.
+    /// Gets every object; repeats the dump if the list changed meanwhile.
     pub(crate) fn dump<T>(
         &self,
         operation: u16,
@@ -95,8 +94,8 @@ impl RdmaNetlink {
         Err(io::Error::from_raw_os_error(libc::EAGAIN))
     }
 
-    /// `None` if the list changed meanwhile. The dump is read to its end all
-    /// the same, or the next answer would begin with the rest of this one.
+    /// `None` if the list changed meanwhile. Reads the dump to its end nevertheless, or
+    /// the next answer would begin with the rest of this one.
     fn try_dump<T>(
         &self,
         operation: u16,
@@ -130,8 +129,8 @@ impl RdmaNetlink {
         Ok(())
     }
 
-    /// One datagram. The kernel answers before `send` returns, so this waits
-    /// for nobody.
+    /// Receives one datagram. The kernel answers before `send` returns, so this does not
+    /// block.
     fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<&'buffer [u8]> {
         let length = recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC)?;
         buffer

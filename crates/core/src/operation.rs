@@ -1,4 +1,4 @@
-//! What a caller asked for, as error messages say it.
+//! Operations, as error texts name them.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rdmacm_abi::{PortSpace, QpState};
 use crate::address::CmAddr;
 use crate::notification::Notification;
 
-/// What was asked for when an error happened, with the values that matter.
+/// The operation that failed, with the values that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -18,21 +18,21 @@ pub enum Operation {
     Bind(CmAddr),
     /// [`IdHandle::resolve_addr`](crate::IdHandle::resolve_addr).
     ResolveAddr {
-        /// The source asked for, if any.
+        /// The source, if one was given.
         source: Option<CmAddr>,
         /// The destination.
         destination: CmAddr,
-        /// How long the kernel was to try.
+        /// The timeout.
         timeout: Duration,
     },
     /// [`IdHandle::resolve_route`](crate::IdHandle::resolve_route).
     ResolveRoute {
-        /// How long the kernel was to try.
+        /// The timeout.
         timeout: Duration,
     },
     /// [`IdHandle::listen`](crate::IdHandle::listen).
     Listen,
-    /// [`IdHandle::addresses`](crate::IdHandle::addresses) and its kin.
+    /// [`IdHandle::addresses`](crate::IdHandle::addresses) and related methods.
     QueryAddresses,
     /// [`IdHandle::gids`](crate::IdHandle::gids).
     QueryGids,
@@ -48,7 +48,7 @@ pub enum Operation {
     SetAckTimeout(u8),
     /// [`IdHandle::set_ib_path`](crate::IdHandle::set_ib_path).
     SetIbPath,
-    /// [`EventChannel::next_event`](crate::EventChannel::next_event) and its kin.
+    /// [`EventChannel::next_event`](crate::EventChannel::next_event) and related methods.
     GetEvent,
     /// [`IdHandle::connect`](crate::IdHandle::connect).
     Connect,
@@ -56,7 +56,7 @@ pub enum Operation {
     Accept,
     /// [`IdHandle::establish`](crate::IdHandle::establish).
     Establish,
-    /// [`IdHandle::reject`](crate::IdHandle::reject) and its kin.
+    /// [`IdHandle::reject`](crate::IdHandle::reject) and related methods.
     Reject,
     /// [`IdHandle::disconnect`](crate::IdHandle::disconnect).
     Disconnect,

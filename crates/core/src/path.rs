@@ -15,8 +15,8 @@ pub(crate) use wire::NO_PATH;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_path_data")]
 pub struct PathData {
-    /// What the path is for; empty where the kernel was asked in
-    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly), whose answer does not tell.
+    /// What the path is for; empty with
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly), which does not return it.
     pub flags: PathFlags,
     /// The path.
     #[doc(alias = "path")]
@@ -38,16 +38,15 @@ impl PathData {
 #[doc(alias = "ibv_path_record")]
 #[doc(alias = "ibv_sa_path_rec")]
 pub struct PathRecord {
-    /// The service the path was asked for; 0 for any.
+    /// The service for which the path was requested; 0 for any.
     pub service_id: u64,
     /// The destination's GID.
     pub dgid: Gid,
     /// The source's GID.
     pub sgid: Gid,
-    /// The destination's LID; meaningless on RoCE, where the kernel leaves bytes
-    /// of a MAC address in its place.
+    /// The destination's LID. Meaningless on RoCE, where it has bytes of a MAC address.
     pub dlid: u16,
-    /// The source's LID; meaningless on RoCE like the destination's.
+    /// The source's LID. Meaningless on RoCE.
     pub slid: u16,
     /// Flow label, 20 bits.
     pub flow_label: u32,
@@ -55,9 +54,9 @@ pub struct PathRecord {
     pub hop_limit: u8,
     /// Traffic class.
     pub traffic_class: u8,
-    /// Whether the path leads both ways.
+    /// Whether the path is reversible.
     pub reversible: bool,
-    /// How many paths were asked for, 7 bits.
+    /// How many paths were requested, 7 bits.
     pub numb_path: u8,
     /// Partition key.
     pub pkey: u16,
@@ -90,22 +89,22 @@ pub struct PathRecords {
 }
 
 impl PathRecords {
-    /// How many the kernel is asked for; more than an id can have.
+    /// How many records are queried, more than an id can have.
     pub(crate) const MOST: usize = 4;
 
-    /// The first `count` records of an answer; `None` where the answer has or
-    /// this holds fewer.
+    /// The first `count` records of an answer; `None` if the answer has fewer, or this
+    /// holds fewer.
     pub(crate) fn new(records: impl IntoIterator<Item = PathData>, count: u32) -> Option<Self> {
         let count = usize::try_from(count).ok()?;
-        let mut kept = Self {
+        let mut filled = Self {
             records: [NO_PATH; Self::MOST],
             count,
         };
         let mut records = records.into_iter();
-        for place in kept.records.get_mut(..count)? {
-            *place = records.next()?;
+        for slot in filled.records.get_mut(..count)? {
+            *slot = records.next()?;
         }
-        Some(kept)
+        Some(filled)
     }
 }
 

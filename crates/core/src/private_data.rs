@@ -1,20 +1,19 @@
-//! Private data that know their length.
+//! Private data with a length.
 
 use crate::error::{Error, Result};
 
-/// The length goes in front, in one byte.
+/// Bytes of the length before the data.
 const PREFIX: usize = 1;
 
-/// The most that fits behind the prefix: what the widest transport carries.
+/// The most data after the prefix that any transport carries, in bytes.
 const MOST: usize = 250;
 
-/// Private data with their length in front, for two sides that agree to it.
+/// Private data with a length prefix, for two sides that both use it.
 ///
-/// InfiniBand and RoCE transmit a field of fixed size and pad it with zeros, so
-/// a receiver cannot tell where the sender's data end. One byte in front can:
-/// it takes that byte from the room there is (55 of 56 bytes remain in a
-/// connect request on RoCE). A peer that does not know of it sees the byte as
-/// data.
+/// InfiniBand and RoCE transmit a field of fixed size, padded with zeros, so a receiver
+/// cannot find the end of the sender's data. A prefix of one byte carries the length, and
+/// leaves one byte less for data (55 of 56 bytes in a connect request on RoCE). A peer
+/// that does not use the prefix receives it as data.
 ///
 /// ```
 /// use rdmacm_core::{ConnParam, PrivateData};
@@ -31,7 +30,7 @@ const MOST: usize = 250;
 pub struct PrivateData(Vec<u8>);
 
 impl PrivateData {
-    /// Puts the length in front of the data.
+    /// Adds the prefix to the data.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`] for more than 250 bytes.
@@ -46,14 +45,14 @@ impl PrivateData {
         Ok(Self(bytes))
     }
 
-    /// What to send: the length, then the data.
+    /// The bytes to send: the length, then the data.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The data in what was received; `None` where the first byte is no length
-    /// of what follows, so the peer did not send it this way.
+    /// The data in received private data; `None` if it is shorter than its prefix says,
+    /// because the peer did not use one.
     #[must_use]
     pub fn read(received: &[u8]) -> Option<&[u8]> {
         let (length, rest) = received.split_first()?;

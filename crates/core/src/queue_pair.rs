@@ -1,4 +1,4 @@
-//! What the connection manager needs of a queue pair, whoever made it.
+//! Queue pairs of any verbs library.
 
 use std::fmt;
 use std::io;
@@ -9,44 +9,44 @@ use crate::rdma_devices::Transport;
 
 mod pointed;
 
-/// A queue pair, as far as connecting it goes: made by any verbs library, on
-/// the device the id is attached to.
+/// The operations of a queue pair that connecting it needs. Implement it for the queue
+/// pairs of a verbs library; they must be on the device that the id is bound to.
 ///
-/// Given one, connecting and accepting do what librdmacm does with the queue
-/// pair of an id: move it to INIT, RTR and RTS when the protocol is there, and
-/// to the error state when the connection ends. What the attributes are is the
-/// kernel's to say; an implementer passes them on with their mask, unchanged,
-/// to whatever its library calls `ibv_modify_qp`.
+/// Connecting and accepting then do what librdmacm does with the queue pair of an id: they
+/// move it to INIT, RTR and RTS during the handshake, and to ERR to disconnect. The kernel
+/// chooses the attributes; an implementation passes them with their mask, unchanged, to the
+/// library's `ibv_modify_qp`.
 ///
-/// On iWARP the kernel moves the queue pair itself while it connects, and
-/// takes it for good: one that was rejected or disconnected connects no more.
+/// On iWARP the kernel moves the queue pair itself. A queue pair that was rejected or
+/// disconnected cannot connect again.
 #[doc(alias = "ibv_qp")]
 pub trait QueuePair: fmt::Debug + Send + Sync {
-    /// Its number, 24 bits. rxe believes any; siw looks it up on its device.
+    /// The number of the queue pair, 24 bits. rxe does not check it; siw looks it up on
+    /// the device.
     #[doc(alias = "qp_num")]
     fn number(&self) -> u32;
 
-    /// The protocol of its device.
+    /// The transport of the device.
     fn transport(&self) -> Transport;
 
-    /// How many reads and atomics its device can have under way.
+    /// How many reads and atomics a queue pair of the device can have outstanding.
     fn depth_limits(&self) -> DepthLimits;
 
-    /// Moves it: `attr` holds the values, `mask` says which of them count.
+    /// Modifies the attributes in `mask` to the values in `attr`.
     ///
     /// # Errors
-    /// Those of the library's modify. The operation under way returns it unchanged, see
+    /// Those of the library's modify. The calling operation returns it unchanged, see
     /// [`QueuePairError`](crate::QueuePairError).
     #[doc(alias = "ibv_modify_qp")]
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()>;
 
-    /// Whether it receives from a shared receive queue, which the peer is told.
+    /// Whether it receives from a shared receive queue. Information for the peer.
     fn has_srq(&self) -> bool {
         false
     }
 
-    /// The enhanced connection establishment options it could use; `None`
-    /// where its device has none, as rxe and siw.
+    /// The options of enhanced connection establishment that it supports; `None` if the
+    /// device has none, as rxe and siw.
     ///
     /// # Errors
     /// Those of the library's query.
@@ -55,8 +55,7 @@ pub trait QueuePair: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Chooses among them, by what the peer said. Asked only of a queue pair
-    /// that has some.
+    /// Sets the options to use. Called only if [`ece`](Self::ece) returned some.
     ///
     /// # Errors
     /// Those of the library's set.
@@ -67,13 +66,14 @@ pub trait QueuePair: fmt::Debug + Send + Sync {
     }
 }
 
-/// The most reads and atomics a device can have under way on one queue pair.
+/// The largest number of reads and atomics that one queue pair of a device can have
+/// outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthLimits {
-    /// As the one that answers.
+    /// As responder.
     #[doc(alias = "max_qp_rd_atom")]
     pub responder_resources: u8,
-    /// As the one that asks.
+    /// As initiator.
     #[doc(alias = "max_qp_init_rd_atom")]
     pub initiator_depth: u8,
 }

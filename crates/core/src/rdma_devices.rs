@@ -1,9 +1,9 @@
-//! The RDMA devices of this machine, as far as a name or a list is asked for.
+//! The RDMA devices of this machine.
 //!
-//! The kernel's answers about an id name its device by an index, and only
-//! netlink knows which name belongs to an index. Where netlink is not to be had
-//! (a seccomp filter, a kernel without it) sysfs stands in as far as it goes: it
-//! knows names and GUIDs but no indices, and GUIDs of soft devices repeat.
+//! The kernel's answers about an id name its device by an index, which only netlink
+//! translates to a name. If netlink is not available (a seccomp filter, an old kernel),
+//! sysfs replaces it in part: it has names and GUIDs but no indices, and the GUIDs of soft
+//! devices are not unique.
 
 use std::io;
 
@@ -34,18 +34,18 @@ pub use uverbs::UverbsNode;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RdmaDevice {
-    /// The kernel's index; `None` where only sysfs could be asked.
+    /// The kernel's index; `None` if only sysfs was available.
     pub index: Option<u32>,
     /// Its name, such as `mlx5_0` or `rxe0`.
     pub name: String,
-    /// The node's GUID; soft devices on one network interface share it.
+    /// The GUID of the node; soft devices on one network interface share it.
     pub guid: Guid,
-    /// The protocol it speaks.
+    /// The device's transport.
     pub transport: Transport,
 }
 
 impl RdmaDevice {
-    /// A device that something other than the kernel tells of.
+    /// A device, for an implementation of [`RdmaDevices`].
     #[must_use]
     pub fn new(id: DeviceId, name: impl Into<String>, transport: Transport) -> Self {
         Self {
@@ -56,11 +56,11 @@ impl RdmaDevice {
         }
     }
 
-    /// Every device this process may see, in the kernel's order.
+    /// Every device visible to this process, in the kernel's order.
     ///
     /// # Errors
-    /// [`Error::Devices`] when the kernel refuses both netlink and sysfs. A
-    /// machine without RDMA gives an empty list.
+    /// [`Error::Devices`] if neither netlink nor sysfs is available. A machine without
+    /// RDMA has an empty list.
     #[doc(alias = "rdma_get_devices")]
     #[doc(alias = "ibv_get_device_list")]
     pub fn list() -> Result<Vec<Self>> {
@@ -75,7 +75,7 @@ impl RdmaDevice {
         Some(Self {
             index: Some(attributes.u32(attribute::DEV_INDEX)?),
             name: attributes.string(attribute::DEV_NAME)?,
-            // Unlike the answers about ids, netlink gives it in host order.
+            // Netlink has it in host order, unlike the answers about ids.
             guid: Guid(attributes.u64(attribute::NODE_GUID)?),
             transport: Transport::from_protocol(
                 attributes.string(attribute::DEV_PROTOCOL).as_deref(),
@@ -86,8 +86,7 @@ impl RdmaDevice {
     /// The device's ports, by number.
     ///
     /// # Errors
-    /// [`Error::Devices`] when the kernel refuses, with `EINVAL` for a device that
-    /// is gone.
+    /// [`Error::Devices`] if the kernel refuses, with `EINVAL` for a device that is gone.
     pub fn ports(&self) -> Result<Vec<Port>> {
         match self.index {
             Some(index) => Self::ports_by_netlink(index),
@@ -96,17 +95,17 @@ impl RdmaDevice {
         .map_err(Error::devices)
     }
 
-    /// The device's verbs node, by which its queue pairs are made; `None` where
-    /// it has none. One question, which also makes the kernel load `ib_uverbs`
-    /// if that is a module.
+    /// The device's verbs node, on which queue pairs are created; `None` if it has none.
+    /// One netlink request, which also makes the kernel load the module `ib_uverbs`. By
+    /// netlink it needs Linux 5.3 or newer.
     ///
     /// # Errors
-    /// [`Error::Devices`] when the kernel refuses.
+    /// [`Error::Devices`] if the kernel refuses.
     #[doc(alias = "ibv_open_device")]
     pub fn uverbs_node(&self) -> Result<Option<UverbsNode>> {
         match self.index.map(UverbsNode::by_netlink) {
             Some(Ok(node)) => Ok(node),
-            // Where netlink cannot be asked.
+            // Netlink is not available.
             Some(Err(_)) | None => Sysfs::new().uverbs_node(self).map_err(Error::devices),
         }
     }

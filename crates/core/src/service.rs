@@ -1,4 +1,4 @@
-//! What the subnet administrator knows of a service.
+//! InfiniBand service records.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,7 @@ use rdmacm_abi::Reserved;
 use crate::address::IbAddr;
 use crate::gid::Gid;
 
-/// A service that a port of the InfiniBand subnet offers, as it is registered
-/// with the subnet administrator. Numbers are in host order. Source: IBTA Vol 1
+/// A service of an InfiniBand port, as registered with the subnet administrator. Numbers are in host order. Source: IBTA Vol 1
 /// §15.2.5.14.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,17 +17,17 @@ pub struct ServiceRecord {
     /// The service id, which a connect request names.
     #[doc(alias = "ServiceID")]
     pub id: u64,
-    /// The GID of the port that offers it.
+    /// The GID of the port.
     #[doc(alias = "ServiceGID")]
     pub gid: Gid,
-    /// The partition it is offered in.
+    /// The partition key.
     #[doc(alias = "ServiceP_Key")]
     pub pkey: u16,
-    /// How long it is offered, in seconds; `None` is for ever.
+    /// The lease in seconds; `None` if it does not end.
     #[doc(alias = "ServiceLease")]
     pub lease: Option<u32>,
-    /// The key without which the record cannot be changed; the administrator
-    /// shows zeros to those who do not know it.
+    /// The key that authorizes changes of the record; the administrator returns zeros to
+    /// others.
     #[doc(alias = "ServiceKey")]
     pub key: [u8; 16],
     /// The service's name, at most 64 bytes, in no particular encoding.
@@ -43,7 +42,7 @@ pub struct ServiceRecord {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ServiceName([u8; 64]);
 
-/// What a service tells of itself, with a meaning of its own, in four widths.
+/// The data of a service, whose meaning the service defines, in four widths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ServiceData {
     /// Bytes.
@@ -61,11 +60,11 @@ pub struct ServiceData {
 }
 
 /// The lease that does not end.
-const FOR_EVER: u32 = u32::MAX;
+const NO_LEASE_END: u32 = u32::MAX;
 
 impl ServiceRecord {
-    /// The service `id` at the port with this GID, in the default partition, for
-    /// ever, without a name.
+    /// The service `id` of the port with this GID, in the default partition, without a
+    /// lease's end or a name.
     #[must_use]
     pub fn new(id: u64, gid: Gid) -> Self {
         Self {
@@ -87,7 +86,7 @@ impl ServiceName {
         self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
-    /// The name as text, with what is no UTF-8 replaced.
+    /// The name as text, with invalid UTF-8 replaced.
     #[must_use]
     pub fn to_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
@@ -155,7 +154,7 @@ impl From<&rdmacm_abi::ServiceRecord> for ServiceRecord {
             id: record.id.get(),
             gid: Gid(record.gid),
             pkey: record.pkey.get(),
-            lease: (lease != FOR_EVER).then_some(lease),
+            lease: (lease != NO_LEASE_END).then_some(lease),
             key: record.key,
             name: ServiceName(record.name),
             data: ServiceData {
@@ -175,7 +174,7 @@ impl From<&ServiceRecord> for rdmacm_abi::ServiceRecord {
             gid: record.gid.0,
             pkey: record.pkey.into(),
             reserved: Reserved::ZERO,
-            lease: record.lease.unwrap_or(FOR_EVER).into(),
+            lease: record.lease.unwrap_or(NO_LEASE_END).into(),
             key: record.key,
             name: record.name.0,
             data_8: record.data.bytes,
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_survives_the_way_to_the_kernel_and_back() {
+    fn a_record_is_converted_to_the_kernels_and_back() {
         let mut record = ServiceRecord::new(0x1000_0000_0000_0007, Gid([3; 16]));
         record.pkey = 0x8001;
         record.lease = Some(30);

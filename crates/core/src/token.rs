@@ -1,23 +1,23 @@
-//! The number by which the kernel names an id's owner in events.
+//! The numbers by which events name their ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What this process writes in the kernel's `uid`: never 0, because the kernel
-/// reports no event for an id whose `uid` is 0, and never used twice.
+/// The `uid` of an id or a group in the kernel: never 0, because the kernel reports no
+/// event for an id whose `uid` is 0, and never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token(u64);
 
-/// The one piece of process-wide state: an id keeps its token when it moves to
-/// another channel, so tokens of all channels must differ.
+/// The only process-wide state: an id keeps its token when it migrates, so the tokens of
+/// all channels must differ.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl Token {
-    /// A token no id of this process has had. 2^64 of them outlast the machine.
+    /// A token that was never used in this process. The counter does not wrap in practice.
     pub(crate) fn new() -> Self {
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The token in an event, whoever wrote it.
+    /// The token in an event, which may be unknown.
     pub(crate) fn from_kernel(uid: u64) -> Self {
         Self(uid)
     }

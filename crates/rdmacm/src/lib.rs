@@ -121,12 +121,27 @@ pub use retry::RetryPolicy;
 pub use stage::Stage;
 pub use stop_handle::StopHandle;
 
-/// The examples of the README, compiled.
+/// The examples of the documents, compiled.
 #[cfg(all(doctest, feature = "verbs"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// The examples of the datagrams how-to, compiled.
-#[cfg(all(doctest, feature = "verbs"))]
-#[doc = include_str!("../../../docs/datagrams.md")]
-struct Datagrams;
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../README.md")]
+    struct CrateReadme;
+    #[doc = include_str!("../../../docs/tutorial.md")]
+    struct Tutorial;
+    #[doc = include_str!("../../../docs/how-to/datagrams.md")]
+    struct Datagrams;
+    #[doc = include_str!("../../../docs/how-to/event-loop.md")]
+    struct EventLoop;
+    #[doc = include_str!("../../../docs/how-to/serve-many-clients.md")]
+    struct ServeManyClients;
+    #[doc = include_str!("../../../docs/how-to/share-memory.md")]
+    struct ShareMemory;
+    #[doc = include_str!("../../../docs/how-to/shut-down.md")]
+    struct ShutDown;
+    #[doc = include_str!("../../../docs/how-to/test-without-a-device.md")]
+    struct TestWithoutADevice;
+    #[doc = include_str!("../../../docs/how-to/timeouts-and-retries.md")]
+    struct TimeoutsAndRetries;
+}

@@ -1,16 +1,25 @@
-//! What a host is made of.
+//! The RDMA devices that a host is built of.
 
-use rdmacm_core::{Gid, Guid, IbAddr};
+use std::net::IpAddr;
 
-/// An InfiniBand adapter of a [`Host`](crate::Host).
+use rdmacm_core::{Gid, Guid, IbAddr, Transport};
+
+/// An RDMA device of a [`Host`](crate::Host): an InfiniBand adapter, or a RoCE or
+/// iWARP device on a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
     pub(crate) name: String,
     pub(crate) guid: Guid,
+    pub(crate) transport: Transport,
+    /// The ports of an InfiniBand adapter.
     pub(crate) ports: Vec<Port>,
+    /// The addresses of the network interface.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// The MTU of the network interface.
+    pub(crate) mtu: u32,
 }
 
-/// A port of an [`Adapter`].
+/// A port of an InfiniBand [`Adapter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     pub(crate) gids: Vec<Gid>,
@@ -19,38 +28,75 @@ pub struct Port {
 }
 
 impl Adapter {
-    /// An adapter of this name, such as `mlx5_0`, without ports. Its GUID follows
-    /// from the name unless [`guid`](Self::guid) says otherwise.
+    /// An InfiniBand adapter of this name, such as `mlx5_0`, without ports. Its GUID
+    /// is derived from the name unless [`guid`](Self::guid) sets it.
     #[must_use]
-    pub fn new(name: impl Into<String>) -> Self {
-        let name = name.into();
+    pub fn infiniband(name: impl Into<String>) -> Self {
+        Self::new(name.into(), Transport::InfiniBand)
+    }
+
+    /// A RoCE v2 device of this name, such as `rxe0`, on a network interface of its
+    /// own without addresses.
+    #[must_use]
+    pub fn roce(name: impl Into<String>) -> Self {
+        Self::new(name.into(), Transport::RoCE)
+    }
+
+    /// An iWARP device of this name, such as `siw0`, on a network interface of its
+    /// own without addresses.
+    #[must_use]
+    pub fn iwarp(name: impl Into<String>) -> Self {
+        Self::new(name.into(), Transport::IWarp)
+    }
+
+    fn new(name: String, transport: Transport) -> Self {
         Self {
             guid: guid_of(&name),
             name,
+            transport,
             ports: Vec::new(),
+            addresses: Vec::new(),
+            mtu: 1500,
         }
     }
 
-    /// Its node's GUID.
+    /// Sets the GUID of its node.
     #[must_use]
     pub fn guid(mut self, guid: Guid) -> Self {
         self.guid = guid;
         self
     }
 
-    /// One more port. Ports are numbered from 1; those beyond the 255th cannot be
-    /// named by the connection manager and are left out.
+    /// Adds a port. Ports are numbered from 1; those beyond the 255th, and those of a
+    /// RoCE or iWARP device, which has one port, are ignored.
     #[must_use]
     pub fn port(mut self, port: Port) -> Self {
-        if self.ports.len() < usize::from(u8::MAX) {
+        if self.is_infiniband() && self.ports.len() < usize::from(u8::MAX) {
             self.ports.push(port);
         }
         self
     }
 
-    /// The ports with their numbers.
-    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u8, &Port)> {
-        (1..=u8::MAX).zip(&self.ports)
+    /// Adds an address to the network interface of a RoCE or iWARP device. Ignored for
+    /// an InfiniBand adapter, whose addresses are the GIDs of its ports.
+    #[must_use]
+    pub fn address(mut self, address: impl Into<IpAddr>) -> Self {
+        if !self.is_infiniband() {
+            self.addresses.push(address.into());
+        }
+        self
+    }
+
+    /// Sets the MTU of the network interface in bytes, which is 1500 otherwise. The
+    /// path MTU of RoCE follows from it.
+    #[must_use]
+    pub fn mtu(mut self, bytes: u32) -> Self {
+        self.mtu = bytes;
+        self
+    }
+
+    fn is_infiniband(&self) -> bool {
+        self.transport == Transport::InfiniBand
     }
 }
 
@@ -65,38 +111,42 @@ impl Port {
         }
     }
 
-    /// One more GID.
+    /// Adds a GID.
     #[must_use]
     pub fn gid(mut self, gid: Gid) -> Self {
         self.gids.push(gid);
         self
     }
 
-    /// One more partition; the key is in host order.
+    /// Adds a partition; the key is in host order.
     #[must_use]
     pub fn pkey(mut self, pkey: u16) -> Self {
         self.pkeys.push(pkey);
         self
     }
 
-    /// The port has no link.
+    /// Takes the link down.
     #[must_use]
     pub fn down(mut self) -> Self {
         self.is_active = false;
         self
     }
 
-    /// `ib_find_cached_pkey` of the kernel's `cache.c`: the bit for full membership
-    /// does not count.
-    pub(crate) fn is_in_partition(&self, pkey: u16) -> bool {
+    /// The index of a partition in the port's table. The bit for full membership is
+    /// ignored (`ib_find_cached_pkey`, `cache.c`).
+    pub(crate) fn pkey_index(&self, pkey: u16) -> Option<u16> {
         let partition = |pkey: u16| pkey & 0x7fff;
-        self.pkeys
-            .iter()
-            .any(|own| partition(*own) == partition(pkey))
+        let is_it = |own: &u16| partition(*own) == partition(pkey);
+        let index = self.pkeys.iter().position(is_it)?;
+        u16::try_from(index).ok()
+    }
+
+    pub(crate) fn is_in_partition(&self, pkey: u16) -> bool {
+        self.pkey_index(pkey).is_some()
     }
 }
 
-/// Any number that differs where names do (FNV-1a).
+/// A GUID that differs if names do (FNV-1a).
 fn guid_of(name: &str) -> Guid {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     Guid(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
@@ -118,6 +168,9 @@ mod tests {
 
     #[test]
     fn adapters_of_different_names_differ() {
-        assert_ne!(Adapter::new("mlx5_0").guid, Adapter::new("mlx5_1").guid);
+        assert_ne!(
+            Adapter::infiniband("mlx5_0").guid,
+            Adapter::infiniband("mlx5_1").guid
+        );
     }
 }

@@ -1,13 +1,14 @@
-//! Addresses as the kernel looks at them.
+//! Addresses, by the kernel's rules.
 
-use std::net::{Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use nix::errno::Errno;
 use rdmacm_abi::{
-    AddressFamily, Be16, Be64, IB_IP_PORT_MASK, SockaddrIb, SockaddrIn, SockaddrIn6,
+    AddressFamily, Be16, Be64, IB_IP_PORT_MASK, IpSlot, SockaddrIb, SockaddrIn, SockaddrIn6,
     SockaddrStorage,
 };
 use rdmacm_core::Gid;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The address of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,61 @@ impl Address {
         address.ok_or(Errno::EINVAL)
     }
 
-    /// The slot of an answer, and the size it is said to have.
+    /// The address in the slot of an IP-only request; `None` for another family
+    /// (`rdma_addr_size_in6`).
+    pub(crate) fn read_ip(slot: &IpSlot) -> Option<Self> {
+        match slot.family() {
+            AddressFamily::INET => slot.as_in().map(|address| Self::V4(address.into())),
+            AddressFamily::INET6 => slot.as_in6().map(|address| Self::V6(address.into())),
+            _ => None,
+        }
+    }
+
+    /// The slot of an IP-only answer. As in the kernel, it has the first bytes of an
+    /// InfiniBand address.
+    pub(crate) fn write_ip(address: Option<Self>) -> IpSlot {
+        let (storage, _) = Self::write(address);
+        let bytes = storage.as_bytes();
+        IpSlot::read_from_prefix(bytes).map_or(IpSlot::ZERO, |(slot, _)| slot)
+    }
+
+    pub(crate) fn from_ip(address: IpAddr, port: u16) -> Self {
+        match SocketAddr::new(address, port) {
+            SocketAddr::V4(address) => Self::V4(address),
+            SocketAddr::V6(address) => Self::V6(address),
+        }
+    }
+
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::V4(address) => Some(IpAddr::V4(*address.ip())),
+            Self::V6(address) => Some(IpAddr::V6(*address.ip())),
+            Self::Ib(_) => None,
+        }
+    }
+
+    /// The flow label of an IPv6 address.
+    pub(crate) fn flow_label(&self) -> u32 {
+        match self {
+            Self::V6(address) => u32::from_be(address.flowinfo()) & 0xf_ffff,
+            _ => 0,
+        }
+    }
+
+    /// The same address with another host.
+    pub(crate) fn with_ip(self, address: IpAddr) -> Self {
+        match (self, address) {
+            (Self::V6(own), IpAddr::V6(ip)) => Self::V6(SocketAddrV6::new(
+                ip,
+                own.port(),
+                own.flowinfo(),
+                own.scope_id(),
+            )),
+            _ => Self::from_ip(address, self.port()),
+        }
+    }
+
+    /// The slot of a response, and the size of its address.
     pub(crate) fn write(address: Option<Self>) -> (SockaddrStorage, u16) {
         let slot = match address {
             None => SockaddrStorage::ZERO,
@@ -65,6 +120,18 @@ impl Address {
             Self::Ib(address) => Self::Ib(SockaddrIb {
                 pkey: address.pkey,
                 ..SockaddrIb::default()
+            }),
+        }
+    }
+
+    /// The loopback address of the same family (`cma_set_loopback`).
+    pub(crate) fn loopback(self) -> Self {
+        match self {
+            Self::V4(_) => self.with_ip(Ipv4Addr::LOCALHOST.into()),
+            Self::V6(_) => self.with_ip(Ipv6Addr::LOCALHOST.into()),
+            Self::Ib(address) => Self::Ib(SockaddrIb {
+                addr: Gid::LOOPBACK.0,
+                ..address
             }),
         }
     }

@@ -1,16 +1,16 @@
-//! The fabric's clock, and what is due when.
+//! The fabric's clock and its timers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::work::Work;
+use crate::timer::Timer;
 
-/// A clock that moves when it is told to.
+/// A clock that moves only when the simulation moves it.
 #[derive(Debug)]
 pub(crate) struct Clock {
     now: Instant,
-    /// What is due, in the order it was put here where the time is the same.
-    due: BTreeMap<(Instant, u64), Work>,
+    /// By time, then in the order in which they were scheduled.
+    timers: BTreeMap<(Instant, u64), Timer>,
     sequence: u64,
 }
 
@@ -18,7 +18,7 @@ impl Clock {
     pub(crate) fn new() -> Self {
         Self {
             now: Instant::now(),
-            due: BTreeMap::new(),
+            timers: BTreeMap::new(),
             sequence: 0,
         }
     }
@@ -28,26 +28,32 @@ impl Clock {
     }
 
     /// The clock never goes back.
-    pub(crate) fn move_to(&mut self, moment: Instant) {
-        self.now = self.now.max(moment);
+    pub(crate) fn move_to(&mut self, time: Instant) {
+        self.now = self.now.max(time);
     }
 
-    /// Puts work off. What lies beyond the clock's end never comes.
-    pub(crate) fn put_off(&mut self, delay: Duration, work: Work) {
-        if let Some(moment) = self.now.checked_add(delay) {
-            self.sequence += 1;
-            self.due.insert((moment, self.sequence), work);
+    /// Schedules a timer. One beyond the clock's range never fires.
+    pub(crate) fn schedule(&mut self, delay: Duration, timer: Timer) {
+        if let Some(time) = self.now.checked_add(delay) {
+            let sequence = self.next_sequence();
+            self.timers.insert((time, sequence), timer);
         }
     }
 
-    /// When the next piece of work is due.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        self.due.keys().next().map(|(moment, _)| *moment)
+    /// A number that no other call returns.
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
     }
 
-    /// A piece of work that is due by now.
-    pub(crate) fn take_due(&mut self) -> Option<Work> {
-        let entry = self.due.first_entry()?;
+    /// When the next timer fires.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.timers.keys().next().map(|(time, _)| *time)
+    }
+
+    /// A timer that is due.
+    pub(crate) fn take_due(&mut self) -> Option<Timer> {
+        let entry = self.timers.first_entry()?;
         (entry.key().0 <= self.now).then(|| entry.remove())
     }
 }

@@ -1,5 +1,6 @@
-//! The subnet that hosts share.
+//! The fabric that hosts share.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,27 +8,28 @@ use rdmacm_core::ServiceRecord;
 
 use crate::adapter::Adapter;
 use crate::host::Host;
-use crate::machine::Machine;
-use crate::world::Locked;
+use crate::host_state::HostState;
+use crate::random::Random;
+use crate::sim_state::SharedState;
 
-/// An InfiniBand subnet, its administrator and its clock.
+/// A fabric of hosts, with its subnet administrator and its clock.
 ///
-/// A clone is the same subnet.
+/// A clone is the same fabric.
 #[derive(Clone, Debug)]
 pub struct Fabric {
-    world: Arc<Locked>,
+    state: Arc<SharedState>,
 }
 
-/// How the subnet administrator takes questions.
+/// How the subnet administrator responds to queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Administrator {
-    /// It answers what it knows.
+pub enum SubnetAdmin {
+    /// It answers by what is registered.
     #[default]
     Answers,
-    /// It refuses every question; the kernel reports `EINVAL`.
+    /// It refuses every query; the kernel reports `EINVAL`.
     Refuses,
-    /// It does not answer; the kernel reports `ETIMEDOUT` in the end.
+    /// It does not respond; the kernel reports `ETIMEDOUT` in the end.
     Silent,
 }
 
@@ -38,62 +40,125 @@ impl Default for Fabric {
 }
 
 impl Fabric {
-    /// A subnet without hosts and services, whose administrator answers at once.
+    /// A fabric without hosts and services, on which messages take no time and are
+    /// never lost.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            world: Arc::new(Locked::new()),
+            state: Arc::new(SharedState::new()),
         }
     }
 
-    /// One more host, with these adapters, all of whose ports are on the subnet.
+    /// A fabric of hosts with these names. Each has a RoCE device `rxe0` with an
+    /// address of IPv4 and one of IPv6: the first `10.0.0.1` and `fd00::1`, the second
+    /// `10.0.0.2` and `fd00::2`, and so on.
+    #[must_use]
+    pub fn roce<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self::with_hosts(names, || Adapter::roce("rxe0"))
+    }
+
+    /// The same with an iWARP device `siw0` on each host.
+    #[must_use]
+    pub fn iwarp<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self::with_hosts(names, || Adapter::iwarp("siw0"))
+    }
+
+    fn with_hosts<N: Into<String>>(
+        names: impl IntoIterator<Item = N>,
+        adapter: impl Fn() -> Adapter,
+    ) -> Self {
+        const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+        const V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0);
+        let fabric = Self::new();
+        for (number, name) in (1..).zip(names) {
+            let adapter = adapter()
+                .address(Ipv4Addr::from_bits(V4.to_bits() | number))
+                .address(Ipv6Addr::from_bits(V6.to_bits() | u128::from(number)));
+            fabric.add(name.into(), vec![adapter]);
+        }
+        fabric
+    }
+
+    /// Seeds what is random: lost messages and packet sequence numbers. Runs with the
+    /// same seed and the same calls are the same; the seed is 0 otherwise.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.state.change(|state| state.random = Random::new(seed));
+        self
+    }
+
+    /// Adds a host with these devices, all of whose ports are on the fabric.
     #[must_use]
     pub fn host(&self, adapters: impl IntoIterator<Item = Adapter>) -> Host {
-        let adapters: Vec<_> = adapters.into_iter().collect();
-        let index = self.world.change(|world| {
+        self.add(String::new(), adapters.into_iter().collect())
+    }
+
+    fn add(&self, name: String, adapters: Vec<Adapter>) -> Host {
+        let index = self.state.change(|state| {
             for port in adapters.iter().flat_map(|adapter| &adapter.ports) {
-                world.subnet.attach(port.clone());
+                state.subnet.attach(port.clone());
             }
-            world.machines.push(Machine::new(adapters));
-            world.machines.len() - 1
+            state.hosts.push(HostState::new(name, adapters));
+            state.hosts.len() - 1
         });
-        Host::new(Arc::clone(&self.world), index)
+        Host::new(Arc::clone(&self.state), index)
     }
 
-    /// Registers a service with the administrator.
-    pub fn offer(&self, service: ServiceRecord) {
-        self.world
-            .change(|world| world.subnet.services.push(service));
+    /// The host that [`roce`](Self::roce) or [`iwarp`](Self::iwarp) has given this name;
+    /// `None` if there is none.
+    #[must_use]
+    pub fn find_host(&self, name: &str) -> Option<Host> {
+        let state = self.state.lock();
+        let index = state.hosts.iter().position(|host| host.name == name)?;
+        drop(state);
+        Some(Host::new(Arc::clone(&self.state), index))
     }
 
-    /// How the administrator takes questions from now on.
-    pub fn set_administrator(&self, administrator: Administrator) {
-        self.world
-            .change(|world| world.subnet.administrator = administrator);
+    /// Registers a service with the subnet administrator.
+    pub fn register_service(&self, service: ServiceRecord) {
+        self.state
+            .change(|state| state.subnet.services.push(service));
     }
 
-    /// How long the administrator takes for an answer from now on.
-    pub fn set_administrator_delay(&self, delay: Duration) {
-        self.world.change(|world| world.subnet.delay = delay);
+    /// Sets how the subnet administrator responds from now on.
+    pub fn set_subnet_admin(&self, subnet_admin: SubnetAdmin) {
+        self.state.change(|state| state.subnet.admin = subnet_admin);
     }
 
-    /// The time by the fabric's clock, which all of its hosts go by.
+    /// Sets how long the subnet administrator takes to respond from now on.
+    pub fn set_subnet_admin_delay(&self, delay: Duration) {
+        self.state.change(|state| state.subnet.delay = delay);
+    }
+
+    /// Sets how long each message takes from host to host from now on.
+    pub fn set_delay(&self, delay: Duration) {
+        self.state.change(|state| state.network.delay = delay);
+    }
+
+    /// Loses this many of 100 messages from now on, at random. Those of iWARP are not
+    /// lost: TCP sends them again.
+    pub fn set_loss(&self, percent: u8) {
+        self.state.change(|state| state.network.loss = percent);
+    }
+
+    /// Sets for how long, by the machine's clock, nothing must happen before a wait
+    /// moves the fabric's clock although some open file is not waited on. It is 20 ms
+    /// otherwise.
+    pub fn set_idle_time(&self, time: Duration) {
+        self.state.change(|state| state.waits.idle_time = time);
+    }
+
+    /// The current time of the fabric's clock, which all of its hosts share.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.world.look().clock.now()
+        self.state.lock().clock.now()
     }
 
-    /// Lets time pass, with all that happens meanwhile.
+    /// Moves the clock, and does what is due meanwhile.
     pub fn advance(&self, time: Duration) {
-        self.world.change(|world| {
-            let Some(end) = world.clock.now().checked_add(time) else {
-                return;
-            };
-            while let Some(next) = world.clock.next().filter(|next| *next <= end) {
-                world.clock.move_to(next);
-                world.settle();
-            }
-            world.clock.move_to(end);
-        });
+        let mut state = self.state.lock();
+        if let Some(end) = state.clock.now().checked_add(time) {
+            state.advance_to(end);
+        }
     }
 }

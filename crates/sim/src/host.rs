@@ -1,109 +1,176 @@
 //! A machine on the fabric.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdmacm_core::ucma::UcmaFile;
-use rdmacm_core::{DeviceId, Error, InfinibandPort, RdmaDevice, RdmaDevices, Transport};
+use rdmacm_core::{CommandNumber, EventChannel};
 
-use crate::adapter::Adapter;
-use crate::file::File;
-use crate::inbox::Inbox;
-use crate::machine::Machine;
+use crate::destroy;
+use crate::event_queue::{EventQueue, FileKey};
+use crate::host_state::{CommandFailure, HostState};
+use crate::kernel_version::KernelVersion;
+use crate::network::{Drop, MessageKind};
 use crate::readiness::Readiness;
-use crate::release::Release;
-use crate::world::Locked;
+use crate::sim_state::SharedState;
+use crate::ucma_file::SimFile;
 
-/// A machine with a kernel of its own, see [`Fabric::host`](crate::Fabric::host).
+/// A machine with its own kernel, see [`Fabric::host`](crate::Fabric::host).
 ///
 /// A clone is the same machine.
 #[derive(Clone, Debug)]
 pub struct Host {
-    world: Arc<Locked>,
+    state: Arc<SharedState>,
     index: usize,
 }
 
 impl Host {
-    pub(crate) fn new(world: Arc<Locked>, index: usize) -> Self {
-        Self { world, index }
+    pub(crate) fn new(state: Arc<SharedState>, index: usize) -> Self {
+        Self { state, index }
     }
 
-    /// The machine runs this kernel.
+    fn change<T>(&self, change: impl FnOnce(&mut HostState) -> T) -> Option<T> {
+        self.state
+            .change(|state| state.hosts.get_mut(self.index).map(change))
+    }
+
+    pub(crate) fn with_state<T>(&self, read: impl FnOnce(&HostState) -> T) -> Option<T> {
+        self.state.lock().hosts.get(self.index).map(read)
+    }
+
+    /// Makes the machine run this kernel.
     #[must_use]
-    pub fn release(self, release: Release) -> Self {
-        self.world.change(|world| {
-            if let Some(machine) = world.machines.get_mut(self.index) {
-                machine.release = release;
-            }
-        });
+    pub fn kernel_version(self, version: KernelVersion) -> Self {
+        self.change(|host| host.version = version);
         self
     }
 
+    /// The IP addresses of the machine, device by device.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        let addresses = self.with_state(|host| {
+            let addresses = host.devices.iter().flat_map(|device| &device.addresses);
+            addresses.copied().collect()
+        });
+        addresses.unwrap_or_default()
+    }
+
+    /// The first IP address of the machine; `None` if it has none.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        self.addresses().first().copied()
+    }
+
     /// Opens the connection manager's device of this machine, for
-    /// [`ChannelOptions::device`](rdmacm_core::ChannelOptions::ucma).
+    /// [`ChannelOptions::ucma`](rdmacm_core::ChannelOptions::ucma). The devices that belong
+    /// to it are the host itself, for
+    /// [`ChannelOptions::devices`](rdmacm_core::ChannelOptions::devices).
     ///
     /// # Errors
     /// That of `eventfd(2)`: the readiness descriptor is a real one.
     pub fn open(&self) -> io::Result<Arc<dyn UcmaFile>> {
         let readiness = Readiness::new()?;
         let eventfd = readiness.eventfd();
-        let serial = self.world.change(|world| {
-            let machine = world.machines.get_mut(self.index)?;
-            let serial = machine.next_serial();
-            machine.files.insert(serial, Inbox::new(readiness));
-            Some(serial)
+        let serial = self.change(|host| {
+            let serial = host.next_serial();
+            host.files.insert(serial, EventQueue::new(readiness));
+            serial
         });
-        let serial = serial.ok_or(io::ErrorKind::NotFound)?;
-        let world = Arc::clone(&self.world);
-        Ok(Arc::new(File::new(world, self.index, serial, eventfd)))
+        let file = FileKey {
+            host: self.index,
+            serial: serial.ok_or(io::ErrorKind::NotFound)?,
+        };
+        let state = Arc::clone(&self.state);
+        Ok(Arc::new(SimFile::new(state, file, eventfd)))
     }
 
-    fn of_machine<T>(&self, look: impl FnOnce(&Machine) -> T) -> Option<T> {
-        let world = self.world.look();
-        world.machines.get(self.index).map(look)
-    }
-}
-
-/// The simulated RDMA devices of this machine, for
-/// [`ChannelOptions::devices`](rdmacm_core::ChannelOptions::devices).
-impl RdmaDevices for Host {
-    fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        let index = usize::try_from(id.index?).ok()?;
-        self.of_machine(|machine| {
-            let adapter = machine.adapters.get(index)?;
-            let is_it = adapter.guid == id.guid;
-            is_it.then(|| RdmaDevice::new(id, &adapter.name, Transport::InfiniBand))
-        })?
+    /// Opens an event channel on this machine.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open) and of
+    /// [`ChannelOptions::open`](rdmacm_core::ChannelOptions::open).
+    pub fn channel(&self) -> io::Result<EventChannel> {
+        let options = EventChannel::options().ucma(self.open()?);
+        let devices = Arc::new(self.clone());
+        options.devices(devices).open().map_err(io::Error::from)
     }
 
-    fn list(&self) -> Result<Vec<RdmaDevice>, Error> {
-        let devices = self.of_machine(|machine| {
-            let indexed = (0..).zip(&machine.adapters);
-            let device = |(index, adapter): (u32, &Adapter)| {
-                let id = DeviceId {
-                    index: Some(index),
-                    guid: adapter.guid,
-                };
-                RdmaDevice::new(id, &adapter.name, Transport::InfiniBand)
-            };
-            indexed.map(device).collect()
-        });
-        Ok(devices.unwrap_or_default())
-    }
-
-    fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>, Error> {
-        let ports = self.of_machine(|machine| {
-            let mut ports = Vec::new();
-            for adapter in &machine.adapters {
-                for (number, port) in adapter.numbered().filter(|(_, port)| port.is_active) {
-                    let first = port.gids.first().copied();
-                    ports.extend(
-                        first.map(|gid| InfinibandPort::new(&adapter.name, number.into(), gid)),
-                    );
-                }
+    /// Takes the link of a device up or down. While it is down, no message leaves or
+    /// reaches the device, and no neighbour resolves its addresses. Connections do not
+    /// notice. Ignored if the machine has no such device.
+    pub fn set_link_up(&self, device: &str, is_up: bool) {
+        self.change(|host| {
+            let mut devices = host.devices.iter_mut();
+            if let Some(device) = devices.find(|own| own.name == device) {
+                device.is_link_up = is_up;
             }
-            ports
         });
-        Ok(ports.unwrap_or_default())
+    }
+
+    /// Removes a device, as its driver's removal does: its ids report
+    /// `DEVICE_REMOVAL`, their peers see the connections end, and every later command
+    /// on them except for destroying them fails with `ENXIO`. Ignored if the machine
+    /// has no such device.
+    pub fn remove_device(&self, device: &str) {
+        self.state.change(|state| {
+            let Some(host) = state.hosts.get(self.index) else {
+                return;
+            };
+            let found = host
+                .present_devices()
+                .find(|(_, own)| own.name == device)
+                .map(|(index, _)| index);
+            if let Some(index) = found {
+                destroy::device(state, self.index, index);
+            }
+        });
+    }
+
+    /// Makes the machine respond or not. One that does not respond still has its
+    /// addresses, so that peers resolve them, but loses every message that it sends or
+    /// receives: a machine that has crashed, while its peers remember its hardware
+    /// address.
+    pub fn set_responding(&self, is_responding: bool) {
+        self.change(|host| host.is_responding = is_responding);
+    }
+
+    /// Makes every message from or to this machine take this much longer.
+    pub fn set_delay(&self, delay: Duration) {
+        self.change(|host| host.delay = delay);
+    }
+
+    /// Loses the next `count` messages of this kind that the machine sends. The kernel
+    /// sends most of them again.
+    pub fn drop_next(&self, kind: MessageKind, count: usize) {
+        let host = self.index;
+        let drop = Drop { host, kind, count };
+        self.state.change(|state| {
+            if count > 0 {
+                state.network.drops.push(drop);
+            }
+        });
+    }
+
+    /// Makes the next `count` commands of this kind on the machine fail with this error
+    /// number, without any effect.
+    pub fn fail_next(&self, command: CommandNumber, count: usize, errno: i32) {
+        let failure = CommandFailure {
+            command,
+            count,
+            errno,
+        };
+        self.change(|host| {
+            if count > 0 {
+                host.failures.push(failure);
+            }
+        });
+    }
+
+    /// Lets another program of the machine use this TCP port, so that listening on it
+    /// fails with `EADDRINUSE` on iWARP.
+    pub fn occupy_tcp_port(&self, port: u16) {
+        self.change(|host| host.tcp_ports.insert(port));
     }
 }

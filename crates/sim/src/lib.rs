@@ -1,68 +1,102 @@
-//! A kernel that lives in the process: what the RDMA connection manager of Linux
-//! answers, on a fabric a test describes, with a clock of its own. No device, no
-//! privilege and no waiting is needed.
+//! A simulated kernel for tests: what the RDMA connection manager of Linux answers to
+//! the hosts of a [`Fabric`], which has its own clock. A test needs no RDMA device and
+//! no privilege, and does not wait.
 //!
-//! A [`Fabric`] is a subnet with its administrator, a [`Host`] a machine on it,
-//! and what a host [opens](Host::open) takes the place of
-//! `/dev/infiniband/rdma_cm` under an
-//! [`EventChannel`](rdmacm_core::EventChannel).
+//! A [`Host`] is a machine with RDMA devices ([`Adapter`]).
+//! [`Host::channel`] opens an [`EventChannel`](rdmacm_core::EventChannel) on it, and
+//! [`Host::open`] the file below one, in place of `/dev/infiniband/rdma_cm`.
 //!
 //! ```
-//! use std::sync::Arc;
 //! use std::time::Duration;
-//! use rdmacm_core::{EventChannel, EventKind, Gid, IbAddr, IbService, PortSpace, ServiceRecord};
-//! use rdmacm_sim::{Adapter, Fabric, Port};
+//! use rdmacm_core::{EventKind, PortSpace};
+//! use rdmacm_sim::{Adapter, Fabric};
 //!
-//! let gid: Gid = "fe80::1".parse()?;
 //! let fabric = Fabric::new();
-//! let host = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid))]);
-//! fabric.offer(ServiceRecord::new(0x7147, gid));
+//! let client = fabric.host([Adapter::roce("rxe0").address([10, 1, 0, 7])]);
+//! let server = fabric.host([Adapter::roce("rxe0").address([10, 1, 0, 8])]);
 //!
-//! let options = EventChannel::options().ucma(host.open()?);
-//! let channel = options.devices(Arc::new(host)).open()?;
-//! let id = channel.create_id(PortSpace::IB)?;
-//! id.bind(IbAddr::new(gid))?;
-//! id.resolve_ib_service(IbService::with_id(0x7147))?;
-//! let event = channel.next_event(Duration::from_secs(3))?;
-//! assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-//! assert_eq!(id.ib_service_records()?[0].gid, gid);
+//! let channel = client.channel()?;
+//! let id = channel.create_id(PortSpace::TCP)?;
+//! id.resolve_addr(None, ([10, 1, 0, 8], 7471), Duration::from_secs(1))?;
+//! assert_eq!(channel.next_event(None)?.kind(), EventKind::AddrResolved);
+//! assert_eq!(id.local_addr()?.map(|address| address.with_port(0)),
+//!     Some(([10, 1, 0, 7], 0).into()));
+//!
+//! server.set_link_up("rxe0", false);
+//! let id = channel.create_id(PortSpace::TCP)?;
+//! id.resolve_addr(None, ([10, 1, 0, 8], 7471), Duration::from_secs(60))?;
+//! let event = channel.next_event(None)?;
+//! assert_eq!(event.failure().and_then(|failure| failure.raw_os_error()), Some(110));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What it knows
-//! Native InfiniBand addresses from creating an id to a resolved route: `CREATE_ID`,
-//! `DESTROY_ID`, `BIND`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`, `RESOLVE_IB_SERVICE`,
-//! `QUERY`, `GET_EVENT`, `WRITE_CM_EVENT` and the path by `SET_OPTION`, with the
-//! states and error numbers of the kernel's `ucma.c` and `cma.c` (Linux 7.3). Hosts
-//! have no IP addresses, and whoever asks may use any port. Any other command and option is answered as the kernel
-//! answers one that it has no function for: `ENOSYS`, and `EINVAL` beyond the end of
-//! its table.
+//! # What is simulated
+//! Every command of the device, in the states and with the error numbers of the
+//! kernel's `ucma.c`, `cma.c`, `cm.c` and `iwcm.c` and, on iWARP, of the driver siw;
+//! of Linux 7.3 or 6.1 ([`KernelVersion`]).
+//!
+//! - RoCE and iWARP devices have IPv4 and IPv6 addresses. A host has routes to every
+//!   address of a family of which it has one itself.
+//! - InfiniBand adapters have GIDs, and the subnet administrator resolves paths and
+//!   services ([`SubnetAdmin`]).
+//! - Connections exchange the messages of their transport, which are sent again as by
+//!   the kernel. `CONNECT` blocks for TCP's handshake on iWARP, as do disconnecting
+//!   and destroying an id there while the peer's answer is awaited.
+//! - Queue pairs are not simulated; any number is taken for that of one. Live
+//!   connections of a host to the same peer need different numbers except on iWARP:
+//!   one that is used again is a stale connection.
+//!
+//! Any program may use any port. A path that has migrated leaves no trace in the
+//! attributes of a queue pair.
+//!
+//! # Failures
+//! [`Host`] has the failures of a machine: no link, no response, delay, lost messages
+//! of one [`MessageKind`], a removed device, commands that fail. [`Fabric`] has those
+//! of the network: delay, and random loss, which [`Fabric::seed`] repeats. A listener
+//! whose events nobody reads has a full backlog in the end.
 //!
 //! # Time
-//! The clock stands still while anything can happen, and moves when somebody
-//! waits: straight to what happens next, or to the end of the wait. So a test of
-//! a deadline takes no time, and goes the same way each time. A thread that waits
-//! does not know of others that are busy: where several wait and work at once, a
-//! deadline may pass earlier than it would. A wait without an end for what never
-//! happens never ends, as with the kernel.
+//! The clock stands still until the program waits, and moves straight to what happens
+//! next or to the end of a wait. It moves at once if every open file on the fabric is
+//! waited on. Otherwise another thread may be about to act: the clock moves after the
+//! [idle time](Fabric::set_idle_time), 20 ms of the machine's clock, if nothing has
+//! happened on the fabric meanwhile. A wait without a deadline for what never happens
+//! never ends, as with the kernel. A runtime with its own timers uses
+//! [`next_due`](rdmacm_core::ucma::UcmaFile::next_due) and
+//! [`advance_to`](rdmacm_core::ucma::UcmaFile::advance_to).
 
 mod adapter;
 mod address;
 mod clock;
+mod cm;
 mod command;
+mod destroy;
+mod device;
+mod devices;
+mod event_queue;
 mod fabric;
-mod file;
 mod host;
+mod host_state;
 mod id;
-mod inbox;
-mod machine;
+mod iwarp;
+mod kernel_version;
+mod multicast;
+mod network;
+mod random;
 mod readiness;
-mod release;
+mod sim_state;
 mod subnet;
-mod work;
-mod world;
+mod timer;
+mod ucma_file;
+mod waits;
 
 pub use adapter::{Adapter, Port};
-pub use fabric::{Administrator, Fabric};
+pub use fabric::{Fabric, SubnetAdmin};
 pub use host::Host;
-pub use release::Release;
+pub use kernel_version::KernelVersion;
+pub use network::MessageKind;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! What the subnet administrator knows.
+//! The subnet administrator and its records.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use rdmacm_abi::{IbService, PathRecord, Reserved, ServiceFlags};
 use rdmacm_core::{Gid, ServiceRecord};
 
 use crate::adapter::Port;
-use crate::fabric::Administrator;
+use crate::fabric::SubnetAdmin;
 
-/// A subnet with its administrator.
+/// A subnet with its subnet administrator.
 #[derive(Debug, Default)]
 pub(crate) struct Subnet {
     pub(crate) services: Vec<ServiceRecord>,
-    pub(crate) administrator: Administrator,
-    /// How long an answer takes.
+    pub(crate) admin: SubnetAdmin,
+    /// How long a response takes.
     pub(crate) delay: Duration,
     /// In the order of their LIDs, from 1.
     ends: Vec<Port>,
 }
 
-/// An answer and when it comes.
+/// A response and when it comes.
 pub(crate) type Answer<T> = (Duration, Result<T, Errno>);
 
-/// A question for a path.
+/// A query for a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathQuery {
     pub(crate) from: Gid,
@@ -34,7 +34,7 @@ pub(crate) struct PathQuery {
 }
 
 impl Subnet {
-    /// A port on the subnet's wires.
+    /// Connects a port to the subnet.
     pub(crate) fn attach(&mut self, port: Port) {
         self.ends.push(port);
     }
@@ -57,7 +57,7 @@ impl Subnet {
         })
     }
 
-    /// A path between two active ports of one partition; any other question is
+    /// A path between two active ports of one partition; any other query is
     /// refused, which the kernel reports as `EINVAL` (`recv_handler`, `sa_query.c`).
     pub(crate) fn path(&self, query: &PathQuery, timeout: Duration) -> Answer<PathRecord> {
         self.answer(timeout, || {
@@ -71,11 +71,11 @@ impl Subnet {
     }
 
     fn answer<T>(&self, timeout: Duration, known: impl FnOnce() -> Result<T, Errno>) -> Answer<T> {
-        match self.administrator {
-            Administrator::Silent => (timeout, Err(Errno::ETIMEDOUT)),
+        match self.admin {
+            SubnetAdmin::Silent => (timeout, Err(Errno::ETIMEDOUT)),
             _ if self.delay > timeout => (timeout, Err(Errno::ETIMEDOUT)),
-            Administrator::Refuses => (self.delay, Err(Errno::EINVAL)),
-            Administrator::Answers => (self.delay, known()),
+            SubnetAdmin::Refuses => (self.delay, Err(Errno::EINVAL)),
+            SubnetAdmin::Answers => (self.delay, known()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Names resolved for an id, whose channel tells of the end.
+//! Names resolved for an id: the channel reports completion.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
@@ -91,7 +91,7 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
         let words = event.failure().unwrap().to_string();
         assert_eq!(
             words,
-            "ADDRINFO_ERROR ENOENT: nobody knows the name or the service"
+            "ADDRINFO_ERROR ENOENT: the name or the service is unknown"
         );
         let why = Err(Error::Name(NameError::NoName));
         assert_eq!(id.query_addrinfo(), why);

@@ -1,4 +1,4 @@
-//! The asynchronous face on tokio.
+//! Connecting and accepting on tokio.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

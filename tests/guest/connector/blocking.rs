@@ -1,4 +1,4 @@
-//! The blocking face.
+//! Connecting and accepting with blocking calls.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;

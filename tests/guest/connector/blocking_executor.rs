@@ -1,4 +1,4 @@
-//! A command that runs elsewhere, as late as can be.
+//! A command that the blocking executor runs as late as possible.
 
 use std::fmt;
 use std::future::poll_fn;

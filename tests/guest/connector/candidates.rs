@@ -1,4 +1,4 @@
-//! What was found of the way to a peer is used to connect.
+//! Connecting to a candidate uses what the lookup found: source, route and connect data.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn found(site: &Site, port: u16) -> AddrInfo {
     list.into_iter().next().unwrap()
 }
 
-/// Connects; the peer tells the private data it got.
+/// Connects; returns the private data that the peer received.
 fn connect(
     site: &Site,
     listener: &Listener,

@@ -1,4 +1,4 @@
-//! Deadlines hold in all faces, and nothing of an attempt is left.
+//! Deadlines hold for every interface, and an attempt leaks nothing.
 
 use std::net::Ipv4Addr;
 use std::process::Command;

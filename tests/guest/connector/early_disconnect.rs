@@ -1,4 +1,4 @@
-//! A peer's parting overtakes its word that it is connected.
+//! A peer's disconnect overtakes its `ESTABLISHED` message.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What `tracing` hears.
+//! Spans and events for `tracing`.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};

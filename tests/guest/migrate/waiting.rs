@@ -1,4 +1,4 @@
-//! Whoever waits on the new channel.
+//! A caller that waits on the new channel.
 
 use std::os::fd::AsFd;
 

@@ -1,4 +1,4 @@
-//! Guests in trouble, made on purpose: each kind must be told for what it is.
+//! Guests that fail on purpose: each failure must be reported as what it is.
 
 use std::path::Path;
 use std::time::Duration;

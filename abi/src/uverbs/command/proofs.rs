@@ -78,7 +78,7 @@ macro_rules! with_driver {
         //   another driver, too, finds nothing behind them.
         // - Handler and driver write to the pointer in the field `response`,
         //   the request's first and the wrapper's too, no more than
-        //   `size_of::<$response>()` bytes together, as the header says.
+        //   `size_of::<$response>()` bytes together, by the header.
         // - The one descriptor it may look up is that of a completion channel,
         //   the one memory it may register is that of `RegMr`; their fields
         //   say so.
@@ -137,7 +137,7 @@ with_driver! {
 //   reads anything else. Another driver finds words it does not ask for.
 // - Handler and driver write to the pointer in the field `response` of
 //   `common`, which is the first of both, no more than
-//   `size_of::<siw::MrResponse>()` bytes together, as the header says.
+//   `size_of::<siw::MrResponse>()` bytes together, by the header.
 // - It looks up no descriptor.
 // - It registers the memory of `RegMr`, whose field says so.
 unsafe impl Command for siw::RegMr {
@@ -178,7 +178,7 @@ unsafe impl Command for rxe::ModifySrq {
 
 const _: () = check::<rxe::ModifySrq>();
 
-/// Bytes of the longest request, the header not counted: room for any
+/// Bytes of the longest request, the header not counted: space for any
 /// command.
 pub const MAX_REQUEST: usize = size_of::<ModifyQp>();
 

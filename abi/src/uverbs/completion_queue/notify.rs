@@ -3,8 +3,8 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `struct ib_uverbs_req_notify_cq`: arms a completion queue: its channel
-/// tells of the next completion, once. Of what is in the queue already it
-/// tells nothing.
+/// reports the next completion, once. It does not report completions that are in the
+/// queue already.
 ///
 /// EOPNOTSUPP from siw, whose queues are armed in shared memory:
 /// [`siw::CqControl`](super::super::siw::CqControl).

@@ -10,7 +10,7 @@ use crate::Reserved;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct ResizeCq {
-    /// Where the kernel puts [`ResizeCqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`ResizeCqResponse`]; filled in when the command is written.
     pub response: u64,
     /// The completion queue.
     #[doc(alias = "cq_handle")]
@@ -37,7 +37,7 @@ impl ResizeCq {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct ResizeCqResponse {
-    /// How many completions it holds, as many as asked for or more.
+    /// How many completions it holds, as many as requested or more.
     #[doc(alias = "cqe")]
     pub entries: u32,
     /// Zero.

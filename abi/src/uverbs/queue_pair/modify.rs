@@ -57,7 +57,7 @@ pub struct ModifyQp {
     /// Reads and atomics answered.
     #[doc(alias = "max_dest_rd_atomic")]
     pub max_destination_rd_atomic: u8,
-    /// The pause asked of a sender when no receive is posted.
+    /// The pause requested of a sender when no receive is posted.
     pub min_rnr_timer: u8,
     /// The port, from 1.
     #[doc(alias = "port_num")]
@@ -67,7 +67,7 @@ pub struct ModifyQp {
     /// Retries of a lost packet, 0 to 7.
     #[doc(alias = "retry_cnt")]
     pub retry_count: u8,
-    /// Retries when the receiver is not ready, 0 to 7; 7 is for ever.
+    /// Retries when the receiver is not ready, 0 to 7; 7 is without limit.
     pub rnr_retry: u8,
     /// The port of the alternate path.
     #[doc(alias = "alt_port_num")]

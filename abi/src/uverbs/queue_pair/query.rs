@@ -5,12 +5,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::super::QpDestination;
 use crate::{AccessFlags, QpAttrMask, Reserved};
 
-/// `struct ib_uverbs_query_qp`: asks for a queue pair's attributes.
+/// `struct ib_uverbs_query_qp`: queries a queue pair's attributes.
 #[doc(alias = "ib_uverbs_query_qp")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct QueryQp {
-    /// Where the kernel puts [`QueryQpResponse`]; filled in by who writes.
+    /// Where the kernel puts [`QueryQpResponse`]; filled in when the command is written.
     pub response: u64,
     /// The queue pair.
     #[doc(alias = "qp_handle")]
@@ -21,7 +21,7 @@ pub struct QueryQp {
 }
 
 impl QueryQp {
-    /// A question for the attributes in `mask` of `handle`.
+    /// A query of the attributes in `mask` of `handle`.
     #[must_use]
     pub const fn new(handle: u32, mask: QpAttrMask) -> Self {
         Self {
@@ -89,7 +89,7 @@ pub struct QueryQpResponse {
     /// Reads and atomics answered.
     #[doc(alias = "max_dest_rd_atomic")]
     pub max_destination_rd_atomic: u8,
-    /// The pause asked of a sender when no receive is posted.
+    /// The pause requested of a sender when no receive is posted.
     pub min_rnr_timer: u8,
     /// The port, from 1.
     #[doc(alias = "port_num")]
@@ -99,7 +99,7 @@ pub struct QueryQpResponse {
     /// Retries of a lost packet, 0 to 7.
     #[doc(alias = "retry_cnt")]
     pub retry_count: u8,
-    /// Retries when the receiver is not ready, 0 to 7; 7 is for ever.
+    /// Retries when the receiver is not ready, 0 to 7; 7 is without limit.
     pub rnr_retry: u8,
     /// The port of the alternate path.
     #[doc(alias = "alt_port_num")]

@@ -4,8 +4,8 @@ use zerocopy::{Immutable, IntoBytes, KnownLayout};
 
 use super::super::ModifySrq as CommonModifySrq;
 
-/// `struct rxe_modify_srq_cmd`: where the driver says how a resized queue can
-/// be mapped; in [`ModifySrq`] nowhere.
+/// `struct rxe_modify_srq_cmd`: the address to which the driver writes how a resized
+/// queue can be mapped; none in [`ModifySrq`].
 #[doc(alias = "rxe_modify_srq_cmd")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -13,12 +13,11 @@ pub struct SrqResize {
     pub(crate) map_info_address: u64,
 }
 
-/// [`ModifySrq`](super::super::ModifySrq) as rxe wants it, to set the limit
-/// only.
+/// [`ModifySrq`](super::super::ModifySrq) for rxe, to set the limit only.
 ///
 /// Resizing would have the driver write to an address in the request that is
-/// not the response's, so a value of this type never asks for it, and none is
-/// made of bytes:
+/// not the response's, so a value of this type never requests it, and none can
+/// be made from bytes:
 ///
 /// ```compile_fail
 /// use rdmacm_abi::uverbs::rxe::ModifySrq;

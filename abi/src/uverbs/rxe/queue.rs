@@ -45,13 +45,13 @@ pub struct DmaInfo {
     /// Bytes that are left to do; `length` at first, then the driver's.
     #[doc(alias = "resid")]
     pub remaining: u32,
-    /// The piece that is under way; the driver's.
+    /// The piece in progress; the driver's.
     #[doc(alias = "cur_sge")]
     pub current_sge: u32,
     /// Pieces behind; 0 where bytes are.
     #[doc(alias = "num_sge")]
     pub sge_count: u32,
-    /// Bytes done of the piece that is under way; the driver's.
+    /// Bytes done of the piece in progress; the driver's.
     pub sge_offset: u32,
     /// Zero.
     pub reserved: Reserved<4>,

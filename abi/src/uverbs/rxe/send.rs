@@ -21,7 +21,7 @@ pub struct SendWr {
     /// How.
     #[doc(alias = "send_flags")]
     pub flags: SendFlags,
-    /// What goes with the message, as the opcode says.
+    /// The data that the opcode sends with the message.
     #[doc(alias = "ex")]
     pub immediate_or_key: ImmediateOrKey,
     /// What it does it to.

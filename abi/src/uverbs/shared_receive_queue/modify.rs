@@ -8,7 +8,7 @@ bits! {
     pub struct SrqAttrMask(u32) in user_space "infiniband/verbs.h" {
         /// How many requests it holds.
         MAX_WR = 0x1 => "IBV_SRQ_MAX_WR",
-        /// When an event tells that few requests are left.
+        /// When an event reports that few requests are left.
         LIMIT = 0x2 => "IBV_SRQ_LIMIT",
     }
 }
@@ -29,7 +29,7 @@ pub struct ModifySrq {
     pub mask: SrqAttrMask,
     /// Receive requests the queue is to hold.
     pub max_wr: u32,
-    /// An event tells, once, when fewer requests than this are left; 0 is
+    /// An event reports, once, that fewer requests than this are left; 0 is
     /// never. EINVAL if the queue does not hold as many.
     #[doc(alias = "srq_limit")]
     pub limit: u32,

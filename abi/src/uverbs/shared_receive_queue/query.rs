@@ -4,12 +4,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::Reserved;
 
-/// `struct ib_uverbs_query_srq`: asks for a shared receive queue's attributes.
+/// `struct ib_uverbs_query_srq`: queries a shared receive queue's attributes.
 #[doc(alias = "ib_uverbs_query_srq")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct QuerySrq {
-    /// Where the kernel puts [`QuerySrqResponse`]; filled in by who writes.
+    /// Where the kernel puts [`QuerySrqResponse`]; filled in when the command is written.
     pub response: u64,
     /// The shared receive queue.
     #[doc(alias = "srq_handle")]
@@ -19,7 +19,7 @@ pub struct QuerySrq {
 }
 
 impl QuerySrq {
-    /// A question for the attributes of `handle`.
+    /// A query of the attributes of `handle`.
     #[must_use]
     pub const fn new(handle: u32) -> Self {
         Self {
@@ -39,7 +39,7 @@ pub struct QuerySrqResponse {
     pub max_wr: u32,
     /// Pieces of memory a request names.
     pub max_sge: u32,
-    /// The limit below which an event tells; 0 is none.
+    /// The limit below which an event is reported; 0 is none.
     #[doc(alias = "srq_limit")]
     pub limit: u32,
     /// Zero.

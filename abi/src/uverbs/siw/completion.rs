@@ -16,7 +16,7 @@ numbers! {
         LOC_LEN_ERR = 1 => "SIW_WC_LOC_LEN_ERR",
         /// A key of this side does not fit the memory it names.
         LOC_PROT_ERR = 2 => "SIW_WC_LOC_PROT_ERR",
-        /// The queue pair cannot do what it asks.
+        /// The queue pair does not support the request.
         LOC_QP_OP_ERR = 3 => "SIW_WC_LOC_QP_OP_ERR",
         /// The queue pair was in error before its turn came.
         WR_FLUSH_ERR = 4 => "SIW_WC_WR_FLUSH_ERR",
@@ -44,7 +44,7 @@ bits! {
         REM_INVAL = 0x20 => "SIW_WQE_REM_INVAL",
     }
 
-    /// `enum siw_notify_flags`: which completions the channel tells of. None
+    /// `enum siw_notify_flags`: which completions the channel reports. None
     /// is a queue that is not armed.
     #[doc(alias = "siw_notify_flags", alias = "SIW_NOTIFY_NOT")]
     pub struct NotifyFlags(u32) in kernel "rdma/siw-abi.h" {
@@ -93,12 +93,12 @@ impl Cqe {
 
 /// `struct siw_cq_ctrl`: behind the last slot of a completion queue. The
 /// program stores to it to arm the queue; the driver clears it when it has
-/// told the channel.
+/// notified the channel.
 #[doc(alias = "siw_cq_ctrl")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct CqControl {
-    /// What the channel is to tell of.
+    /// The completions that the channel reports.
     pub flags: NotifyFlags,
     /// Nothing.
     #[doc(alias = "pad")]

@@ -5,12 +5,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::super::{RegMr as CommonRegMr, RegMrResponse};
 use crate::Reserved;
 
-/// `struct siw_ureq_reg_mr`: what the driver wants told of a memory region.
+/// `struct siw_ureq_reg_mr`: the driver's parameters of a memory region.
 #[doc(alias = "siw_ureq_reg_mr")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct MrKey {
-    /// The low byte of the region's keys, which nobody should guess.
+    /// The low byte of the region's keys, which must be unpredictable.
     #[doc(alias = "stag_key")]
     pub key: u8,
     /// Zero.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rdmacm_addrinfo::{Acm, AddrInfo, Hints};
 use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSpace};
-use rdmacm_sim::Administrator;
+use rdmacm_sim::SubnetAdmin;
 use tempfile::TempDir;
 
 use crate::daemon::{AcmDaemon, Act, acm_entry};
@@ -111,7 +111,7 @@ fn of_several_paths_the_kernel_takes_the_usable_one() {
     let usable = entry_of_a_path(PathData::USABLE, 9);
     let (rundir, _daemon) = daemon_that_knows(vec![alternate, usable]);
     let (fabric, here) = fabric();
-    fabric.set_administrator(Administrator::Silent);
+    fabric.set_subnet_admin(SubnetAdmin::Silent);
     let peer = CmAddr::from(IbAddr::new(gid(THERE)).with_service_id(SERVICE));
     let directory = directory(&here).acm(Acm::at(rundir.path()));
     let hints = Hints::rc().destination(peer);

@@ -12,7 +12,7 @@ use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error as CoreError, Event, EventChannel, EventKind, IbAddr,
     IbService, PortSpace, ServiceRecord, Transport,
 };
-use rdmacm_sim::{Adapter, Administrator, Fabric, Port, Release};
+use rdmacm_sim::{Adapter, Fabric, KernelVersion, Port, SubnetAdmin};
 
 use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
 
@@ -83,7 +83,7 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
     let other = "fe80::3";
     let mut record = ServiceRecord::new(SERVICE + 1, gid(other));
     record.name = "storage".try_into().unwrap();
-    fabric.offer(record);
+    fabric.register_service(record);
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
     id.resolve_addrinfo(&Directory::new(), None, "storage", &service())
@@ -123,11 +123,11 @@ fn every_failure_of_a_service_is_told_as_it_was() {
     let id = bound(&channel);
     let directory = Directory::new();
     for (administrator, name, errno) in [
-        (Administrator::Answers, "nobodys", libc::ENODATA),
-        (Administrator::Refuses, "storage", libc::EINVAL),
-        (Administrator::Silent, "storage", libc::ETIMEDOUT),
+        (SubnetAdmin::Answers, "nobodys", libc::ENODATA),
+        (SubnetAdmin::Refuses, "storage", libc::EINVAL),
+        (SubnetAdmin::Silent, "storage", libc::ETIMEDOUT),
     ] {
-        fabric.set_administrator(administrator);
+        fabric.set_subnet_admin(administrator);
         let begun = id.resolve_addrinfo(&directory, None, name, &service());
         begun.unwrap();
         let status = hear(&channel, &id, EventKind::AddrInfoError);
@@ -225,8 +225,10 @@ fn what_is_refused_at_once_leaves_the_id_free() {
 #[test]
 fn a_kernel_that_does_not_know_the_command_says_so() {
     let fabric = Fabric::new();
-    let adapter = Adapter::new("mlx5_0").port(Port::new(gid(HERE)));
-    let old = fabric.host([adapter]).release(Release::Linux6_1);
+    let adapter = Adapter::infiniband("mlx5_0").port(Port::new(gid(HERE)));
+    let old = fabric
+        .host([adapter])
+        .kernel_version(KernelVersion::Linux6_1);
     let channel = channel(&old).unwrap();
     let id = bound(&channel);
     let begun = id.resolve_addrinfo(&Directory::new(), None, "storage", &service());

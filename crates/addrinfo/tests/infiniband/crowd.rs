@@ -88,7 +88,7 @@ fn crowd() -> (Fabric, Host) {
     for number in 1..u64::try_from(CROWD).unwrap() {
         let mut record = ServiceRecord::new(SERVICE, gid(THERE));
         record.data.longs[0] = number;
-        fabric.offer(record);
+        fabric.register_service(record);
     }
     (fabric, here)
 }
@@ -132,7 +132,7 @@ fn a_crowd_is_asked_for_in_turn() {
 fn everybody_in_a_crowd_has_a_turn() {
     let (fabric, here) = crowd();
     let (directory, counts) = counted(&here);
-    fabric.set_administrator_delay(Duration::from_secs(1));
+    fabric.set_subnet_admin_delay(Duration::from_secs(1));
     let hints = Hints::new()
         .subnet_administrator()
         .deadline(Duration::from_secs(4));

@@ -16,11 +16,11 @@ pub(crate) fn gid(text: &str) -> Gid {
 /// A host with a port, and a peer that offers the service.
 pub(crate) fn fabric() -> (Fabric, Host) {
     let fabric = Fabric::new();
-    let [here, _there] =
-        [HERE, THERE].map(|port| fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(port)))]));
+    let [here, _there] = [HERE, THERE]
+        .map(|port| fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(port)))]));
     let mut storage = ServiceRecord::new(SERVICE, gid(THERE));
     storage.name = "storage".try_into().unwrap();
-    fabric.offer(storage);
+    fabric.register_service(storage);
     (fabric, here)
 }
 

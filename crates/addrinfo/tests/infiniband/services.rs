@@ -8,7 +8,7 @@ use rdmacm_addrinfo::{
 use rdmacm_core::{
     CmAddr, CommandNumber, Error as CoreError, Family, IbAddr, PortSpace, QpType, ServiceRecord,
 };
-use rdmacm_sim::{Adapter, Administrator, Fabric, Host, Port, Release};
+use rdmacm_sim::{Adapter, Fabric, Host, KernelVersion, Port, SubnetAdmin};
 
 use crate::fabric::{HERE, SERVICE, THERE, directory, fabric, gid};
 
@@ -59,11 +59,11 @@ fn every_record_is_an_address_those_reached_first() {
     for record in [&mut nobody, &mut somebody] {
         record.name = "spread".try_into().unwrap();
     }
-    fabric.offer(nobody);
+    fabric.register_service(nobody);
     for number in 0..40 {
         let mut record = somebody.clone();
         record.id = number;
-        fabric.offer(record);
+        fabric.register_service(record);
     }
     let found = find(&here, "spread", &Hints::new().subnet_administrator()).unwrap();
     assert_eq!(found.len(), 41);
@@ -96,12 +96,12 @@ fn without_routes_the_paths_are_left_out() {
 fn a_records_partition_is_the_sources_too() {
     let fabric = Fabric::new();
     let port = |text| Port::new(gid(text)).pkey(0x8001);
-    let here = fabric.host([Adapter::new("mlx5_0").port(port(HERE))]);
-    let _there = fabric.host([Adapter::new("mlx5_0").port(port(THERE))]);
+    let here = fabric.host([Adapter::infiniband("mlx5_0").port(port(HERE))]);
+    let _there = fabric.host([Adapter::infiniband("mlx5_0").port(port(THERE))]);
     let mut record = ServiceRecord::new(SERVICE, gid(THERE));
     record.pkey = 0x8001;
     record.name = "storage".try_into().unwrap();
-    fabric.offer(record);
+    fabric.register_service(record);
     let found = find(&here, "storage", &Hints::new().subnet_administrator()).unwrap();
     for address in [found[0].source, found[0].destination] {
         let Some(CmAddr::Ib(address)) = address else {
@@ -117,13 +117,13 @@ fn a_records_partition_is_the_sources_too() {
 fn one_port_that_knows_is_enough() {
     let fabric = Fabric::new();
     let adapters = [
-        Adapter::new("mlx4_0").port(Port::new(gid("fe80::a")).down()),
-        Adapter::new("mlx5_0")
+        Adapter::infiniband("mlx4_0").port(Port::new(gid("fe80::a")).down()),
+        Adapter::infiniband("mlx5_0")
             .port(Port::new(gid("fe80::b")).down())
             .port(Port::new(gid(HERE))),
     ];
     let here = fabric.host(adapters);
-    fabric.offer(ServiceRecord::new(SERVICE, gid(HERE)));
+    fabric.register_service(ServiceRecord::new(SERVICE, gid(HERE)));
     let found = find(
         &here,
         "0x1000000000007147",
@@ -136,7 +136,7 @@ fn one_port_that_knows_is_enough() {
 #[test]
 fn a_service_nobody_offers_is_said_for_each_port() {
     let fabric = Fabric::new();
-    let adapter = Adapter::new("mlx5_0")
+    let adapter = Adapter::infiniband("mlx5_0")
         .port(Port::new(gid(HERE)))
         .port(Port::new(gid("fe80::3")));
     let here = fabric.host([adapter]);
@@ -157,10 +157,10 @@ fn who_refuses_is_not_who_is_silent() {
     let (fabric, here) = fabric();
     let hints = Hints::new().subnet_administrator();
     for (administrator, words) in [
-        (Administrator::Refuses, "refused to tell"),
-        (Administrator::Silent, "did not answer"),
+        (SubnetAdmin::Refuses, "refused to answer"),
+        (SubnetAdmin::Silent, "did not answer"),
     ] {
-        fabric.set_administrator(administrator);
+        fabric.set_subnet_admin(administrator);
         let error = Error::NoService(unanswered(&here, &hints)).to_string();
         assert!(error.contains(words), "{error}");
     }
@@ -169,7 +169,7 @@ fn who_refuses_is_not_who_is_silent() {
 #[test]
 fn the_deadline_holds_for_the_administrator() {
     let (fabric, here) = fabric();
-    fabric.set_administrator(Administrator::Silent);
+    fabric.set_subnet_admin(SubnetAdmin::Silent);
     let begun = fabric.now();
     // The kernel gives up after two seconds.
     let patience = Duration::from_millis(700);
@@ -184,7 +184,7 @@ fn the_deadline_holds_for_the_administrator() {
 #[test]
 fn the_deadline_holds_for_the_service_and_its_route_together() {
     let (fabric, here) = fabric();
-    fabric.set_administrator_delay(Duration::from_secs(1));
+    fabric.set_subnet_admin_delay(Duration::from_secs(1));
     let begun = fabric.now();
     let hints = Hints::new()
         .subnet_administrator()
@@ -204,7 +204,7 @@ fn the_deadline_holds_for_the_service_and_its_route_together() {
 #[test]
 fn a_machine_without_infiniband_says_so() {
     let fabric = Fabric::new();
-    let down = Adapter::new("mlx5_0").port(Port::new(gid(HERE)).down());
+    let down = Adapter::infiniband("mlx5_0").port(Port::new(gid(HERE)).down());
     for adapters in [vec![], vec![down]] {
         let found = find(
             &fabric.host(adapters),
@@ -218,7 +218,7 @@ fn a_machine_without_infiniband_says_so() {
 #[test]
 fn an_old_kernel_is_not_an_unknown_service() {
     let (_fabric, here) = fabric();
-    let here = here.release(Release::Linux6_1);
+    let here = here.kernel_version(KernelVersion::Linux6_1);
     let command = CommandNumber::RESOLVE_IB_SERVICE;
     match find(&here, "storage", &Hints::new().subnet_administrator()) {
         Err(Error::Rdma(CoreError::Unsupported { command: it, .. })) => assert_eq!(it, command),
@@ -270,7 +270,7 @@ fn every_port_that_did_not_tell_is_named() {
     let ports = ["fe80::a", "fe80::b"].map(|text| Port::new(gid(text)));
     let adapter = ports
         .into_iter()
-        .fold(Adapter::new("mlx5_0"), Adapter::port);
+        .fold(Adapter::infiniband("mlx5_0"), Adapter::port);
     let host = fabric.host([adapter]);
     let refused = find(&host, "storage", &Hints::new().subnet_administrator());
     let words = refused.unwrap_err().to_string();

@@ -1,10 +1,10 @@
-//! With whom: a server by name, or whoever comes.
+//! The peer: a server by name, or any client.
 
 use std::net::SocketAddr;
 
 use rdmacm::addrinfo::parse_numeric;
 
-/// With whom.
+/// The peer.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct PeerArgs {
@@ -16,7 +16,7 @@ pub(crate) struct PeerArgs {
     listen: Option<SocketAddr>,
 }
 
-/// What a side does.
+/// The role of this side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role<'a> {
     Client(&'a str),
@@ -24,22 +24,22 @@ pub(crate) enum Role<'a> {
 }
 
 impl PeerArgs {
-    /// What this side does, and on which port.
+    /// The role of this side, on this port.
     pub(crate) fn role(&self, port: u16) -> Role<'_> {
         match (self.listen, &self.node) {
             (Some(mut address), _) => {
                 address.set_port(port);
                 Role::Server(address)
             }
-            // Either is there.
+            // clap requires one of the two.
             (None, node) => Role::Client(node.as_deref().unwrap_or_default()),
         }
     }
 }
 
 impl Role<'_> {
-    /// What is wrong with this port: bad usage. Only a server can leave the choice to
-    /// the kernel.
+    /// Why the port is invalid; a usage error. Only a server can leave the choice to the
+    /// kernel.
     pub(crate) fn contradiction(self, port: u16) -> Option<String> {
         (matches!(self, Self::Client(_)) && port == 0)
             .then(|| "--port 0 is for --listen: a client needs the port of its server".to_owned())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::ServerArgs;
 use super::peer::{PeerArgs, Role};
 use super::{Milliseconds, milliseconds};
-use crate::perf::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Terms, Test};
+use crate::perf::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Parameters, Test};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PerfArgs {
@@ -21,8 +21,8 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "BYTES", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: Option<u32>,
-    /// Requests under way at once, for bandwidth; 16 unless given. Latency is measured
-    /// of one at a time.
+    /// Requests in flight, for bandwidth; 16 unless given. Latency is measured with one
+    /// request at a time.
     #[arg(long, value_name = "N", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
     depth: Option<u32>,
@@ -34,7 +34,7 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["listen", "duration"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Look for completions all the time instead of sleeping, on both sides.
+    /// Poll for completions instead of sleeping, on both sides.
     #[arg(long, conflicts_with = "listen")]
     poll: bool,
     /// How long connecting may take, and then the server's first answer.
@@ -48,7 +48,7 @@ pub(crate) struct PerfArgs {
     pub(crate) json: bool,
 }
 
-/// When enough has been measured.
+/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal {
     Messages(u64),
@@ -56,15 +56,15 @@ pub(crate) enum Goal {
 }
 
 impl PerfArgs {
-    /// What this side does.
+    /// The role of this side.
     pub(crate) fn role(&self) -> Role<'_> {
         self.peer.role(self.port)
     }
 
-    /// What is to be measured.
-    pub(crate) fn terms(&self) -> Terms {
+    /// The parameters of the test.
+    pub(crate) fn parameters(&self) -> Parameters {
         let is_latency = self.test.is_latency();
-        Terms {
+        Parameters {
             test: self.test,
             size: self.size.unwrap_or(if is_latency { 64 } else { 65536 }),
             depth: self.depth.unwrap_or(if is_latency { 1 } else { 16 }),
@@ -79,13 +79,13 @@ impl PerfArgs {
         }
     }
 
-    /// What is wrong with the arguments as a whole: bad usage.
+    /// Why the arguments contradict each other; a usage error.
     pub(crate) fn contradiction(&self) -> Option<String> {
         if self.test.is_latency() && self.depth.is_some() {
             let test = self.test.name();
             return Some(format!("--depth is for bandwidth, and {test} is latency"));
         }
-        let Terms { size, depth, .. } = self.terms();
+        let Parameters { size, depth, .. } = self.parameters();
         if u64::from(size) * u64::from(depth) > MAX_AT_ONCE {
             return Some(format!(
                 "--size times --depth is more than {MAX_AT_ONCE} bytes"

@@ -12,8 +12,8 @@ pub(crate) struct PingArgs {
     /// The server's port. With --listen 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 7174)]
     pub(crate) port: u16,
-    /// End after so many pings, otherwise when interrupted. As the server: a client
-    /// that disconnects before has failed.
+    /// End after so many pings instead of when interrupted. For a server: a client that
+    /// disconnects earlier has failed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: Option<u32>,
     /// Bytes of a ping.
@@ -44,12 +44,12 @@ pub(crate) struct PingArgs {
 }
 
 impl PingArgs {
-    /// What this side does.
+    /// The role of this side.
     pub(crate) fn role(&self) -> Role<'_> {
         self.peer.role(self.port)
     }
 
-    /// What is wrong with the arguments as a whole: bad usage.
+    /// Why the arguments contradict each other; a usage error.
     pub(crate) fn contradiction(&self) -> Option<String> {
         self.role().contradiction(self.port)
     }

@@ -1,8 +1,8 @@
-//! Whom a server serves.
+//! The limits of a server.
 
 use clap::value_parser;
 
-/// Whom a server serves: one client, or any number until it is interrupted.
+/// Whether a server serves one client, or any number until it is interrupted.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct ServerArgs {
     /// Serve any number of clients until interrupted, several at once.

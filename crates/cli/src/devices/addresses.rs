@@ -1,46 +1,29 @@
-//! The IP addresses of this machine's network interfaces.
+//! The IP addresses of a port's network interface.
 
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::SockaddrStorage;
+use std::net::IpAddr;
 
-/// Interface names and their addresses.
+use rdmacm::addrinfo::{LocalAddress, interface_addresses};
+
+/// The addresses of this machine's network interfaces.
 #[derive(Debug)]
-pub(crate) struct Addresses(Vec<(String, String)>);
+pub(crate) struct Addresses(Vec<LocalAddress>);
 
 impl Addresses {
-    /// Empty where the system will not tell.
+    /// Empty if the kernel reports none.
     pub(crate) fn of_this_machine() -> Self {
-        let Ok(interfaces) = getifaddrs() else {
-            return Self(Vec::new());
-        };
-        Self(
-            interfaces
-                .filter_map(|interface| {
-                    let address = ip(&interface.interface_name, interface.address.as_ref()?)?;
-                    Some((interface.interface_name, address))
-                })
-                .collect(),
-        )
+        Self(interface_addresses().unwrap_or_default())
     }
 
-    pub(crate) fn of(&self, interface: &str) -> Vec<String> {
-        self.0
-            .iter()
-            .filter(|(name, _)| name == interface)
-            .map(|(_, address)| address.clone())
-            .collect()
+    pub(crate) fn of_interface(&self, interface: &str) -> Vec<String> {
+        let addresses = self.0.iter().filter(|one| one.interface == interface);
+        addresses.map(text).collect()
     }
 }
 
 /// As `rdmacm resolve` takes it: a link-local address with its scope.
-fn ip(interface: &str, address: &SockaddrStorage) -> Option<String> {
-    if let Some(v4) = address.as_sockaddr_in() {
-        return Some(v4.ip().to_string());
+fn text(address: &LocalAddress) -> String {
+    match address.address.ip() {
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => format!("{ip}%{}", address.interface),
+        ip => ip.to_string(),
     }
-    let ip = address.as_sockaddr_in6()?.ip();
-    Some(if ip.is_unicast_link_local() {
-        format!("{ip}%{interface}")
-    } else {
-        ip.to_string()
-    })
 }

@@ -1,4 +1,4 @@
-//! Durations as bars, for a person's eyes.
+//! Durations as a histogram.
 
 use super::{Latencies, last_of, time};
 use crate::table::Table;

@@ -1,4 +1,4 @@
-//! Durations for a person's eyes.
+//! Durations as text.
 
 use super::Summary;
 use crate::table::Table;

@@ -1,92 +1,95 @@
-//! Bytes a second.
+//! Tests of bandwidth.
 
 use super::Test;
-use super::load::{Arrived, Load};
-use super::until::Until;
+use super::session::{TestEvent, TestSession};
+use super::test_end::TestEnd;
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::message::Message;
-use crate::talk::Talk;
 
-/// Requests without a pause, as many at once as agreed.
+/// Posts requests without a pause, as many in flight as agreed.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
-    load: &'a Load<'a>,
-    /// Messages that the server has room for.
-    room: u64,
+    session: &'a TestSession<'a>,
+    /// Messages that the server has receive requests for.
+    credits: u64,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(load: &'a Load<'a>) -> Self {
+    pub(super) fn new(session: &'a TestSession<'a>) -> Self {
         Self {
-            load,
-            room: match load.terms.test {
-                Test::SendBw => 2 * u64::from(load.terms.depth),
-                // The server takes part in nothing else.
+            session,
+            credits: match session.parameters.test {
+                Test::SendBw => 2 * u64::from(session.parameters.depth),
+                // One-sided requests need no receive requests.
                 _ => u64::MAX,
             },
         }
     }
 
-    /// Goes on until it is enough and all of it has arrived; `done` is told of each.
+    /// Runs until `until` and until all requests have arrived; calls `done` for each.
     pub(super) async fn run(
         &mut self,
-        until: Until,
+        until: TestEnd,
         mut done: impl FnMut(),
     ) -> Result<(), Failure> {
-        let (mut posted, mut under_way) = (0, 0);
+        let (mut posted, mut in_flight) = (0, 0);
         loop {
-            while self.room > 0 && under_way < self.load.terms.depth && until.goes_on(posted) {
-                self.load.post()?;
-                self.room -= 1;
+            while self.credits > 0
+                && in_flight < self.session.parameters.depth
+                && until.is_ahead_of(posted)
+            {
+                self.session.post()?;
+                self.credits -= 1;
                 posted += 1;
-                under_way += 1;
+                in_flight += 1;
             }
-            if under_way == 0 && !until.goes_on(posted) {
+            if in_flight == 0 && !until.is_ahead_of(posted) {
                 break;
             }
-            if self.has_done_one().await? {
-                under_way -= 1;
+            if self.has_completed_one().await? {
+                in_flight -= 1;
                 done();
             }
         }
-        // On iWARP a request is done when it is on its way.
-        self.load.post_confirmation()?;
-        while !self.has_done_one().await? {}
+        // On iWARP a request completes when it is sent, not when it has arrived.
+        self.session.post_confirmation()?;
+        while !self.has_completed_one().await? {}
         Ok(())
     }
 
-    /// Waits for what comes next: a request is done, or the server has more room.
-    async fn has_done_one(&mut self) -> Result<bool, Failure> {
-        let arrived = self.load.next().await?;
-        if let Arrived::Message = arrived {
-            self.room += u64::from(self.load.terms.depth);
+    /// Waits for the next event: the completion of a request, or more credits.
+    async fn has_completed_one(&mut self) -> Result<bool, Failure> {
+        let arrived = self.session.next().await?;
+        if let TestEvent::Message = arrived {
+            self.credits += u64::from(self.session.parameters.depth);
         }
-        Ok(matches!(arrived, Arrived::Request))
+        Ok(matches!(arrived, TestEvent::Request))
     }
 }
 
-/// Receives what is sent until the client has finished, and says so each time that there is as much room again as
-/// may be under way. iWARP ends a connection where there is none.
+/// Receives until the client ends the test, and sends it credits each time that `depth`
+/// receive requests are posted again. iWARP ends a connection whose messages find none.
 ///
-/// A client that has finished disconnects, and from then on nothing can be posted. What it
-/// sent before is read all the same: that it has finished is the last of it.
-pub(super) async fn receive(load: &Load<'_>) -> Result<(), Failure> {
-    let talk = Talk::new(load.endpoint);
+/// A client that ends the test disconnects, and from then on posting fails. Reads what it
+/// sent before all the same: the last message is the one that ends the test.
+pub(super) async fn receive(session: &TestSession<'_>) -> Result<(), Failure> {
+    let exchange = Exchange::new(session.endpoint);
     let mut received = 0_u32;
     let mut refused = None;
     loop {
-        let (arrived, made_room) = match load.next_of_what_was_sent().await {
+        let (arrived, reposted) = match session.next_even_if_behind().await {
             Ok(next) => next,
             Err(failure) => return Err(refused.unwrap_or(failure)),
         };
         match arrived {
-            Arrived::Message => received += 1,
-            Arrived::Request => {}
-            Arrived::Finish => return Ok(()),
+            TestEvent::Message => received += 1,
+            TestEvent::Request => {}
+            TestEvent::Finish => return Ok(()),
         }
-        let mut posted = made_room;
-        if posted.is_ok() && received == load.terms.depth {
-            posted = talk.say(Message::GO_AHEAD).map(drop);
+        let mut posted = reposted;
+        if posted.is_ok() && received == session.parameters.depth {
+            posted = exchange.send(Message::GO_AHEAD).map(drop);
             received = 0;
         }
         refused = refused.or(posted.err());

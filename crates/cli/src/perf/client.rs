@@ -1,4 +1,4 @@
-//! The side that measures.
+//! The client of `rdmacm perf`.
 
 use std::time::Duration;
 
@@ -8,12 +8,11 @@ use rdmacm::tokio::{CmConnection, Connector};
 
 use super::bandwidth::Stream;
 use super::latency::Rounds;
-use super::load::{Load, shape};
+use super::parameters::check_version;
 use super::report::ClientReport;
-use super::terms::check_version;
-use super::until::Until;
+use super::session::{TestSession, shape};
+use super::test_end::TestEnd;
 use crate::args::PerfArgs;
-use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -21,6 +20,7 @@ use crate::latencies::time;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
 use crate::terminal::Progress;
+use crate::until_closed::{WorkError, run_until_closed};
 
 pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> Outcome {
     let mut report = ClientReport::new(args, node);
@@ -28,9 +28,9 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
         Ok(connection) => {
             report.connected(&connection);
             let work = measure(args, connection.queue_pair(), &mut report);
-            let done = attend(&connection, interrupt, Duration::ZERO, work).await;
+            let done = run_until_closed(&connection, interrupt, Duration::ZERO, work).await;
             report.over(done);
-            // The result is known, whether the peer answers or not.
+            // The result does not depend on whether the peer answers.
             let _ = connection.close(CLOSE_DEADLINE).await;
         }
         Err(stop) => report.unconnected(&stop),
@@ -42,18 +42,18 @@ async fn connect(
     args: &PerfArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<CmConnection<Endpoint>, Stop> {
-    let terms = args.terms();
-    let param = ConnParam::new().private_data(&terms.to_bytes());
-    let param = param.map_err(|error| Stop::Unconnected(error.to_string()))?;
+) -> Result<CmConnection<Endpoint>, WorkError> {
+    let parameters = args.parameters();
+    let param = ConnParam::new().private_data(&parameters.to_bytes());
+    let param = param.map_err(|error| WorkError::Unconnected(error.to_string()))?;
     let connector = Connector::new((node, args.port.to_string()));
     let connector = connector.deadline(args.timeout.0).param(param);
-    let make = |id: &IdHandle| Endpoint::new(id, shape(&terms, false));
+    let make = |id: &IdHandle| Endpoint::new(id, shape(&parameters, false));
     let connection = tokio::select! {
         connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error))?,
-        () = interrupt.wait() => return Err(Stop::Interrupted),
+        () = interrupt.wait() => return Err(WorkError::Interrupted),
     };
-    check_version(connection.private_data()).map_err(Stop::Unconnected)?;
+    check_version(connection.private_data()).map_err(WorkError::Unconnected)?;
     Ok(connection)
 }
 
@@ -63,28 +63,28 @@ async fn measure(
     report: &mut ClientReport,
 ) -> Result<(), Failure> {
     let timeout = args.timeout.0;
-    let exchange = Load::exchange(endpoint, args.terms(), false);
-    let load = tokio::time::timeout(timeout, exchange).await;
-    let load = load.map_err(|_| {
+    let exchange = TestSession::exchange(endpoint, args.parameters(), false);
+    let session = tokio::time::timeout(timeout, exchange).await;
+    let session = session.map_err(|_| {
         let timeout = time(timeout.as_nanos());
         Failure::Peer(format!("the server did not answer within {timeout}"))
     })??;
-    let (warm, goal) = (Until::warm, args.goal());
+    let (warm, goal) = (TestEnd::of_warm_up, args.goal());
     let mut progress = Progress::new();
     let mut show = |messages: u64| progress.show(|| format!("{messages} messages"));
-    if load.terms.test.is_latency() {
-        let mut rounds = Rounds::new(&load);
+    if session.parameters.test.is_latency() {
+        let mut rounds = Rounds::new(&session);
         rounds.run(warm(goal), |_| {}).await?;
         report.begin();
         let taken = |taken| show(report.took(taken));
-        rounds.run(Until::reached(goal), taken).await?;
+        rounds.run(TestEnd::of_goal(goal), taken).await?;
     } else {
-        let mut stream = Stream::new(&load);
+        let mut stream = Stream::new(&session);
         stream.run(warm(goal), || {}).await?;
         report.begin();
         let done = || show(report.done());
-        stream.run(Until::reached(goal), done).await?;
+        stream.run(TestEnd::of_goal(goal), done).await?;
     }
     report.end();
-    load.finish().await
+    session.finish().await
 }

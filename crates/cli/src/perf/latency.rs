@@ -1,34 +1,34 @@
-//! How long one thing at a time takes.
+//! Tests of latency.
 
 use std::time::{Duration, Instant};
 
 use super::Test;
-use super::load::{Arrived, Load};
-use super::until::Until;
+use super::session::{TestEvent, TestSession};
+use super::test_end::TestEnd;
 use crate::failure::Failure;
 
-/// One request after the other.
+/// Posts one request after the other.
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
-    load: &'a Load<'a>,
-    /// The last byte of what is written: even on its way there and odd on its way
-    /// back, so that nobody takes his own for the other's.
+    session: &'a TestSession<'a>,
+    /// The last byte of what is written: even from client to server and odd from server to
+    /// client, so that no side takes its own for the other's.
     mark: u8,
 }
 
 impl<'a> Rounds<'a> {
-    pub(super) fn new(load: &'a Load<'a>) -> Self {
-        Self { load, mark: 0 }
+    pub(super) fn new(session: &'a TestSession<'a>) -> Self {
+        Self { session, mark: 0 }
     }
 
-    /// Goes on until it is enough; `taken` is told of each.
+    /// Runs until `until`; calls `taken` with the time of each.
     pub(super) async fn run(
         &mut self,
-        until: Until,
+        until: TestEnd,
         mut taken: impl FnMut(Duration),
     ) -> Result<(), Failure> {
         let mut so_far = 0;
-        while until.goes_on(so_far) {
+        while until.is_ahead_of(so_far) {
             taken(self.round().await?);
             so_far += 1;
         }
@@ -37,86 +37,86 @@ impl<'a> Rounds<'a> {
 
     async fn round(&mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
-        match self.load.terms.test {
+        match self.session.parameters.test {
             Test::SendLat => {
-                self.load.post()?;
-                while !matches!(self.load.next().await?, Arrived::Message) {}
+                self.session.post()?;
+                while !matches!(self.session.next().await?, TestEvent::Message) {}
             }
             Test::WriteLat => {
                 let there = self.mark.wrapping_add(2);
                 self.mark = there;
-                self.load.set_last_byte(there);
+                self.session.set_last_byte(there);
                 return self.write(there.wrapping_add(1), began).await;
             }
             _ => {
-                self.load.post()?;
-                self.load.next().await?;
+                self.session.post()?;
+                self.session.next().await?;
             }
         }
         Ok(began.elapsed())
     }
 
-    /// Writes, and waits for the other side's mark, and then for the write's own end,
-    /// which is not part of the time.
+    /// Writes, and waits for the other side's mark. Then waits for the completion of the
+    /// write, which the time does not include.
     async fn write(&mut self, back: u8, began: Instant) -> Result<Duration, Failure> {
-        self.load.post()?;
-        let seen = see(self.load, back).await?;
+        self.session.post()?;
+        let seen = wait_for_mark(self.session, back).await?;
         let taken = began.elapsed();
         if let Seen::Mark = seen {
-            self.load.next().await?;
+            self.session.next().await?;
         }
         Ok(taken)
     }
 }
 
-/// Sends back what comes, until the client has finished.
-pub(super) async fn send_back(load: &Load<'_>) -> Result<(), Failure> {
+/// Answers each message until the client ends the test.
+pub(super) async fn send_back(session: &TestSession<'_>) -> Result<(), Failure> {
     loop {
-        match load.next().await? {
-            Arrived::Message => load.post()?,
-            Arrived::Request => {}
-            Arrived::Finish => return Ok(()),
+        match session.next().await? {
+            TestEvent::Message => session.post()?,
+            TestEvent::Request => {}
+            TestEvent::Finish => return Ok(()),
         }
     }
 }
 
-/// Writes back what is written, until the client has finished.
-pub(super) async fn write_back(load: &Load<'_>) -> Result<(), Failure> {
+/// Answers each write until the client ends the test.
+pub(super) async fn write_back(session: &TestSession<'_>) -> Result<(), Failure> {
     let mut there = 2_u8;
     loop {
-        if let Seen::Finish = see(load, there).await? {
+        if let Seen::Finish = wait_for_mark(session, there).await? {
             return Ok(());
         }
-        load.set_last_byte(there.wrapping_add(1));
-        load.post()?;
-        // The client may have seen it, and finished, before this side hears that.
-        if let Arrived::Finish = load.next().await? {
+        session.set_last_byte(there.wrapping_add(1));
+        session.post()?;
+        // The client may end the test before the write completes here.
+        if let TestEvent::Finish = session.next().await? {
             return Ok(());
         }
         there = there.wrapping_add(2);
     }
 }
 
-/// What was seen first.
+/// What [`wait_for_mark`] found.
 enum Seen {
-    /// The other side's mark, while this side's request is under way.
+    /// The other side's mark, while this side's request is in flight.
     Mark,
-    /// The other side's mark, and this side's request is done.
+    /// The other side's mark, after this side's request completed.
     MarkAndRequest,
-    /// The client has finished.
+    /// The client ended the test.
     Finish,
 }
 
-/// Looks until the other side's mark is there.
-async fn see(load: &Load<'_>, mark: u8) -> Result<Seen, Failure> {
+/// Polls memory until the other side's mark is there.
+async fn wait_for_mark(session: &TestSession<'_>, mark: u8) -> Result<Seen, Failure> {
     let mut seen = Seen::Mark;
-    while load.last_byte() != mark {
-        match load.poll()? {
-            Some(Arrived::Request) => seen = Seen::MarkAndRequest,
-            Some(Arrived::Finish) => return Ok(Seen::Finish),
-            Some(Arrived::Message) | None => {}
+    while session.last_byte() != mark {
+        match session.poll()? {
+            Some(TestEvent::Request) => seen = Seen::MarkAndRequest,
+            Some(TestEvent::Finish) => return Ok(Seen::Finish),
+            Some(TestEvent::Message) | None => {}
         }
-        load.endpoint.give_way().await;
+        session.endpoint.yield_sometimes().await;
     }
     Ok(seen)
 }

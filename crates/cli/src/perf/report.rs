@@ -1,4 +1,4 @@
-//! What came of measuring.
+//! The report of the client.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::Test;
 use crate::args::PerfArgs;
-use crate::attend::Stop;
+use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
 use crate::latencies::{Latencies, Summary, time};
 use crate::outcome::Outcome;
-use crate::way::Way;
+use crate::until_closed::WorkError;
 
-/// What the client knows.
+/// The results so far.
 pub(super) struct ClientReport {
     document: Document,
     test: Test,
@@ -21,20 +21,20 @@ pub(super) struct ClientReport {
     began: Option<Instant>,
 }
 
-/// The whole answer.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 struct Document {
     role: &'static str,
     node: String,
     #[serde(flatten)]
-    way: Way,
+    path: ConnectionPath,
     test: &'static str,
     /// Bytes of each message.
     size: u32,
-    /// Under way at once.
+    /// Requests in flight.
     depth: u32,
     polled: bool,
-    /// Without those to warm up.
+    /// Without those of the warm-up.
     messages: u64,
     /// From the first until all had arrived.
     elapsed_ns: Option<u64>,
@@ -43,22 +43,22 @@ struct Document {
     bytes_per_second: Option<f64>,
     latency_ns: Option<Summary>,
     interrupted: bool,
-    /// Why not all was measured.
+    /// Why the test failed.
     error: Option<String>,
 }
 
 impl ClientReport {
     pub(super) fn new(args: &PerfArgs, node: &str) -> Self {
-        let terms = args.terms();
+        let parameters = args.parameters();
         Self {
             document: Document {
                 role: "client",
                 node: node.to_owned(),
-                way: Way::default(),
-                test: terms.test.name(),
-                size: terms.size,
-                depth: terms.depth,
-                polled: terms.poll,
+                path: ConnectionPath::default(),
+                test: parameters.test.name(),
+                size: parameters.size,
+                depth: parameters.depth,
+                polled: parameters.poll,
                 messages: 0,
                 elapsed_ns: None,
                 messages_per_second: None,
@@ -67,36 +67,36 @@ impl ClientReport {
                 interrupted: false,
                 error: None,
             },
-            test: terms.test,
+            test: parameters.test,
             latencies: Latencies::new(),
             began: None,
         }
     }
 
-    pub(super) fn unconnected(&mut self, stop: &Stop) {
-        self.document.interrupted = matches!(stop, Stop::Interrupted);
+    pub(super) fn unconnected(&mut self, stop: &WorkError) {
+        self.document.interrupted = matches!(stop, WorkError::Interrupted);
         self.document.error = Some(match stop {
-            Stop::Interrupted => "interrupted before there was a connection".to_owned(),
+            WorkError::Interrupted => "interrupted before there was a connection".to_owned(),
             stop => stop.to_string(),
         });
     }
 
     pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
-        self.document.way = Way::of(connection);
+        self.document.path = ConnectionPath::of_connection(connection);
     }
 
-    /// It is warm: from here on it counts.
+    /// The warm-up has ended: starts to count.
     pub(super) fn begin(&mut self) {
         self.began = Some(Instant::now());
     }
 
-    /// One took so long; how many there are.
+    /// Counts a message that took so long, and returns the count.
     pub(super) fn took(&mut self, taken: Duration) -> u64 {
         self.latencies.add(taken);
         self.done()
     }
 
-    /// One more is done; how many there are.
+    /// Counts a message, and returns the count.
     pub(super) fn done(&mut self) -> u64 {
         self.document.messages += 1;
         self.document.messages
@@ -115,8 +115,8 @@ impl ClientReport {
         document.bytes_per_second = Some(rate * f64::from(document.size));
     }
 
-    pub(super) fn over(&mut self, done: Result<(), Stop>) {
-        self.document.interrupted = matches!(done, Err(Stop::Interrupted));
+    pub(super) fn over(&mut self, done: Result<(), WorkError>) {
+        self.document.interrupted = matches!(done, Err(WorkError::Interrupted));
         let messages = self.document.messages;
         self.document.error = done
             .err()
@@ -132,10 +132,10 @@ impl ClientReport {
 
     fn render(&self) -> String {
         let document = &self.document;
-        if !document.way.is_known() {
+        if !document.path.is_known() {
             return String::new();
         }
-        let mut text = format!("{}: {}\n", document.way, self.terms());
+        let mut text = format!("{}: {}\n", document.path, self.parameters());
         text.extend(self.rate());
         if let Some(latency) = document.latency_ns {
             let (table, histogram) = (latency.table(), self.latencies.histogram());
@@ -144,7 +144,7 @@ impl ClientReport {
         text
     }
 
-    /// A line, if all was measured.
+    /// The line of the rate, if the test ended.
     fn rate(&self) -> Option<String> {
         let document = &self.document;
         let (messages, elapsed) = (document.messages, time(document.elapsed_ns?.into()));
@@ -158,7 +158,7 @@ impl ClientReport {
         Some(format!("{line}: {bits:.3} Gbit/s, {bytes:.1} MB/s\n"))
     }
 
-    fn terms(&self) -> String {
+    fn parameters(&self) -> String {
         let Document {
             test, size, depth, ..
         } = self.document;

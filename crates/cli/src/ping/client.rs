@@ -1,4 +1,4 @@
-//! The side that pings.
+//! The client of `rdmacm ping`.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use super::SHAPE;
 use super::pattern::pattern;
 use super::report::ClientReport;
 use crate::args::PingArgs;
-use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::latencies::time;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::refusal::unconnected;
-use crate::talk::Talk;
 use crate::terminal::Progress;
+use crate::until_closed::{WorkError, run_until_closed};
 
 pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> Outcome {
     let mut report = ClientReport::new(args, node);
@@ -34,7 +34,7 @@ pub(super) async fn run(args: &PingArgs, node: &str, interrupt: &Interrupt) -> O
     report.outcome(args)
 }
 
-/// Pings until that is done or cannot go on, and disconnects.
+/// Pings until the end or the first failure, and disconnects.
 async fn ping_until(
     connection: CmConnection<Endpoint>,
     args: &PingArgs,
@@ -44,18 +44,18 @@ async fn ping_until(
     let mut pinger = match Pinger::new(args, connection.queue_pair()) {
         Ok(pinger) => pinger,
         Err(failure) => {
-            report.over(Err(Stop::Failed(failure)));
+            report.over(Err(WorkError::Failed(failure)));
             let _ = connection.close(CLOSE_DEADLINE).await;
             return;
         }
     };
     let work = ping(args, &mut pinger, report);
-    let done = attend(&connection, interrupt, Duration::ZERO, work).await;
+    let done = run_until_closed(&connection, interrupt, Duration::ZERO, work).await;
     report.over(done);
-    // The peer may be at a ping that was given up. It learns from the end of the
-    // connection, not from memory that is gone under its request.
+    // The peer may still access the memory of a ping that timed out, so the memory stays
+    // registered until the connection is closed.
     let Pinger { start, sink, .. } = pinger;
-    // The result is known, whether the peer answers or not.
+    // The result does not depend on whether the peer answers.
     let _ = connection.close(CLOSE_DEADLINE).await;
     drop((start, sink));
 }
@@ -64,14 +64,14 @@ async fn connect(
     args: &PingArgs,
     node: &str,
     interrupt: &Interrupt,
-) -> Result<CmConnection<Endpoint>, Stop> {
+) -> Result<CmConnection<Endpoint>, WorkError> {
     let param = ConnParam::new().responder_resources(1).initiator_depth(1);
     let connector = Connector::new((node, args.port.to_string()));
     let connector = connector.deadline(args.timeout.0).param(param);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     tokio::select! {
         connected = connector.connect_with(make) => connected.map_err(|error| unconnected(&error)),
-        () = interrupt.wait() => Err(Stop::Interrupted),
+        () = interrupt.wait() => Err(WorkError::Interrupted),
     }
 }
 
@@ -93,12 +93,12 @@ async fn ping(
 }
 
 struct Pinger<'a> {
-    talk: Talk<'a>,
+    exchange: Exchange<'a>,
     start: RemoteAccessRegion,
     sink: RemoteAccessRegion,
     timeout: Duration,
     validate: bool,
-    /// When the last ping did.
+    /// When the last ping began.
     began: tokio::time::Instant,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Pinger<'a> {
         let size = args.size as usize;
         let into = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
         Ok(Self {
-            talk: Talk::new(endpoint),
+            exchange: Exchange::new(endpoint),
             start: endpoint.domain().expose(size, AccessFlags::REMOTE_READ)?,
             sink: endpoint.domain().expose(size, into)?,
             timeout: args.timeout.0,
@@ -116,15 +116,15 @@ impl<'a> Pinger<'a> {
         })
     }
 
-    /// How long it took.
+    /// Pings once and returns the time it took.
     async fn ping(&mut self, number: u32) -> Result<Duration, Failure> {
         let sent = pattern(number, self.start.len());
         self.start.write(0, &sent);
         self.began = tokio::time::Instant::now();
         let began = Instant::now();
         let timeout = self.timeout;
-        let there_and_back = tokio::time::timeout(timeout, self.there_and_back());
-        there_and_back.await.map_err(|_| {
+        let round_trip = tokio::time::timeout(timeout, self.round_trip());
+        round_trip.await.map_err(|_| {
             let timeout = time(timeout.as_nanos());
             Failure::Peer(format!("ping {number} was not answered within {timeout}"))
         })??;
@@ -135,12 +135,12 @@ impl<'a> Pinger<'a> {
         Ok(taken)
     }
 
-    async fn there_and_back(&mut self) -> Result<(), Failure> {
+    async fn round_trip(&mut self) -> Result<(), Failure> {
         for memory in [&self.start, &self.sink] {
-            // No ping has more bytes than a message can say.
+            // Every size of a ping fits.
             let message = Message::about(memory.remote()).unwrap_or(Message::GO_AHEAD);
-            self.talk.say(message)?;
-            self.talk.hear_answer().await?;
+            self.exchange.send(message)?;
+            self.exchange.receive_answer().await?;
         }
         Ok(())
     }
@@ -151,8 +151,8 @@ impl<'a> Pinger<'a> {
         let mut pairs = sent.iter().zip(&returned).enumerate();
         match pairs.find(|(_, (sent, returned))| sent != returned) {
             None => Ok(()),
-            Some((place, (sent, returned))) => Err(Failure::Peer(format!(
-                "ping {number}: byte {place} was sent as {sent:#04x} and came back as \
+            Some((index, (sent, returned))) => Err(Failure::Peer(format!(
+                "ping {number}: byte {index} was sent as {sent:#04x} and came back as \
                  {returned:#04x}"
             ))),
         }

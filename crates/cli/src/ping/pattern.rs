@@ -1,14 +1,14 @@
-//! What pings are made of, as rping makes them.
+//! The bytes of a ping, as rping makes them.
 
-/// The fewest bytes: the longest head and a zero.
+/// The fewest bytes: the longest header and a zero.
 pub(crate) const MIN_SIZE: u32 = 23;
 
-/// The first and the last of the letters behind the head.
+/// The first and the last letter that may follow the header.
 const FIRST: u8 = b'A';
 const LAST: u8 = b'z';
 
-/// `size` bytes: a head with the ping's number, letters that begin one further with
-/// each ping, and a zero at the end.
+/// `size` bytes: a header with the ping's number, letters that start one later with each
+/// ping, and a zero at the end.
 pub(super) fn pattern(number: u32, size: usize) -> Vec<u8> {
     let mut bytes = format!("rdma-ping-{number}: ").into_bytes();
     let letters = (FIRST..=LAST).cycle();
@@ -20,8 +20,7 @@ pub(super) fn pattern(number: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// How many bytes a server writes back: up to the first zero, which is the last of
-/// them.
+/// How many bytes a server writes back: up to and including the first zero.
 pub(super) fn length(bytes: &[u8]) -> usize {
     let zero = bytes.iter().position(|byte| *byte == 0);
     zero.map_or(bytes.len(), |zero| zero + 1)

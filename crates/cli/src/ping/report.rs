@@ -1,4 +1,4 @@
-//! What came of the pings.
+//! The report of the client.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use rdmacm::tokio::CmConnection;
 use serde::Serialize;
 
 use crate::args::PingArgs;
-use crate::attend::Stop;
+use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
 use crate::latencies::{Latencies, Summary, time};
 use crate::outcome::Outcome;
-use crate::way::Way;
+use crate::until_closed::WorkError;
 
-/// What the client knows.
+/// The results so far.
 pub(super) struct ClientReport {
     document: ClientDocument,
     latencies: Latencies,
@@ -20,21 +20,21 @@ pub(super) struct ClientReport {
     count: Option<u32>,
 }
 
-/// The whole answer.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 struct ClientDocument {
     role: &'static str,
     node: String,
     #[serde(flatten)]
-    way: Way,
+    path: ConnectionPath,
     /// Bytes of each ping.
     size: u32,
     validated: bool,
-    /// How many came back right.
+    /// Successful pings.
     pings: u64,
     elapsed_ns: u64,
     interrupted: bool,
-    /// Why not all came back right.
+    /// Why a ping failed.
     error: Option<String>,
     /// Of one ping: two messages each way, a read and a write. In nanoseconds.
     latency_ns: Option<Summary>,
@@ -46,7 +46,7 @@ impl ClientReport {
             document: ClientDocument {
                 role: "client",
                 node: node.to_owned(),
-                way: Way::default(),
+                path: ConnectionPath::default(),
                 size: args.size,
                 validated: args.validate,
                 pings: 0,
@@ -61,16 +61,16 @@ impl ClientReport {
         }
     }
 
-    pub(super) fn unconnected(&mut self, stop: &Stop) {
-        self.document.interrupted = matches!(stop, Stop::Interrupted);
+    pub(super) fn unconnected(&mut self, stop: &WorkError) {
+        self.document.interrupted = matches!(stop, WorkError::Interrupted);
         self.document.error = Some(match stop {
-            Stop::Interrupted => "interrupted before there was a connection".to_owned(),
+            WorkError::Interrupted => "interrupted before there was a connection".to_owned(),
             stop => stop.to_string(),
         });
     }
 
     pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
-        self.document.way = Way::of(connection);
+        self.document.path = ConnectionPath::of_connection(connection);
         self.began = Instant::now();
     }
 
@@ -80,15 +80,15 @@ impl ClientReport {
     }
 
     /// No more pings.
-    pub(super) fn over(&mut self, done: Result<(), Stop>) {
+    pub(super) fn over(&mut self, done: Result<(), WorkError>) {
         let elapsed = self.began.elapsed().as_nanos();
         let document = &mut self.document;
         document.elapsed_ns = u64::try_from(elapsed).unwrap_or(u64::MAX);
         let pings = document.pings;
-        document.interrupted = matches!(done, Err(Stop::Interrupted));
+        document.interrupted = matches!(done, Err(WorkError::Interrupted));
         document.error = match (done, self.count) {
             (Ok(()), _) => None,
-            (Err(Stop::Interrupted), None) if pings > 0 => None,
+            (Err(WorkError::Interrupted), None) if pings > 0 => None,
             (Err(stop), None) => Some(format!("{stop} after {pings} pings")),
             (Err(stop), Some(count)) => Some(format!("{stop} after {pings} of {count} pings")),
         };
@@ -111,11 +111,11 @@ impl ClientDocument {
         let Some(latency) = self.latency_ns else {
             return String::new();
         };
-        let (way, pings, size) = (&self.way, self.pings, self.size);
+        let (path, pings, size) = (&self.path, self.pings, self.size);
         let elapsed = time(self.elapsed_ns.into());
         let right = if self.validated { ", validated" } else { "" };
         format!(
-            "{way}: {pings} pings of {size} bytes in {elapsed}{right}\n{}",
+            "{path}: {pings} pings of {size} bytes in {elapsed}{right}\n{}",
             latency.table()
         )
     }

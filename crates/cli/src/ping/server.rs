@@ -1,4 +1,4 @@
-//! The side that is pinged.
+//! The server of `rdmacm ping`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use rdmacm_verbs::{Buffer, RemoteMemory, SendOperation, SendRequest, SgList};
 use super::pattern::length;
 use super::{MAX_SIZE, SHAPE};
 use crate::args::PingArgs;
-use crate::attend::{Stop, attend};
 use crate::endpoint::Endpoint;
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::message::Message;
 use crate::outcome::Outcome;
 use crate::serve::{peer_of, serve};
-use crate::served::{Served, ServerReport, Verdict};
-use crate::talk::Talk;
+use crate::server_report::{PeerOutcome, PeerResult, ServerReport};
+use crate::until_closed::{WorkError, run_until_closed};
 
 pub(super) async fn run(args: &PingArgs, address: SocketAddr, interrupt: &Interrupt) -> Outcome {
     let mut report = ServerReport::of_pings(args.json);
     let count = args.count;
-    let peer = |incoming| be_pinged(incoming, count, interrupt.clone());
+    let peer = |incoming| serve_peer(incoming, count, interrupt.clone());
     let over = |served| report.add(served);
     let listened = serve(address, args.server, interrupt, peer, over).await;
-    report.outcome(listened, interrupt.has_come(), args.server.persistent)
+    report.outcome(listened, interrupt.is_set(), args.server.persistent)
 }
 
-/// One peer, from its request to its end.
-async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt) -> Served {
+/// Serves one peer, from its request to its disconnect.
+async fn serve_peer(incoming: Incoming, count: Option<u32>, interrupt: Interrupt) -> PeerResult {
     let peer = peer_of(&incoming);
     let make = |id: &IdHandle| Endpoint::new(id, SHAPE);
     let mut pings = 0;
@@ -40,17 +40,17 @@ async fn be_pinged(incoming: Incoming, count: Option<u32>, interrupt: Interrupt)
             Ok(connection) => serve_pings(connection, count, &interrupt, &mut pings).await,
             Err(error) => Some(error.to_string()),
         },
-        () = interrupt.wait() => shortcoming(&Stop::Interrupted, count, false),
+        () = interrupt.wait() => shortcoming(&WorkError::Interrupted, count, false),
     };
-    Served {
+    PeerResult {
         peer,
         done: format!("{pings} pings"),
         pings: Some(pings),
-        verdict: failure.map_or(Verdict::Completed, Verdict::Failed),
+        verdict: failure.map_or(PeerOutcome::Completed, PeerOutcome::Failed),
     }
 }
 
-/// Why not all was as it should be.
+/// Serves pings; the failure, if any.
 async fn serve_pings(
     connection: CmConnection<Endpoint>,
     count: Option<u32>,
@@ -58,31 +58,31 @@ async fn serve_pings(
     pings: &mut u64,
 ) -> Option<String> {
     let mut pinged = Pinged::new(connection.queue_pair());
-    let stop = attend(&connection, interrupt, Duration::ZERO, pinged.serve(count)).await;
+    let stop = run_until_closed(&connection, interrupt, Duration::ZERO, pinged.serve(count)).await;
     let midway = pinged.midway;
     *pings = pinged.pings;
     if stop.is_ok() {
-        // The last word may still be on its way, and parting is the client's.
+        // The last message may still be on its way, and the client disconnects.
         let _ = connection.closed(CLOSE_DEADLINE).await;
     }
-    // The result is known, whether the peer answers or not.
+    // The result does not depend on whether the peer answers.
     let _ = connection.close(CLOSE_DEADLINE).await;
     shortcoming(&stop.err()?, count, midway)
 }
 
-/// What is wrong with an end like this.
-fn shortcoming(stop: &Stop, count: Option<u32>, midway: bool) -> Option<String> {
+/// The failure that this end amounts to; `None` for an orderly end.
+fn shortcoming(stop: &WorkError, count: Option<u32>, midway: bool) -> Option<String> {
     match (stop, count) {
         (stop, Some(count)) => Some(format!("{stop} before {count} pings were made")),
-        (Stop::Interrupted, None) => None,
-        (Stop::Ended(ending), None) if ending.failure().is_none() && !midway => None,
-        (Stop::Ended(_), None) => Some(format!("{stop} in the middle of a ping")),
+        (WorkError::Interrupted, None) => None,
+        (WorkError::Ended(ending), None) if ending.failure().is_none() && !midway => None,
+        (WorkError::Ended(_), None) => Some(format!("{stop} in the middle of a ping")),
         (stop, None) => Some(stop.to_string()),
     }
 }
 
 struct Pinged<'a> {
-    talk: Talk<'a>,
+    exchange: Exchange<'a>,
     buffer: Option<Buffer>,
     pings: u64,
     midway: bool,
@@ -91,7 +91,7 @@ struct Pinged<'a> {
 impl<'a> Pinged<'a> {
     fn new(endpoint: &'a Endpoint) -> Self {
         Self {
-            talk: Talk::new(endpoint),
+            exchange: Exchange::new(endpoint),
             buffer: None,
             pings: 0,
             midway: false,
@@ -103,19 +103,19 @@ impl<'a> Pinged<'a> {
             let start = self.memory().await?;
             self.midway = true;
             let bytes = self.read(start).await?;
-            self.talk.say(Message::GO_AHEAD)?;
+            self.exchange.send(Message::GO_AHEAD)?;
             let sink = self.memory().await?;
             self.write(bytes, start, sink).await?;
-            self.talk.say(Message::GO_AHEAD)?;
+            self.exchange.send(Message::GO_AHEAD)?;
             self.midway = false;
             self.pings += 1;
         }
         Ok(())
     }
 
-    /// The memory of which the peer tells next.
+    /// Receives the location of the peer's memory.
     async fn memory(&mut self) -> Result<RemoteMemory, Failure> {
-        let memory = self.talk.hear().await?.memory();
+        let memory = self.exchange.receive().await?.memory();
         memory.ok_or_else(|| {
             Failure::Peer("the peer's memory goes beyond the last address".to_owned())
         })
@@ -123,12 +123,12 @@ impl<'a> Pinged<'a> {
 
     async fn read(&mut self, start: RemoteMemory) -> Result<Buffer, Failure> {
         let size = size(start)?;
-        let sge = self.room(size)?.part(0..size)?;
+        let sge = self.buffer(size)?.part(0..size)?;
         let request = SendRequest::new(SendOperation::Read(start), sge);
-        owned(self.talk.carry_out(request).await?)
+        owned(self.exchange.complete(request).await?)
     }
 
-    /// Writes back the text that was read.
+    /// Writes back the bytes that were read.
     async fn write(
         &mut self,
         buffer: Buffer,
@@ -137,21 +137,21 @@ impl<'a> Pinged<'a> {
     ) -> Result<(), Failure> {
         let text = length(buffer.get(..size(start)?).unwrap_or_default());
         let sink = sink.part(..text as u64).ok_or_else(|| {
-            let room = sink.len();
+            let length = sink.len();
             Failure::Peer(format!(
-                "the peer has room for {room} of the {text} bytes it sent"
+                "the peer has {length} bytes of memory for the {text} bytes it sent"
             ))
         })?;
         let request = SendRequest::new(SendOperation::Write(sink), buffer.part(0..text)?);
-        self.buffer = Some(owned(self.talk.carry_out(request).await?)?);
+        self.buffer = Some(owned(self.exchange.complete(request).await?)?);
         Ok(())
     }
 
-    /// A buffer for so many bytes.
-    fn room(&mut self, size: usize) -> Result<Buffer, Failure> {
+    /// A buffer of at least `size` bytes.
+    fn buffer(&mut self, size: usize) -> Result<Buffer, Failure> {
         match self.buffer.take() {
             Some(buffer) if buffer.len() >= size => Ok(buffer),
-            _ => Ok(self.talk.endpoint().domain().allocate(size)?),
+            _ => Ok(self.exchange.endpoint().domain().allocate(size)?),
         }
     }
 }

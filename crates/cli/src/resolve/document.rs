@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::route::{lids, lids_of_acm, words};
 use crate::args::ResolveArgs;
 
-/// What `rdmacm resolve --json` says.
+/// The output of `rdmacm resolve --json`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 pub(super) struct Document<'a> {

@@ -1,4 +1,4 @@
-//! What datagram services tell each other.
+//! Parameters of datagram services.
 
 use super::ConnParam;
 use crate::error::Result;
@@ -8,23 +8,23 @@ use crate::error::Result;
 /// with its own. Source: the kernel's `include/rdma/rdma_cm.h`.
 pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 
-/// What to tell the peer when asking for a datagram service or offering one.
+/// The parameters with which an id requests a datagram service or offers one.
 ///
-/// Connecting an unreliable datagram id asks the peer where its service is
-/// (SIDR): the question carries private data alone, the answer names the queue
+/// Connecting an unreliable datagram id requests the address of the peer's service
+/// (SIDR): the request carries private data only, the reply names the queue
 /// pair. Source: `rdma_connect(3)`, `rdma_accept(3)`, IBTA Vol 1 §12.11.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "rdma_ud_param")]
 pub struct UdParam(ConnParam);
 
 impl UdParam {
-    /// Says nothing that need not be said.
+    /// The default parameters.
     #[must_use]
     pub fn new() -> Self {
         Self(ConnParam::new())
     }
 
-    /// The number of the queue pair that serves, for accepting.
+    /// The number of the service's queue pair, for accepting.
     #[must_use]
     #[doc(alias = "qp_num")]
     pub fn qp_number(self, number: u32) -> Self {
@@ -39,12 +39,12 @@ impl UdParam {
         self
     }
 
-    /// Private data for the peer: at most 180 bytes of a question (216 by
-    /// InfiniBand address), 136 of an answer. The call that sends it checks.
+    /// Private data for the peer: at most 180 bytes of a request (216 with InfiniBand
+    /// addresses), 136 of a reply. The call that sends it checks the limit.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`](crate::Error::PrivateDataTooLong) for more
-    /// than 251 bytes, which nothing transmits.
+    /// than 251 bytes, the largest limit.
     #[doc(alias = "private_data_len")]
     pub fn private_data(self, data: &[u8]) -> Result<Self> {
         Ok(Self(self.0.private_data(data)?))

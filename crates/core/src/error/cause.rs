@@ -1,4 +1,4 @@
-//! Likely causes of error numbers, one table for each moment.
+//! Likely causes of error numbers, a table for each operation.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use crate::address::CmAddr;
 use crate::errno::ENOTSUPP;
 use crate::operation::Operation;
 
-/// The kernel asks for `CAP_NET_BIND_SERVICE` below this port, whatever the
-/// sysctl for IP ports says.
+/// The kernel requires `CAP_NET_BIND_SERVICE` below this port, regardless of the sysctl
+/// for IP ports.
 const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
 
-/// Where the module shows up once it is loaded.
+/// Exists while the module is loaded.
 const MODULE: &str = "/sys/class/misc/rdma_cm";
 
 /// Why the device node could not be opened.
@@ -36,7 +36,7 @@ fn missing_cause() -> &'static str {
     }
 }
 
-/// Why the kernel refused a command, where the number tells.
+/// Why the kernel refused a command, if it is known.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     any_command_cause(errno).or_else(|| match operation {
         _ if errno == libc::EACCES => Some(access_cause(operation)),
@@ -68,7 +68,7 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
 }
 
 /// The kernel compares the credentials of `open(2)` with the caller's at every
-/// command (`ib_safe_file_access`), and asks for privilege for low ports.
+/// command (`ib_safe_file_access`), and requires a capability for low ports.
 fn access_cause(operation: &Operation) -> &'static str {
     let local = match operation {
         Operation::Bind(address) => Some(address),
@@ -165,7 +165,7 @@ fn resolve_cause(
         }
         libc::EINVAL => {
             "the id is resolving or has resolved already, is bound to an address of another \
-             family, or its port space is not for this interface; or a route throws it away"
+             family, or its port space is not for this interface; or a blackhole route drops it"
         }
         _ => return None,
     })
@@ -201,10 +201,10 @@ fn connect_cause(errno: i32) -> Option<&'static str> {
             "the id's route is not resolved, or it has tried already; on iWARP also: its device \
              has no queue pair of this number, or not in a state to connect"
         }
-        libc::ECONNREFUSED => "nobody listens there",
+        libc::ECONNREFUSED => "no server listens on the port",
         libc::ETIMEDOUT => "the peer did not answer",
         libc::ENETUNREACH => "no route leads there",
-        libc::EHOSTUNREACH => "no neighbour there answers",
+        libc::EHOSTUNREACH => "the neighbour does not answer",
         libc::EADDRINUSE | libc::EADDRNOTAVAIL => "no TCP port is left to connect from",
         libc::ENOMEM => "out of memory, or more reads and atomics than the device has",
         _ => return None,
@@ -244,14 +244,14 @@ fn disconnect_cause(errno: i32) -> Option<&'static str> {
 fn notify_cause(errno: i32) -> Option<&'static str> {
     match errno {
         libc::EISCONN => Some("the connection is established already"),
-        libc::EINVAL => Some("the connection is not that far"),
+        libc::EINVAL => Some("the handshake has not come that far"),
         _ => None,
     }
 }
 
 fn attributes_cause(errno: i32) -> Option<&'static str> {
     (errno == libc::EINVAL)
-        .then_some("the id is attached to no device, or has not come far enough for this state")
+        .then_some("the id is attached to no device, or is too early for this state")
 }
 
 fn migrate_cause(errno: i32) -> Option<&'static str> {

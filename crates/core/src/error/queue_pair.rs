@@ -1,4 +1,4 @@
-//! What a queue pair's library answered.
+//! Errors of a queue pair's library.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! Giving an id a local address.
+//! Binding.
 
 use rdmacm_abi::{Bind, BindIp, NoResponse};
 
@@ -12,16 +12,16 @@ use crate::ucma::Attachment;
 impl IdHandle {
     /// Binds the id to a local address, and to the RDMA device that serves it.
     ///
-    /// A wildcard or loopback address binds to no device. Port 0 takes one from
-    /// `net.ipv4.ip_local_port_range`. A link-local IPv6 address needs a scope
-    /// id; after a wrong one the kernel keeps it, so make a new id then.
+    /// A wildcard or loopback address binds to no device. For port 0 the kernel chooses
+    /// a port from `net.ipv4.ip_local_port_range`. A link-local IPv6 address needs a
+    /// scope id; if that is wrong, the id keeps it and cannot be bound again.
     /// Source: `rdma_bind_addr(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
     /// [`Error::Command`](crate::Error::Command): `EADDRNOTAVAIL` for an address
     /// this machine does not have, `ENODEV` for one that no RDMA device serves,
     /// `EADDRINUSE` for a port in use, `EACCES` for a port below 1024 without
-    /// privilege, `EINVAL` for an id that is bound already.
+    /// `CAP_NET_BIND_SERVICE`, `EINVAL` for an id that is bound already.
     #[doc(alias = "rdma_bind_addr")]
     pub fn bind(&self, address: impl Into<CmAddr>) -> Result<()> {
         let address = address.into();

@@ -14,30 +14,29 @@ use crate::rdma_devices::Transport;
 use crate::ucma::Attachment;
 
 impl IdHandle {
-    /// Asks the peer for a connection, or on an unreliable datagram id for its
-    /// service. The route must be resolved.
+    /// Sends a connect request to the peer or, on an unreliable datagram id, a request
+    /// for its service (SIDR). The route must be resolved.
     ///
-    /// On InfiniBand and RoCE a [`ConnectResponse`] event brings the peer's
-    /// answer, whereupon the queue pair goes to RTR and RTS and
-    /// [`establish`](Self::establish) completes the handshake; on iWARP and for
-    /// datagram services an [`Established`] event does. [`Rejected`],
-    /// [`Unreachable`] and, on iWARP, [`ConnectError`] say no, after which the
-    /// id connects no more. An InfiniBand or RoCE peer that does not answer is
-    /// given up after more than a minute (79.9 s on Linux 7.2), a service after
-    /// about 65 s; destroying the id ends it at once.
+    /// On InfiniBand and RoCE the peer's answer is a [`ConnectResponse`] event. The
+    /// caller then moves the queue pair to RTR and RTS and completes the handshake with
+    /// [`establish`](Self::establish). On iWARP, and for datagram services, the answer is
+    /// an [`Established`] event. [`Rejected`], [`Unreachable`] and, on iWARP,
+    /// [`ConnectError`] are failures, after which the id cannot connect again. If an
+    /// InfiniBand or RoCE peer does not answer, the kernel gives up after more than a
+    /// minute (79.9 s on Linux 7.2), for a service after about 65 s. Destroying the id
+    /// ends the attempt at once.
     ///
-    /// iWARP connects TCP before this returns, which takes minutes where nobody
-    /// answers, and needs the number of a real queue pair of the id's device.
+    /// On iWARP this call connects TCP, which takes minutes if the peer does not answer,
+    /// and requires the number of an existing queue pair of the id's device.
     /// Source: `rdma_connect(3)`, the kernel's `cma.c`, `cm.c` and `iwcm.c`.
     ///
     /// # Errors
     /// [`Error::PrivateDataTooLong`], [`Error::InvalidInput`] for values out of
-    /// range or beyond the queue pair's device; after both the id may try again.
-    /// [`Error::Command`]: `EINVAL` for an id whose route is not resolved or
-    /// that has tried already, and on iWARP for a queue pair it does not have;
-    /// there also `ECONNREFUSED`, `ETIMEDOUT` and what else TCP says, and `EINTR` where
-    /// a signal's handler has interrupted TCP's handshake, after which the id may
-    /// try again.
+    /// range or beyond the limits of the queue pair's device; after both the id may try
+    /// again. [`Error::Command`]: `EINVAL` if the route is not resolved or the id has
+    /// tried already, and on iWARP if the device does not have the queue pair. On iWARP
+    /// also TCP's errors, such as `ECONNREFUSED` and `ETIMEDOUT`, and `EINTR` if a signal
+    /// handler interrupted TCP's handshake, after which the id may try again.
     ///
     /// [`ConnectResponse`]: crate::EventKind::ConnectResponse
     /// [`Established`]: crate::EventKind::Established
@@ -55,23 +54,22 @@ impl IdHandle {
         id.expecting_answer(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
-    /// Accepts the connect request that brought this id. From now on the id
-    /// reports events of its own; [`Established`] says that the peer is there
-    /// (datagram ids report nothing). A peer that parts at once may be heard only to
-    /// part on InfiniBand and RoCE: [`Disconnected`] without a failure says as well that
-    /// it was there.
+    /// Accepts the connect request that created this id. An [`Established`] event
+    /// follows when the peer has completed the handshake; datagram ids report no event.
+    /// On InfiniBand and RoCE, if the peer disconnects at once, [`Disconnected`] without
+    /// a failure may be the only event: the connection was established then too.
     ///
-    /// The queue pair is to be in RTS before, because the peer's data may come
-    /// before that event. iWARP needs the number of a real queue pair of the
-    /// id's device, and moves it itself.
+    /// The queue pair must be in RTS before, because the peer's data may arrive before
+    /// the event. iWARP requires the number of an existing queue pair of the id's
+    /// device, and the kernel moves that to RTS.
     /// Source: `rdma_accept(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`], this also where the
-    /// request has been accepted and what the peer says to that was not read yet, leave
-    /// all as it was. Any [`Error::Command`] has rejected the request: `EINVAL` for
-    /// an id that brought no request, that has accepted, or whose peer has gone;
-    /// `ECONNRESET` for the last on iWARP.
+    /// [`Error::PrivateDataTooLong`] and [`Error::InvalidInput`] change nothing; the
+    /// latter also if the request was accepted already and the event that follows has
+    /// not been read. Any [`Error::Command`] has rejected the request: `EINVAL` for an
+    /// id without a request, for one that was accepted already, or if the peer is gone
+    /// (`ECONNRESET` on iWARP).
     ///
     /// [`Disconnected`]: crate::EventKind::Disconnected
     /// [`Established`]: crate::EventKind::Established
@@ -93,13 +91,13 @@ impl IdHandle {
 
     /// Completes the handshake on the connecting side after a
     /// [`ConnectResponse`](crate::EventKind::ConnectResponse) event, once the
-    /// queue pair is in RTS. No event follows on this side. InfiniBand and RoCE
-    /// only: iWARP needs it not.
+    /// queue pair is in RTS. No event follows on this side. For InfiniBand and RoCE;
+    /// iWARP does not need it.
     /// Source: `rdma_establish(3)`, IBTA Vol 1 §12.9.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the peer's response has not been read yet,
-    /// [`Error::Command`]: `EINVAL` where no response awaits it, as on iWARP.
+    /// [`Error::InvalidInput`] if the peer's response has not been read yet;
+    /// [`Error::Command`]: `EINVAL` if there is no response to answer, as on iWARP.
     #[doc(alias = "rdma_establish")]
     pub fn establish(&self) -> Result<()> {
         let operation = Operation::Establish;
@@ -108,25 +106,24 @@ impl IdHandle {
         id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
-    /// Refuses the connect request that brought this id, or on the connecting
-    /// side the peer's response. The peer gets a
-    /// [`Rejected`](crate::EventKind::Rejected) event with the private data; a
-    /// datagram peer [`Unreachable`](crate::EventKind::Unreachable).
+    /// Rejects the connect request that created this id or, on the connecting side, the
+    /// peer's response. The peer receives a [`Rejected`](crate::EventKind::Rejected)
+    /// event with the private data, a datagram peer an
+    /// [`Unreachable`](crate::EventKind::Unreachable) event.
     /// Source: `rdma_reject(3)`.
     ///
     /// # Errors
-    /// [`Error::PrivateDataTooLong`]; [`Error::InvalidInput`] while it is the peer's
-    /// turn to answer; [`Error::Command`]: `EINVAL` where there is nothing to refuse, or
-    /// no more.
+    /// [`Error::PrivateDataTooLong`]; [`Error::InvalidInput`] while the id waits for the
+    /// peer's answer; [`Error::Command`]: `EINVAL` if there is nothing to reject.
     #[doc(alias = "rdma_reject")]
     pub fn reject(&self, private_data: &[u8]) -> Result<()> {
-        // The kernel makes it "consumer defined".
+        // The kernel replaces 0 by "consumer defined".
         self.reject_because(RejectReason::new(0), private_data)
     }
 
-    /// Refuses because the peer's options of enhanced connection establishment
-    /// will not do. Linux before 5.8 says "consumer defined" instead; iWARP
-    /// transmits no reason. Source: `rdma_reject_ece(3)`.
+    /// Rejects because this side does not support the peer's options of enhanced
+    /// connection establishment. Linux before 5.8 sends "consumer defined" instead;
+    /// iWARP transmits no reason. Source: `rdma_reject_ece(3)`.
     ///
     /// # Errors
     /// Those of [`reject`](Self::reject).
@@ -144,13 +141,13 @@ impl IdHandle {
         id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
     }
 
-    /// Ends the connection, or answers the peer that ends it. A
-    /// [`Disconnected`](crate::EventKind::Disconnected) event follows; on
-    /// InfiniBand and RoCE only when the peer has answered, or with `ETIMEDOUT`
-    /// when it has not for long. The queue pair is to be in the error state
-    /// before (on iWARP: SQD), so that nothing is sent that nobody receives.
-    /// Repeating it does nothing, nor does it on a datagram id. On iWARP it
-    /// takes up to 10 s while the MPA handshake is under way.
+    /// Disconnects, or answers a peer that has disconnected. A
+    /// [`Disconnected`](crate::EventKind::Disconnected) event follows, on InfiniBand and
+    /// RoCE after the peer's answer, or with `ETIMEDOUT` if the peer does not answer for
+    /// long. The queue pair must be in the error state before (on iWARP: SQD), so that
+    /// it sends nothing that the peer does not receive. A second call has no effect, nor
+    /// has one on a datagram id. On iWARP this blocks for up to 10 s during the MPA
+    /// handshake.
     /// Source: `rdma_disconnect(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
@@ -163,12 +160,12 @@ impl IdHandle {
         id.send(operation, &request, &mut NoResponse, Attachment::None)
     }
 
-    /// Tells the connection manager what the queue pair reported. iWARP
-    /// overlooks it. Source: `rdma_notify(3)`, the kernel's `cma.c`.
+    /// Notifies the connection manager of an event of the queue pair. iWARP ignores it.
+    /// Source: `rdma_notify(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Command`]: `EISCONN` for a connection that is established
-    /// already, `EINVAL` for one that is not that far.
+    /// [`Error::Command`]: `EISCONN` if the connection is established already,
+    /// `EINVAL` if the handshake has not come that far.
     #[doc(alias = "rdma_notify")]
     pub fn notify(&self, what: Notification) -> Result<()> {
         let event = match what {
@@ -181,10 +178,10 @@ impl IdHandle {
         id.send(operation, &request, &mut NoResponse, Attachment::None)
     }
 
-    /// Enters with a command that answers the peer, unless this id is the one to
-    /// be answered: the kernel takes any of them for a refusal and forgets what it
-    /// waits for. Destroying the id then takes more than a minute on RoCE, and on
-    /// iWARP brings the kernel down (a `BUG` of `iwcm.c`, Linux 7.3).
+    /// Begins a command that answers the peer. Refuses it while the id itself waits for
+    /// an answer: the kernel would treat the command as a rejection and forget what it
+    /// waits for. Destroying the id would then take more than a minute on RoCE, and crash
+    /// the kernel on iWARP (a `BUG` of `iwcm.c`, Linux 7.3).
     fn enter_after_answer(&self, operation: Operation) -> Result<InFlight> {
         let id = self.enter()?;
         if id.awaits_answer() {
@@ -194,8 +191,7 @@ impl IdHandle {
         Ok(id)
     }
 
-    /// The depths that accepting with `param` agrees to; refuses what accepting
-    /// would refuse.
+    /// The depths that accepting with `param` would send; fails if accepting would.
     pub(crate) fn agreed_depths(&self, param: &ConnParam) -> Result<DepthLimits> {
         let id = self.enter_after_answer(Operation::Accept)?;
         let wire = param.for_accept(Operation::Accept, id.requested_depths())?;

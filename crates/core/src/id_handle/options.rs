@@ -1,4 +1,4 @@
-//! Options of an id, each by name. The kernel accepts each only for a while.
+//! Options of an id. The kernel accepts each in certain states only.
 
 use rdmacm_abi::{IbOption, IdOption, NoResponse, PathRecordData, SetOption};
 use zerocopy::IntoBytes;
@@ -9,37 +9,37 @@ use crate::operation::Operation;
 use crate::path::PathData;
 use crate::ucma::Attachment;
 
-/// The largest exponent a queue pair's timeout has room for.
+/// The largest exponent of a queue pair's timeout, which has 5 bits.
 const MAX_ACK_TIMEOUT: u8 = 31;
 
 impl IdHandle {
     /// Sets the type of service of routes resolved afterwards: the traffic class
-    /// on RoCE, the class of service asked of the subnet administrator on
-    /// InfiniBand over IPv4; on iWARP the driver's affair, and siw overlooks it.
+    /// on RoCE, the class of service of the query to the subnet administrator on
+    /// InfiniBand over IPv4. iWARP drivers may use it; siw ignores it.
     /// Source: `rdma_set_option(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses.
+    /// [`Error::Command`] if the kernel refuses.
     #[doc(alias = "RDMA_OPTION_ID_TOS")]
     #[doc(alias = "rdma_set_option")]
     pub fn set_tos(&self, tos: u8) -> Result<()> {
         self.set(Operation::SetTos(tos), IdOption::TOS, &[tos])
     }
 
-    /// Lets other ids that allow it too share the address and port, as long as
-    /// none of them listens. Source: `rdma_set_option(3)`.
+    /// Shares the address and port with other ids that allow it too, as long as none of
+    /// them listens. Source: `rdma_set_option(3)`.
     ///
     /// # Errors
-    /// [`Error::Command`]: `EINVAL` for an id that listens, and for taking it
-    /// back once the id is bound.
+    /// [`Error::Command`]: `EINVAL` for an id that listens, and for `false` on an id that
+    /// is bound.
     #[doc(alias = "RDMA_OPTION_ID_REUSEADDR")]
     pub fn set_reuse_addr(&self, on: bool) -> Result<()> {
         let value = i32::from(on).to_ne_bytes();
         self.set(Operation::SetReuseAddr(on), IdOption::REUSEADDR, &value)
     }
 
-    /// Restricts an IPv6 wildcard address to IPv6, so that another id may have
-    /// the port for IPv4. Source: `rdma_set_option(3)`.
+    /// Restricts an IPv6 wildcard address to IPv6, so that another id can use the port
+    /// for IPv4. Source: `rdma_set_option(3)`.
     ///
     /// # Errors
     /// [`Error::Command`]: `EINVAL` for an id that has begun to resolve an
@@ -51,8 +51,8 @@ impl IdHandle {
     }
 
     /// Sets how long the queue pair waits for an acknowledgement:
-    /// 4.096 µs × 2^`exponent`, 0 for ever. Counts until the queue pair is ready
-    /// to send. Source: `rdma_set_option(3)`, IBTA Vol 1 §9.7.6.1.3.
+    /// 4.096 µs × 2^`exponent`, 0 without a limit. Takes effect when the queue pair moves
+    /// to RTS. Source: `rdma_set_option(3)`, IBTA Vol 1 §9.7.6.1.3.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an exponent over 31. [`Error::Command`]:
@@ -66,20 +66,18 @@ impl IdHandle {
         self.set(operation, IdOption::ACK_TIMEOUT, &[exponent])
     }
 
-    /// Gives the id its route instead of resolving one; a
-    /// [`RouteResolved`](crate::EventKind::RouteResolved) event follows. One of
-    /// the records must carry exactly the flags
-    /// [`PathData::USABLE`]: that one is used. Source: the kernel's
+    /// Sets the route instead of resolving it; a
+    /// [`RouteResolved`](crate::EventKind::RouteResolved) event follows. The kernel uses
+    /// the first record whose flags are exactly [`PathData::USABLE`]. Source: the kernel's
     /// `ucma_set_ib_path`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for no records.
-    /// [`Error::Command`]: `EINVAL` for an id whose address is not resolved or
-    /// whose route is, and where no record has the flags.
+    /// [`Error::InvalidInput`] without a record. [`Error::Command`]: `EINVAL` for an id
+    /// whose address is not resolved or whose route is, and if no record has the flags.
     #[doc(alias = "RDMA_OPTION_IB_PATH")]
     pub fn set_ib_path(&self, paths: &[PathData]) -> Result<()> {
         let operation = Operation::SetIbPath;
-        // The first that can be used is all that the kernel reads.
+        // The kernel reads the first usable record only.
         let usable = |path: &&PathData| path.flags == PathData::USABLE;
         let Some(path) = paths.iter().find(usable).or(paths.first()) else {
             return Err(Error::invalid(operation, "there is no path to set"));

@@ -1,4 +1,4 @@
-//! What the queue pair of an id needs next.
+//! Attributes for queue pairs.
 
 use rdmacm_abi::{InitQpAttr, QpAttr, QpState};
 use zerocopy::FromZeros;
@@ -9,14 +9,14 @@ use crate::operation::Operation;
 use crate::ucma::Attachment;
 
 impl IdHandle {
-    /// The attributes that move the queue pair of this id to a state, and in
-    /// [`QpAttr::mask`] which of them to pass on. Its `qp_state` is `state`.
+    /// Returns the attributes that move the queue pair of this id to a state, with
+    /// [`QpAttr::mask`] naming those to pass on. Its `qp_state` is `state`.
     ///
-    /// Before the id has sent or received a connect request the kernel answers
-    /// for INIT whatever is asked, without remote access, which comes with the
-    /// request: so a queue pair is moved to INIT once more before RTR. On iWARP
-    /// the mask of RTR is that of INIT and the mask of RTS is the port alone:
-    /// the kernel moves the queue pair itself.
+    /// Before the id has sent or received a connect request, the kernel returns the
+    /// attributes of INIT for every state, without remote access rights, which depend on
+    /// the request. So move the queue pair to INIT once more before RTR. On iWARP the
+    /// mask of RTR is that of INIT, and the mask of RTS is the port only: the kernel
+    /// moves the queue pair itself.
     /// Source: `rdma_init_qp_attr(3)`, the kernel's `cm.c`, `iwcm.c`.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl IdHandle {
         let request = InitQpAttr::new(id.kernel_id(), state);
         let operation = Operation::InitQpAttr(state);
         id.send(operation, &request, &mut attr, Attachment::None)?;
-        // The kernel leaves the choice of the state to the one who asked.
+        // The kernel does not set it.
         attr.qp_state = state;
         Ok(attr)
     }

@@ -1,4 +1,4 @@
-//! What the kernel knows about an id.
+//! Queries about an id.
 
 use std::net::Ipv4Addr;
 
@@ -21,18 +21,18 @@ use crate::path::{PathData, PathRecords};
 use crate::rdma_devices::{DeviceId, RdmaDevice};
 use crate::ucma::Attachment;
 
-/// Written into an answer before the kernel is asked: kernels before 5.8 do
-/// not write the device's index.
+/// The device index in a response before the query: kernels before 5.8 do not write
+/// one.
 const NO_INDEX: u32 = u32::MAX;
 
 impl IdHandle {
-    /// The id's addresses, device, port and partition: one question, whose
-    /// answer is kept until the id moves on. Source: `rdma_get_local_addr(3)`
-    /// and its kin, the kernel's `ucma_query_addr`.
+    /// The id's addresses, device, port and partition: one query, whose answer is cached
+    /// until a command or an event of the id may have changed it. Source: `rdma_get_local_addr(3)`
+    /// and related functions, the kernel's `ucma_query_addr`.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses, [`Error::Answer`] when its
-    /// answer cannot be right.
+    /// [`Error::Command`] if the kernel refuses, [`Error::Answer`] if its answer is
+    /// invalid.
     pub fn addresses(&self) -> Result<Addresses> {
         let id = self.enter()?;
         id.cache().get_or_query(
@@ -42,9 +42,9 @@ impl IdHandle {
         )
     }
 
-    /// The device the id is attached to, as its channel's device tells of it, see
-    /// [`EventChannel::look_up`](crate::EventChannel::look_up); `None` for an id without
-    /// one.
+    /// The RDMA device the id is bound to, see
+    /// [`EventChannel::look_up`](crate::EventChannel::look_up); `None` without one. The
+    /// lookup is not cached.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -64,7 +64,7 @@ impl IdHandle {
         Ok(self.addresses()?.source)
     }
 
-    /// The peer's address; `None` where there is no peer.
+    /// The peer's address; `None` if there is no peer.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -82,7 +82,7 @@ impl IdHandle {
         Ok(self.local_addr()?.map_or(0, |address| address.port()))
     }
 
-    /// The peer's port, host order; 0 where there is no peer.
+    /// The peer's port, host order; 0 if there is no peer.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -91,7 +91,7 @@ impl IdHandle {
         Ok(self.peer_addr()?.map_or(0, |address| address.port()))
     }
 
-    /// The GIDs of the id's ports, kept like the addresses. Source: the
+    /// The GIDs of the local port and the peer's port, cached like the addresses. Source: the
     /// kernel's `ucma_query_gid`.
     ///
     /// # Errors
@@ -107,8 +107,8 @@ impl IdHandle {
         )
     }
 
-    /// The path records, once the route is resolved, kept like the addresses;
-    /// none on iWARP. Source: the kernel's `ucma_query_path`.
+    /// The path records, after the route is resolved; cached like the addresses. None on
+    /// iWARP. Source: the kernel's `ucma_query_path`.
     ///
     /// # Errors
     /// Those of [`addresses`](Self::addresses).
@@ -174,7 +174,7 @@ impl InFlight {
                     destination: peer(gid(operation, &answer.destination)?),
                 })
             }
-            // The first path has the GIDs even where there is no path.
+            // The first record has the GIDs even if there is no path.
             AddressAbi::IpOnly => {
                 let answer = self.query_route(operation)?;
                 Ok(Gids {
@@ -189,8 +189,8 @@ impl InFlight {
         let operation = Operation::QueryPathRecords;
         let (command, paths) = self.with_address_abi(|abi| match abi {
             AddressAbi::AnyFamily => {
-                // One more than wanted: kernels have stopped when exactly one
-                // record's room was left.
+                // Space for one record more: some kernels leave out a record for which
+                // the remaining space is exactly enough.
                 type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
                 let mut answer = QueryPathResponse::new_zeroed();
                 let request = Ask::new(self.kernel_id());
@@ -229,7 +229,7 @@ fn blank_addresses() -> QueryAddrResponse {
     answer
 }
 
-/// The address in a slot of which the kernel says it fills `size` bytes.
+/// The address in a slot, of `size` bytes by the kernel's answer.
 fn slot(operation: Operation, slot: &SockaddrStorage, size: u16) -> Result<Option<CmAddr>> {
     if size == 0 {
         return Ok(None);
@@ -246,7 +246,7 @@ fn slot(operation: Operation, slot: &SockaddrStorage, size: u16) -> Result<Optio
         })
 }
 
-/// An id without a peer has the wildcard of its source's family for one.
+/// The kernel returns the wildcard of the source's family for an id without a peer.
 fn is_peer(address: &CmAddr) -> bool {
     !address.is_unspecified()
 }
@@ -263,7 +263,7 @@ fn gid(operation: Operation, slot: &SockaddrStorage) -> Result<Gid> {
     }
 }
 
-/// Without a peer the kernel tells the GID of the wildcard address.
+/// The kernel returns the GID of the wildcard address for an id without a peer.
 fn peer(gid: Gid) -> Option<Gid> {
     let no_peer = [
         Gid::UNSPECIFIED,
@@ -272,8 +272,8 @@ fn peer(gid: Gid) -> Option<Gid> {
     (!no_peer.contains(&gid)).then_some(gid)
 }
 
-/// Ports count from 1; the kernel says 0 where there is no device. (A GUID of 0
-/// says nothing: virtual functions may have it.)
+/// Ports are numbered from 1; the kernel returns 0 without a device. (A GUID of 0 is
+/// valid: virtual functions may have it.)
 fn device(port_number: u8, guid: u64, index: u32) -> Option<DeviceId> {
     (port_number != 0).then_some(DeviceId {
         index: (index != NO_INDEX).then_some(index),

@@ -1,4 +1,4 @@
-//! Finding the way to a destination.
+//! Resolving addresses and routes.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::operation::Operation;
 use crate::ucma::Attachment;
 
 impl IdHandle {
-    /// Begins to resolve a destination to an RDMA address; an
+    /// Begins to resolve a destination to an RDMA address; ends with an
     /// [`AddrResolved`](crate::EventKind::AddrResolved) or
-    /// [`AddrError`](crate::EventKind::AddrError) event reports the end. After
-    /// an error the id may try again.
+    /// [`AddrError`](crate::EventKind::AddrError) event. After an error the id may try
+    /// again.
     ///
-    /// The kernel chooses the source by its routes unless one is given or the
-    /// id is bound (then a given source is ignored). A failure, at once or by
-    /// event, leaves the id bound, so a second attempt with another source
-    /// needs another id. The timeout is for the neighbour to answer, in
-    /// milliseconds, rounded up; 0 is enough for one that is known already.
+    /// The kernel chooses the source by its routes, unless one is given or the id is
+    /// bound; a bound id ignores a given source. Both kinds of failure, of the call and
+    /// by event, leave the id bound, so another source needs another id. The timeout is
+    /// for the neighbour's answer, in milliseconds, rounded up; 0 suffices for a
+    /// neighbour that the kernel knows already.
     /// Source: `rdma_resolve_addr(3)`, the kernel's `cma.c` and `addr.c`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a source of another family or a timeout over
     /// `i32::MAX` milliseconds (24 days). [`Error::Command`]: `ENETUNREACH` and the like
-    /// where no route leads there, those of [`bind`](Self::bind) for the source,
-    /// `EINVAL` for an id that resolves or has resolved already.
+    /// if there is no route, those of [`bind`](Self::bind) for the source, `EINVAL` for
+    /// an id that resolves or has resolved already.
     #[doc(alias = "rdma_resolve_addr")]
     pub fn resolve_addr(
         &self,
@@ -66,12 +66,12 @@ impl IdHandle {
         })
     }
 
-    /// Begins to resolve the route to the destination; a
+    /// Begins to resolve the route to the destination; ends with a
     /// [`RouteResolved`](crate::EventKind::RouteResolved) or
-    /// [`RouteError`](crate::EventKind::RouteError) event reports the end.
+    /// [`RouteError`](crate::EventKind::RouteError) event.
     ///
-    /// On InfiniBand this asks the subnet administrator; on RoCE and iWARP it
-    /// is done on the spot. The timeout is counted in milliseconds, rounded up.
+    /// On InfiniBand this queries the subnet administrator; on RoCE and iWARP the event
+    /// follows at once. The timeout is in milliseconds, rounded up.
     /// Source: `rdma_resolve_route(3)`, the kernel's `cma.c`.
     ///
     /// # Errors

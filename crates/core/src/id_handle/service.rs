@@ -1,4 +1,4 @@
-//! InfiniBand services, by the subnet administrator.
+//! InfiniBand services.
 
 use rdmacm_abi::{
     Command, CommandNumber, IbService, NoResponse, QueryIbService, QueryIbServiceResponse,
@@ -12,33 +12,33 @@ use crate::operation::Operation;
 use crate::service::ServiceRecord;
 use crate::ucma::Attachment;
 
-/// Room for so many records at first, then for more; at last for all that an
-/// answer can carry, whose length the kernel is told in 16 bits.
+/// How many records a query has space for: few at first, then more, at last as many
+/// as the 16 bits of an answer's length allow.
 const FEW: usize = 4;
 const MORE: usize = 32;
 const MOST: usize =
     (u16::MAX as usize - size_of::<QueryIbServiceResponse<0>>()) / size_of::<Record>();
 
 impl IdHandle {
-    /// Begins to ask the subnet administrator where an InfiniBand service is; an
-    /// [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
-    /// [`AddrInfoError`](crate::EventKind::AddrInfoError) event reports the end,
-    /// and [`ib_service_records`](Self::ib_service_records) has the answer. The
-    /// id must be bound to an InfiniBand port.
+    /// Begins to query the subnet administrator for the records of an InfiniBand service;
+    /// ends with an [`AddrInfoResolved`](crate::EventKind::AddrInfoResolved) or
+    /// [`AddrInfoError`](crate::EventKind::AddrInfoError) event. Then
+    /// [`ib_service_records`](Self::ib_service_records) returns the records. The id must
+    /// be bound to an InfiniBand port.
     ///
-    /// Needs a kernel newer than 6.1.
+    /// Needs Linux 6.18 or newer.
     /// Source: `rdma_resolve_addrinfo(3)`, the kernel's `cma.c`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] on older kernels. [`Error::Busy`] while the id
-    /// resolves a service or a name. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for an
-    /// id without a device, or that has its answer already. The event fails with
-    /// `ENODATA` where the administrator knows no such service, `EINVAL` where it
-    /// refuses, `ETIMEDOUT` where it does not answer within two seconds.
+    /// [`Error::Unsupported`] on older kernels. [`Error::Busy`] while the id resolves a
+    /// service or a name. [`Error::Command`]: `EOPNOTSUPP` on RoCE and iWARP, `EINVAL` for
+    /// an id without a device, or that has resolved a service already. The event fails
+    /// with `ENODATA` if the administrator knows no such service, `EINVAL` if it refuses,
+    /// `ETIMEDOUT` if it does not answer within two seconds.
     #[doc(alias = "rdma_resolve_addrinfo")]
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
-        // Before the kernel can report.
+        // Before the kernel can report the event.
         id.resolution().begin_service()?;
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
@@ -51,22 +51,21 @@ impl IdHandle {
         begun
     }
 
-    /// The records of the service that was resolved, in the administrator's
-    /// order, however many there are, up to the 372 an answer of the kernel can
-    /// carry. Needs a kernel newer than 6.1.
+    /// The records of the service that the id has resolved, in the administrator's
+    /// order; at most 372, the limit of the kernel's answer. Needs Linux 6.18 or newer.
     ///
     /// # Errors
     /// [`Error::Unsupported`] on older kernels. [`Error::Command`]: `ENODATA`
-    /// where no service was resolved. [`Error::Answer`] where there are more.
+    /// if no service was resolved. [`Error::Answer`] if there are more records.
     #[doc(alias = "rdma_query_addrinfo", alias = "query_ib_service")]
     pub fn ib_service_records(&self) -> Result<Vec<ServiceRecord>> {
-        let rooms = [
-            Self::ask_services::<FEW>,
-            Self::ask_services::<MORE>,
-            Self::ask_services::<MOST>,
+        let queries = [
+            Self::query_services::<FEW>,
+            Self::query_services::<MORE>,
+            Self::query_services::<MOST>,
         ];
-        for ask in rooms {
-            if let Some(records) = ask(self)? {
+        for query in queries {
+            if let Some(records) = query(self)? {
                 return Ok(records);
             }
         }
@@ -75,14 +74,14 @@ impl IdHandle {
         Err(Error::answer(Operation::QueryIbService, number, what))
     }
 
-    /// All records; `None` if there are more than there is room for.
-    fn ask_services<const N: usize>(&self) -> Result<Option<Vec<ServiceRecord>>> {
+    /// All records; `None` if there are more than `N`.
+    fn query_services<const N: usize>(&self) -> Result<Option<Vec<ServiceRecord>>> {
         let id = self.enter()?;
         let mut answer = QueryIbServiceResponse::<N>::new_zeroed();
         let request = QueryIbService::<N>::new(id.kernel_id());
         let operation = Operation::QueryIbService;
         match id.send(operation, &request, &mut answer, Attachment::None) {
-            // What QUERY says of an option it does not know.
+            // QUERY's answer to an option that it does not know.
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
                 Err(Error::unsupported(CommandNumber::RESOLVE_IB_SERVICE))
             }

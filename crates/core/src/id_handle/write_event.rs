@@ -1,4 +1,4 @@
-//! Events of one's own.
+//! User events.
 
 use rdmacm_abi::{CommandNumber, EventNumber, NoResponse, WriteCmEvent};
 
@@ -8,12 +8,12 @@ use crate::operation::Operation;
 use crate::ucma::Attachment;
 
 impl IdHandle {
-    /// Queues a [`User`](crate::EventKind::User) event of this id on its own
-    /// channel, behind those that are there, with a status and an argument of
-    /// the caller's ([`Event::argument`](crate::Event::argument)). To end a wait
-    /// on any kernel, use a [`Waker`](crate::Waker).
+    /// Appends a [`User`](crate::EventKind::User) event to the events of this id's
+    /// channel, with a status and an argument
+    /// ([`Event::argument`](crate::Event::argument)). To end a wait on any kernel, use a
+    /// [`Waker`](crate::Waker).
     ///
-    /// Needs a kernel newer than 6.1.
+    /// Needs Linux 6.18 or newer.
     /// Source: `rdma_write_cm_event(3)`, the kernel's `ucma_write_cm_event`.
     ///
     /// # Errors

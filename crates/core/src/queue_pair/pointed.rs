@@ -1,4 +1,4 @@
-//! A queue pair behind a pointer is one too.
+//! Queue pairs behind pointers.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The device an id is attached to.
+//! Device ids.
 
 use std::io;
 
@@ -7,31 +7,29 @@ use super::sysfs::Sysfs;
 use crate::guid::Guid;
 use crate::netlink::{DEVICE_GET, RdmaNetlink, Value, attribute};
 
-/// The device an id is attached to, as the kernel names it in its answers.
+/// The device an id is bound to, as the kernel's answers name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceId {
-    /// The kernel's index of the device; `None` on kernels before 5.8, which
-    /// give the GUID only.
+    /// The kernel's index of the device; `None` on kernels before 5.8, which return the
+    /// GUID only.
     pub index: Option<u32>,
-    /// The node's GUID.
+    /// The GUID of the node.
     #[doc(alias = "node_guid")]
     pub guid: Guid,
 }
 
 impl DeviceId {
-    /// The device of this index, with its name and transport: one question by
-    /// netlink; no device is opened and no other one is looked at. Where only
-    /// sysfs can be asked it is the one device with this GUID. `None` where
-    /// nothing tells without doubt.
+    /// The device with this index, with its name and transport, by one netlink request.
+    /// If only sysfs is available, the device with this GUID. `None` if the device is
+    /// gone, or if two devices have the GUID.
     #[must_use]
     pub fn look_up(self) -> Option<RdmaDevice> {
         self.by_netlink()
             .unwrap_or_else(|_| Sysfs::new().device_of(self.guid))
     }
 
-    /// `Err` means that netlink cannot be asked, `Ok(None)` that it knows of no
-    /// such device: one that is gone must not be taken for another with the
-    /// same GUID.
+    /// `Err` if netlink is not available, `Ok(None)` if it has no such device: a device
+    /// that is gone must not be confused with another one with the same GUID.
     fn by_netlink(self) -> io::Result<Option<RdmaDevice>> {
         let index = self.index.ok_or(io::ErrorKind::NotFound)?;
         let key = [(attribute::DEV_INDEX, Value::Number(index))];

@@ -4,8 +4,7 @@ use super::sysfs::Sysfs;
 use crate::error::{Error, Result};
 use crate::gid::Gid;
 
-/// An active port with the link layer InfiniBand, whose subnet administrator
-/// can be asked.
+/// An active port with the link layer InfiniBand, whose subnet has an administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InfinibandPort {
@@ -18,7 +17,7 @@ pub struct InfinibandPort {
 }
 
 impl InfinibandPort {
-    /// A port that something other than the kernel tells of.
+    /// A port, for an implementation of [`RdmaDevices`](crate::RdmaDevices).
     #[must_use]
     pub fn new(device: impl Into<String>, number: u32, gid: Gid) -> Self {
         Self {
@@ -28,13 +27,12 @@ impl InfinibandPort {
         }
     }
 
-    /// Every such port this process may see, by device and number, as sysfs
-    /// tells: netlink knows neither link layers nor GIDs. Omni-Path's ports are
-    /// among them.
+    /// Every such port visible to this process, by device and number. Includes the ports
+    /// of Omni-Path. Reads sysfs, because netlink has neither link layers nor GIDs.
     ///
     /// # Errors
-    /// [`Error::Devices`] when sysfs cannot be read. A machine without RDMA gives
-    /// an empty list.
+    /// [`Error::Devices`] if sysfs cannot be read. A machine without RDMA has an empty
+    /// list.
     pub fn list() -> Result<Vec<Self>> {
         Sysfs::new().infiniband_ports().map_err(Error::devices)
     }

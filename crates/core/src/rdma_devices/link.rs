@@ -11,7 +11,7 @@ pub struct PortState(pub u8);
 impl PortState {
     /// No link.
     pub const DOWN: Self = Self(1);
-    /// Link there, waiting for the subnet manager.
+    /// Physical link up, waiting for the subnet manager.
     pub const INIT: Self = Self(2);
     /// Configured, not yet active.
     pub const ARMED: Self = Self(3);
@@ -40,15 +40,15 @@ impl fmt::Display for PortState {
 pub struct PhysicalState(pub u8);
 
 impl PhysicalState {
-    /// Asleep.
+    /// Sleeping.
     pub const SLEEP: Self = Self(1);
-    /// Looking for a partner.
+    /// Polling for a link partner.
     pub const POLLING: Self = Self(2);
-    /// Switched off.
+    /// Disabled.
     pub const DISABLED: Self = Self(3);
     /// Training the link.
     pub const TRAINING: Self = Self(4);
-    /// Up.
+    /// Link up.
     pub const LINK_UP: Self = Self(5);
     /// Recovering from an error.
     pub const ERROR_RECOVERY: Self = Self(6);

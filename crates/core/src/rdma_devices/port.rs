@@ -13,7 +13,7 @@ pub struct Port {
     pub state: PortState,
     /// The state of the physical link.
     pub physical_state: PhysicalState,
-    /// The network interface whose addresses the port serves, on RoCE and iWARP.
+    /// The network interface of the port, on RoCE and iWARP.
     pub netdev: Option<Netdev>,
 }
 
@@ -21,7 +21,7 @@ pub struct Port {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Netdev {
-    /// Its index in this network namespace; `None` where only sysfs could be asked.
+    /// Its index in this network namespace; `None` if only sysfs was available.
     pub index: Option<u32>,
     /// Its name, such as `eth0`.
     pub name: String,

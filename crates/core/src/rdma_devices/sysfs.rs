@@ -1,5 +1,5 @@
-//! What `/sys/class/infiniband` and `/sys/class/infiniband_verbs` tell where
-//! netlink does not.
+//! Devices from `/sys/class/infiniband` and `/sys/class/infiniband_verbs`, for what
+//! netlink does not have.
 
 use std::fs;
 use std::io;
@@ -27,11 +27,11 @@ impl Sysfs {
         self.0.join("infiniband")
     }
 
-    /// Every device, by name; none where there is no such class.
+    /// Every device, by name; none if the class does not exist.
     pub(super) fn devices(&self) -> io::Result<Vec<RdmaDevice>> {
         let mut devices = Vec::new();
         for path in entries(&self.class())? {
-            // A device may vanish between the listing and a look at it.
+            // A device may be removed after the listing.
             devices.extend(device(&path));
         }
         devices.sort_by(|one, other| one.name.cmp(&other.name));
@@ -60,7 +60,7 @@ impl Sysfs {
     pub(super) fn infiniband_ports(&self) -> io::Result<Vec<InfinibandPort>> {
         let mut ports = Vec::new();
         for device in entries(&self.class())? {
-            // A device may vanish between the listing and a look at it.
+            // A device may be removed after the listing.
             for port in entries(&device.join("ports")).unwrap_or_default() {
                 ports.extend(infiniband_port(&device, &port));
             }
@@ -83,7 +83,7 @@ impl Sysfs {
     }
 }
 
-/// The paths in a directory; none where there is no such directory.
+/// The paths in a directory; none if it does not exist.
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(directory) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
@@ -103,8 +103,8 @@ fn uverbs_node(path: &Path, driver: DriverId) -> Option<UverbsNode> {
     })
 }
 
-/// Sysfs does not tell the driver of a device without hardware; rxe and siw
-/// describe their nodes in words of their own.
+/// Sysfs has no driver for a device without hardware; the node descriptions of rxe and
+/// siw identify them.
 fn driver(path: &Path) -> DriverId {
     match read(&path.join("node_desc")).as_deref() {
         Some("rxe") => DriverId::RXE,
@@ -129,8 +129,8 @@ fn guid(text: &str) -> Option<Guid> {
         .map(Guid)
 }
 
-/// `node_type` tells an iWARP adapter from a channel adapter, and the link
-/// layer of the first port tells InfiniBand from RoCE.
+/// `node_type` distinguishes iWARP adapters from channel adapters, and the link layer of
+/// the first port distinguishes InfiniBand from RoCE.
 fn transport(path: &Path) -> Transport {
     let node_type = read(&path.join("node_type")).unwrap_or_default();
     let link_layer = read(&path.join("ports/1/link_layer")).unwrap_or_default();
@@ -162,7 +162,7 @@ fn infiniband_port(device: &Path, path: &Path) -> Option<InfinibandPort> {
     is_usable.then(|| InfinibandPort::new(name(device).unwrap_or_default(), number, gid))
 }
 
-/// `4: ACTIVE`; 0, which no state has, where there is no number.
+/// The number in `4: ACTIVE`; 0, which is no state, without a number.
 fn leading_number(text: &str) -> u8 {
     text.split(':')
         .next()
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_tell_their_state_and_interface() {
+    fn ports_have_their_state_and_interface() {
         let (_directory, sysfs) = class(TWO_ON_ONE_INTERFACE);
         let ports = sysfs.ports("rxe0").unwrap();
         assert_eq!(ports.len(), 1);
@@ -286,7 +286,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_active_ports_of_infiniband_are_told_by_link_layer_and_state() {
+    fn active_infiniband_ports_are_found_by_link_layer_and_state() {
         let (_directory, sysfs) = class(TWO_PORTS);
         let gid = "fe80::c42:a103:aa:bbcc".parse().unwrap();
         let expected = [InfinibandPort::new("mlx5_0", 1, gid)];

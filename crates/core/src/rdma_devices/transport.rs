@@ -1,8 +1,8 @@
-//! What devices speak.
+//! Transports.
 
 use std::fmt;
 
-/// The protocol a device speaks.
+/// The transport of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Transport {
@@ -16,7 +16,7 @@ pub enum Transport {
     IWarp,
     /// Cisco usNIC.
     UsNic,
-    /// One that this library does not know, or that the kernel did not tell.
+    /// Unknown to this library, or not reported by the kernel.
     Unknown,
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_protocol_of_the_kernels_has_its_name() {
+    fn every_protocol_name_of_the_kernel_is_known() {
         for (protocol, transport, name) in [
             ("ib", Transport::InfiniBand, "InfiniBand"),
             ("opa", Transport::OmniPath, "Omni-Path"),

@@ -1,4 +1,4 @@
-//! Where the verbs of a device are spoken.
+//! Verbs nodes.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,28 +17,27 @@ pub struct UverbsNode {
     /// Its number as `st_rdev` of `stat(2)` has it.
     #[doc(alias = "st_rdev")]
     pub number: u64,
-    /// The version of what its driver says besides the kernel's own words.
+    /// The version of the driver's part of the ABI.
     pub abi_version: u32,
-    /// Its driver; [`DriverId::UNKNOWN`] where nothing tells.
+    /// Its driver; [`DriverId::UNKNOWN`] if neither netlink nor sysfs reports it.
     pub driver: DriverId,
 }
 
 impl UverbsNode {
-    /// Where udev puts it.
+    /// The path at which udev creates it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         ["/dev/infiniband", &self.name].iter().collect()
     }
 
-    /// `Err` means that netlink cannot be asked, `Ok(None)` that it knows of
-    /// none.
+    /// `Err` if netlink is not available, `Ok(None)` if the device has no node.
     pub(super) fn by_netlink(index: u32) -> io::Result<Option<Self>> {
         let key = [
             (attribute::DEV_INDEX, Value::Number(index)),
             (attribute::CHARDEV_TYPE, Value::Text("uverbs")),
         ];
         match RdmaNetlink::open()?.get(CHARDEV_GET, &key, Self::read) {
-            // Without the module ib_uverbs, and none to load.
+            // The kernel has no module ib_uverbs.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(None),
             answer => answer,
         }

@@ -1,8 +1,8 @@
-//! The connection manager's device node, which may have to come to be first.
+//! The connection manager's device node.
 //!
-//! The module `rdma_ucm` may not be loaded, and the node not be made yet. Asked for the
-//! character device by RDMA netlink, the kernel loads the module; devtmpfs has the node
-//! when the answer is there, udev alone makes it a moment later.
+//! If the module `rdma_ucm` is not loaded, asking for the character device by RDMA netlink
+//! makes the kernel load it. devtmpfs has created the node before the answer; udev creates
+//! it a moment later.
 //! Source: rdma-core's `util/open_cdev.c` and the kernel's `nldev_get_chardev`.
 
 use std::fs::{File, OpenOptions};
@@ -19,11 +19,11 @@ use nix::sys::stat::{major, minor};
 
 use crate::netlink::{CHARDEV_GET, RdmaNetlink, Value, attribute};
 
-/// How long udev has to make the node: as long as rdma-core gives it.
+/// How long to wait for udev to create the node: as long as rdma-core.
 const UDEV_TIME: Duration = Duration::from_secs(5);
 
-/// Opens the node. Where there is none the kernel is asked for its number, which makes
-/// it load the module; then the node is waited for.
+/// Opens the node. If it is missing, asks the kernel for the device's number, which loads
+/// the module, and waits for the node.
 pub(super) fn open(node: &Path) -> io::Result<File> {
     open_or_wait(node, by_netlink, Instant::now() + UDEV_TIME)
 }
@@ -39,7 +39,7 @@ fn open_or_wait(
     };
     match number() {
         Ok(Some(number)) => AwaitedNode::new(node, number).wait(until),
-        // No such device will come.
+        // The kernel has no such device.
         Ok(None) | Err(_) => Err(error),
     }
 }
@@ -53,7 +53,7 @@ fn open_now(node: &Path) -> io::Result<File> {
         .open(node)
 }
 
-/// No node, or one that was left behind by a module that is gone.
+/// No node, or the node of a module that was unloaded.
 fn is_missing(error: &io::Error) -> bool {
     let missing = [libc::ENOENT, libc::ENOTDIR, libc::ENODEV, libc::ENXIO];
     error
@@ -69,7 +69,7 @@ fn by_netlink() -> io::Result<Option<u64>> {
     })
 }
 
-/// A node that is about to be made, where it belongs or where udev links every device.
+/// A node that udev is about to create, at its path or at udev's link by number.
 struct AwaitedNode {
     paths: [PathBuf; 2],
     number: u64,
@@ -84,15 +84,15 @@ impl AwaitedNode {
         }
     }
 
-    /// Looks after each change in the folders. They are watched before the look, so
-    /// that nothing happens between the two.
+    /// Tries to open the node after each change in the folders. Watches them before it
+    /// tries, so that it misses no change.
     fn wait(&self, until: Instant) -> io::Result<File> {
         let changes = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
         loop {
             for path in &self.paths {
                 watch(&changes, path)?;
             }
-            let [missing, _] = match self.look() {
+            let [missing, _] = match self.open_any() {
                 Ok(file) => return Ok(file),
                 Err(errors) => errors,
             };
@@ -102,13 +102,13 @@ impl AwaitedNode {
         }
     }
 
-    fn look(&self) -> Result<File, [io::Error; 2]> {
+    fn open_any(&self) -> Result<File, [io::Error; 2]> {
         let [node, link] = &self.paths;
         self.open(node)
             .or_else(|error| self.open(link).map_err(|other| [error, other]))
     }
 
-    /// Only the device that is meant.
+    /// Opens this device only.
     fn open(&self, path: &Path) -> io::Result<File> {
         let file = open_now(path)?;
         let found = file.metadata()?;
@@ -120,7 +120,7 @@ impl AwaitedNode {
     }
 }
 
-/// Watches the folder of `path`, or the nearest above it that is there.
+/// Watches the folder of `path`, or the nearest ancestor that exists.
 fn watch(changes: &Inotify, path: &Path) -> io::Result<()> {
     let made = AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_ATTRIB;
     for folder in path.ancestors().skip(1) {
@@ -132,7 +132,7 @@ fn watch(changes: &Inotify, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `false` when nothing changed until then.
+/// Returns `false` if nothing changed until then.
 fn wait_for(changes: &Inotify, until: Instant) -> io::Result<bool> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -161,7 +161,7 @@ mod tests {
     use std::thread;
     use tempfile::TempDir;
 
-    /// Any character device does, for which a link stands.
+    /// A character device, which tests link to.
     const NULL: &str = "/dev/null";
 
     fn null_number() -> u64 {
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_there_costs_no_question() {
-        let unasked = || unreachable!("it is there");
-        open_or_wait(Path::new(NULL), unasked, soon()).unwrap();
+    fn an_existing_node_is_opened_without_netlink() {
+        let number = || unreachable!("the node exists");
+        open_or_wait(Path::new(NULL), number, soon()).unwrap();
     }
 
     #[test]
-    fn the_kernel_is_asked_for_a_missing_node_which_may_be_there_then() {
+    fn a_missing_node_may_exist_after_the_netlink_request() {
         let folder = TempDir::new().unwrap();
         let node = folder.path().join("infiniband/rdma_cm");
         let make = || {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_made_later_is_waited_for_and_its_folder_too() {
+    fn a_node_and_its_folder_may_be_created_later() {
         let folder = TempDir::new().unwrap();
         for round in 0..50 {
             let node = folder.path().join(format!("{round}/rdma_cm"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn another_device_is_passed_over() {
+    fn another_device_is_not_opened() {
         let folder = TempDir::new().unwrap();
         let node = folder.path().join("rdma_cm");
         let make = || {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_has_none_is_not_waited_for() {
+    fn a_kernel_without_the_device_is_an_error_at_once() {
         let folder = TempDir::new().unwrap();
         let node = folder.path().join("rdma_cm");
         let unsupported = || Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_never_comes_is_missing_in_the_end() {
+    fn a_node_that_is_not_created_is_missing() {
         let folder = TempDir::new().unwrap();
         let node = folder.path().join("rdma_cm");
         // A number that no device has.

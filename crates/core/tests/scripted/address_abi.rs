@@ -39,7 +39,7 @@ fn an_address_of_any_family_is_bound_and_resolved_with_its_size() {
 }
 
 #[test]
-fn the_ip_commands_know_no_infiniband_address() {
+fn the_ip_commands_refuse_infiniband_addresses() {
     let fixture = Fixture::with(AddressAbi::IpOnly);
     assert_eq!(fixture.channel.address_abi(), AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);

@@ -62,7 +62,7 @@ fn check(id: &IdHandle, addresses: Addresses) {
 }
 
 #[test]
-fn addresses_are_asked_for_once_and_read_field_by_field() {
+fn addresses_are_queried_once_and_every_field_is_read() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     fixture.ucma.answer(CommandNumber::QUERY, &answer());
@@ -72,7 +72,7 @@ fn addresses_are_asked_for_once_and_read_field_by_field() {
 }
 
 #[test]
-fn the_ip_commands_tell_the_same() {
+fn the_ip_commands_return_the_same_addresses() {
     let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);
     for _ in 0..3 {
@@ -90,7 +90,7 @@ fn the_ip_commands_tell_the_same() {
 }
 
 #[test]
-fn an_id_without_a_place_has_nothing() {
+fn an_unbound_id_has_no_address_and_no_device() {
     for address_abi in [AddressAbi::AnyFamily, AddressAbi::IpOnly] {
         let fixture = Fixture::with(address_abi);
         let id = fixture.id(PortSpace::TCP);
@@ -105,7 +105,7 @@ fn an_id_without_a_place_has_nothing() {
 }
 
 #[test]
-fn a_wildcard_is_no_peer() {
+fn a_wildcard_destination_is_not_a_peer() {
     for (wildcard, size) in [
         (
             SockaddrStorage::from(std::net::SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
@@ -139,7 +139,7 @@ fn gid_slot(bytes: [u8; 16]) -> SockaddrStorage {
 }
 
 #[test]
-fn gids_are_read_and_the_mapped_wildcard_is_no_peer() {
+fn gids_are_read_and_a_mapped_wildcard_is_not_a_peer() {
     let gids = |destination: SockaddrStorage| {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
@@ -162,7 +162,7 @@ fn gids_are_read_and_the_mapped_wildcard_is_no_peer() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_right_is_an_error() {
+fn an_invalid_answer_is_an_error() {
     let ask = |answer: QueryAddrResponse| {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
@@ -229,7 +229,7 @@ const MOVES: [fn(&IdHandle) -> Result<()>; 7] = [
 ];
 
 #[test]
-fn an_answer_holds_until_the_id_moves_on() {
+fn an_answer_is_cached_until_a_command_changes_it() {
     for step in MOVES {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
@@ -245,7 +245,7 @@ fn an_answer_holds_until_the_id_moves_on() {
 }
 
 #[test]
-fn an_event_is_a_move_and_so_is_a_refused_one() {
+fn events_and_refused_commands_invalidate_the_cache() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let ask = || {
@@ -262,7 +262,7 @@ fn an_event_is_a_move_and_so_is_a_refused_one() {
 }
 
 #[test]
-fn a_slot_for_ip_addresses_alone_may_be_empty() {
+fn an_ip_slot_may_be_empty() {
     let fixture = Fixture::with(AddressAbi::IpOnly);
     let id = fixture.id(PortSpace::TCP);
     let answer = QueryRouteResponse {

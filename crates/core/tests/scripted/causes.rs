@@ -86,7 +86,7 @@ fn of_binding() {
 }
 
 #[test]
-fn of_resolving_an_address() {
+fn resolving_an_address_has_its_causes() {
     let resolve = |source: Option<CmAddr>, destination: CmAddr| {
         move |id: &CmId| id.resolve_addr(source, destination, Duration::from_secs(1))
     };
@@ -137,7 +137,7 @@ fn of_resolving_an_address() {
 }
 
 #[test]
-fn of_finding_a_route_and_listening() {
+fn resolving_a_route_and_listening_have_their_causes() {
     told(
         N::RESOLVE_ROUTE,
         |id| id.resolve_route(Duration::from_secs(1)),
@@ -158,16 +158,16 @@ fn of_finding_a_route_and_listening() {
 }
 
 #[test]
-fn of_connecting_and_accepting() {
+fn connecting_and_accepting_have_their_causes() {
     told(
         N::CONNECT,
         |id| id.connect(ConnParam::new()),
         &[
             (libc::EINVAL, "route is not resolved"),
-            (libc::ECONNREFUSED, "nobody listens"),
+            (libc::ECONNREFUSED, "no server listens"),
             (libc::ETIMEDOUT, "did not answer"),
             (libc::ENETUNREACH, "no route"),
-            (libc::EHOSTUNREACH, "no neighbour"),
+            (libc::EHOSTUNREACH, "the neighbour does not answer"),
             (libc::EADDRINUSE, "no TCP port"),
             (libc::EADDRNOTAVAIL, "no TCP port"),
             (libc::ENOMEM, "out of memory"),
@@ -189,18 +189,22 @@ fn of_connecting_and_accepting() {
     told(N::ACCEPT, |id| id.establish(), &[awaits, nothing]);
     let refuses = (libc::EINVAL, "nothing to refuse");
     told(N::REJECT, |id| id.reject(b""), &[refuses, nothing]);
-    let parts = (libc::EINVAL, "not begun to connect");
-    told(N::DISCONNECT, |id| id.disconnect(), &[parts, nothing]);
+    let not_connected = (libc::EINVAL, "not begun to connect");
+    told(
+        N::DISCONNECT,
+        |id| id.disconnect(),
+        &[not_connected, nothing],
+    );
 }
 
 #[test]
-fn of_what_a_queue_pair_needs_or_saw() {
+fn queue_pair_commands_have_their_causes() {
     told(
         N::NOTIFY,
         |id| id.notify(Notification::CommunicationEstablished),
         &[
             (libc::EISCONN, "established already"),
-            (libc::EINVAL, "not that far"),
+            (libc::EINVAL, "not come that far"),
             (libc::EIO, ""),
         ],
     );
@@ -212,7 +216,7 @@ fn of_what_a_queue_pair_needs_or_saw() {
 }
 
 #[test]
-fn of_joining_a_group() {
+fn joining_a_group_has_its_causes() {
     let join =
         |group: CmAddr| move |id: &CmId| id.join_multicast(group, JoinFlags::FULL_MEMBER).map(drop);
     let group = ([239, 1, 1, 1], 0).into();
@@ -275,7 +279,7 @@ fn of_options() {
 }
 
 #[test]
-fn of_moving_and_of_making_an_id() {
+fn migrating_and_creating_an_id_have_their_causes() {
     let fixture = Fixture::new();
     let (id, other) = (fixture.id(PortSpace::TCP), Fixture::new());
     for (errno, words) in [(libc::EINVAL, "not on the channel"), (libc::EIO, "EIO: In")] {

@@ -14,7 +14,7 @@ use crate::{Fixture, errno, invalid};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn an_event_that_is_there_costs_no_wait() {
+fn an_available_event_is_returned_without_a_wait() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let report = || {
@@ -59,7 +59,7 @@ fn a_wait_for_readiness_ends_with_an_event_or_its_deadline() {
 }
 
 #[test]
-fn a_wake_up_goes_before_any_event_and_is_taken_once() {
+fn a_wake_up_precedes_events_and_is_taken_once() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
@@ -77,7 +77,7 @@ fn a_wake_up_goes_before_any_event_and_is_taken_once() {
 }
 
 #[test]
-fn the_iterators_give_what_is_there_and_then_end_or_wait() {
+fn pending_ends_without_an_event_and_events_waits() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     for number in [EventNumber::ADDR_RESOLVED, EventNumber::ROUTE_RESOLVED] {
@@ -94,7 +94,7 @@ fn the_iterators_give_what_is_there_and_then_end_or_wait() {
 }
 
 #[test]
-fn an_interrupted_look_is_repeated_and_a_failed_one_told() {
+fn get_event_is_repeated_after_eintr_and_other_errors_are_returned() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     fixture.ucma.fail_get_event(libc::EINTR);
@@ -106,7 +106,7 @@ fn an_interrupted_look_is_repeated_and_a_failed_one_told() {
 }
 
 #[test]
-fn the_descriptor_is_the_devices() {
+fn the_descriptor_is_that_of_the_ucma_file() {
     let fixture = Fixture::new();
     let expected = fixture.ucma.readiness().as_raw_fd();
     assert_eq!(fixture.channel.as_raw_fd(), expected);
@@ -114,7 +114,7 @@ fn the_descriptor_is_the_devices() {
 }
 
 #[test]
-fn an_id_is_made_for_its_port_space_and_destroyed_when_dropped() {
+fn an_id_is_created_in_its_port_space_and_destroyed_when_dropped() {
     let fixture = Fixture::new();
     for (port_space, qp_type) in [
         (PortSpace::TCP, QpType::RC),
@@ -146,7 +146,7 @@ fn a_type_the_port_space_does_not_have_is_refused() {
 }
 
 #[test]
-fn an_id_the_kernel_does_not_make_is_none() {
+fn an_id_that_the_kernel_refuses_to_create_is_unregistered() {
     let fixture = Fixture::new();
     fixture.ucma.refuse(CommandNumber::CREATE_ID, libc::EINVAL);
     let error = fixture.channel.create_id(PortSpace::TCP).unwrap_err();
@@ -155,7 +155,7 @@ fn an_id_the_kernel_does_not_make_is_none() {
 }
 
 #[test]
-fn what_concerns_nobody_is_passed_over_and_its_child_destroyed() {
+fn an_event_of_an_unknown_id_is_dropped_and_its_child_destroyed() {
     let fixture = Fixture::new();
     let gone = fixture.id(PortSpace::TCP);
     let mut request = fixture.ucma.event(EventNumber::CONNECT_REQUEST, 0);
@@ -172,7 +172,7 @@ fn what_concerns_nobody_is_passed_over_and_its_child_destroyed() {
 }
 
 #[test]
-fn a_flood_that_concerns_nobody_is_read_in_turns() {
+fn a_flood_of_events_of_unknown_ids_is_dropped_in_batches() {
     let fixture = Fixture::new();
     let gone = fixture.id(PortSpace::TCP);
     let resolved = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);

@@ -14,7 +14,7 @@ use crate::script::FIRST_ID;
 use crate::{Fixture, errno, invalid};
 
 #[test]
-fn connecting_says_what_the_parameters_say() {
+fn connect_sends_the_parameters() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let ece = Ece {
@@ -53,7 +53,7 @@ fn connecting_says_what_the_parameters_say() {
 }
 
 #[test]
-fn a_question_for_a_service_carries_data_and_the_answer_its_queue_pair() {
+fn a_sidr_request_carries_data_and_the_reply_a_queue_pair() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::UDP);
     let child = fixture.child();
@@ -87,7 +87,7 @@ fn asked(fixture: &Fixture, depths: [u8; 2], ece: Ece) -> CmId {
 }
 
 #[test]
-fn accepting_agrees_to_what_the_peer_asks_for() {
+fn accept_grants_what_the_peer_requests() {
     let fixture = Fixture::new();
     let listener = fixture.id(PortSpace::TCP);
     listener.listen(3).unwrap();
@@ -111,7 +111,7 @@ fn accepting_agrees_to_what_the_peer_asks_for() {
 }
 
 #[test]
-fn a_refusal_tells_its_reason_and_data() {
+fn a_rejection_carries_its_reason_and_data() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::TCP);
     let child = fixture.child();
@@ -157,7 +157,7 @@ const ANSWERS: [Answer; 4] = [
 ];
 
 #[test]
-fn nobody_answers_a_peer_whose_turn_it_is() {
+fn an_id_that_waits_for_the_peer_sends_no_answer() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.connect(ConnParam::new()).unwrap();
@@ -171,7 +171,7 @@ fn nobody_answers_a_peer_whose_turn_it_is() {
 }
 
 #[test]
-fn each_event_that_answers_is_the_end_of_waiting_and_no_other() {
+fn only_answers_of_the_peer_end_the_wait_for_one() {
     let fixture = Fixture::new();
     for (number, answers) in [
         (EventNumber::CONNECT_RESPONSE, true),
@@ -192,7 +192,7 @@ fn each_event_that_answers_is_the_end_of_waiting_and_no_other() {
 }
 
 #[test]
-fn a_question_that_was_not_sent_is_not_waited_for() {
+fn a_message_that_was_not_sent_needs_no_answer() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     fixture.ucma.refuse(CommandNumber::CONNECT, libc::EINVAL);
@@ -206,7 +206,7 @@ fn a_question_that_was_not_sent_is_not_waited_for() {
 }
 
 #[test]
-fn accepting_makes_it_the_peers_turn() {
+fn an_accepted_id_waits_for_the_peer() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::TCP);
     let child = fixture.child();
@@ -215,7 +215,7 @@ fn accepting_makes_it_the_peers_turn() {
 }
 
 #[test]
-fn what_a_peer_says_of_itself_is_read() {
+fn connection_parameters_of_a_peer_are_read() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     let wire = Wire {
@@ -246,7 +246,7 @@ fn what_a_peer_says_of_itself_is_read() {
 }
 
 #[test]
-fn what_a_datagram_service_says_of_itself_is_read() {
+fn datagram_parameters_of_a_peer_are_read() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::UDP);
     let mut wire = UdWire::new_zeroed();

@@ -1,4 +1,4 @@
-//! What events tell.
+//! Events.
 
 use rdmacm_abi::{EventNumber, EventParam, WriteCmEvent};
 use rdmacm_core::{CommandNumber, Error, EventKind, PortSpace, RejectReason};
@@ -130,7 +130,7 @@ fn every_event_has_its_kind_and_name() {
 }
 
 #[test]
-fn every_known_cause_is_told_in_words() {
+fn every_known_cause_has_a_text() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     for (number, status, words) in [
@@ -160,14 +160,18 @@ fn every_known_cause_is_told_in_words() {
         (
             EventNumber::ADDRINFO_ERROR,
             libc::ENOENT,
-            "nobody knows the name",
+            "the name or the service is unknown",
         ),
         (
             EventNumber::ADDRINFO_ERROR,
             libc::ETIMEDOUT,
             "did not answer in time",
         ),
-        (EventNumber::ADDRINFO_ERROR, libc::EINVAL, "refused to tell"),
+        (
+            EventNumber::ADDRINFO_ERROR,
+            libc::EINVAL,
+            "refused to answer",
+        ),
         (
             EventNumber::UNREACHABLE,
             libc::ETIMEDOUT,
@@ -191,7 +195,7 @@ fn every_known_cause_is_told_in_words() {
 }
 
 #[test]
-fn a_protocols_code_is_no_error_number() {
+fn a_protocol_code_is_not_an_error_number() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::TCP);
     let rejected = fixture.event(EventNumber::REJECTED, 8).failure().unwrap();
@@ -209,7 +213,7 @@ fn a_protocols_code_is_no_error_number() {
 }
 
 #[test]
-fn who_is_out_of_reach_and_who_refuses_are_told_apart() {
+fn unreachable_and_rejected_are_distinguished() {
     let fixture = Fixture::new();
     let _id = fixture.id(PortSpace::UDP);
     let failure = |number, status| fixture.event(number, status).failure().unwrap();
@@ -222,7 +226,7 @@ fn who_is_out_of_reach_and_who_refuses_are_told_apart() {
 }
 
 #[test]
-fn an_event_of_ones_own_carries_an_argument() {
+fn a_user_event_carries_an_argument() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.write_event(-5, 0x1234_5678_9abc).unwrap();
@@ -242,7 +246,7 @@ fn an_event_of_ones_own_carries_an_argument() {
 }
 
 #[test]
-fn a_kernel_without_the_command_is_found_out_once() {
+fn a_kernel_without_the_command_is_detected_once() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let number = CommandNumber::WRITE_CM_EVENT;
@@ -260,7 +264,7 @@ fn a_kernel_without_the_command_is_found_out_once() {
 }
 
 #[test]
-fn a_kernel_with_the_command_has_the_last_word() {
+fn a_refusal_by_a_kernel_with_the_command_is_final() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let number = CommandNumber::WRITE_CM_EVENT;

@@ -13,7 +13,7 @@ fn group(number: u8) -> CmAddr {
 }
 
 #[test]
-fn a_group_is_joined_heard_of_and_left_when_dropped() {
+fn a_group_is_joined_reported_and_left_when_dropped() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let send_only = JoinFlags::SEND_ONLY_FULL_MEMBER;
@@ -35,7 +35,7 @@ fn a_group_is_joined_heard_of_and_left_when_dropped() {
 }
 
 #[test]
-fn events_of_a_group_that_was_left_reach_nobody() {
+fn events_of_a_group_that_was_left_are_dropped() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let member = id.join_multicast(group(1), FULL).unwrap();
@@ -46,7 +46,7 @@ fn events_of_a_group_that_was_left_reach_nobody() {
 }
 
 #[test]
-fn an_address_is_left_by_what_it_means_and_the_first_joined_first() {
+fn leaving_by_address_ignores_the_port_and_leaves_the_first_joined() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let _first = id.join_multicast(group(1), FULL).unwrap();
@@ -61,7 +61,7 @@ fn an_address_is_left_by_what_it_means_and_the_first_joined_first() {
 }
 
 #[test]
-fn a_group_that_could_not_be_joined_is_none() {
+fn a_group_that_could_not_be_joined_is_unregistered() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     fixture.ucma.refuse(CommandNumber::JOIN_MCAST, libc::ENOSYS);
@@ -74,7 +74,7 @@ fn a_group_that_could_not_be_joined_is_none() {
 }
 
 #[test]
-fn a_group_goes_with_its_id() {
+fn dropping_an_id_ends_its_groups() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let member = id.join_multicast(group(1), FULL).unwrap();

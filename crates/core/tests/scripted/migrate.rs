@@ -15,7 +15,7 @@ fn other() -> Fixture {
 }
 
 #[test]
-fn a_move_is_asked_of_the_new_channel_and_names_the_old_one() {
+fn a_migration_is_sent_to_the_new_file_and_names_the_old_one() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
     id.migrate(&new.channel).unwrap();
@@ -35,7 +35,7 @@ fn a_move_is_asked_of_the_new_channel_and_names_the_old_one() {
 }
 
 #[test]
-fn events_find_an_id_on_both_channels_and_nobody_once_it_is_gone() {
+fn events_find_an_id_on_both_channels_until_it_is_dropped() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::UDP);
     let group = ([239, 71, 0, 1], 0);
@@ -60,7 +60,7 @@ fn events_find_an_id_on_both_channels_and_nobody_once_it_is_gone() {
 }
 
 #[test]
-fn a_group_that_is_left_after_a_move_is_left_on_both_channels() {
+fn a_group_left_after_a_migration_is_unregistered_on_both_channels() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::UDP);
     let member = id.join_multicast(([239, 71, 0, 1], 0), JoinFlags::FULL_MEMBER);
@@ -74,7 +74,7 @@ fn a_group_that_is_left_after_a_move_is_left_on_both_channels() {
 }
 
 #[test]
-fn a_refused_move_leaves_the_id_where_it_was() {
+fn a_refused_migration_leaves_the_id_on_its_channel() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
     let event = old.ucma.event(EventNumber::ADDR_RESOLVED, 0);
@@ -89,7 +89,7 @@ fn a_refused_move_leaves_the_id_where_it_was() {
 }
 
 #[test]
-fn a_move_back_that_is_refused_leaves_the_old_channel_known() {
+fn a_refused_migration_back_keeps_the_earlier_registration() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
     let event = old.ucma.event(EventNumber::ADDR_RESOLVED, 0);
@@ -102,7 +102,7 @@ fn a_move_back_that_is_refused_leaves_the_old_channel_known() {
 }
 
 #[test]
-fn the_end_of_an_errand_moves_along_and_others_stay() {
+fn the_event_of_a_resolution_migrates_and_others_stay() {
     let (old, new) = (Fixture::new(), other());
     let (id, stays) = (old.id(PortSpace::TCP), old.id(PortSpace::TCP));
     id.begin_resolution().unwrap().finish(0, 7_u8);
@@ -120,7 +120,7 @@ fn the_end_of_an_errand_moves_along_and_others_stay() {
 }
 
 #[test]
-fn a_listeners_requests_follow_it_from_the_channels_it_was_on() {
+fn connect_requests_follow_a_listener_from_its_previous_channels() {
     let (old, between, new) = (Fixture::new(), other(), other());
     let listener = old.id(PortSpace::TCP);
     listener.listen(1).unwrap();
@@ -141,7 +141,7 @@ fn a_listeners_requests_follow_it_from_the_channels_it_was_on() {
 }
 
 #[test]
-fn what_does_not_listen_keeps_no_channel() {
+fn an_id_that_does_not_listen_keeps_no_previous_channel_open() {
     let (old, new) = (Fixture::new(), other());
     let id = old.id(PortSpace::TCP);
     id.migrate(&new.channel).unwrap();

@@ -78,7 +78,7 @@ pub(crate) fn path(flags: PathFlags, dlid: u16) -> PathData {
 }
 
 #[test]
-fn the_first_path_that_can_be_used_is_set() {
+fn the_first_usable_path_is_set() {
     let chosen = |paths: &[PathData]| {
         let (request, value) = option(|id| id.set_ib_path(paths));
         assert_eq!(request.level, OptionLevel::IB);
@@ -96,7 +96,7 @@ fn the_first_path_that_can_be_used_is_set() {
 }
 
 #[test]
-fn a_queue_pair_is_told_how_it_gets_to_the_state_that_was_asked_for() {
+fn init_qp_attr_returns_the_attributes_for_the_requested_state() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QpAttr::new_zeroed();
@@ -109,7 +109,7 @@ fn a_queue_pair_is_told_how_it_gets_to_the_state_that_was_asked_for() {
 }
 
 #[test]
-fn a_route_is_looked_for_in_milliseconds() {
+fn a_route_timeout_is_in_milliseconds() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     invalid(id.resolve_route(Duration::ZERO), "timeout of 0");

@@ -123,7 +123,7 @@ fn response(fixture: &Fixture, ece: Ece) -> Event {
 }
 
 #[test]
-fn connecting_names_the_queue_pair_and_its_devices_most() {
+fn connect_sends_the_queue_pair_and_the_limits_of_its_device() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.with_queue_pair(&Pair::with_ece())
@@ -141,7 +141,7 @@ fn connecting_names_the_queue_pair_and_its_devices_most() {
 }
 
 #[test]
-fn each_state_takes_what_the_kernel_says_of_it() {
+fn each_state_gets_the_kernels_attributes() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let mut answer = QpAttr::new_zeroed();
@@ -158,7 +158,7 @@ fn each_state_takes_what_the_kernel_says_of_it() {
 }
 
 #[test]
-fn a_datagram_queue_pair_gets_ready_without_a_peer() {
+fn a_datagram_queue_pair_moves_to_rts_without_a_peer() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::UDP);
     let pair = Pair::new();
@@ -175,7 +175,7 @@ fn a_datagram_queue_pair_gets_ready_without_a_peer() {
 }
 
 #[test]
-fn a_response_takes_the_queue_pair_to_rts_and_then_the_peer_is_told() {
+fn a_response_moves_the_queue_pair_to_rts_before_establishing() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let pair = Pair::with_ece();
@@ -188,7 +188,7 @@ fn a_response_takes_the_queue_pair_to_rts_and_then_the_peer_is_told() {
 }
 
 #[test]
-fn options_of_a_response_are_taken_from_ones_own_vendor_alone() {
+fn ece_of_a_response_is_used_from_the_same_vendor_only() {
     let establish = |answer| {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
@@ -207,7 +207,7 @@ fn options_of_a_response_are_taken_from_ones_own_vendor_alone() {
 }
 
 #[test]
-fn options_of_a_request_are_taken_from_ones_own_vendor_alone() {
+fn ece_of_a_request_is_used_from_the_same_vendor_only() {
     let accept = |asked| {
         let fixture = Fixture::new();
         let _listener = fixture.id(PortSpace::TCP);
@@ -230,7 +230,7 @@ fn options_of_a_request_are_taken_from_ones_own_vendor_alone() {
 }
 
 #[test]
-fn accepting_moves_the_queue_pair_before_the_peer_is_told() {
+fn accept_moves_the_queue_pair_before_it_replies() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::TCP);
     let child = child(&fixture, NONE);
@@ -246,7 +246,7 @@ fn accepting_moves_the_queue_pair_before_the_peer_is_told() {
 }
 
 #[test]
-fn who_fails_refuses_the_peer() {
+fn a_failure_rejects_the_peer() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::TCP);
     let child = child(&fixture, NONE);
@@ -261,7 +261,7 @@ fn who_fails_refuses_the_peer() {
 }
 
 #[test]
-fn what_is_refused_before_the_kernel_sees_it_leaves_all_as_it_was() {
+fn a_call_that_the_library_refuses_changes_nothing() {
     let fixture = Fixture::new();
     let _listener = fixture.id(PortSpace::TCP);
     let child = child(&fixture, NONE);
@@ -272,7 +272,7 @@ fn what_is_refused_before_the_kernel_sees_it_leaves_all_as_it_was() {
 }
 
 #[test]
-fn parting_puts_the_queue_pair_in_error_first() {
+fn disconnect_moves_the_queue_pair_to_error_first() {
     for (transport, state) in [(Transport::RoCE, S::ERR), (Transport::IWarp, S::SQD)] {
         let fixture = Fixture::new();
         let id = fixture.id(PortSpace::TCP);
@@ -335,7 +335,7 @@ impl QueuePair for Plain {
 }
 
 #[test]
-fn a_queue_pair_has_neither_a_shared_queue_nor_options_unless_it_says_so() {
+fn a_queue_pair_has_no_srq_and_no_ece_by_default() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let param = ConnParam::new().ece(ece(1, 2));

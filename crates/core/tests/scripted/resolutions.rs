@@ -1,4 +1,4 @@
-//! Work that is done for an id away from the kernel, and services.
+//! Address resolution outside the kernel, and services.
 
 use rdmacm_abi::{EventNumber, QueryIbServiceResponse, ResolveIbService};
 use rdmacm_core::{
@@ -10,7 +10,7 @@ use crate::script::FIRST_ID;
 use crate::{Fixture, errno};
 
 #[test]
-fn an_errand_ends_with_an_event_and_what_it_brings_is_taken_once() {
+fn a_resolution_ends_with_an_event_and_its_result_is_taken_once() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     assert!(!id.is_resolving());
@@ -18,15 +18,18 @@ fn an_errand_ends_with_an_event_and_what_it_brings_is_taken_once() {
     assert!(id.is_resolving());
     assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
     pending.finish(0, 7_u8);
-    assert!(fixture.ucma.is_notified(), "whoever waits is to see it");
-    assert_eq!(id.take_result::<u8>(), None, "its event was not read");
+    assert!(
+        fixture.ucma.is_notified(),
+        "a waiting caller must check for it"
+    );
+    assert_eq!(id.take_result::<u8>(), None, "the event was not read");
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
     assert!(!id.is_resolving());
     assert_eq!(
         id.begin_resolution().unwrap_err(),
         Error::Busy,
-        "nobody took it"
+        "the result was not taken"
     );
     assert_eq!(id.take_result::<u16>(), None, "of another type");
     assert_eq!(id.take_result::<u8>(), Some(7));
@@ -35,7 +38,7 @@ fn an_errand_ends_with_an_event_and_what_it_brings_is_taken_once() {
 }
 
 #[test]
-fn an_errand_that_fails_says_why_until_the_next() {
+fn a_failure_is_kept_until_the_next_resolution() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.begin_resolution().unwrap().finish(-libc::ENOENT, ());
@@ -48,11 +51,15 @@ fn an_errand_that_fails_says_why_until_the_next() {
     assert_eq!(id.resolution_failure(), None);
     drop(pending);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
-    assert_eq!(event.status(), -libc::ECANCELED, "nobody waits for ever");
+    assert_eq!(
+        event.status(),
+        -libc::ECANCELED,
+        "a dropped resolution ends"
+    );
 }
 
 #[test]
-fn what_is_left_is_told_of_by_somebody_else_and_what_is_withdrawn_by_nobody() {
+fn a_resolution_handed_to_a_service_or_cancelled_has_no_event() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     id.begin_resolution().unwrap().hand_to_service(7_u8);
@@ -67,21 +74,18 @@ fn what_is_left_is_told_of_by_somebody_else_and_what_is_withdrawn_by_nobody() {
 }
 
 #[test]
-fn a_search_that_fails_takes_what_was_left_with_it() {
+fn a_service_that_fails_discards_the_result_it_was_handed() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
     id.begin_resolution().unwrap().hand_to_service(7_u8);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
     let _event = fixture.event(EventNumber::ADDRINFO_ERROR, -libc::ENODATA);
     assert!(id.resolution_failure().is_some());
-    assert!(
-        id.begin_resolution().is_ok(),
-        "there is nothing to be taken"
-    );
+    assert!(id.begin_resolution().is_ok(), "there is no result to take");
 }
 
 #[test]
-fn an_errand_outlives_its_id_and_reports_to_nobody() {
+fn a_resolution_that_outlives_its_id_reports_no_event() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     let pending = id.begin_resolution().unwrap();
@@ -95,7 +99,7 @@ fn an_errand_outlives_its_id_and_reports_to_nobody() {
 }
 
 #[test]
-fn a_service_is_one_search_at_a_time() {
+fn an_id_resolves_one_service_at_a_time() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
     id.resolve_ib_service(IbService::with_id(0x77)).unwrap();
@@ -127,7 +131,7 @@ fn records<const N: usize>(count: u32) -> QueryIbServiceResponse<N> {
 }
 
 #[test]
-fn records_are_asked_for_again_until_there_is_room_for_all() {
+fn records_are_queried_again_with_more_space_until_all_fit() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
     fixture.ucma.answer(CommandNumber::QUERY, &records::<4>(4));
@@ -142,7 +146,7 @@ fn records_are_asked_for_again_until_there_is_room_for_all() {
 }
 
 #[test]
-fn answers_about_services_that_cannot_be_right_are_errors() {
+fn invalid_answers_about_services_are_errors() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
     fixture.ucma.answer(CommandNumber::QUERY, &records::<4>(0));
@@ -165,7 +169,7 @@ fn answers_about_services_that_cannot_be_right_are_errors() {
 }
 
 #[test]
-fn a_services_name_is_shown_as_text() {
+fn a_service_name_is_displayed_as_text() {
     let name = ServiceName::try_from("storage").unwrap();
     assert_eq!(
         (name.as_bytes(), &*name.to_text()),
@@ -178,7 +182,7 @@ fn a_services_name_is_shown_as_text() {
 }
 
 #[test]
-fn a_kernel_that_knows_no_services_is_found_out() {
+fn a_kernel_without_services_is_detected() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
     let number = CommandNumber::RESOLVE_IB_SERVICE;

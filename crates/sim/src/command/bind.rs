@@ -1,18 +1,20 @@
 //! Binding ids to addresses.
 
+use std::net::IpAddr;
+
 use nix::errno::Errno;
 use rdmacm_abi::{
-    Be64, Bind, IB_IP_PS_IB, IB_IP_PS_MASK, IB_IP_PS_TCP, IB_IP_PS_UDP, PortSpace, Reserved,
+    AddressFamily, Be64, Bind, BindIp, IB_IP_PS_IB, IB_IP_PS_MASK, IB_IP_PS_TCP, IB_IP_PS_UDP,
+    PortSpace, Reserved,
 };
 use rdmacm_core::Gid;
 
 use super::{Kernel, Outcome};
 use crate::address::Address;
-use crate::id::{Attached, State};
-use crate::machine::Machine;
+use crate::host_state::HostState;
+use crate::id::State;
 
-/// The ports for those who leave theirs open, as `net.ipv4.ip_local_port_range`
-/// has them.
+/// The ports for ids that name none, `net.ipv4.ip_local_port_range`.
 const EPHEMERAL: std::ops::RangeInclusive<u16> = 32768..=60999;
 
 /// `ucma_bind`.
@@ -21,33 +23,40 @@ pub(super) fn bind(kernel: &mut Kernel<'_>, request: &Bind) -> Outcome {
     if request.reserved != Reserved::ZERO {
         return Err(Errno::EINVAL);
     }
-    kernel.machine.find(kernel.file, request.id)?;
-    bind_to(kernel.machine, request.id, address, None)
+    kernel.find(request.id)?;
+    bind_to(kernel.host()?, request.id, address, None)
+}
+
+/// `ucma_bind_ip`.
+pub(super) fn bind_ip(kernel: &mut Kernel<'_>, request: &BindIp) -> Outcome {
+    let address = Address::read_ip(&request.addr).ok_or(Errno::EINVAL)?;
+    kernel.find(request.id)?;
+    bind_to(kernel.host()?, request.id, address, None)
 }
 
 /// `rdma_bind_addr_dst`.
 pub(super) fn bind_to(
-    machine: &mut Machine,
+    host: &mut HostState,
     number: u32,
     address: Address,
     destination: Option<Address>,
 ) -> Outcome {
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     if id.state != State::Idle || address.lacks_scope() {
         return Err(Errno::EINVAL);
     }
-    // Stays even where what follows fails.
+    // Remains even if what follows fails.
     id.source = Some(address);
     if !address.is_any() {
-        let (attached, gid, pkey) = find_port(machine, &address)?;
-        let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
-        id.attached = Some(attached);
-        (id.source_gid, id.pkey) = (gid, pkey);
+        attach(host, number, &address)?;
     }
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    if !id.options.is_af_only_set {
+        id.options.af_only = address.family() == AddressFamily::INET;
+    }
     id.destination = Some(destination.unwrap_or_else(|| address.wildcard()));
-    let bound = get_port(machine, number, address);
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let bound = get_port(host, number, address);
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     match bound {
         Ok((address, bound)) => {
             id.source = Some(address);
@@ -62,25 +71,51 @@ pub(super) fn bind_to(
     }
 }
 
-/// The port with the address's GID, which need not be active
-/// (`cma_acquire_dev_by_src_ip`). Hosts have no IP addresses.
-fn find_port(machine: &Machine, address: &Address) -> Result<(Attached, Gid, u16), Errno> {
-    let Address::Ib(address) = address else {
-        return Err(Errno::EADDRNOTAVAIL);
-    };
-    let gid = Gid(address.addr);
-    let found = machine.ports().find(|(_, port)| port.gids.contains(&gid));
-    let (attached, _) = found.ok_or(Errno::ENODEV)?;
-    Ok((attached, gid, address.pkey.get()))
+/// Attaches the id to the port that has its address (`cma_translate_addr`,
+/// `cma_acquire_dev_by_src_ip`).
+fn attach(host: &mut HostState, number: u32, address: &Address) -> Outcome {
+    match address {
+        Address::Ib(address) => {
+            let gid = Gid(address.addr);
+            // It need not be active.
+            let found = host
+                .infiniband_ports()
+                .find(|(_, port)| port.gids.contains(&gid));
+            let attached = found.map(|(attached, _)| attached);
+            let attached = attached.ok_or(Errno::ENODEV)?;
+            let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+            id.attached = Some(attached);
+            (id.source_gid, id.pkey) = (gid, address.pkey.get());
+            Ok(())
+        }
+        Address::V4(address) => attach_ip(host, number, (*address.ip()).into()),
+        Address::V6(address) => attach_ip(host, number, (*address.ip()).into()),
+    }
 }
 
-/// `cma_get_port`: the address with its port, and what it occupies.
+/// Every interface of a host has an RDMA device, unless that was removed.
+fn attach_ip(host: &mut HostState, number: u32, address: IpAddr) -> Outcome {
+    let mut devices = host.devices.iter().enumerate();
+    let found = devices.find(|(_, device)| device.addresses.contains(&address));
+    let (index, device) = found.ok_or(Errno::EADDRNOTAVAIL)?;
+    if device.is_removed {
+        return Err(Errno::ENODEV);
+    }
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    if id.port_space == PortSpace::IPOIB {
+        return Err(Errno::EINVAL);
+    }
+    id.attach_ip(device, index, address);
+    Ok(())
+}
+
+/// `cma_get_port`: the address with its port, and the port it occupies.
 fn get_port(
-    machine: &mut Machine,
+    host: &mut HostState,
     number: u32,
     mut address: Address,
 ) -> Result<(Address, (PortSpace, u16)), Errno> {
-    let id = machine.ids.get(&number).ok_or(Errno::ENOENT)?;
+    let id = host.ids.get(&number).ok_or(Errno::ENOENT)?;
     let port_space = match &mut address {
         Address::Ib(address) => {
             let (port_space, prefix) = ib_port_space(
@@ -97,9 +132,10 @@ fn get_port(
         Address::V4(_) | Address::V6(_) => id.port_space,
     };
     let port = match address.port() {
-        0 => free_port(machine, number, port_space, &address)?,
+        0 => free_port(host, number, port_space, &address)?,
         port => {
-            machine.check_port(number, (port_space, port), &address)?;
+            let may_reuse = id.options.reuse_address;
+            host.check_port(number, (port_space, port), &address, may_reuse)?;
             port
         }
     };
@@ -126,20 +162,20 @@ fn ib_port_space(own: PortSpace, service_id: u64, mask: u64) -> Result<(PortSpac
 /// The next port that is free; the kernel begins at a random one
 /// (`cma_alloc_any_port`).
 fn free_port(
-    machine: &mut Machine,
+    host: &mut HostState,
     number: u32,
     port_space: PortSpace,
     address: &Address,
 ) -> Result<u16, Errno> {
-    let after = EPHEMERAL.filter(|port| *port > machine.last_port);
+    let after = EPHEMERAL.filter(|port| *port > host.last_port);
     let port = after
         .chain(EPHEMERAL)
         .find(|port| {
             let bound = (port_space, *port);
-            machine.check_port(number, bound, address).is_ok()
+            host.check_port(number, bound, address, false).is_ok()
         })
         .ok_or(Errno::EADDRNOTAVAIL)?;
-    machine.last_port = port;
+    host.last_port = port;
     Ok(port)
 }
 
@@ -158,7 +194,7 @@ mod tests {
         assert_eq!(space(PortSpace::UDP, tcp, u64::MAX), refused);
         assert_eq!(space(PortSpace::IPOIB, tcp, u64::MAX), refused);
         assert_eq!(space(PortSpace::IB, 0x7147_0000, u64::MAX), refused);
-        // Without a mask it is what the id is for.
+        // Without a mask it is that of the id.
         assert_eq!(space(PortSpace::UDP, tcp, 0), Ok(PortSpace::UDP));
         assert_eq!(space(PortSpace::IB, tcp, 0xffff), Ok(PortSpace::IB));
     }

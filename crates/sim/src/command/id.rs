@@ -1,38 +1,37 @@
-//! Making and destroying ids.
+//! Creating and destroying ids.
 
 use nix::errno::Errno;
-use rdmacm_abi::{CreateId, CreateIdResponse, DestroyId, DestroyIdResponse, PortSpace};
+use rdmacm_abi::{CreateId, CreateIdResponse, DestroyId, DestroyIdResponse, PortSpace, QpType};
 use rdmacm_core::ucma::Call;
 
-use super::{Kernel, Outcome, answer};
-use crate::id::Id;
+use super::{Blocked, BlockedCommand, Kernel, Outcome, respond};
+use crate::destroy;
+use crate::id::{Id, IdKey};
+use crate::iwarp;
 
 /// `ucma_create_id`.
 pub(super) fn create(kernel: &mut Kernel<'_>, request: &CreateId, call: &mut Call<'_>) -> Outcome {
-    // The queue pair type is the caller's own affair (`ucma_get_qp_type`).
-    let known = [
-        PortSpace::TCP,
-        PortSpace::UDP,
-        PortSpace::IPOIB,
-        PortSpace::IB,
-    ];
-    if !known.contains(&request.port_space) {
-        return Err(Errno::EINVAL);
+    let qp_type = qp_type(request)?;
+    let minimum = size_of::<CreateIdResponse>();
+    if call.response().len() < minimum {
+        return Err(Errno::ENOSPC);
     }
-    let machine = &mut *kernel.machine;
-    // The lowest that is free, from 0.
-    let number = (0..u32::MAX)
-        .find(|number| !machine.ids.contains_key(number))
-        .ok_or(Errno::ENOMEM)?;
-    answer(
-        call,
-        &CreateIdResponse { id: number },
-        size_of::<CreateIdResponse>(),
-    )?;
-    let serial = machine.next_serial();
-    let id = Id::new(serial, request.uid, kernel.file, request.port_space);
-    machine.ids.insert(number, id);
-    Ok(())
+    let (index, file) = (kernel.host, kernel.file);
+    let host = kernel.host()?;
+    let serial = host.next_serial();
+    let kind = (request.port_space, qp_type);
+    let id = host.add(index, Id::new(serial, request.uid, file, kind))?;
+    respond(call, &CreateIdResponse { id: id.number }, minimum)
+}
+
+/// `ucma_get_qp_type`: only `RDMA_PS_IB` leaves the choice to the program.
+fn qp_type(request: &CreateId) -> Result<QpType, Errno> {
+    match request.port_space {
+        PortSpace::TCP => Ok(QpType::RC),
+        PortSpace::UDP | PortSpace::IPOIB => Ok(QpType::UD),
+        PortSpace::IB => Ok(request.qp_type),
+        _ => Err(Errno::EINVAL),
+    }
 }
 
 /// `ucma_destroy_id`.
@@ -40,11 +39,33 @@ pub(super) fn destroy(
     kernel: &mut Kernel<'_>,
     request: &DestroyId,
     call: &mut Call<'_>,
-) -> Outcome {
+) -> Result<Option<Blocked>, Errno> {
     if call.response().len() < size_of::<DestroyIdResponse>() {
         return Err(Errno::ENOSPC);
     }
-    kernel.machine.find(kernel.file, request.id)?;
-    let events_reported = kernel.machine.destroy(request.id);
-    answer(call, &DestroyIdResponse { events_reported }, 0)
+    let file = kernel.file;
+    let id = kernel.host()?.find_any(file, request.id)?;
+    id.is_destroying = true;
+    let serial = id.serial;
+    let key = kernel.key(request.id, serial);
+    match resume_destroy(kernel, key, call) {
+        Some(outcome) => outcome.map(|()| None),
+        None => Ok(Some(Blocked {
+            id: key,
+            command: BlockedCommand::Destroy,
+        })),
+    }
+}
+
+/// Destroys the id once the peer of an iWARP connection has answered; `None` before.
+pub(super) fn resume_destroy(
+    kernel: &mut Kernel<'_>,
+    key: IdKey,
+    call: &mut Call<'_>,
+) -> Option<Outcome> {
+    if iwarp::is_pending(kernel.state, key) {
+        return None;
+    }
+    let events_reported = destroy::id(kernel.state, key);
+    Some(respond(call, &DestroyIdResponse { events_reported }, 0))
 }

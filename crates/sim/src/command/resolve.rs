@@ -1,26 +1,27 @@
-//! Resolving addresses and routes.
+//! Resolving addresses.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rdmacm_abi::{AddressFamily, Reserved, ResolveAddr, ResolveRoute};
-use rdmacm_core::Gid;
+use rdmacm_abi::{AddressFamily, Reserved, ResolveAddr, ResolveIp};
+use rdmacm_core::{Gid, Transport};
 
 use super::bind::bind_to;
 use super::{Kernel, Outcome};
 use crate::address::Address;
+use crate::device::Device;
+use crate::host_state::HostState;
 use crate::id::{Attached, Id, State};
-use crate::machine::Machine;
-use crate::subnet::PathQuery;
-use crate::work::{self, Work};
+use crate::timer::{IpSource, Outcome as Resolution, Timer};
 
-/// `ucma_resolve_addr` and `rdma_resolve_addr`.
+/// `ucma_resolve_addr`.
 pub(super) fn address(kernel: &mut Kernel<'_>, request: &ResolveAddr) -> Outcome {
     let destination = Address::read(&request.destination, request.destination_size)?;
     if request.reserved != Reserved::ZERO {
         return Err(Errno::EINVAL);
     }
-    // By its family the kernel knows whether there is a source.
+    // The kernel knows by its family whether there is a source.
     let source = match request.source_size {
         0 if request.source.family() == AddressFamily::UNSPEC => None,
         0 => {
@@ -30,43 +31,81 @@ pub(super) fn address(kernel: &mut Kernel<'_>, request: &ResolveAddr) -> Outcome
         }
         size => Some(Address::read(&request.source, size)?),
     };
-    kernel.machine.find(kernel.file, request.id)?;
-    prepare(kernel.machine, request.id, source, destination)?;
-    let resolved = if destination.is_any() {
-        to_itself(kernel.machine, request.id)
-    } else {
-        to_peer(kernel.machine, request.id, &destination)
+    resolve(
+        kernel,
+        request.id,
+        (source, destination),
+        request.timeout_ms,
+    )
+}
+
+/// `ucma_resolve_ip`.
+pub(super) fn ip_address(kernel: &mut Kernel<'_>, request: &ResolveIp) -> Outcome {
+    let destination = Address::read_ip(&request.destination).ok_or(Errno::EINVAL)?;
+    let source = match request.source.family() {
+        AddressFamily::UNSPEC => None,
+        _ => Some(Address::read_ip(&request.source).ok_or(Errno::EINVAL)?),
     };
-    let id = kernel.machine.find(kernel.file, request.id)?;
-    match resolved {
-        Ok(gid) => {
-            id.destination_gid = gid;
-            id.state = State::AddrQuery;
-            let place = (kernel.index, request.id);
-            let outcome = work::Outcome::Address;
-            Work::put_off(kernel.clock, Duration::ZERO, place, id, outcome);
-            Ok(())
+    resolve(
+        kernel,
+        request.id,
+        (source, destination),
+        request.timeout_ms,
+    )
+}
+
+/// `rdma_resolve_addr`. If it fails, the id stays bound.
+fn resolve(
+    kernel: &mut Kernel<'_>,
+    number: u32,
+    (source, destination): (Option<Address>, Address),
+    timeout_ms: u32,
+) -> Outcome {
+    kernel.find(number)?;
+    let host = kernel.host()?;
+    prepare(host, number, source, destination)?;
+    let timeout = Duration::from_millis(timeout_ms.into());
+    let (delay, resolution) = match destination {
+        destination if destination.is_any() => {
+            let gid = resolve_loopback(host, number)?;
+            kernel.find(number)?.destination_gid = gid;
+            (Duration::ZERO, Resolution::Address)
         }
-        // It stays bound.
-        Err(errno) => Err(errno),
-    }
+        Address::Ib(destination) => {
+            let gid = resolve_gid(host, number, Gid(destination.addr), destination.pkey.get())?;
+            kernel.find(number)?.destination_gid = gid;
+            (Duration::ZERO, Resolution::Address)
+        }
+        Address::V4(destination) => {
+            resolve_ip(kernel, number, (*destination.ip()).into(), timeout)?
+        }
+        Address::V6(destination) => {
+            resolve_ip(kernel, number, (*destination.ip()).into(), timeout)?
+        }
+    };
+    let id = kernel.find(number)?;
+    id.state = State::AddrQuery;
+    let serial = id.serial;
+    let key = kernel.key(number, serial);
+    Timer::resolve(&mut kernel.state.clock, delay, key, resolution);
+    Ok(())
 }
 
 /// `resolve_prepare_src`.
 fn prepare(
-    machine: &mut Machine,
+    host: &mut HostState,
     number: u32,
     source: Option<Address>,
     destination: Address,
 ) -> Outcome {
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     if id.state == State::AddrBound {
         id.destination = Some(destination);
     } else {
         let source = source.unwrap_or_else(|| destination.wildcard());
-        bind_to(machine, number, source, Some(destination))?;
+        bind_to(host, number, source, Some(destination))?;
     }
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     let family = id.source.map(|source| source.family());
     if family == Some(destination.family()) {
         Ok(())
@@ -75,15 +114,80 @@ fn prepare(
     }
 }
 
-/// The destination's GID, with the id attached to a port that leads there.
-fn to_peer(machine: &mut Machine, number: u32, destination: &Address) -> Result<Gid, Errno> {
-    let Address::Ib(destination) = destination else {
-        // Hosts have no IP addresses, so no route.
-        return Err(Errno::ENETUNREACH);
+/// The source of a route to an IP address, once the neighbour has answered
+/// (`addr_resolve`). A peer that exists but does not respond counts as one whose
+/// hardware address is known already.
+fn resolve_ip(
+    kernel: &mut Kernel<'_>,
+    number: u32,
+    destination: IpAddr,
+    timeout: Duration,
+) -> Result<(Duration, Resolution), Errno> {
+    let id = kernel.find(number)?;
+    let bound = id.source.filter(|source| !source.is_any());
+    let bound = bound.and_then(|source| source.ip());
+    let host = kernel.host()?;
+    let (device, address) = find_route(host, destination, bound).ok_or(Errno::ENETUNREACH)?;
+    let own_delay = host.delay;
+    let state = &*kernel.state;
+    let neighbour = state.hosts.iter().find_map(|host| {
+        let has_it = |device: &&Device| device.has_address(destination) && device.is_link_up;
+        let device = host.devices.iter().find(has_it)?;
+        Some((device.mac_gid(), host.delay))
+    });
+    let Some((peer, peer_delay)) = neighbour else {
+        return Ok((timeout, Resolution::IpAddress(Err(Errno::ETIMEDOUT))));
     };
-    let gid = Gid(destination.addr);
-    let found = way_to(machine, gid, destination.pkey.get());
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    let round_trip = 2 * (state.network.delay + own_delay + peer_delay);
+    if round_trip > timeout {
+        return Ok((timeout, Resolution::IpAddress(Err(Errno::ETIMEDOUT))));
+    }
+    let source = IpSource {
+        address,
+        device,
+        peer,
+    };
+    Ok((round_trip, Resolution::IpAddress(Ok(source))))
+}
+
+/// The interface and source address for a destination: those of the destination
+/// itself on its own host, or else the address that shares most bits with it.
+fn find_route(
+    host: &HostState,
+    destination: IpAddr,
+    bound: Option<IpAddr>,
+) -> Option<(usize, IpAddr)> {
+    let devices = host.devices.iter().enumerate();
+    let mut addresses = devices
+        .filter(|(_, device)| device.is_link_up)
+        .flat_map(|(index, device)| device.addresses.iter().map(move |own| (index, *own)));
+    if let Some(bound) = bound {
+        return addresses.find(|(_, own)| *own == bound);
+    }
+    let same_family = addresses.filter(|(_, own)| own.is_ipv4() == destination.is_ipv4());
+    // The first of the best.
+    same_family.fold(None, |best, (index, own)| match best {
+        Some((_, other)) if shared_bits(other, destination) >= shared_bits(own, destination) => {
+            best
+        }
+        _ => Some((index, own)),
+    })
+}
+
+/// How many bits two addresses share, from the first.
+fn shared_bits(one: IpAddr, other: IpAddr) -> u32 {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}
+
+/// The destination's GID, with the id attached to a port that reaches it
+/// (`cma_resolve_ib_addr`).
+fn resolve_gid(host: &mut HostState, number: u32, gid: Gid, pkey: u16) -> Result<Gid, Errno> {
+    let found = find_port(host, gid, pkey);
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
     if id.attached.is_none() {
         let (attached, own) = found.ok_or(Errno::ENODEV)?;
         id.attach(attached, own);
@@ -93,13 +197,12 @@ fn to_peer(machine: &mut Machine, number: u32, destination: &Address) -> Result<
 
 /// The first port in the destination's partition that has its GID, or is active
 /// with a GID in its subnet (`cma_resolve_ib_dev`).
-fn way_to(machine: &Machine, gid: Gid, pkey: u16) -> Option<(Attached, Gid)> {
-    machine
-        .ports()
+fn find_port(host: &HostState, gid: Gid, pkey: u16) -> Option<(Attached, Gid)> {
+    host.infiniband_ports()
         .filter(|(_, port)| port.is_in_partition(pkey))
         .find_map(|(attached, port)| {
-            let leads = |own: &Gid| *own == gid || port.is_active && share_subnet(*own, gid);
-            Some((attached, *port.gids.iter().find(|own| leads(own))?))
+            let reaches = |own: &&Gid| **own == gid || port.is_active && share_subnet(**own, gid);
+            Some((attached, *port.gids.iter().find(reaches)?))
         })
 }
 
@@ -112,33 +215,49 @@ fn share_subnet(one: Gid, other: Gid) -> bool {
         .all(|(one, other)| *one == other)
 }
 
-/// The loopback address leads to the first active port, or else to the first
+/// The loopback address stands for the first active port, or else for the first
 /// (`cma_resolve_loopback`, `cma_bind_loopback`).
-fn to_itself(machine: &mut Machine, number: u32) -> Result<Gid, Errno> {
-    let active = machine.ports().find(|(_, port)| port.is_active);
-    let found = active.or_else(|| machine.ports().next());
-    let found = found.and_then(|(attached, port)| {
-        let gid = port.gids.first().copied()?;
-        Some((
-            attached,
-            gid,
-            port.pkeys.first().copied().unwrap_or_default(),
-        ))
-    });
-    let id = machine.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
-    if id.attached.is_none() {
-        let (attached, gid, pkey) = found.ok_or(Errno::ENODEV)?;
-        id.attached = Some(attached);
-        (id.source_gid, id.pkey) = (gid, pkey);
-        if let Some(Address::Ib(source)) = &mut id.source {
-            source.addr = Gid::LOOPBACK.0;
-        }
+fn resolve_loopback(host: &mut HostState, number: u32) -> Result<Gid, Errno> {
+    let id = host.ids.get(&number).ok_or(Errno::ENOENT)?;
+    if id.attached.is_some() {
+        return Ok(id.source_gid);
     }
-    Ok(id.source_gid)
+    let is_native = id.is_native();
+    let (attached, gid, pkey) = loopback_port(host, is_native)?;
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    id.attached = Some(attached);
+    (id.source_gid, id.pkey) = (gid, pkey);
+    id.source = id.source.map(Address::loopback);
+    Ok(gid)
+}
+
+/// iWARP has no partitions, which the kernel wants to know of.
+fn loopback_port(host: &HostState, is_native: bool) -> Result<(Attached, Gid, u16), Errno> {
+    let usable = |device: &Device| !is_native || device.transport != Transport::IWarp;
+    let mut devices = host.present_devices().filter(|(_, device)| usable(device));
+    let active = devices.find(|(_, device)| device.is_active());
+    let mut devices = host.present_devices().filter(|(_, device)| usable(device));
+    let (index, device) = active.or_else(|| devices.next()).ok_or(Errno::ENODEV)?;
+    let attached = |port| Attached {
+        device: index,
+        port,
+    };
+    match device.transport {
+        Transport::InfiniBand => {
+            let active = device.numbered_ports().find(|(_, port)| port.is_active);
+            let found = active.or_else(|| device.numbered_ports().next());
+            let (number, port) = found.ok_or(Errno::ENODEV)?;
+            let gid = port.gids.first().copied().ok_or(Errno::ENODEV)?;
+            let pkey = port.pkeys.first().copied().unwrap_or_default();
+            Ok((attached(number), gid, pkey))
+        }
+        Transport::RoCE => Ok((attached(1), device.mac_gid(), 0xffff)),
+        _ => Err(Errno::EINVAL),
+    }
 }
 
 impl Id {
-    /// Attaches the id to the port it starts from.
+    /// Attaches the id to the port of InfiniBand from which it connects.
     fn attach(&mut self, attached: Attached, gid: Gid) {
         self.attached = Some(attached);
         self.source_gid = gid;
@@ -149,36 +268,32 @@ impl Id {
     }
 }
 
-/// `ucma_resolve_route`, `rdma_resolve_route` and `cma_query_ib_route`.
-pub(super) fn route(kernel: &mut Kernel<'_>, request: ResolveRoute) -> Outcome {
-    let id = kernel.machine.find_attached(kernel.file, request.id)?;
-    let may = [State::AddrResolved, State::AddrInfoResolved].contains(&id.state);
-    if request.timeout_ms == 0 || !may {
-        return Err(Errno::EINVAL);
-    }
-    id.state = State::RouteQuery;
-    let timeout = Duration::from_millis(request.timeout_ms.into());
-    let (delay, path) = kernel.subnet.path(&id.path_query(), timeout);
-    let place = (kernel.index, request.id);
-    let outcome = work::Outcome::Route(path);
-    Work::put_off(kernel.clock, delay, place, id, outcome);
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapter::Adapter;
 
-impl Id {
-    fn path_query(&self) -> PathQuery {
-        let flow_info = match self.source {
-            Some(Address::Ib(source)) => source.flowinfo.get(),
-            _ => 0,
+    #[test]
+    fn a_route_begins_at_the_nearest_address() {
+        let host = HostState::new(
+            String::new(),
+            [
+                Adapter::roce("rxe0").address([10, 1, 0, 7]),
+                Adapter::roce("rxe1").address([10, 2, 0, 7]),
+            ],
+        );
+        let route = |destination: [u8; 4], bound: Option<[u8; 4]>| {
+            find_route(&host, destination.into(), bound.map(IpAddr::from))
         };
-        let [high, low, ..] = flow_info.to_be_bytes();
-        PathQuery {
-            from: self.source_gid,
-            to: self.destination_gid,
-            pkey: self.pkey,
-            service_id: self.service_id(self.destination),
-            // Above the 20 bits of the flow label.
-            traffic_class: high << 4 | low >> 4,
-        }
+        let first = Some((0, [10, 1, 0, 7].into()));
+        let second = Some((1, [10, 2, 0, 7].into()));
+        assert_eq!(route([10, 1, 0, 9], None), first);
+        assert_eq!(route([10, 2, 0, 9], None), second);
+        assert_eq!(route([10, 2, 0, 7], None), second);
+        assert_eq!(route([192, 0, 2, 1], None), first);
+        assert_eq!(route([10, 1, 0, 9], Some([10, 2, 0, 7])), second);
+        assert_eq!(route([10, 1, 0, 9], Some([10, 3, 0, 7])), None);
+        let v6 = "fd00::1".parse().unwrap();
+        assert_eq!(find_route(&host, v6, None), None);
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{Error, EventChannel, EventKind, PortSpace};
 
+use crate::pair::{Hosts, client_param};
 use crate::{SECOND, TwoHosts, expect, resolved};
 
 fn is_readable(channel: &EventChannel) -> bool {
@@ -46,7 +47,7 @@ fn the_descriptor_is_readable_while_there_is_an_event() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_with_what_is_due_later() {
     let hosts = TwoHosts::new();
-    hosts.fabric.set_administrator_delay(5 * SECOND);
+    hosts.fabric.set_subnet_admin_delay(5 * SECOND);
     let channel = hosts.channel();
     let id = resolved(&channel);
     let begun = channel.now();
@@ -61,9 +62,9 @@ fn a_wait_ends_at_its_deadline_and_not_with_what_is_due_later() {
 }
 
 #[test]
-fn what_is_due_is_heard_when_time_passes() {
+fn timers_fire_as_the_clock_advances() {
     let hosts = TwoHosts::new();
-    hosts.fabric.set_administrator_delay(2 * SECOND);
+    hosts.fabric.set_subnet_admin_delay(2 * SECOND);
     let channel = hosts.channel();
     let id = resolved(&channel);
     id.resolve_route(10 * SECOND).unwrap();
@@ -98,4 +99,114 @@ fn an_event_ends_a_wait_of_another_thread() {
         id.write_event(0, 7).unwrap();
         assert_eq!(waiter.join().unwrap().unwrap().argument(), Some(7));
     });
+}
+
+#[test]
+fn a_deadline_waits_for_a_thread_that_works() {
+    let hosts = Hosts::roce();
+    hosts.fabric.set_idle_time(Duration::from_secs(60));
+    let channel = hosts.client.channel().unwrap();
+    let listener = hosts.listen(1);
+    thread::scope(|scope| {
+        // The server does not wait for an event yet.
+        let client = scope.spawn(|| {
+            let id = hosts.routed(&channel);
+            id.connect(client_param()).unwrap();
+            let begun = channel.now();
+            let event = channel.next_event(SECOND).unwrap();
+            (event.kind(), channel.now() - begun)
+        });
+        while listener.channel.try_next_event().unwrap().is_none() {
+            thread::yield_now();
+        }
+        // Dropped, the request is rejected.
+        let rejected = (EventKind::Rejected, Duration::ZERO);
+        assert_eq!(client.join().unwrap(), rejected);
+    });
+}
+
+#[test]
+fn the_clock_moves_once_every_file_is_waited_on() {
+    let hosts = Hosts::roce();
+    hosts.fabric.set_idle_time(Duration::from_secs(600));
+    let channels = [&hosts.client, &hosts.server].map(|host| host.channel().unwrap());
+    let begun = channels[0].now();
+    thread::scope(|scope| {
+        let waits = [1, 3].map(|seconds| seconds * SECOND);
+        let waits = channels
+            .each_ref()
+            .into_iter()
+            .zip(waits)
+            .map(|(channel, wait)| {
+                scope.spawn(move || {
+                    assert_eq!(channel.next_event(wait).unwrap_err(), Error::DeadlinePassed);
+                    // The other one waits on alone.
+                    if wait == SECOND {
+                        assert_eq!(
+                            channel.next_event(9 * SECOND).unwrap_err(),
+                            Error::DeadlinePassed
+                        );
+                    }
+                })
+            });
+        let waits: Vec<_> = waits.collect();
+        // Once the second channel is done, only its file is not waited on.
+        let [_, late] = waits.try_into().unwrap_or_else(|_| unreachable!());
+        late.join().unwrap();
+        hosts.fabric.advance(20 * SECOND);
+    });
+    assert!(channels[0].now() - begun >= 23 * SECOND);
+}
+
+#[test]
+fn a_wait_moves_the_clock_if_nothing_happens() {
+    let hosts = Hosts::roce();
+    let channel = hosts.client.channel().unwrap();
+    let _idle = hosts.server.channel().unwrap();
+    let (begun, real) = (channel.now(), Instant::now());
+    assert_eq!(
+        channel.next_event(SECOND).unwrap_err(),
+        Error::DeadlinePassed
+    );
+    assert_eq!(channel.now() - begun, SECOND);
+    assert!(real.elapsed() >= Duration::from_millis(1));
+}
+
+#[test]
+fn another_descriptor_ends_a_wait() {
+    let hosts = Hosts::roce();
+    let file = hosts.client.open().unwrap();
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    let begun = file.now();
+    thread::scope(|scope| {
+        let wait = scope.spawn(|| file.wait(None, Some(reader.as_fd())));
+        nix::unistd::write(&writer, b"x").unwrap();
+        assert!(!wait.join().unwrap().unwrap());
+    });
+    // It is readable already.
+    assert!(
+        !file
+            .wait(Some(begun + SECOND), Some(reader.as_fd()))
+            .unwrap()
+    );
+    assert_eq!(file.now(), begun);
+}
+
+#[test]
+fn a_runtime_sees_what_is_due_and_advances() {
+    let hosts = TwoHosts::new();
+    hosts.fabric.set_subnet_admin_delay(2 * SECOND);
+    let file = hosts.here.open().unwrap();
+    let options = EventChannel::options().ucma(std::sync::Arc::clone(&file));
+    let channel = options.open().unwrap();
+    let id = resolved(&channel);
+    assert_eq!(file.next_due(), None);
+    let begun = file.now();
+    id.resolve_route(10 * SECOND).unwrap();
+    assert_eq!(file.next_due(), Some(begun + 2 * SECOND));
+    file.advance_to(begun + 2 * SECOND);
+    assert!(is_readable(&channel));
+    expect(&channel, EventKind::RouteResolved);
+    file.advance_to(begun);
+    assert_eq!(file.now(), begun + 2 * SECOND);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rdmacm_abi::{CreateId, CreateIdResponse, IB_IP_PS_IB, PathFlags};
 use rdmacm_core::ucma::{Attachment, transact};
 use rdmacm_core::{CmAddr, EventChannel, EventKind, Gid, IbAddr, PathData, PortSpace, QpType};
-use rdmacm_sim::{Adapter, Administrator, Fabric, Port};
+use rdmacm_sim::{Adapter, Fabric, Port, SubnetAdmin};
 use zerocopy::FromZeros;
 
 use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
@@ -41,7 +41,7 @@ fn an_address_is_bound_to_the_port_with_its_gid() {
 }
 
 #[test]
-fn an_open_port_is_given_and_stays_the_ids() {
+fn port_0_is_replaced_by_a_free_port() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let ids = [(); 2].map(|()| channel.create_id(PortSpace::IB).unwrap());
@@ -59,7 +59,7 @@ fn an_open_port_is_given_and_stays_the_ids() {
 }
 
 #[test]
-fn one_address_and_port_is_one_ids() {
+fn an_address_and_port_belong_to_one_id() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let bind = |address: IbAddr| {
@@ -84,7 +84,7 @@ fn one_address_and_port_is_one_ids() {
 fn one_port_number_serves_each_address() {
     let fabric = Fabric::new();
     let port = Port::new(gid(GID)).gid(gid("fe80::3"));
-    let host = fabric.host([Adapter::new("mlx5_0").port(port)]);
+    let host = fabric.host([Adapter::infiniband("mlx5_0").port(port)]);
     let device = host.open().unwrap();
     let channel = EventChannel::options().ucma(device).open().unwrap();
     let _ids = [GID, "fe80::3"].map(|text| {
@@ -97,7 +97,7 @@ fn one_port_number_serves_each_address() {
 }
 
 #[test]
-fn the_next_open_port_is_another_though_the_last_is_free() {
+fn a_free_port_is_not_reused_at_once() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let port = || {
@@ -110,7 +110,7 @@ fn the_next_open_port_is_another_though_the_last_is_free() {
 }
 
 #[test]
-fn ipv6_addresses_are_wildcards_or_nobodys() {
+fn ipv6_addresses_need_an_interface() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -124,7 +124,7 @@ fn ipv6_addresses_are_wildcards_or_nobodys() {
 }
 
 #[test]
-fn what_no_port_has_is_no_device() {
+fn an_address_without_a_port_is_refused() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -185,7 +185,7 @@ fn a_route_leads_to_another_host() {
 }
 
 #[test]
-fn nobody_at_the_other_end_is_a_route_error() {
+fn an_absent_peer_is_a_route_error() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -206,7 +206,7 @@ fn a_silent_administrator_takes_the_whole_timeout() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = resolved(&channel);
-    hosts.fabric.set_administrator(Administrator::Silent);
+    hosts.fabric.set_subnet_admin(SubnetAdmin::Silent);
     let timeout = Duration::from_secs(7);
     let begun = channel.now();
     id.resolve_route(timeout).unwrap();
@@ -219,14 +219,14 @@ fn a_silent_administrator_takes_the_whole_timeout() {
 }
 
 #[test]
-fn a_path_of_ones_own_replaces_the_question() {
+fn an_ib_path_replaces_the_query() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let asked = resolved(&channel);
     asked.resolve_route(SECOND).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let path = asked.path_records().unwrap()[0];
-    hosts.fabric.set_administrator(Administrator::Silent);
+    hosts.fabric.set_subnet_admin(SubnetAdmin::Silent);
     let id = resolved(&channel);
     let unusable = PathData {
         flags: PathFlags::GMP,
@@ -244,7 +244,7 @@ fn a_path_of_ones_own_replaces_the_question() {
 #[test]
 fn the_loopback_gid_is_the_first_active_port() {
     let fabric = Fabric::new();
-    let adapter = Adapter::new("mlx5_0")
+    let adapter = Adapter::infiniband("mlx5_0")
         .port(Port::new(gid("fe80::a")).down())
         .port(Port::new(gid(GID)));
     let device = fabric.host([adapter]).open().unwrap();
@@ -258,14 +258,4 @@ fn the_loopback_gid_is_the_first_active_port() {
     expect(&channel, EventKind::RouteResolved);
     let record = id.path_records().unwrap()[0].record;
     assert_eq!((record.sgid, record.dgid), (gid(GID), gid(GID)));
-}
-
-#[test]
-fn an_id_stays_on_its_file() {
-    let hosts = TwoHosts::new();
-    let (one, other) = (hosts.channel(), hosts.channel());
-    let id = one.create_id(PortSpace::TCP).unwrap();
-    errno(id.migrate(&other), libc::ENOENT);
-    drop(one);
-    id.bind(IbAddr::new(gid(GID))).unwrap();
 }

@@ -1,14 +1,23 @@
-//! What the simulated kernel answers, as the library hears it.
+//! The simulated kernel, through the library.
 #![cfg(test)]
 
+mod addresses;
+mod attributes;
 mod clock;
+mod connections;
+mod datagrams;
+mod faults;
 mod ids;
+mod infiniband;
+mod invalid_requests;
+mod listening;
+mod migration;
+mod pair;
+mod random_commands;
 mod services;
 mod states;
-mod strange;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_core::{CmId, Error, EventChannel, EventKind, Gid, IbAddr, PortSpace};
@@ -28,21 +37,23 @@ fn gid(text: &str) -> Gid {
 struct TwoHosts {
     fabric: Fabric,
     here: Host,
+    there: Host,
 }
 
 impl TwoHosts {
     fn new() -> Self {
         let fabric = Fabric::new();
-        let here = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(GID)))]);
-        let _there = fabric.host([Adapter::new("mlx5_0").port(Port::new(gid(PEER)))]);
-        Self { fabric, here }
+        let here = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(GID)))]);
+        let there = fabric.host([Adapter::infiniband("mlx5_0").port(Port::new(gid(PEER)))]);
+        Self {
+            fabric,
+            here,
+            there,
+        }
     }
 
     fn channel(&self) -> EventChannel {
-        let device = self.here.open().unwrap();
-        let options = EventChannel::options().ucma(device);
-        let devices = Arc::new(self.here.clone());
-        options.devices(devices).open().unwrap()
+        self.here.channel().unwrap()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Services the subnet administrator knows.
+//! Services of the subnet administrator.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rdmacm_core::{
     CmAddr, CmId, CommandNumber, Error, EventChannel, EventFailure, EventKind, IbAddr, PortSpace,
     ServiceRecord,
 };
-use rdmacm_sim::{Administrator, Release};
+use rdmacm_sim::{KernelVersion, SubnetAdmin};
 use zerocopy::FromZeros;
 
 use crate::{GID, PEER, SECOND, TwoHosts, errno, expect, gid, resolved};
@@ -31,8 +31,8 @@ fn named(id: u64, name: &str) -> ServiceRecord {
 fn a_service_is_found_by_id_and_by_name() {
     let hosts = TwoHosts::new();
     let storage = named(SERVICE, "storage");
-    hosts.fabric.offer(storage.clone());
-    hosts.fabric.offer(named(SERVICE + 1, "other"));
+    hosts.fabric.register_service(storage.clone());
+    hosts.fabric.register_service(named(SERVICE + 1, "other"));
     let channel = hosts.channel();
     let by_name = IbService::with_name(b"storage").unwrap();
     for service in [IbService::with_id(SERVICE), by_name] {
@@ -54,13 +54,13 @@ fn a_service_is_found_by_id_and_by_name() {
 }
 
 #[test]
-fn all_records_are_told_however_many() {
+fn every_record_is_returned() {
     for count in [1, 3, 4, 5, 32, 33, 372] {
         let hosts = TwoHosts::new();
         for number in 0..count {
             let mut record = ServiceRecord::new(SERVICE, gid(PEER));
             record.data.longs[0] = number;
-            hosts.fabric.offer(record);
+            hosts.fabric.register_service(record);
         }
         let channel = hosts.channel();
         let id = bound(&channel);
@@ -76,7 +76,9 @@ fn all_records_are_told_however_many() {
 fn more_than_an_answer_carries_is_an_error() {
     let hosts = TwoHosts::new();
     for _ in 0..373 {
-        hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+        hosts
+            .fabric
+            .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
     }
     let channel = hosts.channel();
     let id = bound(&channel);
@@ -89,7 +91,9 @@ fn more_than_an_answer_carries_is_an_error() {
 #[test]
 fn an_answer_without_room_for_a_record_is_left_as_it_was() {
     let hosts = TwoHosts::new();
-    hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+    hosts
+        .fabric
+        .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
     let device = hosts.here.open().unwrap();
     let options = EventChannel::options().ucma(std::sync::Arc::clone(&device));
     let channel = options.open().unwrap();
@@ -113,19 +117,23 @@ fn an_unknown_service_is_no_data_and_the_id_may_ask_again() {
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.failure().unwrap().raw_os_error(), Some(libc::ENODATA));
     errno(id.ib_service_records(), libc::ENODATA);
-    hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+    hosts
+        .fabric
+        .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
     ask().unwrap();
     expect(&channel, EventKind::AddrInfoResolved);
     errno(ask(), libc::EINVAL);
 }
 
 #[test]
-fn who_refuses_and_who_is_silent_are_told_apart() {
+fn a_refusal_and_silence_are_different_errors() {
     let hosts = TwoHosts::new();
-    hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+    hosts
+        .fabric
+        .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
     let channel = hosts.channel();
-    let ask = |administrator| {
-        hosts.fabric.set_administrator(administrator);
+    let ask = |subnet_admin| {
+        hosts.fabric.set_subnet_admin(subnet_admin);
         let id = bound(&channel);
         let begun = channel.now();
         id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
@@ -134,19 +142,19 @@ fn who_refuses_and_who_is_silent_are_told_apart() {
         (errno, channel.now() - begun)
     };
     let refused = (Some(libc::EINVAL), Duration::ZERO);
-    assert_eq!(ask(Administrator::Refuses), refused);
+    assert_eq!(ask(SubnetAdmin::Refuses), refused);
     let silent = (Some(libc::ETIMEDOUT), Duration::from_secs(2));
-    assert_eq!(ask(Administrator::Silent), silent);
+    assert_eq!(ask(SubnetAdmin::Silent), silent);
     hosts
         .fabric
-        .set_administrator_delay(Duration::from_millis(1500));
+        .set_subnet_admin_delay(Duration::from_millis(1500));
     let late = (None, Duration::from_millis(1500));
-    assert_eq!(ask(Administrator::Answers), late);
-    hosts.fabric.set_administrator_delay(Duration::from_secs(2));
+    assert_eq!(ask(SubnetAdmin::Answers), late);
+    hosts.fabric.set_subnet_admin_delay(Duration::from_secs(2));
     let just_in_time = (None, Duration::from_secs(2));
-    assert_eq!(ask(Administrator::Answers), just_in_time);
-    hosts.fabric.set_administrator_delay(Duration::from_secs(3));
-    assert_eq!(ask(Administrator::Answers), silent);
+    assert_eq!(ask(SubnetAdmin::Answers), just_in_time);
+    hosts.fabric.set_subnet_admin_delay(Duration::from_secs(3));
+    assert_eq!(ask(SubnetAdmin::Answers), silent);
 }
 
 #[test]
@@ -166,7 +174,7 @@ fn only_a_bound_id_may_ask() {
 #[test]
 fn linux_6_1_does_not_know_services() {
     let mut hosts = TwoHosts::new();
-    hosts.here = hosts.here.release(Release::Linux6_1);
+    hosts.here = hosts.here.kernel_version(KernelVersion::Linux6_1);
     let channel = hosts.channel();
     let id = bound(&channel);
     let unknown = |error: Error, number| {
@@ -182,10 +190,12 @@ fn linux_6_1_does_not_know_services() {
 }
 
 #[test]
-fn an_answer_to_an_id_that_is_gone_reaches_nobody() {
+fn a_response_for_a_destroyed_id_is_dropped() {
     let hosts = TwoHosts::new();
-    hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
-    hosts.fabric.set_administrator_delay(SECOND);
+    hosts
+        .fabric
+        .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
+    hosts.fabric.set_subnet_admin_delay(SECOND);
     let device = hosts.here.open().unwrap();
     let options = EventChannel::options().ucma(std::sync::Arc::clone(&device));
     let channel = options.open().unwrap();

@@ -15,7 +15,7 @@ use crate::{GID, PEER, SECOND, TwoHosts, expect, gid, resolved};
 
 const SERVICE: u64 = 0x7147;
 
-/// The states an id can be found in, told by whether it has a port.
+/// The states of an id, with and without a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -46,13 +46,13 @@ const STATES: [State; 8] = [
 
 /// An id in this state.
 fn id_in(state: State, hosts: &TwoHosts, channel: &EventChannel) -> CmId {
-    hosts.fabric.set_administrator_delay(Duration::ZERO);
+    hosts.fabric.set_subnet_admin_delay(Duration::ZERO);
     let id = match state {
         AddrResolved | RouteQuery | RouteResolved => resolved(channel),
         _ => channel.create_id(PortSpace::IB).unwrap(),
     };
     if [AddrInfoQuery, RouteQuery].contains(&state) {
-        hosts.fabric.set_administrator_delay(SECOND);
+        hosts.fabric.set_subnet_admin_delay(SECOND);
     }
     match state {
         Idle | AddrResolved => {}
@@ -82,7 +82,9 @@ fn of(outcome: Result<(), Error>) -> Option<i32> {
 fn only_in(states: &[State], command: impl Fn(&CmId, &dyn UcmaFile) -> Option<i32>) {
     for state in STATES {
         let hosts = TwoHosts::new();
-        hosts.fabric.offer(ServiceRecord::new(SERVICE, gid(PEER)));
+        hosts
+            .fabric
+            .register_service(ServiceRecord::new(SERVICE, gid(PEER)));
         let device = hosts.here.open().unwrap();
         let options = EventChannel::options().ucma(Arc::clone(&device));
         let channel = options.open().unwrap();
@@ -134,7 +136,7 @@ fn a_service_is_looked_for_from_a_port() {
 }
 
 #[test]
-fn a_path_of_ones_own_follows_an_address() {
+fn an_ib_path_is_set_after_the_address_is_resolved() {
     let hosts = TwoHosts::new();
     let channel = hosts.channel();
     let id = id_in(RouteResolved, &hosts, &channel);

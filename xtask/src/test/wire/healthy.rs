@@ -1,4 +1,4 @@
-//! Both guests are well.
+//! Both guests run.
 
 use anyhow::ensure;
 use rdmacm_abi::EventNumber;

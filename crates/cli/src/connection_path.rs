@@ -1,0 +1,42 @@
+//! The addresses and the device of a connection.
+
+use std::fmt;
+
+use rdmacm::core::CmAddr;
+use rdmacm::tokio::CmConnection;
+use serde::Serialize;
+
+use crate::endpoint::Endpoint;
+
+/// The addresses and the device of a connection; empty before there is one.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct ConnectionPath {
+    peer: Option<String>,
+    source: Option<String>,
+    device: Option<String>,
+}
+
+impl ConnectionPath {
+    pub(crate) fn of_connection(connection: &CmConnection<Endpoint>) -> Self {
+        let text = |address: CmAddr| address.to_string();
+        let context = connection.queue_pair().queue_pair().context();
+        Self {
+            peer: connection.peer_addr().ok().map(text),
+            source: connection.local_addr().ok().map(text),
+            device: Some(context.device_name().to_owned()),
+        }
+    }
+
+    /// Whether there has been a connection.
+    pub(crate) fn is_known(&self) -> bool {
+        self.device.is_some()
+    }
+}
+
+impl fmt::Display for ConnectionPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [peer, source, device] =
+            [&self.peer, &self.source, &self.device].map(|one| one.as_deref().unwrap_or("?"));
+        write!(f, "{peer} from {source} via {device}")
+    }
+}

@@ -1,0 +1,221 @@
+//! The state of a simulation: the hosts, what connects them, and the clock.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::clock::Clock;
+use crate::event_queue::FileKey;
+use crate::host_state::HostState;
+use crate::id::{Id, IdKey};
+use crate::network::Network;
+use crate::random::Random;
+use crate::subnet::Subnet;
+use crate::waits::Waits;
+
+/// The state of a simulation.
+#[derive(Debug)]
+pub(crate) struct SimState {
+    pub(crate) clock: Clock,
+    pub(crate) random: Random,
+    pub(crate) subnet: Subnet,
+    pub(crate) network: Network,
+    pub(crate) hosts: Vec<HostState>,
+    pub(crate) waits: Waits,
+    /// The last communication id; no two connections of the fabric share one.
+    last_communication_id: u32,
+}
+
+/// The state behind its lock.
+#[derive(Debug)]
+pub(crate) struct SharedState(Mutex<SimState>);
+
+impl SimState {
+    /// Fires the timers that are due.
+    pub(crate) fn run_due(&mut self) {
+        while let Some(timer) = self.clock.take_due() {
+            timer.fire(self);
+        }
+    }
+
+    /// Moves the clock to a time and fires the timers that are due on the way.
+    pub(crate) fn advance_to(&mut self, time: Instant) {
+        while let Some(next) = self.clock.next().filter(|next| *next <= time) {
+            self.clock.move_to(next);
+            self.run_due();
+        }
+        self.clock.move_to(time);
+        self.waits.notify();
+    }
+
+    /// The id, unless it was destroyed.
+    pub(crate) fn id(&mut self, key: IdKey) -> Option<&mut Id> {
+        let id = self.hosts.get_mut(key.host)?.ids.get_mut(&key.number)?;
+        (id.serial == key.serial).then_some(id)
+    }
+
+    pub(crate) fn next_communication_id(&mut self) -> u32 {
+        self.last_communication_id = self.last_communication_id.wrapping_add(1);
+        self.last_communication_id
+    }
+
+    /// The next time at which a timer fires or a wait ends.
+    fn next_time(&self) -> Option<Instant> {
+        let times = [self.clock.next(), self.waits.earliest()];
+        times.into_iter().flatten().min()
+    }
+
+    fn is_every_file_waited_on(&self) -> bool {
+        let open: usize = self.hosts.iter().map(|host| host.files.len()).sum();
+        self.waits.files() >= open
+    }
+}
+
+impl SharedState {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(SimState {
+            clock: Clock::new(),
+            random: Random::new(0),
+            subnet: Subnet::default(),
+            network: Network::default(),
+            hosts: Vec::new(),
+            waits: Waits::new(),
+            last_communication_id: 0,
+        }))
+    }
+
+    /// The state is consistent between any two statements, so a panic elsewhere
+    /// while it was locked leaves it usable.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SimState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, with all that follows at once, and notifies the waiting
+    /// threads.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut SimState) -> T) -> T {
+        let mut state = self.lock();
+        let outcome = change(&mut state);
+        state.run_due();
+        state.waits.notify();
+        outcome
+    }
+
+    /// Waits until `ready` returns a value, `other` is readable or the clock reads
+    /// `until`; the last two return `None`.
+    ///
+    /// The clock moves at once if every open file is waited on. Otherwise another
+    /// thread may be about to act, and the clock moves only after the idle time has
+    /// passed without a change.
+    ///
+    /// # Errors
+    /// Those of `eventfd(2)` and `poll(2)`.
+    pub(crate) fn wait_for<T>(
+        &self,
+        file: FileKey,
+        until: Option<Instant>,
+        other: Option<BorrowedFd<'_>>,
+        mut ready: impl FnMut(&mut SimState) -> Option<T>,
+    ) -> io::Result<Option<T>> {
+        let mut registration: Option<Registration<'_>> = None;
+        loop {
+            let mut state = self.lock();
+            if let Some(outcome) = ready(&mut state) {
+                drop(state);
+                return Ok(Some(outcome));
+            }
+            let is_over = until.is_some_and(|until| state.clock.now() >= until);
+            if is_over || is_readable(other)? {
+                drop(state);
+                return Ok(None);
+            }
+            let wait = match &mut registration {
+                Some(wait) => wait,
+                none => none.insert(Registration::new(self, &mut state, file, until)?),
+            };
+            let next = state.next_time();
+            if let Some(next) = next.filter(|_| state.is_every_file_waited_on()) {
+                state.advance_to(next);
+                continue;
+            }
+            let (changes, idle_time) = (state.waits.changes, state.waits.idle_time);
+            drop(state);
+            if !wait.sleep(other, next.map(|_| idle_time))? {
+                let mut state = self.lock();
+                if let Some(next) = next.filter(|_| state.waits.changes == changes) {
+                    state.advance_to(next);
+                }
+            }
+        }
+    }
+}
+
+/// A wait that other threads know of, until this is dropped.
+struct Registration<'state> {
+    shared: &'state SharedState,
+    number: u64,
+    wake: Arc<EventFd>,
+}
+
+impl<'state> Registration<'state> {
+    fn new(
+        shared: &'state SharedState,
+        state: &mut SimState,
+        file: FileKey,
+        until: Option<Instant>,
+    ) -> io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = Arc::new(EventFd::from_flags(flags)?);
+        let number = state.waits.add(file, until, Arc::clone(&wake));
+        Ok(Self {
+            shared,
+            number,
+            wake,
+        })
+    }
+
+    /// Sleeps until the state changes or `other` is readable; `false` if the time
+    /// passed first.
+    fn sleep(&self, other: Option<BorrowedFd<'_>>, time: Option<Duration>) -> io::Result<bool> {
+        let own = PollFd::new(self.wake.as_fd(), PollFlags::POLLIN);
+        let other = other.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let mut fds: Vec<_> = std::iter::once(own).chain(other).collect();
+        let timeout = time.map_or(PollTimeout::NONE, |time| {
+            let milliseconds = time.as_nanos().div_ceil(1_000_000);
+            PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX)
+        });
+        match poll(&mut fds, timeout) {
+            Ok(0) => Ok(false),
+            Ok(_) => {
+                // Fails only if the counter is 0 already.
+                let _ = self.wake.read();
+                Ok(true)
+            }
+            Err(Errno::EINTR) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().waits.remove(self.number);
+    }
+}
+
+/// Whether a descriptor is readable, has an error or was hung up.
+fn is_readable(fd: Option<BorrowedFd<'_>>) -> io::Result<bool> {
+    let Some(fd) = fd else {
+        return Ok(false);
+    };
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    match poll(&mut fds, PollTimeout::ZERO) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}

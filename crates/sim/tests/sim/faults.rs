@@ -1,0 +1,329 @@
+//! Failures on request, and the time that they take.
+
+use std::time::Duration;
+
+use rdmacm_core::{CommandNumber, EventKind, PortSpace};
+use rdmacm_sim::{KernelVersion, MessageKind};
+
+use crate::pair::{Asked, Connected, Hosts, PORT, client_param, server_param};
+use crate::{SECOND, errno, expect};
+
+/// How long 16 tries take on Linux 7.3: 4096 ms and twice 256 ms each.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(16 * 4608);
+
+#[test]
+fn a_peer_without_a_link_is_no_neighbour() {
+    for hosts in Hosts::each() {
+        let device = hosts.choose("rxe0", "siw0");
+        hosts.server.set_link_up(device, false);
+        let channel = hosts.client.channel().unwrap();
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        let begun = channel.now();
+        id.resolve_addr(None, hosts.address(), 2 * SECOND).unwrap();
+        let event = channel.next_event(None).unwrap();
+        assert_eq!(event.kind(), EventKind::AddrError);
+        let failure = event.failure().unwrap();
+        assert_eq!(failure.raw_os_error(), Some(libc::ETIMEDOUT));
+        assert_eq!(channel.now() - begun, 2 * SECOND);
+        // It may try again.
+        hosts.server.set_link_up(device, true);
+        id.resolve_addr(None, hosts.address(), SECOND).unwrap();
+        expect(&channel, EventKind::AddrResolved);
+    }
+}
+
+#[test]
+fn a_host_without_a_link_has_no_route() {
+    let hosts = Hosts::roce();
+    hosts.client.set_link_up("rxe0", false);
+    let channel = hosts.client.channel().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let outcome = id.resolve_addr(None, hosts.address(), SECOND);
+    errno(outcome, libc::ENETUNREACH);
+}
+
+#[test]
+fn a_peer_that_does_not_respond_is_unreachable() {
+    for (version, timeout) in [
+        (KernelVersion::Linux7_3, REQUEST_TIMEOUT),
+        (KernelVersion::Linux6_1, Duration::from_millis(16 * 6144)),
+    ] {
+        let mut hosts = Hosts::roce();
+        hosts.client = hosts.client.kernel_version(version);
+        let _listener = hosts.listen(1);
+        hosts.server.set_responding(false);
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        let begun = channel.now();
+        id.connect(client_param()).unwrap();
+        let event = channel.next_event(None).unwrap();
+        assert_eq!(event.kind(), EventKind::Unreachable);
+        assert_eq!(event.status(), -libc::ETIMEDOUT);
+        assert_eq!(channel.now() - begun, timeout);
+    }
+}
+
+#[test]
+fn tcp_gives_up_after_two_minutes() {
+    let hosts = Hosts::iwarp();
+    let _listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let id = hosts.routed(&channel);
+    hosts.server.set_responding(false);
+    let begun = channel.now();
+    errno(id.connect(client_param()), libc::ETIMEDOUT);
+    assert_eq!(channel.now() - begun, Duration::from_secs(127));
+    // It may try again.
+    hosts.server.set_responding(true);
+    id.connect(client_param()).unwrap();
+}
+
+#[test]
+fn connect_blocks_for_tcp_on_iwarp_only() {
+    for hosts in Hosts::each() {
+        let _listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        hosts.fabric.set_delay(SECOND);
+        let begun = channel.now();
+        id.connect(client_param()).unwrap();
+        let blocked = hosts.choose(Duration::ZERO, 2 * SECOND);
+        assert_eq!(channel.now() - begun, blocked);
+    }
+}
+
+#[test]
+fn a_lost_request_is_sent_again() {
+    let hosts = Hosts::roce();
+    hosts.client.drop_next(MessageKind::Request, 2);
+    let listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let id = hosts.routed(&channel);
+    let begun = channel.now();
+    id.connect(client_param()).unwrap();
+    let event = listener.channel.next_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::ConnectRequest);
+    assert_eq!(channel.now() - begun, Duration::from_millis(2 * 4608));
+}
+
+#[test]
+fn a_lost_reply_is_sent_again() {
+    let Asked {
+        hosts,
+        client,
+        request,
+        ..
+    } = Hosts::roce().ask(client_param());
+    hosts.server.drop_next(MessageKind::Reply, 1);
+    let begun = client.channel.now();
+    let child = request.into_child().unwrap();
+    child.accept(server_param()).unwrap();
+    client.expect(EventKind::ConnectResponse);
+    let late = client.channel.now() - begun;
+    assert_eq!(late, Duration::from_millis(4096));
+}
+
+#[test]
+fn a_lost_confirmation_is_sent_again() {
+    let Asked {
+        hosts,
+        client,
+        request,
+        listener,
+    } = Hosts::roce().ask(client_param());
+    hosts.client.drop_next(MessageKind::ReadyToUse, 1);
+    let child = request.into_child().unwrap();
+    child.accept(server_param()).unwrap();
+    client.expect(EventKind::ConnectResponse);
+    let begun = client.channel.now();
+    client.id.establish().unwrap();
+    let event = listener.channel.next_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::Established);
+    let late = client.channel.now() - begun;
+    assert_eq!(late, Duration::from_millis(4096));
+}
+
+#[test]
+fn a_confirmation_that_never_comes_makes_the_client_unreachable() {
+    let asked = Hosts::roce().ask(client_param());
+    asked.hosts.client.set_responding(false);
+    let child = asked.request.into_child().unwrap();
+    child.accept(server_param()).unwrap();
+    let event = asked.listener.channel.next_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::Unreachable);
+}
+
+#[test]
+fn a_request_to_disconnect_that_is_not_answered_times_out() {
+    let connected = Hosts::roce().connect();
+    connected.hosts.server.set_responding(false);
+    let client = &connected.client;
+    let begun = client.channel.now();
+    client.id.disconnect().unwrap();
+    client.expect_errno(EventKind::Disconnected, libc::ETIMEDOUT);
+    assert_eq!(client.channel.now() - begun, REQUEST_TIMEOUT);
+    client.expect(EventKind::TimewaitExit);
+    // iWARP does not ask the peer.
+    let connected = Hosts::iwarp().connect();
+    connected.hosts.server.set_responding(false);
+    let client = &connected.client;
+    client.id.disconnect().unwrap();
+    assert_eq!(client.expect(EventKind::Disconnected).status(), 0);
+}
+
+#[test]
+fn a_slow_server_is_waited_for() {
+    let Asked {
+        hosts,
+        client,
+        request,
+        ..
+    } = Hosts::roce().ask(client_param());
+    // It has acknowledged the request by then.
+    hosts.fabric.advance(3 * REQUEST_TIMEOUT);
+    assert!(client.channel.try_next_event().unwrap().is_none());
+    let child = request.into_child().unwrap();
+    child.accept(server_param()).unwrap();
+    client.expect(EventKind::ConnectResponse);
+    // iWARP waits ten seconds.
+    let Asked {
+        client, request, ..
+    } = Hosts::iwarp().ask(client_param());
+    let begun = client.channel.now();
+    client.expect_errno(EventKind::Unreachable, libc::ETIMEDOUT);
+    assert_eq!(client.channel.now() - begun, 10 * SECOND);
+    let child = request.into_child().unwrap();
+    errno(child.accept(server_param()), libc::ECONNRESET);
+}
+
+#[test]
+fn an_iwarp_id_waits_for_its_peer_before_it_goes() {
+    for disconnects in [false, true] {
+        let asked = Hosts::iwarp().ask(client_param());
+        let (channel, id) = (&asked.client.channel, asked.client.id);
+        let begun = channel.now();
+        if disconnects {
+            id.disconnect().unwrap();
+        } else {
+            drop(id);
+        }
+        assert_eq!(channel.now() - begun, 10 * SECOND);
+    }
+}
+
+#[test]
+fn messages_take_their_time() {
+    let hosts = Hosts::roce();
+    hosts.fabric.set_delay(SECOND);
+    hosts.server.set_delay(SECOND);
+    let listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    let begun = channel.now();
+    id.resolve_addr(None, hosts.address(), 9 * SECOND).unwrap();
+    channel.next_event(None).unwrap();
+    assert_eq!(channel.now() - begun, 4 * SECOND);
+    id.resolve_route(SECOND).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    id.connect(client_param()).unwrap();
+    let event = listener.channel.next_event(None).unwrap();
+    assert_eq!(event.kind(), EventKind::ConnectRequest);
+    assert_eq!(channel.now() - begun, 6 * SECOND);
+    // A neighbour that answers too late.
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.resolve_addr(None, hosts.address(), SECOND).unwrap();
+    expect(&channel, EventKind::AddrError);
+}
+
+#[test]
+fn loss_delays_connections() {
+    let times = [7, 7, 8].map(|seed| {
+        let mut hosts = Hosts::roce();
+        hosts.fabric = hosts.fabric.seed(seed);
+        hosts.fabric.set_loss(60);
+        let listener = hosts.listen(1);
+        let channel = hosts.client.channel().unwrap();
+        let id = hosts.routed(&channel);
+        let begun = channel.now();
+        id.connect(client_param()).unwrap();
+        let request = listener.channel.next_event(None).unwrap();
+        let child = request.into_child().unwrap();
+        child.accept(server_param()).unwrap();
+        let event = channel.next_event(None).unwrap();
+        assert_eq!(event.kind(), EventKind::ConnectResponse);
+        channel.now() - begun
+    });
+    assert_eq!(times[0], times[1]);
+}
+
+#[test]
+fn a_full_backlog_delays_or_refuses() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let ids = [21, 22].map(|number| {
+        let id = hosts.routed(&channel);
+        id.connect(client_param().qp_number(number)).unwrap();
+        id
+    });
+    let first = listener.next_request();
+    assert_eq!(first.conn().unwrap().qp_number, 21);
+    assert!(listener.channel.try_next_event().unwrap().is_none());
+    // The second is sent again.
+    let second = listener.channel.next_event(None).unwrap();
+    assert_eq!(second.conn().unwrap().qp_number, 22);
+    drop(ids);
+
+    let hosts = Hosts::iwarp();
+    let _listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let [_first, _second] = [21, 22].map(|number| {
+        let id = hosts.routed(&channel);
+        id.connect(client_param().qp_number(number)).unwrap();
+        id
+    });
+    expect(&channel, EventKind::Rejected);
+}
+
+#[test]
+fn a_removed_device_ends_its_ids() {
+    for hosts in Hosts::each() {
+        let Connected {
+            hosts,
+            client,
+            listener,
+            server,
+        } = hosts.connect();
+        let device = hosts.choose("rxe0", "siw0");
+        hosts.server.remove_device(device);
+        for _ in 0..2 {
+            expect(&listener.channel, EventKind::DeviceRemoval);
+        }
+        client.expect(EventKind::Disconnected);
+        for id in [&listener.id, &server] {
+            errno(id.disconnect(), libc::ENXIO);
+            errno(id.listen(1), libc::ENXIO);
+            errno(id.accept(server_param()), libc::ENXIO);
+            errno(id.set_tos(1), libc::ENXIO);
+        }
+        let late = listener.channel.create_id(PortSpace::TCP).unwrap();
+        errno(
+            late.bind((hosts.server.address().unwrap(), PORT)),
+            libc::ENODEV,
+        );
+    }
+}
+
+#[test]
+fn commands_fail_on_request() {
+    let hosts = Hosts::roce();
+    hosts
+        .client
+        .fail_next(CommandNumber::CONNECT, 2, libc::ENOMEM);
+    let _listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let id = hosts.routed(&channel);
+    errno(id.connect(client_param()), libc::ENOMEM);
+    errno(id.connect(client_param()), libc::ENOMEM);
+    id.connect(client_param()).unwrap();
+}
