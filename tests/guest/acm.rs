@@ -1,4 +1,4 @@
-//! The C library as the judge of what is made of ibacm's answers.
+//! librdmacm as the reference for the use of ibacm's answers.
 //!
 //! A script is a question and what ibacm does about it. Each runs on a thread
 //! with a `/run` of its own, in which one daemon, which plays the script, is
@@ -17,9 +17,10 @@ use rdmacm_tests::{AcmDaemon, PATIENCE, Site};
 
 use crate::child;
 use crate::command::built;
-use crate::schedule::{Planned, When};
+use crate::schedule::Planned;
+use rdmacm_tests_macros::case;
 
-mod judge;
+mod comparison;
 mod list;
 pub(crate) mod messages;
 mod question;
@@ -30,11 +31,6 @@ use scripts::Script;
 const C_PROGRAM: &str = "rdmacm-c-acm";
 const WITHOUT_C: &str = "tests/c/acm.c was not built: it takes gcc and librdmacm's headers";
 
-crate::cases!("acm":
-    another_place_may_be_asked,
-    nobody_need_be_asked,
-);
-
 /// A test for each script on this device.
 pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let there = built(C_PROGRAM).exists();
@@ -42,8 +38,8 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let trial = |script: Script| {
         let name = format!("{kernel}/{}/acm::{}", site.driver(), script.name);
         if there {
-            Planned::new(name, When::Shared, move || {
-                with_own_run(|| judge::judge(&script, &site));
+            Planned::new(name, script.when, move || {
+                with_own_run(|| comparison::judge(&script, &site));
                 Ok(())
             })
         } else {
@@ -73,7 +69,8 @@ fn found(directory: &Directory, site: &Site) -> (usize, usize) {
     (list.len(), with_paths.count())
 }
 
-fn another_place_may_be_asked(site: &Site) {
+#[case]
+fn the_run_directory_is_configurable(site: &Site) {
     let site = *site;
     with_own_run(move || {
         let rundir = Path::new("/run/elsewhere");
@@ -90,7 +87,8 @@ fn another_place_may_be_asked(site: &Site) {
     });
 }
 
-fn nobody_need_be_asked(site: &Site) {
+#[case]
+fn ibacm_can_be_turned_off(site: &Site) {
     let site = *site;
     with_own_run(move || {
         let daemon = AcmDaemon::unix(Path::new("/run"), move |_| messages::known(&site));

@@ -4,18 +4,18 @@ use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Result, Unreachable};
 use rdmacm_core::EventChannel;
 use rdmacm_tests::{PATIENCE, Site};
 
-pub(crate) mod by_event;
 pub(crate) mod deadlines;
 pub(crate) mod infiniband;
-pub(crate) mod kinds;
 pub(crate) mod link_local;
 pub(crate) mod name_server;
 pub(crate) mod names;
 pub(crate) mod passive;
 pub(crate) mod private_etc;
-pub(crate) mod reached;
+pub(crate) mod qp_types;
+pub(crate) mod reachable;
+pub(crate) mod resolve_event;
 pub(crate) mod sources;
-pub(crate) mod unreached;
+pub(crate) mod unreachable;
 
 /// Reliable connections, by a deadline that a busy machine holds.
 fn rc() -> Hints {
@@ -29,7 +29,7 @@ fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    let dialect = site.dialect;
+    let dialect = site.abi;
     let open = move || EventChannel::options().address_abi(dialect).open();
     Directory::new()
         .channels(open)

@@ -1,4 +1,4 @@
-//! Nothing is allocated on a command's way.
+//! Commands do not allocate.
 #![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 use rdmacm_core::{EventKind, PortSpace};
 use rdmacm_tests::{SECOND, Site, expect, free_port};
 
-use crate::graves;
-
-crate::cases!("allocation": commands_allocate_nothing);
+use crate::freed_memory;
+use rdmacm_tests_macros::case;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -49,7 +48,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             isize::try_from(layout.size()).unwrap_or(isize::MAX),
             Ordering::Relaxed,
         );
-        if graves::bury(pointer, layout) {
+        if freed_memory::bury(pointer, layout) {
             return;
         }
         // SAFETY: as above.
@@ -66,6 +65,7 @@ fn allocations(work: impl FnOnce()) -> usize {
     ALLOCATIONS.get() - before
 }
 
+#[case(each_abi)]
 fn commands_allocate_nothing(site: &Site) {
     let (channel, id) = site.id();
     let mut event = None;

@@ -4,25 +4,7 @@ use std::net::Ipv4Addr;
 
 use rdmacm_core::{AddressAbi, CmAddr, Error, Family, IbAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
-
-crate::cases!("bind":
-    a_local_address_brings_its_device shows [BIND_IP, BIND],
-    an_ipv6_address_brings_its_device,
-    a_wildcard_has_no_device,
-    loopback_is_taken_for_the_wildcard,
-    port_zero_is_an_ephemeral_port,
-    a_foreign_address_is_not_available,
-    an_address_without_rdma_has_no_device,
-    a_second_bind_is_refused,
-    a_port_in_use_is_refused,
-    a_port_in_use_is_refused_to_the_wildcard,
-    a_link_local_address_with_its_scope_works,
-    a_link_local_address_without_scope_is_explained,
-    a_link_local_address_with_a_wrong_scope_is_explained,
-    a_scope_without_rdma_is_explained,
-    a_bound_id_has_the_gid_of_its_port_and_no_peers,
-    an_infiniband_address_needs_infiniband,
-);
+use rdmacm_tests_macros::case;
 
 /// The refusal of a bind: its error number and its words.
 fn refusal(site: &Site, address: impl Into<CmAddr>) -> (i32, String) {
@@ -31,7 +13,8 @@ fn refusal(site: &Site, address: impl Into<CmAddr>) -> (i32, String) {
     (error.raw_os_error().unwrap(), error.to_string())
 }
 
-fn a_local_address_brings_its_device(site: &Site) {
+#[case(each_abi, covers(BIND_IP, BIND))]
+fn binding_a_local_address_selects_its_device(site: &Site) {
     let (_channel, id) = site.id();
     let port = free_port();
     id.bind(site.v4(port)).unwrap();
@@ -45,7 +28,8 @@ fn a_local_address_brings_its_device(site: &Site) {
     assert_eq!(id.peer_port(), Ok(0));
 }
 
-fn an_ipv6_address_brings_its_device(site: &Site) {
+#[case(each_abi)]
+fn binding_an_ipv6_address_selects_its_device(site: &Site) {
     let (_channel, id) = site.id();
     let port = free_port();
     id.bind(site.v6(port)).unwrap();
@@ -55,6 +39,7 @@ fn an_ipv6_address_brings_its_device(site: &Site) {
     assert_eq!(device.name, site.device);
 }
 
+#[case(each_abi)]
 fn a_wildcard_has_no_device(site: &Site) {
     for family in [Family::V4, Family::V6] {
         let (_channel, id) = site.id();
@@ -67,12 +52,14 @@ fn a_wildcard_has_no_device(site: &Site) {
     }
 }
 
-fn loopback_is_taken_for_the_wildcard(site: &Site) {
+#[case(each_abi)]
+fn loopback_binds_as_the_wildcard(site: &Site) {
     let (_channel, id) = site.id();
     id.bind((Ipv4Addr::LOCALHOST, free_port())).unwrap();
     assert_eq!(id.addresses().unwrap().device, None);
 }
 
+#[case(each_abi)]
 fn port_zero_is_an_ephemeral_port(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
@@ -84,7 +71,8 @@ fn port_zero_is_an_ephemeral_port(site: &Site) {
     assert!((limits[0]..=limits[1]).contains(&id.local_port().unwrap()));
 }
 
-fn a_foreign_address_is_not_available(site: &Site) {
+#[case(each_abi)]
+fn a_remote_address_fails_with_eaddrnotavail(site: &Site) {
     let (errno, words) = refusal(site, ([198, 51, 100, 7], free_port()));
     assert_eq!(errno, libc::EADDRNOTAVAIL);
     assert!(
@@ -93,12 +81,14 @@ fn a_foreign_address_is_not_available(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn an_address_without_rdma_has_no_device(site: &Site) {
     let (errno, words) = refusal(site, (PLAIN, free_port()));
     assert_eq!(errno, libc::ENODEV);
     assert!(words.contains("no RDMA device serves it"), "{words}");
 }
 
+#[case(each_abi)]
 fn a_second_bind_is_refused(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
@@ -107,6 +97,7 @@ fn a_second_bind_is_refused(site: &Site) {
     assert!(error.to_string().contains("bound already"), "{error}");
 }
 
+#[case(each_abi)]
 fn a_port_in_use_is_refused(site: &Site) {
     let port = free_port();
     let (channel, holder) = site.id();
@@ -118,7 +109,8 @@ fn a_port_in_use_is_refused(site: &Site) {
     late.bind(site.v4(port)).unwrap();
 }
 
-fn a_port_in_use_is_refused_to_the_wildcard(site: &Site) {
+#[case(each_abi)]
+fn the_wildcard_cannot_bind_a_port_in_use(site: &Site) {
     let port = free_port();
     let (channel, holder) = site.id();
     holder.bind(site.v4(port)).unwrap();
@@ -128,6 +120,7 @@ fn a_port_in_use_is_refused_to_the_wildcard(site: &Site) {
     assert!(error.to_string().contains("wildcard"), "{error}");
 }
 
+#[case(each_abi)]
 fn a_link_local_address_with_its_scope_works(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.link_local(site.scope_id())).unwrap();
@@ -135,18 +128,21 @@ fn a_link_local_address_with_its_scope_works(site: &Site) {
     assert_eq!(device.look_up().unwrap().name, site.device);
 }
 
+#[case(each_abi)]
 fn a_link_local_address_without_scope_is_explained(site: &Site) {
     let (errno, words) = refusal(site, site.link_local(0));
     assert_eq!(errno, libc::EINVAL);
     assert!(words.contains("needs a scope id"), "{words}");
 }
 
+#[case(each_abi)]
 fn a_link_local_address_with_a_wrong_scope_is_explained(site: &Site) {
     let (errno, words) = refusal(site, site.link_local(4_000));
     assert_eq!(errno, libc::ENODEV);
     assert!(words.contains("no interface has this scope id"), "{words}");
 }
 
+#[case(each_abi)]
 fn a_scope_without_rdma_is_explained(site: &Site) {
     let plain = nix::net::if_::if_nametoindex("plain0").unwrap();
     let (errno, words) = refusal(site, site.link_local(plain));
@@ -160,6 +156,7 @@ fn a_scope_without_rdma_is_explained(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn a_bound_id_has_the_gid_of_its_port_and_no_peers(site: &Site) {
     for address in [site.v4(0), site.v6(0)] {
         let (_channel, id) = site.id();
@@ -171,11 +168,12 @@ fn a_bound_id_has_the_gid_of_its_port_and_no_peers(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn an_infiniband_address_needs_infiniband(site: &Site) {
     let (_channel, id) = site.id();
     let address = IbAddr::new(site.v6.into()).with_ip_service(PortSpace::TCP, 0);
     let error = id.bind(address).unwrap_err();
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => assert_eq!(error.raw_os_error(), Some(libc::ENODEV)),
         AddressAbi::IpOnly => {
             assert!(matches!(error, Error::InvalidInput { .. }), "{error}");

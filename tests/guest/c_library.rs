@@ -11,14 +11,7 @@ use rdmacm_core::{CmAddr, CmId, DeviceId, Error, Event, EventChannel, Gid, PortS
 use rdmacm_tests::{PATIENCE, PLAIN, Site, Soft, UNROUTABLE, free_port};
 
 use crate::command::built;
-
-crate::cases!("c_library":
-    bound_ids_agree,
-    refused_binds_agree,
-    resolved_ids_agree,
-    unresolved_ids_agree,
-    names_agree,
-);
+use rdmacm_tests_macros::case;
 
 fn c_library(arguments: &[&str]) -> String {
     let output = Command::new(built("rdmacm-c-peer"))
@@ -138,6 +131,7 @@ fn gid_of(address: CmAddr) -> String {
     hexadecimal(id.gids().unwrap().source)
 }
 
+#[case(needs(CPeer))]
 fn bound_ids_agree(site: &Site) {
     for ip in site.ips() {
         let address = CmAddr::from((ip, free_port()));
@@ -149,6 +143,7 @@ fn bound_ids_agree(site: &Site) {
     }
 }
 
+#[case(needs(CPeer))]
 fn refused_binds_agree(site: &Site) {
     let link_local = site.link_local(0);
     for address in [
@@ -162,6 +157,7 @@ fn refused_binds_agree(site: &Site) {
     }
 }
 
+#[case(needs(CPeer))]
 fn resolved_ids_agree(site: &Site) {
     for destination in [site.v4(7471), site.v6(7471)] {
         let theirs = match site.soft {
@@ -173,6 +169,7 @@ fn resolved_ids_agree(site: &Site) {
     }
 }
 
+#[case(needs(CPeer))]
 fn unresolved_ids_agree(site: &Site) {
     for ip in [PLAIN, UNROUTABLE, site.silent] {
         let destination = CmAddr::from((ip, 7471));
@@ -183,6 +180,7 @@ fn unresolved_ids_agree(site: &Site) {
 }
 
 /// The C library gives the first address, without asking the kernel about it.
+#[case(needs(CPeer))]
 fn names_agree(site: &Site) {
     let (v4, v6) = match site.soft {
         Soft::Rxe => ("rxe", "rxe6"),

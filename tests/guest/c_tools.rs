@@ -3,16 +3,16 @@
 //! Where no data move, rxe believes any queue pair number, so there our ends are made
 //! up; siw gets real queue pairs.
 
-use end::End;
+use our_side::End;
 use rdmacm::{CmConnection, Connector, Node};
 use rdmacm_core::{CmAddr, ConnInfo, ConnParam, IdHandle};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 
 pub(crate) mod cmtime;
-mod end;
 pub(crate) mod listening;
 pub(crate) mod mckey;
 pub(crate) mod one_message;
+mod our_side;
 pub(crate) mod rping;
 pub(crate) mod tool;
 pub(crate) mod ucmatose;

@@ -8,28 +8,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile, transact};
 use rdmacm_core::{Error, EventKind, PortSpace, QpType};
 use rdmacm_tests::{SECOND, Site};
+use rdmacm_tests_macros::case;
 use zerocopy::FromZeros;
-
-crate::cases!("channel":
-    the_descriptor_is_readable_while_an_event_is_pending,
-    a_wake_up_makes_the_descriptor_readable_until_taken,
-    a_waker_ends_a_wait,
-    a_wake_up_goes_before_events,
-    a_waker_outlives_its_channel,
-    a_wait_ends_at_its_deadline,
-    events_come_until_a_waker_ends_them,
-    pending_events_end_when_there_are_none,
-    descriptors_are_closed_on_exec_and_do_not_block,
-    an_unknown_port_space_is_refused,
-    a_port_space_has_its_own_queue_pairs,
-    an_id_moves_between_devices,
-);
 
 fn is_readable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
 }
 
+#[case]
 fn the_descriptor_is_readable_while_an_event_is_pending(site: &Site) {
     let (channel, id) = site.id();
     assert!(!is_readable(channel.as_fd()));
@@ -41,6 +28,7 @@ fn the_descriptor_is_readable_while_an_event_is_pending(site: &Site) {
     assert!(!is_readable(channel.as_fd()));
 }
 
+#[case]
 fn a_wake_up_makes_the_descriptor_readable_until_taken(site: &Site) {
     let channel = site.channel();
     channel.waker().wake();
@@ -51,6 +39,7 @@ fn a_wake_up_makes_the_descriptor_readable_until_taken(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn a_waker_ends_a_wait(site: &Site) {
     let channel = site.channel();
     let waker = channel.waker();
@@ -63,7 +52,8 @@ fn a_waker_ends_a_wait(site: &Site) {
 
 /// A loop that is never short of events still hears it, and so does one that
 /// only looks.
-fn a_wake_up_goes_before_events(site: &Site) {
+#[case]
+fn a_wake_up_precedes_events(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
@@ -74,11 +64,13 @@ fn a_wake_up_goes_before_events(site: &Site) {
     assert!(channel.next_event(Duration::ZERO).is_ok());
 }
 
+#[case]
 fn a_waker_outlives_its_channel(site: &Site) {
     let waker = site.channel().waker();
     waker.wake();
 }
 
+#[case]
 fn a_wait_ends_at_its_deadline(site: &Site) {
     let channel = site.channel();
     let started = Instant::now();
@@ -89,7 +81,8 @@ fn a_wait_ends_at_its_deadline(site: &Site) {
     assert_eq!(past, Error::DeadlinePassed);
 }
 
-fn events_come_until_a_waker_ends_them(site: &Site) {
+#[case]
+fn events_iterate_until_a_waker_ends_the_wait(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let mut events = channel.events();
@@ -99,7 +92,8 @@ fn events_come_until_a_waker_ends_them(site: &Site) {
     assert!(events.next().is_none());
 }
 
-fn pending_events_end_when_there_are_none(site: &Site) {
+#[case]
+fn pending_events_end_with_an_empty_queue(site: &Site) {
     let channel = site.channel();
     assert_eq!(channel.pending().count(), 0);
     let id = site.resolved(&channel, site.v4(7471));
@@ -113,6 +107,7 @@ fn pending_events_end_when_there_are_none(site: &Site) {
     assert_eq!(kinds, [EventKind::RouteResolved]);
 }
 
+#[case]
 fn descriptors_are_closed_on_exec_and_do_not_block(_site: &Site) {
     let device = KernelFile::open().unwrap();
     for fd in [device.ucma_fd().unwrap(), device.readiness()] {
@@ -124,6 +119,7 @@ fn descriptors_are_closed_on_exec_and_do_not_block(_site: &Site) {
     assert!(OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK));
 }
 
+#[case]
 fn an_unknown_port_space_is_refused(site: &Site) {
     let channel = site.channel();
     let error = channel.create_id(PortSpace::new(0x999)).unwrap_err();
@@ -135,7 +131,8 @@ fn an_unknown_port_space_is_refused(site: &Site) {
 }
 
 /// The kernel would overlook the type and report about another one.
-fn a_port_space_has_its_own_queue_pairs(site: &Site) {
+#[case]
+fn a_port_space_has_its_own_qp_types(site: &Site) {
     let channel = site.channel();
     for (port_space, other, own) in [
         (PortSpace::TCP, QpType::UD, QpType::RC),
@@ -151,6 +148,7 @@ fn a_port_space_has_its_own_queue_pairs(site: &Site) {
 }
 
 /// `MIGRATE_ID` through the seam: the one command that names a descriptor.
+#[case]
 fn an_id_moves_between_devices(site: &Site) {
     let (old, new) = (KernelFile::open().unwrap(), KernelFile::open().unwrap());
     let request = rdmacm_abi::CreateId::new(1, PortSpace::TCP, QpType::RC);

@@ -11,10 +11,11 @@ use nix::unistd::{Uid, setuid};
 use rdmacm_core::{AddressAbi, CmAddr, Error, EventChannel, PortSpace};
 use rdmacm_tests::{FIRST_PORT, SECOND, Site, free_ports};
 
-use crate::face::messages::crashed;
-use crate::face::{closed_listeners, handshakes};
+use crate::connector::handshakes;
+use crate::listener::closed;
+use crate::messages::killed_peer;
 use crate::rdma_core::RdmaCore;
-use crate::{command, face, judge, oracle, verbs};
+use crate::{command, getaddrinfo, messages, scenarios, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -70,10 +71,10 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
     let tasks = TASKS
         .iter()
-        .chain(verbs::alone::TASKS)
-        .chain(verbs::inherited::TASKS)
-        .chain(closed_listeners::TASKS)
-        .chain(crashed::TASKS)
+        .chain(verbs::child::TASKS)
+        .chain(verbs::processes::TASKS)
+        .chain(closed::TASKS)
+        .chain(killed_peer::TASKS)
         .chain(handshakes::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
@@ -87,18 +88,15 @@ const TASKS: &[(&str, fn())] = &[
     ("missing_module", missing_module),
     ("late_node", late_node),
     ("missing_permission", missing_permission),
-    (
-        "messages_beyond_the_limit",
-        face::messages::beyond_the_limit,
-    ),
-    ("actor", judge::ours::act),
-    ("oracle", || oracle::ask(RdmaCore::System)),
-    ("newest_oracle", || oracle::ask(RdmaCore::Newest)),
+    ("messages_beyond_the_limit", messages::beyond_the_limit),
+    ("actor", scenarios::ours::act),
+    ("getaddrinfo", || getaddrinfo::ask(RdmaCore::System)),
+    ("newest_getaddrinfo", || getaddrinfo::ask(RdmaCore::Newest)),
     (
         "command_without_verbs_nodes",
         command::ping::without_verbs_nodes,
     ),
-    ("dead_name_server", oracle::wait_out_a_dead_server),
+    ("dead_name_server", getaddrinfo::wait_out_a_dead_server),
 ];
 
 fn changed_credentials() {

@@ -1,161 +1,252 @@
-//! Whether `tests/coverage.md` is true of this kernel.
+//! `tests/coverage.md`: the tests that cover each command and event, made of the
+//! `covers(…)` options of the cases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use rdmacm_abi::{CommandNumber, EventNumber};
+use rdmacm_core::AddressAbi;
+use rdmacm_tests::Site;
+use rdmacm_tests_macros::case;
 
-use crate::Suite;
+use crate::suite;
 
-crate::once!("coverage":
-    the_table_is_true,
-    a_cell_that_shows_nothing_is_refused,
-);
+/// The page in the repository.
+const PAGE: &str = include_str!("../coverage.md");
 
-const TABLE: &str = include_str!("../coverage.md");
+const INTRODUCTION: &str = "\
+# Coverage of the ucma interface
 
-/// The table's rows by number: names, then cells by kernel and device.
-struct Rows<'a> {
-    columns: Vec<&'a str>,
-    rows: BTreeMap<u32, Vec<&'a str>>,
-}
+The tests of the guest suite that cover each command of `/dev/infiniband/rdma_cm` and each
+event, on each kernel and device, or the reason why no test can. `cargo xtask coverage`
+writes this page from the `covers(…)` options of the cases. `cargo xtask test` fails if
+the page is stale, if a command or an event has neither a test nor a reason, and if it
+has both.
 
-fn cells(line: &str) -> Option<Vec<&str>> {
-    let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
-    Some(inner.split('|').map(str::trim).collect())
-}
+";
 
-fn rows(title: &str) -> Rows<'static> {
-    let (_, section) = TABLE.split_once(title).unwrap();
-    let mut lines = section.lines().filter_map(cells);
-    let columns = lines.next().unwrap();
-    let mut rows = BTreeMap::new();
-    for row in section.split("\n## ").next().unwrap().lines() {
-        let Some(row) = cells(row) else { continue };
-        if let Ok(number) = row[0].parse() {
-            assert_eq!(row.len(), columns.len(), "{title}: {row:?}");
-            assert!(
-                rows.insert(number, row).is_none(),
-                "{title}: {number} twice"
-            );
-        }
-    }
-    Rows { columns, rows }
-}
+/// A kernel and a device: the name of both, the kernel's, and the device's site.
+type Place = (&'static str, &'static str, fn(AddressAbi) -> Site);
 
-/// Every number with a name has a row, and no other.
-fn assert_complete(title: &str, rows: &Rows, name: impl Fn(u32) -> Option<&'static str>) {
-    const BEYOND: u32 = 64;
-    for number in 0..BEYOND {
-        let row = rows.rows.get(&number).map(|row| row[1]);
-        assert_eq!(row, name(number), "{title}: {number}");
-    }
-}
-
-/// Why there may be no test, and on which of the places.
-const ABSENT: &[(&str, &[&str])] = &[
-    ("no kernel has it", PLACES),
-    ("newer than this kernel", &["stock/rxe", "stock/siw"]),
-    ("the subnet administrator's answer", PLACES),
-    ("iWARP has no groups", &["new/siw", "stock/siw"]),
-    ("TCP's part on iWARP", &["new/siw", "stock/siw"]),
-    (
-        "RoCE has it for queue pairs of the kernel alone",
-        &["new/rxe", "stock/rxe"],
-    ),
-];
-const PLACES: &[&str] = &["new/rxe", "new/siw", "stock/rxe", "stock/siw"];
-
-/// Which set of address commands one belongs to; the others belong to both.
-const OF_DIALECT: &[(&str, &[&str])] = &[
-    (
-        "ip-only/",
-        &["BIND_IP", "RESOLVE_IP", "QUERY_ROUTE", "JOIN_IP_MCAST"],
-    ),
-    (
-        "any-family/",
-        &["BIND", "RESOLVE_ADDR", "QUERY", "JOIN_MCAST"],
-    ),
+const PLACES: &[Place] = &[
+    ("new/rxe", "new", Site::rxe),
+    ("new/siw", "new", Site::siw),
+    ("stock/rxe", "stock", Site::rxe),
+    ("stock/siw", "stock", Site::siw),
 ];
 
-/// A cell names tests that run there and say that they show it, or one reason why
-/// there is none.
-fn check(place: &str, shown: &str, cell: &str, suite: &Suite) -> Result<(), String> {
-    if let Some(reason) = cell.strip_prefix("absent: ") {
-        let known = ABSENT.iter().find(|(known, _)| *known == reason);
-        return match known {
-            Some((_, places)) if places.contains(&place) => Ok(()),
-            _ => Err(format!("{reason:?} is no reason on {place}")),
-        };
-    }
-    for test in cell.split(", ") {
-        let test = test
-            .strip_prefix('`')
-            .and_then(|test| test.strip_suffix('`'));
-        let test = test.ok_or("neither tests nor `absent: REASON`")?;
-        let name = format!("{place}/{test}");
-        let case = suite.runs.get(&name);
-        let case = case.ok_or_else(|| format!("no test {name} runs here"))?;
-        if !case.shows.contains(&shown) {
-            return Err(format!("{} does not say that it shows it", case.name));
-        }
-        let dialect = OF_DIALECT.iter().find(|(_, shows)| shows.contains(&shown));
-        if dialect.is_some_and(|(dialect, _)| !test.starts_with(dialect)) {
-            return Err(format!("{test} sends another command for it"));
-        }
-    }
-    Ok(())
+/// Why no test can cover something.
+struct Reason {
+    text: &'static str,
+    explanation: &'static str,
+    names: &'static [&'static str],
+    places: &'static [&'static str],
 }
 
-fn the_table_is_true() {
-    let kernel = std::env::var("RDMACM_KERNEL").unwrap();
-    let suite = crate::tests(&kernel);
-    let mut names = BTreeSet::new();
-    for title in ["## Commands", "## Events"] {
-        let rows = rows(title);
-        assert_eq!(rows.columns[2..], *PLACES);
-        if title == "## Commands" {
-            assert_complete(title, &rows, |number| CommandNumber::new(number).name());
+const EVERYWHERE: &[&str] = &["new/rxe", "new/siw", "stock/rxe", "stock/siw"];
+const ON_RXE: &[&str] = &["new/rxe", "stock/rxe"];
+const ON_SIW: &[&str] = &["new/siw", "stock/siw"];
+const ON_NEW: &[&str] = &["new/rxe", "new/siw"];
+const ON_STOCK: &[&str] = &["stock/rxe", "stock/siw"];
+
+const REASONS: &[Reason] = &[
+    Reason {
+        text: "not implemented by any kernel",
+        explanation: "The command fails with `ENOSYS`.",
+        names: &["GET_OPTION"],
+        places: EVERYWHERE,
+    },
+    Reason {
+        text: "newer than this kernel",
+        explanation: "",
+        names: &["ADDRINFO_RESOLVED", "ADDRINFO_ERROR"],
+        places: ON_STOCK,
+    },
+    Reason {
+        text: "needs a subnet administrator",
+        explanation: "\
+            InfiniBand's. RoCE and iWARP find routes, and RoCE joins groups, without one \
+            and report failures at once.",
+        names: &["ROUTE_ERROR"],
+        places: EVERYWHERE,
+    },
+    Reason {
+        text: "needs a subnet administrator",
+        explanation: "",
+        names: &["ADDRINFO_RESOLVED", "ADDRINFO_ERROR"],
+        places: ON_NEW,
+    },
+    Reason {
+        text: "needs a subnet administrator",
+        explanation: "",
+        names: &["MULTICAST_ERROR"],
+        places: ON_RXE,
+    },
+    Reason {
+        text: "no multicast on iWARP",
+        explanation: "",
+        names: &["LEAVE_MCAST", "MULTICAST_JOIN", "MULTICAST_ERROR"],
+        places: ON_SIW,
+    },
+    Reason {
+        text: "done by TCP on iWARP",
+        explanation: "The kernel completes the handshake, and TCP has the TIME_WAIT state.",
+        names: &["CONNECT_RESPONSE", "TIMEWAIT_EXIT"],
+        places: ON_SIW,
+    },
+    Reason {
+        text: "only for kernel queue pairs on RoCE",
+        explanation: "",
+        names: &["CONNECT_ERROR"],
+        places: ON_RXE,
+    },
+];
+
+/// The commands of one ABI of the address commands; the others belong to both.
+const OF_ONE_ABI: &[(&str, AddressAbi)] = &[
+    ("BIND_IP", AddressAbi::IpOnly),
+    ("RESOLVE_IP", AddressAbi::IpOnly),
+    ("QUERY_ROUTE", AddressAbi::IpOnly),
+    ("JOIN_IP_MCAST", AddressAbi::IpOnly),
+    ("BIND", AddressAbi::AnyFamily),
+    ("RESOLVE_ADDR", AddressAbi::AnyFamily),
+    ("QUERY", AddressAbi::AnyFamily),
+    ("JOIN_MCAST", AddressAbi::AnyFamily),
+];
+
+/// The ABI whose tests are named for something: any, where both have it.
+fn abi_of(name: &str) -> AddressAbi {
+    let of_one = OF_ONE_ABI.iter().find(|(one, _)| *one == name);
+    of_one.map_or(AddressAbi::AnyFamily, |(_, abi)| *abi)
+}
+
+/// The tests that cover `name` on a kernel and a device.
+fn tests(name: &str, kernel: &str, site: fn(AddressAbi) -> Site) -> Vec<String> {
+    let abi = abi_of(name);
+    let site = site(abi);
+    let cases = suite::cases().into_iter();
+    let cases = cases.filter(|case| case.covered().contains(&name));
+    let cases = cases.filter(|case| case.missing(kernel, &site).is_none());
+    let test = |case: &suite::Case| {
+        if case.is_of_each_abi() {
+            format!("`{}/{}`", suite::abi_name(abi), case.path())
         } else {
-            assert_complete(title, &rows, |number| EventNumber::new(number).name());
+            format!("`{}`", case.path())
         }
-        for row in rows.rows.values() {
-            names.insert(row[1]);
-            let here = rows.columns.iter().zip(row).skip(2);
-            for (place, cell) in here.filter(|(place, _)| place.starts_with(&kernel)) {
-                check(place, row[1], cell, &suite)
-                    .unwrap_or_else(|error| panic!("{title}: {} on {place}: {error}", row[1]));
-            }
-        }
-    }
-    for case in suite.runs.values() {
-        let unknown = case.shows.iter().find(|name| !names.contains(**name));
-        assert_eq!(unknown, None, "{} shows what there is not", case.name);
+    };
+    cases.map(test).collect()
+}
+
+fn reason(name: &str, place: &str) -> Option<&'static str> {
+    let mut reasons = REASONS.iter();
+    let reason =
+        reasons.find(|reason| reason.names.contains(&name) && reason.places.contains(&place));
+    reason.map(|reason| reason.text)
+}
+
+/// A cell of the table: tests, or the reason why there are none.
+fn cell(
+    name: &str,
+    place: &str,
+    kernel: &str,
+    site: fn(AddressAbi) -> Site,
+) -> Result<String, String> {
+    let tests = tests(name, kernel, site);
+    match (tests.is_empty(), reason(name, place)) {
+        (false, None) => Ok(tests.join(", ")),
+        (true, Some(reason)) => Ok(format!("no test: {reason}")),
+        (true, None) => Err(format!("{name} on {place}: neither a test nor a reason")),
+        (false, Some(reason)) => Err(format!("{name} on {place}: tests, but also {reason:?}")),
     }
 }
 
-fn a_cell_that_shows_nothing_is_refused() {
-    let suite = crate::tests("new");
-    let accepts = |place, shown, cell: &str| check(place, shown, cell, &suite).is_ok();
-    let bind = "`any-family/bind::a_local_address_brings_its_device`";
-    assert!(accepts("new/rxe", "BIND", bind));
-    // Another command, another set of commands, no such test there.
-    assert!(!accepts("new/rxe", "LISTEN", bind));
-    assert!(!accepts("new/rxe", "BIND_IP", bind));
-    assert!(!accepts(
-        "new/siw",
-        "TIMEWAIT_EXIT",
-        "`kept::timewait_exit`"
-    ));
-    // A second name that is none, words, nothing.
-    assert!(!accepts("new/rxe", "BIND", &format!("{bind}, `bind::no`")));
-    assert!(!accepts("new/rxe", "BIND", "nobody ever needs it"));
-    assert!(!accepts("new/rxe", "BIND", ""));
-    // A reason that is none, or not there.
-    assert!(!accepts("new/rxe", "BIND", "absent: nobody ever needs it"));
-    assert!(!accepts("new/rxe", "BIND", "absent: iWARP has no groups"));
-    assert!(accepts(
-        "new/siw",
-        "LEAVE_MCAST",
-        "absent: iWARP has no groups"
-    ));
+/// The named numbers of an enumeration.
+fn numbered(name: fn(u32) -> Option<&'static str>) -> Vec<(u32, &'static str)> {
+    const BEYOND: u32 = 64;
+    let numbered = |number| Some((number, name(number)?));
+    (0..BEYOND).filter_map(numbered).collect()
+}
+
+fn commands() -> Vec<(u32, &'static str)> {
+    numbered(|number| CommandNumber::new(number).name())
+}
+
+fn events() -> Vec<(u32, &'static str)> {
+    numbered(|number| EventNumber::new(number).name())
+}
+
+fn table(title: &str, rows: &[(u32, &'static str)]) -> Result<String, String> {
+    let mut table = format!("## {title}\n\n| number | name |");
+    for (place, ..) in PLACES {
+        let _ = write!(table, " {place} |");
+    }
+    table += "\n|---|---|";
+    table += &"---|".repeat(PLACES.len());
+    for (number, name) in rows {
+        let _ = write!(table, "\n| {number} | {name} |");
+        for (place, kernel, site) in PLACES {
+            let _ = write!(table, " {} |", cell(name, place, kernel, *site)?);
+        }
+    }
+    Ok(table + "\n")
+}
+
+/// The page as the registered cases have it.
+pub(crate) fn page() -> Result<String, String> {
+    let (commands, events) = (commands(), events());
+    for case in suite::cases() {
+        let mut known = commands.iter().chain(&events).map(|(_, name)| name);
+        let unknown = case
+            .covered()
+            .iter()
+            .find(|name| !known.any(|one| one == *name));
+        if let Some(unknown) = unknown {
+            return Err(format!(
+                "{} covers {unknown}, which does not exist",
+                case.path()
+            ));
+        }
+    }
+    let mut page = INTRODUCTION.to_owned();
+    page += "Reasons that need an explanation:\n\n";
+    for reason in REASONS
+        .iter()
+        .filter(|reason| !reason.explanation.is_empty())
+    {
+        let _ = writeln!(page, "- {}: {}", reason.text, reason.explanation);
+    }
+    page += "\n";
+    page += &table("Commands", &commands)?;
+    page += "\n";
+    page += &table("Events", &events)?;
+    Ok(page)
+}
+
+#[case]
+fn the_page_is_current() {
+    assert!(
+        page().unwrap() == PAGE,
+        "tests/coverage.md is stale: `cargo xtask coverage` writes it"
+    );
+}
+
+#[case]
+fn a_cell_needs_either_a_test_or_a_reason() {
+    let on_new_siw = |name| cell(name, "new/siw", "new", Site::siw);
+    assert!(
+        on_new_siw("BIND")
+            .unwrap()
+            .starts_with("`any-family/bind::")
+    );
+    assert!(
+        on_new_siw("BIND_IP")
+            .unwrap()
+            .starts_with("`ip-only/bind::")
+    );
+    assert_eq!(
+        on_new_siw("LEAVE_MCAST").unwrap(),
+        "no test: no multicast on iWARP"
+    );
+    on_new_siw("NO_SUCH_COMMAND").unwrap_err();
+    // A reason of another device, beside the tests of this one.
+    cell("CONNECT_ERROR", "new/rxe", "new", Site::siw).unwrap_err();
 }

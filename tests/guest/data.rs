@@ -8,14 +8,14 @@ use rdmacm_verbs::{
 };
 
 pub(crate) mod access;
-pub(crate) mod closing;
-pub(crate) mod failing;
+pub(crate) mod errors;
+pub(crate) mod freed_memory;
+pub(crate) mod invalid_requests;
 pub(crate) mod operations;
 pub(crate) mod order;
-pub(crate) mod poisoned;
 pub(crate) mod random;
-pub(crate) mod refused;
 pub(crate) mod shared;
+pub(crate) mod teardown;
 pub(crate) mod unreliable;
 
 /// Room for whatever a test asks.

@@ -3,11 +3,11 @@
 use rdmacm::{DatagramAddr, DatagramSocket};
 use rdmacm_tests::{PATIENCE, Site};
 
-pub(crate) mod awaited;
+pub(crate) mod asynchronous;
 pub(crate) mod blocking;
-pub(crate) mod elsewhere;
 pub(crate) mod groups;
 pub(crate) mod removal;
+pub(crate) mod unsupported;
 
 /// A socket of the site's device.
 pub(crate) fn bound(site: &Site) -> DatagramSocket {

@@ -7,24 +7,7 @@ use std::process::{Command, Output, Stdio};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 use crate::command::built;
-
-crate::cases!("example":
-    candidates_to_connect_to,
-    no_candidate_is_a_failure,
-    missing_arguments_are_bad_usage,
-    an_echo_server_serves_until_its_input_ends,
-    an_asynchronous_echo_server_shuts_down,
-    a_table_is_read_without_the_server,
-    a_file_is_transferred,
-    many_reads_are_under_way,
-    deadlines_are_kept,
-    an_event_loop_of_poll_resolves_a_route,
-);
-
-crate::cases!("example" as ON_ROCE:
-    datagrams_reach_a_peer,
-    a_group_receives_datagrams,
-);
+use rdmacm_tests_macros::case;
 
 /// Runs an example, and returns what it prints.
 fn printed(name: &str, arguments: &[&str]) -> String {
@@ -39,6 +22,7 @@ fn address(site: &Site) -> String {
     site.v4(free_port()).to_string()
 }
 
+#[case]
 fn an_echo_server_serves_until_its_input_ends(site: &Site) {
     let address = address(site);
     let mut server = Command::new(built("examples/echo"))
@@ -59,16 +43,19 @@ fn an_echo_server_serves_until_its_input_ends(site: &Site) {
     assert!(server.wait().unwrap().success());
 }
 
+#[case]
 fn an_asynchronous_echo_server_shuts_down(site: &Site) {
     let text = printed("echo_async", &[&address(site)]);
     assert_eq!(text, "one\ntwo\nthree\nOk(Ok(()))\n1 clients\n");
 }
 
+#[case]
 fn a_table_is_read_without_the_server(site: &Site) {
     let text = printed("key_value", &[&address(site)]);
     assert_eq!(text, "3: 9\n17: 289\n63: 3969\n");
 }
 
+#[case]
 fn a_file_is_transferred(site: &Site) {
     let folder = std::env::temp_dir();
     let path = |name: &str| folder.join(format!("{}-{name}", site.device));
@@ -83,6 +70,7 @@ fn a_file_is_transferred(site: &Site) {
     fs::remove_file(to).unwrap();
 }
 
+#[case]
 fn many_reads_are_under_way(site: &Site) {
     assert_eq!(
         printed("pipelined_reads", &[&address(site)]),
@@ -90,6 +78,7 @@ fn many_reads_are_under_way(site: &Site) {
     );
 }
 
+#[case]
 fn deadlines_are_kept(site: &Site) {
     let text = printed("deadlines", &[&address(site)]);
     assert_eq!(
@@ -98,15 +87,18 @@ fn deadlines_are_kept(site: &Site) {
     );
 }
 
+#[case]
 fn an_event_loop_of_poll_resolves_a_route(site: &Site) {
     let text = printed("poll_loop", &[&address(site)]);
     assert_eq!(text, format!("via {}\n", site.device));
 }
 
+#[case(needs(Datagrams))]
 fn datagrams_reach_a_peer(site: &Site) {
     assert_eq!(printed("datagrams", &[&address(site)]), "ping\n");
 }
 
+#[case(needs(Datagrams))]
 fn a_group_receives_datagrams(site: &Site) {
     assert_eq!(
         printed("multicast", &[&site.v4.to_string()]),
@@ -119,6 +111,7 @@ fn connect_candidates(arguments: &[&str]) -> Output {
     Command::new(example).args(arguments).output().unwrap()
 }
 
+#[case]
 fn candidates_to_connect_to(site: &Site) {
     let output = connect_candidates(&["pair", "7471"]);
     assert_eq!(output.status.code(), Some(0));
@@ -129,6 +122,7 @@ fn candidates_to_connect_to(site: &Site) {
     assert_eq!(text.lines().count(), 2, "{text}");
 }
 
+#[case]
 fn no_candidate_is_a_failure(_: &Site) {
     let output = connect_candidates(&[&PLAIN.to_string(), "7471"]);
     assert_eq!(output.status.code(), Some(1));
@@ -137,6 +131,7 @@ fn no_candidate_is_a_failure(_: &Site) {
     assert!(complaint.contains("reaches no address"), "{complaint}");
 }
 
+#[case]
 fn missing_arguments_are_bad_usage(_: &Site) {
     let output = connect_candidates(&["pair"]);
     assert_eq!(output.status.code(), Some(2));

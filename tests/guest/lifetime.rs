@@ -5,18 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdmacm_core::{Error, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
+use rdmacm_tests_macros::case;
 
-crate::cases!("lifetime":
-    a_thousand_ids_on_one_channel shows [CREATE_ID],
-    unread_events_of_a_dropped_id_are_dropped shows [DESTROY_ID],
-    two_threads_share_a_channel shows [GET_EVENT],
-    ids_outlive_their_channel,
-    a_handle_keeps_nothing_alive,
-    a_command_in_another_thread_never_hits_the_next_id,
-    an_id_may_go_while_another_thread_waits_for_events,
-    handles_are_keys,
-);
-
+#[case(each_abi, covers(CREATE_ID))]
 fn a_thousand_ids_on_one_channel(site: &Site) {
     let channel = site.channel();
     let mut ids: Vec<_> = (0..1000)
@@ -35,6 +26,7 @@ fn a_thousand_ids_on_one_channel(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(each_abi, covers(DESTROY_ID))]
 fn unread_events_of_a_dropped_id_are_dropped(site: &Site) {
     let (channel, gone) = site.id();
     gone.resolve_addr(None, site.v4(7471), SECOND).unwrap();
@@ -46,6 +38,7 @@ fn unread_events_of_a_dropped_id_are_dropped(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(each_abi, covers(GET_EVENT))]
 fn two_threads_share_a_channel(site: &Site) {
     let channel = site.channel();
     let ids: Vec<_> = (0..100)
@@ -78,6 +71,7 @@ fn two_threads_share_a_channel(site: &Site) {
     assert!(seen.iter().all(|times| times.load(Ordering::Relaxed) == 1));
 }
 
+#[case(each_abi)]
 fn ids_outlive_their_channel(site: &Site) {
     let (channel, id) = site.id();
     drop(channel);
@@ -85,7 +79,8 @@ fn ids_outlive_their_channel(site: &Site) {
     assert!(id.addresses().unwrap().device.is_some());
 }
 
-fn a_handle_keeps_nothing_alive(site: &Site) {
+#[case(each_abi)]
+fn a_handle_does_not_keep_its_id_alive(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     let event = expect(&channel, EventKind::AddrResolved);
@@ -96,7 +91,8 @@ fn a_handle_keeps_nothing_alive(site: &Site) {
     assert_eq!(event.id().addresses(), Err(Error::IdGone));
 }
 
-fn handles_are_keys(site: &Site) {
+#[case(each_abi)]
+fn handles_are_usable_as_map_keys(site: &Site) {
     let channel = site.channel();
     let ids = [(); 3].map(|()| channel.create_id(PortSpace::TCP).unwrap());
     let names: HashMap<_, _> = ids.iter().map(|id| (id.handle(), id.qp_type())).collect();
@@ -109,6 +105,7 @@ fn handles_are_keys(site: &Site) {
 
 /// Commands of one thread while another drops the id: each either reaches the
 /// id or finds it gone, and none reaches an id that has its number since.
+#[case(each_abi)]
 fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
     let channel = site.channel();
     for _ in 0..50 {
@@ -132,7 +129,8 @@ fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
     }
 }
 
-fn an_id_may_go_while_another_thread_waits_for_events(site: &Site) {
+#[case(each_abi)]
+fn an_id_drops_while_another_thread_waits_for_events(site: &Site) {
     let channel = site.channel();
     let kept = channel.create_id(PortSpace::TCP).unwrap();
     std::thread::scope(|scope| {

@@ -4,18 +4,10 @@ use std::net::TcpListener;
 
 use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{Site, Soft, free_port};
-
-crate::cases!("listen":
-    any_backlog_listens shows [LISTEN],
-    an_unbound_id_is_bound_to_the_wildcard,
-    both_wildcards_listen,
-    a_second_listen_is_refused,
-    a_resolved_id_cannot_listen,
-    a_listening_port_is_taken,
-    iwarp_wants_the_tcp_port_too,
-);
+use rdmacm_tests_macros::case;
 
 /// 1, the kernel's maximum, what stands for it and what is beyond it.
+#[case(each_abi, covers(LISTEN))]
 fn any_backlog_listens(site: &Site) {
     let maximum = std::fs::read_to_string("/proc/sys/net/rdma_ucm/max_backlog").unwrap();
     let maximum: u32 = maximum.trim().parse().unwrap();
@@ -27,6 +19,7 @@ fn any_backlog_listens(site: &Site) {
 }
 
 /// The kernel may choose a port that TCP has taken, which iWARP wants too.
+#[case(each_abi)]
 fn an_unbound_id_is_bound_to_the_wildcard(site: &Site) {
     let listening = (0..16).find_map(|_| {
         let (channel, id) = site.id();
@@ -44,6 +37,7 @@ fn an_unbound_id_is_bound_to_the_wildcard(site: &Site) {
     assert_ne!(address.port(), 0);
 }
 
+#[case(each_abi)]
 fn both_wildcards_listen(site: &Site) {
     let port = free_port();
     let (channel, v6) = site.id();
@@ -55,6 +49,7 @@ fn both_wildcards_listen(site: &Site) {
     v4.listen(1).unwrap();
 }
 
+#[case(each_abi)]
 fn a_second_listen_is_refused(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(free_port())).unwrap();
@@ -64,6 +59,7 @@ fn a_second_listen_is_refused(site: &Site) {
     assert!(error.to_string().contains("listens already"), "{error}");
 }
 
+#[case(each_abi)]
 fn a_resolved_id_cannot_listen(site: &Site) {
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));
@@ -71,6 +67,7 @@ fn a_resolved_id_cannot_listen(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
+#[case(each_abi)]
 fn a_listening_port_is_taken(site: &Site) {
     let port = free_port();
     let (channel, listener) = site.id();
@@ -81,7 +78,8 @@ fn a_listening_port_is_taken(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE));
 }
 
-fn iwarp_wants_the_tcp_port_too(site: &Site) {
+#[case(each_abi)]
+fn iwarp_needs_the_tcp_port(site: &Site) {
     let port = free_port();
     let _tcp = TcpListener::bind((site.v4, port)).unwrap();
     let (_channel, id) = site.id();

@@ -11,15 +11,7 @@ use std::os::fd::AsFd;
 use nix::poll::{PollFd, PollFlags, poll};
 use rdmacm_core::{EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, Site, expect};
-
-crate::cases!("migrate":
-    a_moved_id_reports_on_its_new_channel,
-    unread_events_move_along shows [MIGRATE_ID],
-    events_that_were_read_stay_good,
-    an_id_moves_to_where_it_is,
-    the_old_channel_may_go,
-    the_number_of_another_id_is_not_moved,
-);
+use rdmacm_tests_macros::case;
 
 /// Waits until an event is there, and leaves it.
 fn wait_for_an_event(channel: &EventChannel) {
@@ -27,6 +19,7 @@ fn wait_for_an_event(channel: &EventChannel) {
     assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1);
 }
 
+#[case]
 fn a_moved_id_reports_on_its_new_channel(site: &Site) {
     let (old, id) = site.id();
     let new = site.channel();
@@ -39,7 +32,8 @@ fn a_moved_id_reports_on_its_new_channel(site: &Site) {
 }
 
 /// Behind those that are there.
-fn unread_events_move_along(site: &Site) {
+#[case(covers(MIGRATE_ID))]
+fn unread_events_move_with_their_id(site: &Site) {
     let (old, moving) = site.id();
     moving.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     wait_for_an_event(&old);
@@ -53,7 +47,8 @@ fn unread_events_move_along(site: &Site) {
     assert!(new.try_next_event().unwrap().is_none());
 }
 
-fn events_that_were_read_stay_good(site: &Site) {
+#[case]
+fn events_read_before_the_move_stay_valid(site: &Site) {
     let (old, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     let event = expect(&old, EventKind::AddrResolved);
@@ -64,14 +59,16 @@ fn events_that_were_read_stay_good(site: &Site) {
     expect(&new, EventKind::RouteResolved);
 }
 
-fn an_id_moves_to_where_it_is(site: &Site) {
+#[case]
+fn an_id_moves_to_its_own_channel(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     id.migrate(&channel).unwrap();
     expect(&channel, EventKind::AddrResolved);
 }
 
-fn the_old_channel_may_go(site: &Site) {
+#[case]
+fn the_old_channel_can_be_dropped(site: &Site) {
     let (old, id) = site.id();
     id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
     wait_for_an_event(&old);
@@ -84,6 +81,7 @@ fn the_old_channel_may_go(site: &Site) {
 }
 
 /// What stays behind is not touched.
+#[case]
 fn the_number_of_another_id_is_not_moved(site: &Site) {
     let (old, moving) = site.id();
     let staying = old.create_id(PortSpace::TCP).unwrap();

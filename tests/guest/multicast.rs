@@ -2,15 +2,9 @@
 
 use rdmacm_core::{CmAddr, CmId, EventChannel, Family, JoinFlags, PortSpace};
 use rdmacm_tests::{Site, Soft};
+use rdmacm_tests_macros::case;
 
 pub(crate) mod groups;
-
-crate::cases!("multicast":
-    iwarp_has_no_groups shows [JOIN_IP_MCAST, JOIN_MCAST],
-    a_connected_service_joins_nothing,
-    an_unbound_id_joins_nothing,
-    the_kernel_judges_a_wildcard_group,
-);
 
 fn group(number: u8) -> CmAddr {
     CmAddr::from(([239, 71, 0, number], 0))
@@ -30,6 +24,7 @@ fn refused(id: &CmId, group: CmAddr, errno: i32, words: &str) {
     assert!(error.to_string().contains(words), "{error}");
 }
 
+#[case(each_abi, covers(JOIN_IP_MCAST, JOIN_MCAST))]
 fn iwarp_has_no_groups(site: &Site) {
     let (_channel, id) = bound(site);
     match site.soft {
@@ -38,20 +33,23 @@ fn iwarp_has_no_groups(site: &Site) {
     }
 }
 
-fn a_connected_service_joins_nothing(site: &Site) {
+#[case(each_abi)]
+fn a_connected_service_cannot_join(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
     refused(&id, group(1), libc::EINVAL, "for datagrams");
 }
 
-fn an_unbound_id_joins_nothing(site: &Site) {
+#[case(each_abi)]
+fn an_unbound_id_cannot_join(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();
     refused(&id, group(1), libc::EINVAL, "attached to a device");
 }
 
 /// On InfiniBand it asks for a group of the subnet administrator's choice.
-fn the_kernel_judges_a_wildcard_group(site: &Site) {
+#[case(each_abi)]
+fn a_wildcard_group_is_passed_to_the_kernel(site: &Site) {
     let (_channel, id) = bound(site);
     for family in [Family::V4, Family::V6] {
         let wildcard = CmAddr::any(family);

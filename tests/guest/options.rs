@@ -2,21 +2,9 @@
 
 use rdmacm_core::{AddressAbi, CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
+use rdmacm_tests_macros::case;
 
-crate::cases!("options":
-    the_type_of_service_reaches_the_route shows [SET_OPTION],
-    two_ids_share_a_port_if_both_allow_it,
-    reuse_cannot_be_taken_back_once_bound,
-    reuse_is_refused_to_a_listener,
-    af_only_is_for_ids_that_have_not_begun,
-    an_ack_timeout_is_for_reliable_connections,
-    an_ack_timeout_has_five_bits,
-    a_path_takes_the_place_of_a_route,
-    a_path_needs_its_flags,
-    a_path_needs_a_resolved_address,
-    any_number_of_paths,
-);
-
+#[case(each_abi, covers(SET_OPTION))]
 fn the_type_of_service_reaches_the_route(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -37,6 +25,7 @@ fn the_type_of_service_reaches_the_route(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn two_ids_share_a_port_if_both_allow_it(site: &Site) {
     let (channel, one) = site.id();
     let other = channel.create_id(PortSpace::TCP).unwrap();
@@ -51,7 +40,8 @@ fn two_ids_share_a_port_if_both_allow_it(site: &Site) {
     other.bind(address).unwrap();
 }
 
-fn reuse_cannot_be_taken_back_once_bound(site: &Site) {
+#[case(each_abi)]
+fn reuse_cannot_be_cleared_after_binding(site: &Site) {
     let (_channel, id) = site.id();
     id.set_reuse_addr(true).unwrap();
     id.set_reuse_addr(false).unwrap();
@@ -65,6 +55,7 @@ fn reuse_cannot_be_taken_back_once_bound(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn reuse_is_refused_to_a_listener(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(free_port())).unwrap();
@@ -74,7 +65,8 @@ fn reuse_is_refused_to_a_listener(site: &Site) {
     assert!(error.to_string().contains("listens already"), "{error}");
 }
 
-fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
+#[case(each_abi)]
+fn af_only_is_refused_after_binding(site: &Site) {
     let (_channel, fresh) = site.id();
     fresh.set_af_only(true).unwrap();
     let address = CmAddr::any(Family::V6).with_port(free_port());
@@ -86,7 +78,8 @@ fn af_only_is_for_ids_that_have_not_begun(site: &Site) {
     assert!(error.to_string().contains("have not begun"), "{error}");
 }
 
-fn an_ack_timeout_is_for_reliable_connections(site: &Site) {
+#[case(each_abi)]
+fn an_ack_timeout_needs_a_reliable_connection(site: &Site) {
     let (channel, connected) = site.id();
     for exponent in [0, 14, 31] {
         connected.set_ack_timeout(exponent).unwrap();
@@ -97,6 +90,7 @@ fn an_ack_timeout_is_for_reliable_connections(site: &Site) {
     assert!(error.to_string().contains("reliable connected"), "{error}");
 }
 
+#[case(each_abi)]
 fn an_ack_timeout_has_five_bits(site: &Site) {
     let (_channel, id) = site.id();
     let refused = id.set_ack_timeout(32);
@@ -105,7 +99,7 @@ fn an_ack_timeout_has_five_bits(site: &Site) {
 
 /// A path record as the kernel would find one between rxe's addresses.
 fn path(site: &Site) -> PathData {
-    let rxe = Site::rxe(site.dialect);
+    let rxe = Site::rxe(site.abi);
     let channel = rxe.channel();
     let id = rxe.routed(&channel, rxe.v4(7471));
     let mut path = id.path_records().unwrap()[0];
@@ -115,14 +109,15 @@ fn path(site: &Site) -> PathData {
 }
 
 /// On iWARP too, which has no use for it.
-fn a_path_takes_the_place_of_a_route(site: &Site) {
+#[case(each_abi)]
+fn setting_a_path_replaces_route_resolution(site: &Site) {
     let path = path(site);
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));
     id.set_ib_path(&[path]).unwrap();
     expect(&channel, EventKind::RouteResolved);
     let set = id.path_records().unwrap();
-    match (site.soft, site.dialect) {
+    match (site.soft, site.abi) {
         // QUERY_ROUTE has no paths to tell of on iWARP, set or not.
         (Soft::Siw, AddressAbi::IpOnly) => assert!(set.is_empty()),
         _ => assert_eq!(set[0].record.dgid, path.record.dgid),
@@ -131,6 +126,7 @@ fn a_path_takes_the_place_of_a_route(site: &Site) {
     assert_eq!(late.raw_os_error(), Some(libc::EINVAL));
 }
 
+#[case(each_abi)]
 fn a_path_needs_its_flags(site: &Site) {
     let mut path = path(site);
     path.flags = PathFlags::PRIMARY;
@@ -143,6 +139,7 @@ fn a_path_needs_its_flags(site: &Site) {
     id.set_ib_path(&[path]).unwrap();
 }
 
+#[case(each_abi)]
 fn a_path_needs_a_resolved_address(site: &Site) {
     let (_channel, id) = site.id();
     let error = id.set_ib_path(&[path(site)]).unwrap_err();
@@ -150,6 +147,7 @@ fn a_path_needs_a_resolved_address(site: &Site) {
 }
 
 /// The one with the flags is used.
+#[case(each_abi)]
 fn any_number_of_paths(site: &Site) {
     let usable = path(site);
     let mut other = usable;

@@ -4,44 +4,42 @@
 use rdmacm_tests::Site;
 
 use crate::child;
+use rdmacm_tests_macros::case;
 
-crate::cases!("privilege":
-    changed_credentials_are_explained,
-    a_privileged_port_needs_privilege,
-    a_privileged_port_is_there_for_the_privileged,
-    a_missing_node_is_explained,
-    a_missing_module_is_explained,
-    a_node_that_comes_late_is_opened,
-    a_missing_permission_is_explained,
-);
-
+#[case]
 fn changed_credentials_are_explained(_site: &Site) {
     child::run("changed_credentials");
 }
 
+#[case]
 fn a_privileged_port_needs_privilege(site: &Site) {
     child::run_at("privileged_port", site);
 }
 
-fn a_privileged_port_is_there_for_the_privileged(site: &Site) {
+#[case]
+fn a_privileged_process_binds_a_privileged_port(site: &Site) {
     let (_channel, id) = site.id();
     // One port for each device: the wildcard of neither is in use.
     id.bind(site.v4(700)).unwrap();
     assert_eq!(id.local_port(), Ok(700));
 }
 
-fn a_missing_node_is_explained(_site: &Site) {
+#[case(waiting)]
+fn a_missing_device_node_is_explained(_site: &Site) {
     child::run("missing_node");
 }
 
+#[case(waiting)]
 fn a_missing_module_is_explained(_site: &Site) {
     child::run("missing_module");
 }
 
-fn a_node_that_comes_late_is_opened(_site: &Site) {
+#[case]
+fn a_device_node_created_late_is_opened(_site: &Site) {
     child::run("late_node");
 }
 
+#[case]
 fn a_missing_permission_is_explained(_site: &Site) {
     child::run("missing_permission");
 }

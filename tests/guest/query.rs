@@ -1,21 +1,12 @@
-//! What the kernel tells about an id, in both dialects alike.
+//! Queries of an id, equal with both ABIs of the address commands.
 
 use std::sync::Arc;
 
 use rdmacm_core::{AddressAbi, CmAddr, Gid, PathMtu, PortSpace, RdmaDevice, Transport};
 use rdmacm_tests::{Counting, SECOND, Site, Soft, UNROUTABLE, expect};
+use rdmacm_tests_macros::case;
 
-crate::cases!("query":
-    a_new_id_has_nothing,
-    gids_are_those_of_the_transport shows [QUERY],
-    roce_has_one_path_and_iwarp_none shows [RESOLVE_ROUTE, QUERY_ROUTE],
-    both_dialects_say_the_same,
-    an_answer_is_kept_until_the_id_moves_on,
-    a_refused_command_may_have_moved_the_id_on,
-    the_partition_of_a_port_without_one_is_zero,
-    the_devices_are_listed,
-);
-
+#[case(each_abi)]
 fn a_new_id_has_nothing(site: &Site) {
     let (_channel, id) = site.id();
     let addresses = id.addresses().unwrap();
@@ -42,6 +33,7 @@ fn gid(site: &Site) -> Gid {
     }
 }
 
+#[case(each_abi, covers(QUERY))]
 fn gids_are_those_of_the_transport(site: &Site) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(7471));
@@ -55,6 +47,7 @@ fn gids_are_those_of_the_transport(site: &Site) {
     }
 }
 
+#[case(each_abi, covers(RESOLVE_ROUTE, QUERY_ROUTE))]
 fn roce_has_one_path_and_iwarp_none(site: &Site) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(7471));
@@ -70,16 +63,17 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
     assert_eq!(path.pkey, 0xffff);
     assert_eq!(path.hop_limit, 64);
     assert!(path.reversible);
-    let flags = match site.dialect {
+    let flags = match site.abi {
         AddressAbi::AnyFamily => rdmacm_abi::PathRecordData::USABLE,
         AddressAbi::IpOnly => rdmacm_core::PathFlags::empty(),
     };
     assert_eq!(paths[0].flags, flags);
 }
 
-fn both_dialects_say_the_same(site: &Site) {
+#[case(each_abi)]
+fn both_abis_give_equal_answers(site: &Site) {
     let other = Site {
-        dialect: match site.dialect {
+        abi: match site.abi {
             AddressAbi::AnyFamily => AddressAbi::IpOnly,
             AddressAbi::IpOnly => AddressAbi::AnyFamily,
         },
@@ -106,7 +100,8 @@ fn both_dialects_say_the_same(site: &Site) {
     }
 }
 
-fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
+#[case(each_abi)]
+fn an_answer_is_cached_until_the_id_changes_state(site: &Site) {
     let device = Arc::new(Counting::new());
     let channel = site.channel_on(&device);
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -132,7 +127,8 @@ fn an_answer_is_kept_until_the_id_moves_on(site: &Site) {
 }
 
 /// The kernel binds an id before it looks for a route.
-fn a_refused_command_may_have_moved_the_id_on(site: &Site) {
+#[case(each_abi)]
+fn a_failed_command_invalidates_the_cache(site: &Site) {
     let (_channel, id) = site.id();
     assert_eq!(id.local_port(), Ok(0));
     id.resolve_addr(None, (UNROUTABLE, 7471), SECOND)
@@ -141,16 +137,18 @@ fn a_refused_command_may_have_moved_the_id_on(site: &Site) {
 }
 
 /// Partitions of RoCE and iWARP stand in path records, if anywhere.
+#[case(each_abi)]
 fn the_partition_of_a_port_without_one_is_zero(site: &Site) {
     let channel = site.channel();
     let id = site.routed(&channel, site.v4(7471));
-    let pkey = match (site.dialect, site.soft) {
+    let pkey = match (site.abi, site.soft) {
         (AddressAbi::IpOnly, Soft::Rxe) => 0xffff,
         _ => 0,
     };
     assert_eq!(id.addresses().unwrap().pkey, pkey);
 }
 
+#[case(each_abi)]
 fn the_devices_are_listed(site: &Site) {
     let devices = RdmaDevice::list().unwrap();
     let device = devices

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::built;
-use crate::newer;
+use crate::newer_commands;
 
 /// Where the programs of the newest release lie, beside our own.
 const FOLDER: &str = "newest-rdma-core";
@@ -23,8 +23,8 @@ pub(crate) enum RdmaCore {
 impl RdmaCore {
     /// Those that are the judges on this kernel: the newest on one of them, which knows
     /// all that it knows.
-    pub(crate) fn judges() -> &'static [Self] {
-        if newer::is_new() {
+    pub(crate) fn compared() -> &'static [Self] {
+        if newer_commands::is_new() {
             &[Self::System, Self::Newest]
         } else {
             &[Self::System]

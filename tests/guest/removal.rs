@@ -13,22 +13,13 @@ use rdmacm_core::{
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, expect};
 use rdmacm_verbs::{Context, Error as VerbsError, QueuePair, SendOperation, SendRequest};
 
-use crate::data::closing::given_up;
+use crate::data::teardown::given_up;
 use crate::data::{room, roomy};
 use crate::link::{Link, run};
+use rdmacm_tests_macros::case;
 
-crate::cases!("removal":
-    an_id_hears_of_its_devices_removal,
-    a_device_that_is_gone_has_no_name,
-    a_device_goes_when_its_contexts_are_closed,
-    a_device_goes_under_who_only_polls,
-    a_device_goes_under_who_looks_too_late,
-    a_device_goes_under_live_connections,
-    every_command_of_a_half_dead_id_says_so,
-    a_listener_hears_of_its_devices_removal,
-);
-
-fn an_id_hears_of_its_devices_removal(site: &Site) {
+#[case(alone)]
+fn an_id_reports_device_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, id) = site.id();
     id.bind(link.address).unwrap();
@@ -46,7 +37,8 @@ fn an_id_hears_of_its_devices_removal(site: &Site) {
 }
 
 /// Least of all the name of another device with the same GUID.
-fn a_device_that_is_gone_has_no_name(site: &Site) {
+#[case(alone)]
+fn a_removed_device_has_no_name(site: &Site) {
     let link = Link::new(site);
     let twin = format!("twin{}", link.netdev);
     let other = match site.soft {
@@ -72,7 +64,8 @@ fn a_device_that_is_gone_has_no_name(site: &Site) {
 }
 
 /// Removing it may wait for them or make them useless, as the driver can.
-fn a_device_goes_when_its_contexts_are_closed(site: &Site) {
+#[case(alone)]
+fn removal_completes_when_contexts_are_closed(site: &Site) {
     let link = Link::new(site);
     let devices = RdmaDevice::list().unwrap();
     let device = devices.iter().find(|one| one.name == link.device).unwrap();
@@ -105,14 +98,16 @@ fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
 }
 
 /// Nobody waits here, who would be told.
-fn a_device_goes_under_who_only_polls(site: &Site) {
+#[case(alone)]
+fn removal_completes_under_a_polling_caller(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
     heeds(&link, &context, || context.check_removal());
 }
 
 /// What the kernel announced before was heard by nobody.
-fn a_device_goes_under_who_looks_too_late(site: &Site) {
+#[case(alone)]
+fn removal_is_reported_to_a_late_reader(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
     let nodes = fs::read_dir("/sys/class/infiniband_verbs").unwrap();
@@ -132,7 +127,8 @@ fn a_device_goes_under_who_looks_too_late(site: &Site) {
 }
 
 /// Whoever waits hears of it and lets the device go.
-fn a_device_goes_under_live_connections(site: &Site) {
+#[case(alone)]
+fn removal_ends_live_connections(site: &Site) {
     let link = Link::new(site);
     let pair = roomy(&link.site(site));
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -216,7 +212,8 @@ fn assert_half_dead(what: &str, outcome: Result<(), Error>) {
     assert!(error.to_string().contains("drop the id"), "{error}");
 }
 
-fn every_command_of_a_half_dead_id_says_so(site: &Site) {
+#[case(alone)]
+fn every_command_of_a_removed_id_reports_it(site: &Site) {
     let link = Link::new(site);
     let channel = site.channel();
     let ids = [PortSpace::TCP, PortSpace::UDP].map(|port_space| {
@@ -245,7 +242,8 @@ fn every_command_of_a_half_dead_id_says_so(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
-fn a_listener_hears_of_its_devices_removal(site: &Site) {
+#[case(alone)]
+fn a_listener_reports_device_removal(site: &Site) {
     let link = Link::new(site);
     let (channel, bound) = site.id();
     bound.bind(link.address).unwrap();

@@ -6,14 +6,7 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, poll};
 use rdmacm_core::{ConnParam, EventKind, PortSpace, QpType};
 use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft};
-
-crate::cases!("request":
-    a_request_brings_a_child_of_its_listeners_kind,
-    private_data_fills_its_field,
-    a_request_dropped_untaken_is_rejected,
-    a_request_whose_listener_is_gone_is_rejected,
-    a_child_outlives_its_listener,
-);
+use rdmacm_tests_macros::case;
 
 /// What the peer says with its request.
 const HELLO: &[u8] = b"hello, version 1";
@@ -41,7 +34,8 @@ fn expect_rejection(site: &Site, peer: &Side) {
     assert_eq!(event.status(), status);
 }
 
-fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
+#[case]
+fn a_child_has_its_listeners_port_space_and_qp_type(site: &Site) {
     let (peer, listener) = connect(site);
     let child = listener.next_request().into_child().unwrap();
     assert_eq!(child.port_space(), PortSpace::TCP);
@@ -52,6 +46,7 @@ fn a_request_brings_a_child_of_its_listeners_kind(site: &Site) {
     expect_rejection(site, &peer);
 }
 
+#[case]
 fn private_data_fills_its_field(site: &Site) {
     let (_peer, listener) = connect(site);
     let request = listener.next_request();
@@ -66,13 +61,15 @@ fn private_data_fills_its_field(site: &Site) {
     assert!(padding.iter().all(|byte| *byte == 0));
 }
 
+#[case]
 fn a_request_dropped_untaken_is_rejected(site: &Site) {
     let (peer, listener) = connect(site);
     drop(listener.next_request());
     expect_rejection(site, &peer);
 }
 
-fn a_request_whose_listener_is_gone_is_rejected(site: &Site) {
+#[case]
+fn a_request_of_a_dropped_listener_is_rejected(site: &Site) {
     let (peer, Listening { channel, id }) = connect(site);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1);
@@ -81,6 +78,7 @@ fn a_request_whose_listener_is_gone_is_rejected(site: &Site) {
     expect_rejection(site, &peer);
 }
 
+#[case]
 fn a_child_outlives_its_listener(site: &Site) {
     let (peer, listener) = connect(site);
     let request = listener.next_request();

@@ -5,27 +5,9 @@ use std::time::{Duration, Instant};
 
 use rdmacm_core::{CmAddr, Error, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, UNROUTABLE, expect, free_port};
+use rdmacm_tests_macros::case;
 
-crate::cases!("resolve":
-    addresses_of_both_families_resolve shows [RESOLVE_IP, RESOLVE_ADDR],
-    a_given_source_is_used,
-    a_bound_id_keeps_its_source,
-    a_source_of_another_family_changes_nothing,
-    a_timeout_beyond_the_kernels_changes_nothing,
-    no_route_is_told_at_once,
-    an_interface_without_rdma_is_told_by_event,
-    a_silent_neighbour_times_out_and_may_be_tried_again,
-    a_second_resolution_is_refused,
-    a_bound_id_has_its_family,
-    a_foreign_source_is_refused,
-    loopback_is_explained,
-    link_local_with_scope_resolves,
-    link_local_without_scope_is_left_to_the_kernel,
-    a_route_needs_an_address,
-    a_route_needs_a_timeout,
-    dropping_an_id_cancels_its_resolution,
-);
-
+#[case(each_abi, covers(RESOLVE_IP, RESOLVE_ADDR))]
 fn addresses_of_both_families_resolve(site: &Site) {
     let channel = site.channel();
     for destination in [site.v4(7471), site.v6(7471)] {
@@ -40,6 +22,7 @@ fn addresses_of_both_families_resolve(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn a_given_source_is_used(site: &Site) {
     let (channel, id) = site.id();
     let source = site.v4(free_port());
@@ -49,6 +32,7 @@ fn a_given_source_is_used(site: &Site) {
     assert_eq!(id.local_addr(), Ok(Some(source)));
 }
 
+#[case(each_abi)]
 fn a_bound_id_keeps_its_source(site: &Site) {
     let (channel, id) = site.id();
     let bound = site.v4(free_port());
@@ -60,6 +44,7 @@ fn a_bound_id_keeps_its_source(site: &Site) {
     assert_eq!(id.local_addr(), Ok(Some(bound)));
 }
 
+#[case(each_abi)]
 fn a_source_of_another_family_changes_nothing(site: &Site) {
     let (channel, id) = site.id();
     let mixed = id.resolve_addr(Some(site.v6(0)), site.v4(7471), SECOND);
@@ -71,6 +56,7 @@ fn a_source_of_another_family_changes_nothing(site: &Site) {
     expect(&channel, EventKind::AddrResolved);
 }
 
+#[case(each_abi)]
 fn a_timeout_beyond_the_kernels_changes_nothing(site: &Site) {
     let (channel, id) = site.id();
     let forever = Duration::from_secs(u64::MAX);
@@ -84,7 +70,8 @@ fn a_timeout_beyond_the_kernels_changes_nothing(site: &Site) {
     expect(&channel, EventKind::RouteResolved);
 }
 
-fn no_route_is_told_at_once(site: &Site) {
+#[case(each_abi)]
+fn no_route_fails_immediately(site: &Site) {
     let (channel, id) = site.id();
     let error = id
         .resolve_addr(None, (UNROUTABLE, 7471), SECOND)
@@ -97,7 +84,8 @@ fn no_route_is_told_at_once(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
-fn an_interface_without_rdma_is_told_by_event(site: &Site) {
+#[case(each_abi)]
+fn an_interface_without_rdma_is_reported_by_event(site: &Site) {
     let (channel, id) = site.id();
     id.resolve_addr(None, (PLAIN, 7471), SECOND).unwrap();
     let event = channel.next_event(PATIENCE).unwrap();
@@ -107,7 +95,8 @@ fn an_interface_without_rdma_is_told_by_event(site: &Site) {
     assert!(failure.to_string().contains("no RDMA device"), "{failure}");
 }
 
-fn a_silent_neighbour_times_out_and_may_be_tried_again(site: &Site) {
+#[case(each_abi)]
+fn a_silent_neighbour_times_out_and_can_be_retried(site: &Site) {
     let (channel, id) = site.id();
     for _ in 0..2 {
         let destination = (site.silent, 7471);
@@ -121,6 +110,7 @@ fn a_silent_neighbour_times_out_and_may_be_tried_again(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn a_second_resolution_is_refused(site: &Site) {
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));
@@ -140,6 +130,7 @@ fn a_second_resolution_is_refused(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn a_bound_id_has_its_family(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
@@ -148,6 +139,7 @@ fn a_bound_id_has_its_family(site: &Site) {
     assert!(error.to_string().contains("another family"), "{error}");
 }
 
+#[case(each_abi)]
 fn a_foreign_source_is_refused(site: &Site) {
     let (_channel, id) = site.id();
     let foreign = CmAddr::from(([198, 51, 100, 7], 0));
@@ -160,6 +152,7 @@ fn a_foreign_source_is_refused(site: &Site) {
 
 /// The kernel takes loopback for "any device" and notices at the route, or at
 /// once where the first device is iWARP; either way the words say it.
+#[case(each_abi)]
 fn loopback_is_explained(site: &Site) {
     for destination in [
         CmAddr::from((Ipv4Addr::LOCALHOST, 7471)),
@@ -175,6 +168,7 @@ fn loopback_is_explained(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn link_local_with_scope_resolves(site: &Site) {
     let channel = site.channel();
     let destination = site.link_local(site.scope_id()).with_port(7471);
@@ -183,6 +177,7 @@ fn link_local_with_scope_resolves(site: &Site) {
 }
 
 /// It finds this machine's own address on whichever interface has it.
+#[case(each_abi)]
 fn link_local_without_scope_is_left_to_the_kernel(site: &Site) {
     let channel = site.channel();
     let id = site.resolved(&channel, site.link_local(0).with_port(7471));
@@ -190,6 +185,7 @@ fn link_local_without_scope_is_left_to_the_kernel(site: &Site) {
     assert_eq!(device.look_up().unwrap().name, site.device);
 }
 
+#[case(each_abi)]
 fn a_route_needs_an_address(site: &Site) {
     let (_channel, id) = site.id();
     let error = id.resolve_route(SECOND).unwrap_err();
@@ -197,6 +193,7 @@ fn a_route_needs_an_address(site: &Site) {
     assert!(error.to_string().contains("no resolved address"), "{error}");
 }
 
+#[case(each_abi)]
 fn a_route_needs_a_timeout(site: &Site) {
     let channel = site.channel();
     let id = site.resolved(&channel, site.v4(7471));
@@ -206,6 +203,7 @@ fn a_route_needs_a_timeout(site: &Site) {
     expect(&channel, EventKind::RouteResolved);
 }
 
+#[case(each_abi)]
 fn dropping_an_id_cancels_its_resolution(site: &Site) {
     let (channel, id) = site.id();
     let minute = SECOND * 60;

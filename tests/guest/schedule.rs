@@ -22,29 +22,6 @@ pub(crate) enum When {
     Alone,
 }
 
-/// What is in the names of those that mostly wait, for a timeout of the kernel as a rule.
-const WAITING: &[&str] = &[
-    "acm::half_an_answer",
-    "acm::silent",
-    "addrinfo::deadlines::",
-    "command::ping::a_client_that_is_interrupted_while_it_connects",
-    "command::ping::a_message_of_another_length_is_refused_in_words",
-    "command::ping::a_ping_beyond_the_limit_is_refused_in_words",
-    "command::ping::a_server_with_too_few_pings_parts",
-    "command::resolve::one_reached_address_is_success",
-    "connection::order::accepting_a_peer_that_has_gone",
-    "data::closing::handles_go_in_any_order_afterwards",
-    "judge::init_qp_attr_out_of_order",
-    "judge::migrate_to_its_own_channel",
-    "judge::v6_only",
-    "kept::timewait_exit",
-    "kept::unanswered",
-    "oracle::a_dead_first_name_server_is_waited_out",
-    "oracle::we_answer_as_",
-    "privilege::a_missing_module_is_explained",
-    "privilege::a_missing_node_is_explained",
-];
-
 /// A test, and when it runs.
 pub(crate) struct Planned {
     when: When,
@@ -52,17 +29,11 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// A test that takes its turn and is measured. One that would share the guest may be
-    /// among those that wait.
+    /// A test that waits for its turn and is measured.
     pub(crate) fn new<F>(name: String, when: When, run: F) -> Self
     where
         F: FnOnce() -> Result<(), Failed> + Send + 'static,
     {
-        let waits = WAITING.iter().any(|part| name.contains(part));
-        let when = match when {
-            When::Shared if waits => When::Waiting,
-            when => when,
-        };
         let measured = name.clone();
         let trial = Trial::test(name, move || {
             let _turn = Turn::take(when);
@@ -84,10 +55,6 @@ impl Planned {
             trial: Trial::ignorable_test(name, skipped),
         }
     }
-
-    pub(crate) fn name(&self) -> &str {
-        self.trial.name()
-    }
 }
 
 /// Why a test panicked, on one line.
@@ -100,10 +67,6 @@ fn reason(panic: &dyn Any) -> String {
 /// In the order in which they begin, and on how many threads: whoever waits takes none
 /// from the others.
 pub(crate) fn plan(mut tests: Vec<Planned>) -> (Vec<Trial>, usize) {
-    for part in WAITING {
-        let is_there = tests.iter().any(|test| test.name().contains(part));
-        assert!(is_there, "no test's name has {part} in it");
-    }
     tests.sort_by_key(|test| test.when);
     let waits = |test: &&Planned| matches!(test.when, When::Waiting | When::Quiet);
     let threads = at_once() + tests.iter().filter(waits).count();

@@ -1,21 +1,11 @@
-//! Datagram services: asked for and told about.
+//! Datagram services: service ID resolution (SIDR).
 
 use rdmacm_core::{
     CmId, Error, Event, EventChannel, EventKind, PortSpace, QpType, RDMA_UDP_QKEY, SidrStatus,
     UdParam,
 };
 use rdmacm_tests::{Listening, PATIENCE, Site, expect, free_qp_number};
-
-crate::cases!("sidr":
-    a_service_says_where_it_is,
-    private_data_fill_their_fields,
-    a_service_refuses,
-    a_dropped_question_is_refused,
-    nobody_serves_there,
-    an_answer_is_given_once,
-    a_question_is_asked_once,
-    there_is_nothing_to_end,
-);
+use rdmacm_tests_macros::case;
 
 struct Client {
     channel: EventChannel,
@@ -53,7 +43,8 @@ fn refused(outcome: Result<(), Error>) {
     assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::EINVAL));
 }
 
-fn a_service_says_where_it_is(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_service_returns_its_qp_number_and_qkey(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
     client.id.connect(UdParam::new()).unwrap();
@@ -78,6 +69,7 @@ fn a_service_says_where_it_is(site: &Site) {
     assert!(listener.channel.try_next_event().unwrap().is_none());
 }
 
+#[case(needs(Datagrams))]
 fn private_data_fill_their_fields(site: &Site) {
     let data = [7; 181];
     let listener = site.listening(PortSpace::UDP);
@@ -103,7 +95,8 @@ fn private_data_fill_their_fields(site: &Site) {
     assert_eq!(event.private_data(), padded);
 }
 
-fn a_service_refuses(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_service_rejects(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.reject(b"closed today").unwrap();
     let event = client.assert_unreachable(SidrStatus::REJECT);
@@ -112,13 +105,15 @@ fn a_service_refuses(site: &Site) {
     assert_eq!(event.ud(), None);
 }
 
-fn a_dropped_question_is_refused(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_dropped_request_is_rejected(site: &Site) {
     let (client, _listener, child) = asked(site);
     drop(child);
     client.assert_unreachable(SidrStatus::REJECT);
 }
 
-fn nobody_serves_there(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_missing_service_is_reported(site: &Site) {
     let listener = site.listening(PortSpace::UDP);
     let client = Client::new(site, &listener);
     drop(listener);
@@ -128,7 +123,8 @@ fn nobody_serves_there(site: &Site) {
     assert!(words.starts_with("UNREACHABLE 1: "), "{words}");
 }
 
-fn an_answer_is_given_once(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_request_is_answered_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     let param = UdParam::new().qp_number(0x71);
     child.accept(&param).unwrap();
@@ -137,7 +133,8 @@ fn an_answer_is_given_once(site: &Site) {
     refused(child.reject(&[]));
 }
 
-fn a_question_is_asked_once(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_request_is_sent_once(site: &Site) {
     let (client, _listener, child) = asked(site);
     refused(client.id.connect(UdParam::new()));
     child.reject(&[]).unwrap();
@@ -145,7 +142,8 @@ fn a_question_is_asked_once(site: &Site) {
     refused(client.id.connect(UdParam::new()));
 }
 
-fn there_is_nothing_to_end(site: &Site) {
+#[case(needs(Datagrams))]
+fn disconnect_is_refused(site: &Site) {
     let (client, _listener, child) = asked(site);
     child.accept(UdParam::new().qp_number(0x71)).unwrap();
     expect(&client.channel, EventKind::Established);

@@ -7,18 +7,13 @@ use rdmacm_core::CommandNumber;
 use rdmacm_tests::Site;
 
 use crate::command::built;
+use rdmacm_tests_macros::case;
 
 mod strace;
 
 use strace::{Call, read};
 
-crate::cases!("system_calls":
-    at_most_10_commands_for_a_numeric_destination,
-    at_most_40_calls_until_the_answer,
-    no_name_is_looked_up,
-    no_route_is_asked_for_when_routes_are_left_out,
-);
-
+#[case(needs(Strace))]
 fn at_most_10_commands_for_a_numeric_destination(site: &Site) {
     for ip in site.ips() {
         let commands = commands(&resolution(ip, &[]));
@@ -26,6 +21,7 @@ fn at_most_10_commands_for_a_numeric_destination(site: &Site) {
     }
 }
 
+#[case(needs(Strace))]
 fn at_most_40_calls_until_the_answer(site: &Site) {
     for ip in site.ips() {
         let calls = resolution(ip, &[]);
@@ -38,6 +34,7 @@ fn at_most_40_calls_until_the_answer(site: &Site) {
     }
 }
 
+#[case(needs(Strace))]
 fn no_name_is_looked_up(site: &Site) {
     let calls = resolution(site.v4.into(), &[]);
     let asked = calls.iter().find(|call| call.mentions("/etc/hosts"));
@@ -45,6 +42,7 @@ fn no_name_is_looked_up(site: &Site) {
     assert!(!calls.iter().any(|call| call.name.starts_with("clone")));
 }
 
+#[case(needs(Strace))]
 fn no_route_is_asked_for_when_routes_are_left_out(site: &Site) {
     let with = commands(&resolution(site.v4.into(), &[]));
     assert!(with.contains(&CommandNumber::RESOLVE_ROUTE));

@@ -1,10 +1,10 @@
 //! Queue pairs by the kernel's verbs, and what they are made from.
 
-pub(crate) mod alone;
+pub(crate) mod child;
 pub(crate) mod context;
 pub(crate) mod gids;
-pub(crate) mod inherited;
 pub(crate) mod iwarp;
 pub(crate) mod lifetime;
 pub(crate) mod objects;
+pub(crate) mod processes;
 pub(crate) mod states;

@@ -7,20 +7,20 @@
 )]
 
 mod acm_daemon;
-pub mod by_hand;
 mod device;
+mod message_buffers;
+pub mod modify_qp;
 mod pair;
-mod paper;
-mod posted;
 mod random;
+mod recording_queue_pair;
 mod site;
 
 pub use acm_daemon::{AcmDaemon, Act, acm_entry};
 pub use device::{Counting, Garbling, LosingGroups, OldKernel, Unestablished};
+pub use message_buffers::{post_message, receive, send};
 pub use pair::{Asked, Listening, Pair, Side};
-pub use paper::PaperQueuePair;
-pub use posted::{post_message, receive, send};
 pub use random::{Random, seeds};
+pub use recording_queue_pair::RecordingQueuePair;
 pub use site::{
     FIRST_PORT, PATIENCE, PLAIN, SECOND, Site, Soft, UNROUTABLE, expect, free_port, free_ports,
     free_qp_number,

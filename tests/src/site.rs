@@ -1,4 +1,4 @@
-//! Where a test runs: one RDMA device of the guest and one dialect.
+//! Where a test runs: one RDMA device of the guest and one ABI of the address commands.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
@@ -27,7 +27,7 @@ pub enum Soft {
     Siw,
 }
 
-/// One RDMA device of the guest, and the dialect to speak about it.
+/// One RDMA device of the guest, and the ABI of the address commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
     /// The driver.
@@ -43,7 +43,7 @@ pub struct Site {
     /// An IPv4 neighbour that never answers.
     pub silent: Ipv4Addr,
     /// Which address commands to use.
-    pub dialect: AddressAbi,
+    pub abi: AddressAbi,
 }
 
 /// On an interface that no RDMA device serves.
@@ -54,7 +54,7 @@ pub const UNROUTABLE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 impl Site {
     /// The rxe device of every guest.
     #[must_use]
-    pub fn rxe(dialect: AddressAbi) -> Self {
+    pub fn rxe(abi: AddressAbi) -> Self {
         Self {
             soft: Soft::Rxe,
             device: "rxe0",
@@ -62,13 +62,13 @@ impl Site {
             v4: Ipv4Addr::new(10, 71, 1, 1),
             v6: Ipv6Addr::new(0xfd71, 1, 0, 0, 0, 0, 0, 1),
             silent: Ipv4Addr::new(10, 71, 1, 77),
-            dialect,
+            abi,
         }
     }
 
     /// The siw device of every guest.
     #[must_use]
-    pub fn siw(dialect: AddressAbi) -> Self {
+    pub fn siw(abi: AddressAbi) -> Self {
         Self {
             soft: Soft::Siw,
             device: "siw0",
@@ -76,7 +76,7 @@ impl Site {
             v4: Ipv4Addr::new(10, 71, 2, 1),
             v6: Ipv6Addr::new(0xfd71, 2, 0, 0, 0, 0, 0, 1),
             silent: Ipv4Addr::new(10, 71, 2, 77),
-            dialect,
+            abi,
         }
     }
 
@@ -89,21 +89,21 @@ impl Site {
         }
     }
 
-    /// A channel in this site's dialect.
+    /// A channel with this site's address ABI.
     #[must_use]
     pub fn channel(&self) -> EventChannel {
         EventChannel::options()
-            .address_abi(self.dialect)
+            .address_abi(self.abi)
             .open()
             .unwrap()
     }
 
-    /// A channel in this site's dialect on a device of the test's own.
+    /// A channel with this site's address ABI on a device of the test's own.
     #[must_use]
     pub fn channel_on<D: UcmaFile + 'static>(&self, device: &Arc<D>) -> EventChannel {
         let device = Arc::clone(device);
         let options = EventChannel::options().ucma(device);
-        options.address_abi(self.dialect).open().unwrap()
+        options.address_abi(self.abi).open().unwrap()
     }
 
     /// A channel and an id for reliable connections on it.

@@ -4,7 +4,7 @@ use std::io;
 
 use rdmacm_abi::{Command, EventResponse, GetEvent, NoResponse};
 use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile as _, transact};
-use rdmacm_init::Happening;
+use rdmacm_init::CmEvent;
 use zerocopy::FromZeros;
 
 /// One open file, for every id.
@@ -38,7 +38,7 @@ impl Device {
     }
 
     /// The next event, if there is one.
-    pub(crate) fn event(&self) -> Option<Happening> {
+    pub(crate) fn event(&self) -> Option<CmEvent> {
         match self.ask(&GetEvent::new()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
             event => Some(happening(&event.unwrap())),
@@ -46,10 +46,10 @@ impl Device {
     }
 }
 
-fn happening(event: &EventResponse) -> Happening {
+fn happening(event: &EventResponse) -> CmEvent {
     let data = event.param.conn().private_data();
     let data = String::from_utf8_lossy(data);
-    Happening {
+    CmEvent {
         uid: event.uid,
         id: event.id,
         kind: event.event.number(),

@@ -14,7 +14,7 @@ mod step;
 use std::io::{BufRead as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rdmacm_init::{Order, Word};
+use rdmacm_init::{Message, Order};
 
 use crate::device::Device;
 use crate::queue_pairs::QueuePairs;
@@ -24,7 +24,7 @@ use crate::queue_pairs::QueuePairs;
 struct Side {
     device: Device,
     queue_pairs: QueuePairs,
-    /// Whoever holds it tells events.
+    /// Held while events are written, so that they stay in order.
     telling: Mutex<()>,
 }
 
@@ -48,7 +48,7 @@ fn main() {
             let answer = step::carry_out(&side, step);
             // Before an answer comes whatever had happened before it.
             side.tell_events();
-            say(&Word::Answer { number, answer });
+            say(&Message::Answer { number, answer });
         });
     }
 }
@@ -57,14 +57,14 @@ impl Side {
     fn tell_events(&self) {
         let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(happening) = self.device.event() {
-            say(&Word::Event(happening));
+            say(&Message::Event(happening));
         }
     }
 }
 
 /// One whole line.
-fn say(word: &Word) {
-    let line = serde_json::to_string(word).unwrap();
+fn say(message: &Message) {
+    let line = serde_json::to_string(message).unwrap();
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();
     out.flush().unwrap();

@@ -2,8 +2,8 @@
 
 mod accelerator;
 mod console;
-mod driven;
 mod initramfs;
+mod interactive;
 mod monitor;
 mod network;
 mod qemu;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use rdmacm_init::{Job, Plan, Share, WindowSize};
 
 pub(crate) use self::accelerator::Accelerator;
-pub(crate) use self::driven::Driven;
+pub(crate) use self::interactive::InteractiveGuest;
 pub(crate) use self::network::Station;
 use self::qemu::Boot;
 pub(crate) use self::run::{Sinks, run};

@@ -7,6 +7,7 @@
 
 mod abi;
 mod abi_check;
+mod coverage;
 mod demo;
 mod guest;
 mod host_packages;
@@ -56,6 +57,8 @@ enum Task {
     /// Compares our structures and numbers with C headers: the installed ones
     /// and those of the new kernel
     AbiCheck,
+    /// Writes tests/coverage.md: the tests that cover each ucma command and event
+    Coverage,
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Task::Soak(args) => test::soak(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),
+        Task::Coverage => coverage::write(),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -1,17 +1,17 @@
 //! Every check and every test, and what they come to.
 
 mod c_programs;
+mod guest_failures;
 mod guests;
 mod harness;
 mod host;
 mod lines;
-mod pure;
 mod skips;
 mod suite;
 mod times;
 mod totals;
-mod trouble;
 mod wire;
+mod without_c;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,9 +21,11 @@ use std::time::Duration;
 use self::guests::Guests;
 use self::lines::Outcome;
 use self::skips::Skips;
+pub(crate) use self::suite::TARGET as SUITE;
 use self::totals::Totals;
 use self::wire::Selection;
 use crate::abi;
+use crate::coverage;
 use crate::guest::{Guest, Machine};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Choice, Kernel, Role};
@@ -127,9 +129,9 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         let guest = Guest::prepare(&workspace, kernel)?;
         // A seed of random operations takes a fraction of a storm's time.
         let rounds = [
-            ("storm", "RDMACM_SEEDS", args.seeds),
+            ("stress", "RDMACM_SEEDS", args.seeds),
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
-            ("face::messages::cycles", "RDMACM_CYCLES", args.cycles),
+            ("messages::leaks", "RDMACM_CYCLES", args.cycles),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");
@@ -189,7 +191,10 @@ fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
 /// Everything that needs no guest.
 fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     totals.phase("host", |totals| host::run(workspace, totals));
-    totals.phase("pure", |totals| pure::run(workspace, totals));
+    totals.phase("coverage", |totals| {
+        totals.measure("coverage/page", || coverage::check(workspace));
+    });
+    totals.phase("without-c", |totals| without_c::run(workspace, totals));
     totals.phase("abi-check", |totals| compare_abi(args, totals));
 }
 

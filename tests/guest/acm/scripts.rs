@@ -10,6 +10,7 @@ use super::messages::{
     ALTERNATE, PATH, USABLE, ip, known, message, of_kind, path, record_entry, refusal, send, source,
 };
 use super::question::{Question, Route, hinted, record};
+use crate::schedule::When;
 
 /// A question, and what ibacm does about it.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Script {
     pub(super) asked: Option<Vec<u8>>,
     /// Whether our deadline ends it and not our patience with ibacm.
     pub(super) is_late: bool,
+    /// How it shares the guest.
+    pub(super) when: When,
 }
 
 /// Where ibacm listens.
@@ -67,7 +70,14 @@ impl Script {
             twice: false,
             asked: None,
             is_late: false,
+            when: When::Shared,
         }
+    }
+
+    /// Mostly waits for a timeout.
+    fn waiting(mut self) -> Self {
+        self.when = When::Waiting;
+        self
     }
 
     fn about(mut self, question: Question) -> Self {
@@ -141,7 +151,7 @@ fn unheard(site: &Site) -> Vec<Script> {
     let mut absent = script("absent");
     absent.daemon = Daemon::Absent;
     let mut silent = Script::new("silent", site, Vec::new());
-    silent.theirs = Theirs::Hangs;
+    (silent.theirs, silent.when) = (Theirs::Hangs, When::Waiting);
     let mut late = silent.clone();
     (late.name, late.is_late) = ("silent_until_the_deadline", true);
     vec![absent, script("passive").about(passive), silent, late]
@@ -338,7 +348,7 @@ fn ends(site: &Site) -> Vec<Script> {
         Script::new("closed_in_the_header", site, cut(10)),
         Script::new("closed_behind_the_header", site, cut(16)),
         Script::new("closed_in_an_entry", site, cut(100)),
-        Script::new("half_an_answer", site, send(whole[..100].to_vec())),
+        Script::new("half_an_answer", site, send(whole[..100].to_vec())).waiting(),
         Script::new("header_first", site, sg_list(16)).differs(once, known(site)),
         Script::new("in_pieces", site, sg_list(7)).differs(once, known(site)),
         gone,

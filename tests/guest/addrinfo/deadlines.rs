@@ -8,13 +8,7 @@ use rdmacm_tests::Site;
 
 use super::private_etc::PrivateEtc;
 use super::{rc, refusal, resolve, tells};
-
-crate::cases!("addrinfo::deadlines":
-    a_silent_neighbour_ends_at_the_deadline,
-    silent_neighbours_share_the_deadline,
-    a_silent_neighbour_does_not_hold_up_another,
-    a_deadline_in_the_past_is_an_answer_too,
-);
+use rdmacm_tests_macros::case;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -27,6 +21,7 @@ fn took_one_deadline(started: Instant) {
     assert!(elapsed >= least && elapsed < 2 * DEADLINE, "{elapsed:?}");
 }
 
+#[case(waiting)]
 fn a_silent_neighbour_ends_at_the_deadline(site: &Site) {
     let silent = site.silent.to_string();
     let started = Instant::now();
@@ -38,6 +33,7 @@ fn a_silent_neighbour_ends_at_the_deadline(site: &Site) {
 }
 
 /// Three addresses on the device's network, none of which answers.
+#[case(waiting)]
 fn silent_neighbours_share_the_deadline(site: &Site) {
     let hosts = hosts(site, [77, 78, 79]);
     PrivateEtc::new().file("hosts", &hosts).run(|| {
@@ -52,7 +48,8 @@ fn silent_neighbours_share_the_deadline(site: &Site) {
     });
 }
 
-fn a_silent_neighbour_does_not_hold_up_another(site: &Site) {
+#[case(waiting)]
+fn a_silent_neighbour_does_not_delay_others(site: &Site) {
     let hosts = hosts(site, [77, 1]);
     PrivateEtc::new().file("hosts", &hosts).run(|| {
         let found = resolve(site, "several", "7471", &rc().deadline(DEADLINE)).unwrap();
@@ -66,7 +63,8 @@ fn a_silent_neighbour_does_not_hold_up_another(site: &Site) {
 }
 
 /// The kernel gets what it takes for the shortest of times.
-fn a_deadline_in_the_past_is_an_answer_too(site: &Site) {
+#[case(waiting)]
+fn a_deadline_in_the_past_ends_at_once(site: &Site) {
     let silent = site.silent.to_string();
     let past = rc().deadline(Instant::now());
     let unreachable = refusal(resolve(site, silent.as_str(), "7471", &past));

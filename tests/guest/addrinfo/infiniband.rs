@@ -5,18 +5,7 @@ use rdmacm_core::{AddressAbi, CmAddr, Family, Gid, IbAddr, PortSpace};
 use rdmacm_tests::{PATIENCE, Site};
 
 use super::{only, rc, refusal, resolve, tells};
-
-crate::cases!("addrinfo::infiniband":
-    a_gid_in_figures_needs_infiniband,
-    an_infiniband_destination_needs_infiniband,
-    a_subnet_that_no_port_is_in_is_no_device,
-    an_infiniband_source_needs_infiniband,
-    listening_on_a_gid_needs_infiniband,
-    the_wildcard_gid_belongs_to_every_device,
-    a_service_id_is_of_the_ids_port_space,
-    a_service_needs_an_infiniband_port,
-    a_soft_device_is_no_infiniband_port,
-);
+use rdmacm_tests_macros::case;
 
 /// The GID under which the site's device knows its own address, if it is a GID
 /// of InfiniBand's form at all.
@@ -29,7 +18,7 @@ fn own_gid(site: &Site) -> Gid {
 #[track_caller]
 fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     let refusal = |hints| refusal(resolve(site, node, "7471", &hints));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             let unreachable = refusal(hints.clone());
             tells(&unreachable, Step::Route, "for InfiniBand only");
@@ -45,7 +34,7 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
 #[track_caller]
 fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
     let unreachable = refusal(resolve(site, None, "7471", hints));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             tells(&unreachable, step, words);
             let Reason::Refused(error) = &unreachable.reason else {
@@ -60,51 +49,58 @@ fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
 /// What the older commands are no match for.
 const IP_ONLY: &str = "the IP commands know no InfiniBand";
 
-fn a_gid_in_figures_needs_infiniband(site: &Site) {
+#[case(each_abi)]
+fn a_numeric_gid_needs_infiniband(site: &Site) {
     let hints = rc().numeric_host().flags(AddrInfoFlags::FAMILY);
     let gid = own_gid(site).to_string();
     is_for_infiniband(site, Some(&gid), &hints.family(Family::Ib));
 }
 
+#[case(each_abi)]
 fn an_infiniband_destination_needs_infiniband(site: &Site) {
     let to = IbAddr::new("fe80::2:c903:a1:b2c3".parse().unwrap());
     is_for_infiniband(site, None, &rc().destination(to));
 }
 
-fn a_subnet_that_no_port_is_in_is_no_device(site: &Site) {
+#[case(each_abi)]
+fn an_unknown_subnet_has_no_device(site: &Site) {
     let to = IbAddr::new("fec0::2:c903:a1:b2c3".parse().unwrap());
     let words = "active in the destination's subnet";
     is_no_device(site, &rc().destination(to), Step::Address, words);
 }
 
+#[case(each_abi)]
 fn an_infiniband_source_needs_infiniband(site: &Site) {
     let own = IbAddr::new(own_gid(site));
     let hints = rc().source(own).destination(own);
     is_no_device(site, &hints, Step::Address, "RoCE and iWARP do not count");
 }
 
+#[case(each_abi)]
 fn listening_on_a_gid_needs_infiniband(site: &Site) {
     let hints = rc().passive().source(IbAddr::new(own_gid(site)));
     is_no_device(site, &hints, Step::Bind, "RoCE and iWARP do not count");
 }
 
+#[case(each_abi)]
 fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     let hints = rc().passive().numeric_host().family(Family::Ib);
     let info = only(resolve(site, None, "7471", &hints));
     let any = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::TCP, 7471);
     assert_eq!(info.source, Some(any.into()));
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
         AddressAbi::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
     }
 }
 
 /// The kernel looks at the service id before it is of any use.
+#[case(each_abi)]
 fn a_service_id_is_of_the_ids_port_space(site: &Site) {
     let (_channel, id) = site.id();
     let datagrams = IbAddr::new(Gid::UNSPECIFIED).with_ip_service(PortSpace::UDP, 0);
     let error = id.bind(datagrams).unwrap_err();
-    match site.dialect {
+    match site.abi {
         AddressAbi::AnyFamily => {
             assert_eq!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT));
             assert!(error.to_string().contains("port space"), "{error}");
@@ -121,6 +117,7 @@ fn a_service_id_is_of_the_ids_port_space(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn a_service_needs_an_infiniband_port(site: &Site) {
     let hints = Hints::new().subnet_administrator().deadline(PATIENCE);
     for service in ["storage", "0x7147"] {
@@ -129,6 +126,7 @@ fn a_service_needs_an_infiniband_port(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn a_soft_device_is_no_infiniband_port(site: &Site) {
     assert_eq!(site.channel().infiniband_ports(), Ok(vec![]));
 }

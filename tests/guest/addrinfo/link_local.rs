@@ -5,28 +5,20 @@ use rdmacm_core::CmAddr;
 use rdmacm_tests::Site;
 
 use super::{only, rc, refusal, resolve, tells};
-
-crate::cases!("addrinfo::link_local":
-    a_scope_by_name,
-    a_scope_by_number,
-    the_source_keeps_the_scope,
-    no_scope,
-    the_sources_scope_is_enough,
-    a_scope_no_interface_has,
-    a_passive_address_with_a_scope,
-    a_passive_address_without_one,
-);
+use rdmacm_tests_macros::case;
 
 /// The device's link-local address in figures, without a scope.
 fn figures(site: &Site) -> String {
     site.link_local(0).ip().unwrap().to_string()
 }
 
+#[case(each_abi)]
 fn a_scope_by_name(site: &Site) {
     let node = format!("{}%{}", figures(site), site.netdev);
     is_reached(site, &node);
 }
 
+#[case(each_abi)]
 fn a_scope_by_number(site: &Site) {
     let node = format!("{}%{}", figures(site), site.scope_id());
     is_reached(site, &node);
@@ -40,12 +32,14 @@ fn is_reached(site: &Site, node: &str) {
     assert_eq!(via.device_name.as_deref(), Some(site.device));
 }
 
+#[case(each_abi)]
 fn the_source_keeps_the_scope(site: &Site) {
     let node = format!("{}%{}", figures(site), site.netdev);
     let info = only(resolve(site, node.as_str(), "7471", &rc()));
     assert_eq!(info.source, Some(site.link_local(site.scope_id())));
 }
 
+#[case(each_abi)]
 fn no_scope(site: &Site) {
     let found = resolve(site, figures(site).as_str(), "7471", &rc());
     let unreachable = refusal(found);
@@ -53,18 +47,21 @@ fn no_scope(site: &Site) {
     tells(&unreachable, Step::Address, "needs a scope id");
 }
 
+#[case(each_abi)]
 fn the_sources_scope_is_enough(site: &Site) {
     let hints = rc().source(site.link_local(site.scope_id()));
     let info = only(resolve(site, figures(site).as_str(), "7471", &hints));
     assert!(info.is_reachable(), "{info}");
 }
 
-fn a_scope_no_interface_has(site: &Site) {
+#[case(each_abi)]
+fn an_unknown_scope(site: &Site) {
     let node = format!("{}%nosuchif", figures(site));
     let found = resolve(site, node.as_str(), "7471", &rc());
     assert_eq!(found, Err(Error::Name(NameError::NoName)));
 }
 
+#[case(each_abi)]
 fn a_passive_address_with_a_scope(site: &Site) {
     let node = format!("{}%{}", figures(site), site.netdev);
     let info = only(resolve(site, node.as_str(), "7471", &rc().passive()));
@@ -73,6 +70,7 @@ fn a_passive_address_with_a_scope(site: &Site) {
     assert!(info.is_reachable(), "{info}");
 }
 
+#[case(each_abi)]
 fn a_passive_address_without_one(site: &Site) {
     let hints = rc().passive();
     let unreachable = refusal(resolve(site, figures(site).as_str(), "7471", &hints));

@@ -10,11 +10,7 @@ use rdmacm_tests::{SECOND, Site};
 
 use super::private_etc::PrivateEtc;
 use super::{rc, resolve};
-
-crate::once!("addrinfo::name_server":
-    the_deadline_holds_for_it,
-    a_numeric_host_does_not_ask_it,
-);
+use rdmacm_tests_macros::case;
 
 /// It hears every question, and an `/etc` that sends them there.
 fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
@@ -26,7 +22,8 @@ fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
     (server, etc)
 }
 
-fn the_deadline_holds_for_it() {
+#[case]
+fn the_deadline_ends_a_lookup() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 11));
     let site = Site::rxe(AddressAbi::AnyFamily);
     etc.run(|| {
@@ -43,7 +40,8 @@ fn the_deadline_holds_for_it() {
     assert!(asked.contains("nobody"), "{asked}");
 }
 
-fn a_numeric_host_does_not_ask_it() {
+#[case]
+fn a_numeric_host_sends_no_query() {
     let (server, etc) = silent_server(Ipv4Addr::new(127, 0, 0, 12));
     let site = Site::rxe(AddressAbi::AnyFamily);
     let found = etc.run(|| resolve(&site, "nobody.test", "7471", &rc().numeric_host()));

@@ -8,17 +8,7 @@ use rdmacm_tests::{PATIENCE, Site};
 
 use super::private_etc::PrivateEtc;
 use super::{only, rc, resolve};
-
-crate::cases!("addrinfo::names":
-    names_of_the_hosts_file,
-    every_address_of_a_name_in_the_systems_order,
-    a_family_leaves_the_other_addresses_out,
-    addresses_on_two_devices,
-    what_is_not_reached_comes_last_and_says_why,
-    the_canonical_name_is_on_the_first_address,
-    a_service_is_known_by_its_name_and_kind,
-    a_name_nobody_knows,
-);
+use rdmacm_tests_macros::case;
 
 /// What the system's own program says: addresses in order, canonical name.
 fn getent(name: &str) -> (Vec<String>, String) {
@@ -39,6 +29,7 @@ fn addresses(found: &[AddrInfo]) -> Vec<String> {
 }
 
 /// `rxe` and `rxe6`, `siw` and `siw6`.
+#[case(each_abi)]
 fn names_of_the_hosts_file(site: &Site) {
     let driver = site.driver();
     for (name, ip) in [driver.to_owned(), format!("{driver}6")]
@@ -51,6 +42,7 @@ fn names_of_the_hosts_file(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn every_address_of_a_name_in_the_systems_order(site: &Site) {
     let hosts = format!("{} both\n{} both\n", site.v4, site.v6);
     PrivateEtc::new().file("hosts", &hosts).run(|| {
@@ -61,6 +53,7 @@ fn every_address_of_a_name_in_the_systems_order(site: &Site) {
     });
 }
 
+#[case(each_abi)]
 fn a_family_leaves_the_other_addresses_out(site: &Site) {
     for (family, ip) in [Family::V4, Family::V6].into_iter().zip(site.ips()) {
         let hosts = format!("{} both\n{} both\n", site.v4, site.v6);
@@ -71,6 +64,7 @@ fn a_family_leaves_the_other_addresses_out(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn addresses_on_two_devices(site: &Site) {
     let found = resolve(site, "pair", "7471", &rc()).unwrap();
     let named = |info: &AddrInfo| info.via()?.device_name.clone();
@@ -80,7 +74,8 @@ fn addresses_on_two_devices(site: &Site) {
     assert_eq!(devices, ["rxe0", "siw0"]);
 }
 
-fn what_is_not_reached_comes_last_and_says_why(site: &Site) {
+#[case(each_abi)]
+fn unreachable_addresses_come_last_with_their_cause(site: &Site) {
     let reached = site.v4.to_string();
     let hosts = format!("10.71.3.1 mixed\n{reached} mixed\n203.0.113.1 mixed\n");
     PrivateEtc::new().file("hosts", &hosts).run(|| {
@@ -101,6 +96,7 @@ fn what_is_not_reached_comes_last_and_says_why(site: &Site) {
     });
 }
 
+#[case(each_abi)]
 fn the_canonical_name_is_on_the_first_address(site: &Site) {
     let hosts = format!("{0} first both\n{1} both\n{1} second\n", site.v4, site.v6);
     PrivateEtc::new().file("hosts", &hosts).run(|| {
@@ -110,6 +106,7 @@ fn the_canonical_name_is_on_the_first_address(site: &Site) {
     });
 }
 
+#[case(each_abi)]
 fn a_service_is_known_by_its_name_and_kind(site: &Site) {
     let services = "storage 7471/tcp\nstorage 7472/udp\n";
     PrivateEtc::new().file("services", services).run(|| {
@@ -122,7 +119,8 @@ fn a_service_is_known_by_its_name_and_kind(site: &Site) {
     });
 }
 
-fn a_name_nobody_knows(site: &Site) {
+#[case(each_abi)]
+fn an_unknown_name(site: &Site) {
     let found = resolve(site, "nobody", "7471", &rc());
     assert_eq!(found, Err(Error::Name(NameError::NoName)));
 }

@@ -5,22 +5,7 @@ use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 use super::{only, rc, refusal, resolve, tells};
-
-crate::cases!("addrinfo::passive":
-    an_address_is_the_source,
-    the_device_is_known_and_no_destination,
-    a_wildcard_belongs_to_every_device,
-    without_a_node_both_wildcards,
-    loopback_is_a_wildcard_to_the_kernel,
-    an_address_in_the_hints_takes_the_services_port,
-    a_port_a_server_listens_on,
-    an_address_no_rdma_device_serves,
-    an_address_this_machine_does_not_have,
-    an_interface_stands_for_its_addresses,
-    a_device_stands_for_the_addresses_it_serves,
-    an_interface_without_rdma_says_so,
-    every_local_rdma_address,
-);
+use rdmacm_tests_macros::case;
 
 fn passive() -> Hints {
     rc().passive()
@@ -32,6 +17,7 @@ fn via_the_device(site: &Site, info: &AddrInfo) {
     assert_eq!(via.device_name.as_deref(), Some(site.device));
 }
 
+#[case(each_abi)]
 fn an_address_is_the_source(site: &Site) {
     for ip in site.ips() {
         let found = resolve(site, ip.to_string().as_str(), "7471", &passive());
@@ -41,6 +27,7 @@ fn an_address_is_the_source(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn the_device_is_known_and_no_destination(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &passive()));
@@ -52,6 +39,7 @@ fn the_device_is_known_and_no_destination(site: &Site) {
     assert_eq!(via.destination_gid, None);
 }
 
+#[case(each_abi)]
 fn a_wildcard_belongs_to_every_device(site: &Site) {
     for (node, family) in [("0.0.0.0", Family::V4), ("::", Family::V6)] {
         let info = only(resolve(site, node, "7471", &passive()));
@@ -60,6 +48,7 @@ fn a_wildcard_belongs_to_every_device(site: &Site) {
     }
 }
 
+#[case(each_abi)]
 fn without_a_node_both_wildcards(site: &Site) {
     let found = resolve(site, None, "7471", &passive()).unwrap();
     let sources: Vec<_> = found.iter().map(|info| info.source.unwrap()).collect();
@@ -68,11 +57,13 @@ fn without_a_node_both_wildcards(site: &Site) {
     assert!(found.iter().all(AddrInfo::is_reachable));
 }
 
+#[case(each_abi)]
 fn loopback_is_a_wildcard_to_the_kernel(site: &Site) {
     let info = only(resolve(site, "127.0.0.1", "7471", &passive()));
     assert_eq!(info.reach.unwrap().via, None);
 }
 
+#[case(each_abi)]
 fn an_address_in_the_hints_takes_the_services_port(site: &Site) {
     let hints = passive().source(site.v4(1));
     let info = only(resolve(site, None, "7471", &hints));
@@ -82,6 +73,7 @@ fn an_address_in_the_hints_takes_the_services_port(site: &Site) {
     assert_eq!(unchanged.source, Some(site.v4(1)));
 }
 
+#[case(each_abi)]
 fn a_port_a_server_listens_on(site: &Site) {
     let port = free_port();
     let channel = site.channel();
@@ -99,12 +91,14 @@ fn a_port_a_server_listens_on(site: &Site) {
     via_the_device(site, &info);
 }
 
+#[case(each_abi)]
 fn an_address_no_rdma_device_serves(site: &Site) {
     let plain = PLAIN.to_string();
     let unreachable = refusal(resolve(site, plain.as_str(), "7471", &passive()));
     tells(&unreachable, Step::Bind, "no RDMA device serves it");
 }
 
+#[case(each_abi)]
 fn an_address_this_machine_does_not_have(site: &Site) {
     let unreachable = refusal(resolve(site, "198.51.100.7", "7471", &passive()));
     tells(
@@ -134,7 +128,8 @@ fn are_the_devices(site: &Site, found: &[AddrInfo]) {
     }
 }
 
-fn an_interface_stands_for_its_addresses(site: &Site) {
+#[case(each_abi)]
+fn an_interface_gives_its_addresses(site: &Site) {
     let found = resolve(site, site.netdev, "7471", &passive()).unwrap();
     are_the_devices(site, &found);
     let v4 = passive().family(Family::V4);
@@ -142,17 +137,20 @@ fn an_interface_stands_for_its_addresses(site: &Site) {
     assert_eq!(info.source, Some(site.v4(7471)));
 }
 
-fn a_device_stands_for_the_addresses_it_serves(site: &Site) {
+#[case(each_abi)]
+fn a_device_gives_its_addresses(site: &Site) {
     let found = resolve(site, site.device, "7471", &passive()).unwrap();
     are_the_devices(site, &found);
 }
 
-fn an_interface_without_rdma_says_so(site: &Site) {
+#[case(each_abi)]
+fn an_interface_without_rdma_is_reported(site: &Site) {
     let v4 = passive().family(Family::V4);
     let unreachable = refusal(resolve(site, "plain0", "7471", &v4));
     tells(&unreachable, Step::Bind, "no RDMA device serves it");
 }
 
+#[case(each_abi)]
 fn every_local_rdma_address(site: &Site) {
     let found = Directory::new().local("7471", &rc()).unwrap();
     let of_the_device: Vec<_> = found

@@ -5,19 +5,9 @@ use rdmacm_core::{CmAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
 use super::{only, rc, refusal, resolve, tells};
+use rdmacm_tests_macros::case;
 
-crate::cases!("addrinfo::sources":
-    a_source_is_kept_with_its_port,
-    a_port_in_use_is_no_obstacle,
-    a_source_and_a_destination_need_no_node,
-    a_destination_in_the_hints_takes_the_services_port,
-    the_source_of_a_passive_result_serves_as_a_hint,
-    a_source_of_another_family,
-    a_source_this_machine_does_not_have,
-    a_source_without_an_rdma_device,
-    a_source_stays_with_what_it_does_not_reach,
-);
-
+#[case(each_abi)]
 fn a_source_is_kept_with_its_port(site: &Site) {
     for ip in site.ips() {
         let source = CmAddr::from((ip, free_port()));
@@ -28,7 +18,8 @@ fn a_source_is_kept_with_its_port(site: &Site) {
     }
 }
 
-fn a_port_in_use_is_no_obstacle(site: &Site) {
+#[case(each_abi)]
+fn a_source_port_in_use_is_accepted(site: &Site) {
     let source = site.v4(free_port());
     let channel = site.channel();
     let user = channel.create_id(PortSpace::TCP).unwrap();
@@ -39,6 +30,7 @@ fn a_port_in_use_is_no_obstacle(site: &Site) {
     assert_eq!(info.source, Some(source));
 }
 
+#[case(each_abi)]
 fn a_source_and_a_destination_need_no_node(site: &Site) {
     let hints = rc().source(site.v6(0)).destination(site.v6(7471));
     let info = only(resolve(site, None, None, &hints));
@@ -47,6 +39,7 @@ fn a_source_and_a_destination_need_no_node(site: &Site) {
     assert_eq!(info.destination, Some(site.v6(7471)));
 }
 
+#[case(each_abi)]
 fn a_destination_in_the_hints_takes_the_services_port(site: &Site) {
     let hints = rc().destination(site.v4(1));
     let info = only(resolve(site, None, "7471", &hints));
@@ -54,6 +47,7 @@ fn a_destination_in_the_hints_takes_the_services_port(site: &Site) {
 }
 
 /// How C programs give their client's address by name.
+#[case(each_abi)]
 fn the_source_of_a_passive_result_serves_as_a_hint(site: &Site) {
     let v4 = site.v4.to_string();
     let mine = only(resolve(site, v4.as_str(), None, &rc().passive()));
@@ -63,6 +57,7 @@ fn the_source_of_a_passive_result_serves_as_a_hint(site: &Site) {
     assert_eq!(info.source, mine.source);
 }
 
+#[case(each_abi)]
 fn a_source_of_another_family(site: &Site) {
     let hints = rc().source(site.v6(0));
     let v4 = site.v4.to_string();
@@ -74,6 +69,7 @@ fn a_source_of_another_family(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn a_source_this_machine_does_not_have(site: &Site) {
     let hints = rc().source(([198, 51, 100, 7], 0));
     let v4 = site.v4.to_string();
@@ -85,6 +81,7 @@ fn a_source_this_machine_does_not_have(site: &Site) {
     );
 }
 
+#[case(each_abi)]
 fn a_source_without_an_rdma_device(site: &Site) {
     let hints = rc().source((PLAIN, 0));
     let v4 = site.v4.to_string();
@@ -92,7 +89,8 @@ fn a_source_without_an_rdma_device(site: &Site) {
     tells(&unreachable, Step::Address, "no RDMA device serves");
 }
 
-fn a_source_stays_with_what_it_does_not_reach(site: &Site) {
+#[case(each_abi)]
+fn an_unreachable_entry_keeps_its_source(site: &Site) {
     let source = CmAddr::from((PLAIN, 7));
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc().source(source)));

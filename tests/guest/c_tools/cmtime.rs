@@ -7,20 +7,16 @@ use rdmacm::{Listener, Node};
 use rdmacm_core::{ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site};
 
-use super::end::End;
 use super::listening::{wait_until_it_listens, wait_until_it_only_listens};
+use super::our_side::End;
 use super::tool::Tool;
 use super::{ASKED, REQUEST_ROOM, check_no_private_data, check_request, shares};
 use super::{check_established, connect_to};
 use crate::rdma_core::RdmaCore;
+use rdmacm_tests_macros::case;
 
 mod control;
 pub(crate) mod mesh;
-
-crate::cases!("c_tools::cmtime":
-    its_server_takes_a_hundred_connections,
-    its_client_makes_a_hundred_connections,
-);
 
 /// More connections than this in one process are too many for it on siw.
 const ON_SIW: usize = 50;
@@ -36,6 +32,7 @@ pub(crate) fn is_alone() -> bool {
     usage(RdmaCore::System).is_some_and(|usage| !usage.contains("num_threads"))
 }
 
+#[case(needs(Cmtime))]
 fn its_server_takes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         let port = rdmacm_tests::free_port();
@@ -60,6 +57,7 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
     }
 }
 
+#[case(needs(Cmtime))]
 fn its_client_makes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         accept_its_client(site, count);

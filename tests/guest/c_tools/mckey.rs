@@ -7,11 +7,7 @@ use rdmacm_core::CmAddr;
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::tool::Tool;
-
-crate::cases!("c_tools::mckey":
-    it_receives_what_we_send,
-    we_receive_what_it_sends,
-);
+use rdmacm_tests_macros::case;
 
 /// Datagrams, and bytes of each.
 const MESSAGES: u32 = 10;
@@ -29,6 +25,7 @@ fn bound(site: &Site) -> DatagramSocket {
     socket
 }
 
+#[case(alone, needs(Datagrams, Tools))]
 fn it_receives_what_we_send(site: &Site) {
     let mut receiver = start(site, "239.71.9.1", &[]);
     receiver.wait_for("receiving data transfers");
@@ -48,6 +45,7 @@ fn it_receives_what_we_send(site: &Site) {
 
 /// It does not wait for its device, which sends nothing any more once it has left: so
 /// it is to send far more than are to come.
+#[case(alone, needs(Datagrams, Tools))]
 fn we_receive_what_it_sends(site: &Site) {
     let socket = bound(site);
     let group = CmAddr::from(([239, 71, 9, 2], 0));

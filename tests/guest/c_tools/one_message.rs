@@ -8,17 +8,11 @@ use rdmacm_verbs::QueuePair;
 
 use super::listening::wait_until_it_listens;
 use super::tool::Tool;
-use crate::held_back::{hold_back_ends, hold_back_first_messages};
+use crate::packet_delay::{hold_back_ends, hold_back_first_messages};
+use rdmacm_tests_macros::case;
 
 /// The tools.
 pub(crate) const TOOLS: [&str; 4] = ["rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver"];
-
-crate::cases!("c_tools::one_message":
-    its_server_answers,
-    its_client_is_answered,
-    its_xserver_parts,
-    its_xclient_sends,
-);
 
 /// Bytes of a message.
 const SIZE: usize = 16;
@@ -56,6 +50,7 @@ fn disconnect(connection: &CmConnection<QueuePair>) {
     connection.close(PATIENCE).unwrap();
 }
 
+#[case(needs(OneMessageTools))]
 fn its_server_answers(site: &Site) {
     let port = free_port();
     let (address, service) = (site.v4.to_string(), port.to_string());
@@ -70,6 +65,7 @@ fn its_server_answers(site: &Site) {
     ended.check_said_all(&["rdma_server: start", "rdma_server: end 0"]);
 }
 
+#[case(needs(OneMessageTools))]
 fn its_client_is_answered(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     hold_back_first_messages(site, &listener.local_addr().port().to_string());
@@ -82,7 +78,8 @@ fn its_client_is_answered(site: &Site) {
     ended.check_said_all(&["rdma_client: start", "rdma_client: end 0"]);
 }
 
-fn its_xserver_parts(site: &Site) {
+#[case(needs(OneMessageTools))]
+fn its_xserver_disconnects(site: &Site) {
     let port = free_port();
     let service = port.to_string();
     let server = Tool::start("rdma_xserver", &["-p", &service, "-c", "r"]);
@@ -95,6 +92,7 @@ fn its_xserver_parts(site: &Site) {
     ended.check_says("rdma_xserver: end 0");
 }
 
+#[case(needs(OneMessageTools))]
 fn its_xclient_sends(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();

@@ -7,25 +7,14 @@ use std::time::Duration;
 use rdmacm::{Listener, Node};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
-use super::end::End;
 use super::listening::wait_until_it_listens;
+use super::our_side::End;
 use super::tool::{Ended, Tool};
 use super::{ASKED, CONNECTIONS, REQUEST_ROOM, check_no_private_data, check_request};
 use super::{check_established, connect_to};
 use crate::command::ping::{client, server};
-use crate::held_back::hold_back_first_messages;
-
-crate::cases!("c_tools::rping":
-    its_server_takes_a_hundred_connections,
-    its_client_connects_time_after_time,
-    its_server_returns_a_thousand_pings,
-    its_client_gets_a_thousand_pings_back,
-    its_persistent_server_is_pinged_at_once,
-    its_clients_ping_a_persistent_server_at_once,
-    largest_pings,
-    its_client_hears_that_our_server_is_interrupted,
-    its_server_hears_that_our_client_is_interrupted,
-);
+use crate::packet_delay::hold_back_first_messages;
+use rdmacm_tests_macros::case;
 
 /// Its client is a process to a connection, and starts slowly under emulation.
 const RUNS: usize = 6;
@@ -39,6 +28,7 @@ fn by_hand(site: &Site) -> &'static [&'static str] {
 }
 
 /// Ours end before the next begins: its server has room for three.
+#[case(needs(Tools))]
 fn its_server_takes_a_hundred_connections(site: &Site) {
     let by_hand = by_hand(site);
     // By hand it offers what its client asks for, whoever asks.
@@ -62,7 +52,8 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
     }
 }
 
-fn its_client_connects_time_after_time(site: &Site) {
+#[case(needs(Tools))]
+fn its_client_connects_repeatedly(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     for run in 0..RUNS {
@@ -108,6 +99,7 @@ fn its_server(site: &Site, more: &[&str]) -> (Tool, String) {
     (server, port)
 }
 
+#[case(needs(Tools))]
 fn its_server_returns_a_thousand_pings(site: &Site) {
     let (server, port) = its_server(site, &[]);
     let client = client(site, &port, &["--count", "1000", "--validate"]);
@@ -117,6 +109,7 @@ fn its_server_returns_a_thousand_pings(site: &Site) {
     server.finish().check_success();
 }
 
+#[case(needs(Tools))]
 fn its_client_gets_a_thousand_pings_back(site: &Site) {
     let (server, port) = server(site, &["--count", "1000"]);
     let mut client = rping(site, "-c", &port, &["-C", "1000", "-V", "-v"]);
@@ -128,6 +121,7 @@ fn its_client_gets_a_thousand_pings_back(site: &Site) {
 }
 
 /// Of two requests that come before it has looked at the first, its server forgets one.
+#[case(needs(Tools))]
 fn its_persistent_server_is_pinged_at_once(site: &Site) {
     for more in [&[][..], by_hand(site)] {
         let (mut server, port) = its_server(site, &[&["-P"], more].concat());
@@ -143,6 +137,7 @@ fn its_persistent_server_is_pinged_at_once(site: &Site) {
     }
 }
 
+#[case(needs(Tools))]
 fn its_clients_ping_a_persistent_server_at_once(site: &Site) {
     let (server, port) = server(site, &["--persistent", "--json"]);
     let arguments = ["-C", "20", "-V"];
@@ -159,6 +154,7 @@ fn its_clients_ping_a_persistent_server_at_once(site: &Site) {
 }
 
 /// Its own limit is 65,535 bytes.
+#[case(needs(Tools))]
 fn largest_pings(site: &Site) {
     let largest = "65535";
     let (server, port) = its_server(site, &["-S", largest]);
@@ -171,7 +167,8 @@ fn largest_pings(site: &Site) {
     server.finish().check_success();
 }
 
-fn its_client_hears_that_our_server_is_interrupted(site: &Site) {
+#[case(needs(Tools))]
+fn its_client_sees_our_server_disconnect(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let mut client = rping(site, "-c", &port, &["-v"]);
     client.wait_for("ping data: rdma-ping-3: ");
@@ -185,7 +182,8 @@ fn its_client_hears_that_our_server_is_interrupted(site: &Site) {
     drop(client);
 }
 
-fn its_server_hears_that_our_client_is_interrupted(site: &Site) {
+#[case(needs(Tools))]
+fn its_server_sees_our_client_disconnect(site: &Site) {
     let (mut server, port) = its_server(site, &["-v"]);
     let client = client(site, &port, &["--json"]);
     server.wait_for("server ping data: rdma-ping-3: ");

@@ -6,29 +6,25 @@ use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, Por
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port, receive, send};
 use rdmacm_verbs::QueuePair;
 
-use super::end::End;
 use super::listening::wait_until_it_listens;
+use super::our_side::End;
 use super::tool::Tool;
 use super::{ANSWER_ROOM, ASKED, REQUEST_ROOM, check_answer, check_no_private_data, check_request};
 use super::{asking, connect_to, shares};
-use crate::held_back::hold_back_first_messages_of_the_server;
-
-crate::cases!("c_tools::ucmatose":
-    its_server_takes_a_hundred_connections,
-    its_client_makes_a_hundred_connections,
-    its_server_exchanges_messages,
-    its_client_exchanges_messages,
-);
+use crate::packet_delay::hold_back_first_messages_of_the_server;
+use rdmacm_tests_macros::case;
 
 /// More connections than this in one process are too many for it on siw.
 const ON_SIW: usize = 25;
 
+#[case(needs(Tools))]
 fn its_server_takes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         connect_to_its_server(site, count);
     }
 }
 
+#[case(needs(Tools))]
 fn its_client_makes_a_hundred_connections(site: &Site) {
     for count in shares(site, ON_SIW) {
         accept_its_client(site, count);
@@ -222,6 +218,7 @@ fn receive_all(connections: &[CmConnection<QueuePair>]) {
     }
 }
 
+#[case(needs(Tools))]
 fn its_server_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
         let port = free_port();
@@ -249,6 +246,7 @@ fn its_server_exchanges_messages(site: &Site) {
     }
 }
 
+#[case(needs(Tools))]
 fn its_client_exchanges_messages(site: &Site) {
     for (count, more) in exchanges(site) {
         let listener = Listener::bind(site.v4(0)).unwrap();

@@ -13,13 +13,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, free_qp_number};
 
 use super::tool::Tool;
 use super::{CONNECTIONS, check_no_private_data};
-
-crate::cases!("c_tools::udaddy":
-    its_server_answers_a_hundred_questions,
-    its_client_asks_a_hundred_questions,
-    its_server_returns_datagrams,
-    its_client_gets_datagrams_back,
-);
+use rdmacm_tests_macros::case;
 
 /// One server on its port at a time, by IPv4 and by IPv6.
 static ITS_SERVER: Mutex<()> = Mutex::new(());
@@ -41,6 +35,7 @@ fn start(role: &str, address: &str) -> Tool {
     Tool::start("udaddy", &[role, address, "-c", &count, "-C", "0"])
 }
 
+#[case(alone, needs(Datagrams, Tools))]
 fn its_server_answers_a_hundred_questions(site: &Site) {
     let _turn = turn(&ITS_SERVER);
     let server = start("-b", &site.v4.to_string());
@@ -119,6 +114,7 @@ fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> (CmId, UdInfo) {
     panic!("it does not listen");
 }
 
+#[case(alone, needs(Datagrams, Tools))]
 fn its_client_asks_a_hundred_questions(site: &Site) {
     let _turn = turn(&OUR_SERVER);
     let channel = site.channel();
@@ -182,6 +178,7 @@ fn send_all(socket: &DatagramSocket, to: &DatagramAddr) {
     socket.flush().unwrap();
 }
 
+#[case(alone, needs(Datagrams, Tools))]
 fn its_server_returns_datagrams(site: &Site) {
     let _turn = turn(&ITS_SERVER);
     let server = start_with_datagrams("-b", &site.v4.to_string());
@@ -198,6 +195,7 @@ fn its_server_returns_datagrams(site: &Site) {
     ended.check_said("return status 0");
 }
 
+#[case(alone, needs(Datagrams, Tools))]
 fn its_client_gets_datagrams_back(site: &Site) {
     let _turn = turn(&OUR_SERVER);
     let socket = DatagramSocket::bind(site.v6(PORT)).unwrap();

@@ -7,12 +7,7 @@ use rdmacm_verbs::QueuePair;
 
 use super::{check_failure, perf, ping};
 use crate::c_tools::tool::Tool;
-
-crate::cases!("command::clients":
-    a_ping_server_that_is_full_rejects_in_words,
-    a_perf_server_that_is_full_rejects_in_words,
-    strangers_do_not_fail_a_persistent_server,
-);
+use rdmacm_tests_macros::case;
 
 const ONE_AT_ONCE: [&str; 3] = ["--persistent", "--max-clients", "1"];
 const FULL: &str = "the server is full: it serves 1 at once";
@@ -25,7 +20,8 @@ fn disconnect(connection: &CmConnection<QueuePair>, server: &mut Tool) {
     server.wait_for(&format!("{address}: "));
 }
 
-fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
+#[case]
+fn a_full_ping_server_rejects_with_a_message(site: &Site) {
     let (mut server, port) = ping::server(site, &ONE_AT_ONCE);
     let first = ping::connect(site, &port);
     check_failure(&ping::client(site, &port, &[]).finish(), FULL);
@@ -38,7 +34,8 @@ fn a_ping_server_that_is_full_rejects_in_words(site: &Site) {
     ended.check_says(": rejected: the server is full");
 }
 
-fn a_perf_server_that_is_full_rejects_in_words(site: &Site) {
+#[case]
+fn a_full_perf_server_rejects_with_a_message(site: &Site) {
     let (mut server, port) = perf::server(site, &ONE_AT_ONCE);
     let first = agreed_with(site, &port);
     check_failure(&perf::client(site, &port, &[]).finish(), FULL);
@@ -61,7 +58,8 @@ fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
 }
 
 /// Each server has a client of the other.
-fn strangers_do_not_fail_a_persistent_server(site: &Site) {
+#[case]
+fn foreign_clients_do_not_fail_a_persistent_server(site: &Site) {
     let (server, port) = ping::server(site, &["--persistent", "--json"]);
     let ended = perf::client(site, &port, &[]).finish();
     check_failure(&ended, "the other side is not rdmacm perf");

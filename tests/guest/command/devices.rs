@@ -7,14 +7,9 @@ use rdmacm_tests::{Site, Soft};
 use serde_json::Value;
 
 use super::rdmacm;
+use rdmacm_tests_macros::case;
 
-crate::cases!("command::devices":
-    a_device_in_the_table,
-    a_device_in_the_document_is_what_sysfs_says,
-    its_index_and_port_are_what_netlink_says,
-    its_addresses_are_its_interfaces,
-);
-
+#[case]
 fn a_device_in_the_table(site: &Site) {
     let said = rdmacm(&["devices"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
@@ -32,7 +27,8 @@ fn a_device_in_the_table(site: &Site) {
     }
 }
 
-fn a_device_in_the_document_is_what_sysfs_says(site: &Site) {
+#[case]
+fn a_device_as_json_matches_sysfs(site: &Site) {
     let device = document(site);
     assert_eq!(device["guid"], sysfs(site, "node_guid"));
     let port = &device["ports"][0];
@@ -51,7 +47,8 @@ fn a_device_in_the_document_is_what_sysfs_says(site: &Site) {
     assert_eq!(sysfs(site, "node_type"), node_type);
 }
 
-fn its_index_and_port_are_what_netlink_says(site: &Site) {
+#[case]
+fn its_index_and_port_match_netlink(site: &Site) {
     let device = document(site);
     let link = iproute(
         "rdma",
@@ -66,6 +63,7 @@ fn its_index_and_port_are_what_netlink_says(site: &Site) {
     assert_eq!(port["netdev"], link["netdev"]);
 }
 
+#[case]
 fn its_addresses_are_its_interfaces(site: &Site) {
     let link = iproute("ip", &["-j", "address", "show", "dev", site.netdev]);
     let listed = link[0]["addr_info"].as_array().unwrap();

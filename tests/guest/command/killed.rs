@@ -6,12 +6,7 @@ use rdmacm_tests::Site;
 use super::check_failure;
 use super::perf::{client, server};
 use crate::c_tools::tool::{Ended, Tool};
-
-crate::cases!("command::killed":
-    a_client_says_that_its_server_has_gone,
-    a_server_counts_a_killed_client_as_failed,
-    a_persistent_server_counts_a_killed_client_as_failed,
-);
+use rdmacm_tests_macros::case;
 
 /// What each side does most differs between them.
 const TESTS: [&str; 4] = ["send-bw", "write-bw", "read-bw", "send-lat"];
@@ -35,7 +30,8 @@ fn check_departure(ended: &Ended, words: &str) {
     assert_eq!(blamed, None);
 }
 
-fn a_client_says_that_its_server_has_gone(site: &Site) {
+#[case]
+fn a_client_reports_its_killed_server(site: &Site) {
     for test in TESTS {
         let (mut server, port) = server(site, &[]);
         let client = tireless(site, &port, test, &[]);
@@ -45,6 +41,7 @@ fn a_client_says_that_its_server_has_gone(site: &Site) {
     }
 }
 
+#[case]
 fn a_server_counts_a_killed_client_as_failed(site: &Site) {
     for test in TESTS {
         let (mut server, port) = server(site, &[]);
@@ -55,6 +52,7 @@ fn a_server_counts_a_killed_client_as_failed(site: &Site) {
     }
 }
 
+#[case]
 fn a_persistent_server_counts_a_killed_client_as_failed(site: &Site) {
     let (mut server, port) = server(site, &["--persistent", "--json"]);
     let client = tireless(site, &port, "send-bw", &[]);

@@ -7,18 +7,7 @@ use serde_json::Value;
 
 use super::{PATIENT, check_failure};
 use crate::c_tools::tool::Tool;
-
-crate::cases!("command::perf":
-    bandwidth_is_measured,
-    latency_is_measured,
-    large_messages,
-    for_as_long_as_is_asked,
-    a_server_that_is_behind_hears_that_its_client_has_finished,
-    a_persistent_server_serves_peers_at_once,
-    terms_of_others_are_refused_in_words,
-    a_server_of_something_else_is_told,
-    a_client_that_is_interrupted_parts,
-);
+use rdmacm_tests_macros::case;
 
 pub(super) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
     super::server("perf", site, arguments)
@@ -65,6 +54,7 @@ fn check_rate(document: &Value, messages: u64, size: u32) {
     assert!((messages - number("messages")).abs() < 0.01, "{document}");
 }
 
+#[case]
 fn bandwidth_is_measured(site: &Site) {
     for test in ["send-bw", "write-bw", "read-bw"] {
         for (size, depth, more) in [(1000, 1, &[][..]), (4097, 7, &["--poll"])] {
@@ -79,6 +69,7 @@ fn bandwidth_is_measured(site: &Site) {
     }
 }
 
+#[case]
 fn latency_is_measured(site: &Site) {
     for test in ["send-lat", "write-lat", "read-lat"] {
         for more in [&[][..], &["--poll", "--size", "1"]] {
@@ -96,6 +87,7 @@ fn latency_is_measured(site: &Site) {
 
 /// siw of Linux 6.1 counts registered memory against the limit of locked memory, root's
 /// too.
+#[case]
 fn large_messages(site: &Site) {
     let arguments = ["--count", "1", "--size", "3000000", "--depth", "2"];
     let (server, port) = server(site, &[]);
@@ -108,7 +100,8 @@ fn large_messages(site: &Site) {
     server.finish().check_success();
 }
 
-fn for_as_long_as_is_asked(site: &Site) {
+#[case]
+fn the_duration_option_is_obeyed(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     let ended = client(site, &port, &["--duration", "300"]).finish();
     ended.check_success();
@@ -130,7 +123,8 @@ fn for_as_long_as_is_asked(site: &Site) {
 /// it was all, so the client needs nothing of a server that stands still: there it finds
 /// the messages, their end and the connection's end all at once, and more than it reads at
 /// a stretch.
-fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
+#[case]
+fn a_slow_server_sees_its_client_finish(site: &Site) {
     let (mut server, port) = server(site, &[]);
     let arguments = ["--test", "send-bw", "--size", "64", "--depth", "128"];
     let client = client(site, &port, &[&arguments[..], &["--count", "232"]].concat());
@@ -143,6 +137,7 @@ fn a_server_that_is_behind_hears_that_its_client_has_finished(site: &Site) {
     ended.check_says(": send-bw, 64 bytes, 128 at once");
 }
 
+#[case]
 fn a_persistent_server_serves_peers_at_once(site: &Site) {
     let (server, port) = server(site, &["--persistent", "--json"]);
     let clients = ["send-bw", "send-lat", "write-lat"].map(|test| {
@@ -163,7 +158,8 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
     assert_eq!(document["interrupted"], true);
 }
 
-fn terms_of_others_are_refused_in_words(site: &Site) {
+#[case]
+fn foreign_parameters_are_rejected_with_a_message(site: &Site) {
     for (data, words) in [
         (
             &b"hello, version 1"[..],
@@ -184,14 +180,16 @@ fn terms_of_others_are_refused_in_words(site: &Site) {
     }
 }
 
-fn a_server_of_something_else_is_told(site: &Site) {
+#[case]
+fn a_foreign_server_is_reported(site: &Site) {
     let (server, port) = super::server("ping", site, &[]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the other side is not rdmacm perf");
     server.finish().check_success();
 }
 
-fn a_client_that_is_interrupted_parts(site: &Site) {
+#[case]
+fn an_interrupted_client_disconnects(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let client = client(site, &port, &["--json"]);

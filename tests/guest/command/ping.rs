@@ -9,24 +9,8 @@ use serde_json::{Value, json};
 use super::{PATIENT, check_failure, rdmacm};
 use crate::c_tools::tool::{Ended, Tool};
 use crate::child;
-use crate::held_back::hold_back_first_messages;
-
-crate::cases!("command::ping":
-    every_ping_comes_back,
-    a_document_of_each_side,
-    any_size_comes_back,
-    a_server_on_all_addresses,
-    a_persistent_server_serves_peers_at_once,
-    a_server_that_is_interrupted_parts,
-    a_peer_that_parts_too_early_has_failed,
-    a_server_with_too_few_pings_parts,
-    a_ping_beyond_the_limit_is_refused_in_words,
-    a_message_of_another_length_is_refused_in_words,
-    nobody_to_ping,
-    nothing_to_listen_on,
-    a_device_that_cannot_be_opened_is_not_listened_on,
-    a_client_that_is_interrupted_while_it_connects,
-);
+use crate::packet_delay::hold_back_first_messages;
+use rdmacm_tests_macros::case;
 
 /// A server that listens, and its port.
 pub(crate) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
@@ -40,6 +24,7 @@ pub(crate) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     Tool::rdmacm(&[&common, &PATIENT[..], arguments].concat())
 }
 
+#[case]
 fn every_ping_comes_back(site: &Site) {
     let (server, port) = server(site, &[]);
     let ended = client(site, &port, &["--count", "20", "--validate"]).finish();
@@ -52,7 +37,8 @@ fn every_ping_comes_back(site: &Site) {
     ended.check_says(": 20 pings");
 }
 
-fn a_document_of_each_side(site: &Site) {
+#[case]
+fn json_of_each_side(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let arguments = ["--count", "10", "--validate", "--json"];
     let ended = client(site, &port, &arguments).finish();
@@ -90,7 +76,8 @@ fn a_document_of_each_side(site: &Site) {
     assert_eq!(ended.document(), expected);
 }
 
-fn any_size_comes_back(site: &Site) {
+#[case]
+fn every_size_comes_back(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     for size in ["23", "4096", "4097", "65535", "300000"] {
         let arguments = ["--count", "3", "--validate", "--size", size];
@@ -100,6 +87,7 @@ fn any_size_comes_back(site: &Site) {
     server.finish().check_success();
 }
 
+#[case]
 fn a_server_on_all_addresses(site: &Site) {
     let port = free_port().to_string();
     let mut server = Tool::rdmacm(&["ping", "--listen", "--port", &port, "--persistent"]);
@@ -113,6 +101,7 @@ fn a_server_on_all_addresses(site: &Site) {
     server.finish().check_success();
 }
 
+#[case]
 fn a_persistent_server_serves_peers_at_once(site: &Site) {
     let (server, port) = server(site, &["--persistent", "--json"]);
     let arguments = ["--count", "30", "--validate"];
@@ -128,7 +117,8 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
     assert_eq!(document["interrupted"], true);
 }
 
-fn a_server_that_is_interrupted_parts(site: &Site) {
+#[case]
+fn an_interrupted_server_disconnects(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let connection = connect(site, &port);
     server.interrupt();
@@ -141,7 +131,8 @@ fn a_server_that_is_interrupted_parts(site: &Site) {
     assert_eq!(ended.document()["interrupted"], true);
 }
 
-fn a_peer_that_parts_too_early_has_failed(site: &Site) {
+#[case]
+fn a_peer_that_disconnects_early_has_failed(site: &Site) {
     let (server, port) = server(site, &["--count", "5"]);
     let ended = client(site, &port, &["--count", "2"]).finish();
     ended.check_success();
@@ -150,7 +141,8 @@ fn a_peer_that_parts_too_early_has_failed(site: &Site) {
     ended.check_says(": 2 pings, then ");
 }
 
-fn a_server_with_too_few_pings_parts(site: &Site) {
+#[case(waiting)]
+fn a_server_with_too_few_pings_disconnects(site: &Site) {
     let (server, port) = server(site, &["--count", "2"]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the peer disconnected after 2 pings");
@@ -158,7 +150,8 @@ fn a_server_with_too_few_pings_parts(site: &Site) {
 }
 
 /// Only the connection manager's node is there, not the devices'.
-fn a_device_that_cannot_be_opened_is_not_listened_on(site: &Site) {
+#[case]
+fn an_unopenable_device_is_not_listened_on(site: &Site) {
     child::run_at("command_without_verbs_nodes", site);
 }
 
@@ -178,7 +171,8 @@ pub(crate) fn without_verbs_nodes() {
     }
 }
 
-fn a_client_that_is_interrupted_while_it_connects(site: &Site) {
+#[case(waiting)]
+fn a_client_interrupted_while_connecting(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     let address = site.v4.to_string();
@@ -212,7 +206,8 @@ fn send(connection: &CmConnection<QueuePair>, bytes: &[u8]) {
     queue_pair.post_send(request).unwrap();
 }
 
-fn a_ping_beyond_the_limit_is_refused_in_words(site: &Site) {
+#[case(waiting)]
+fn a_ping_beyond_the_limit_is_rejected_with_a_message(site: &Site) {
     let (server, port) = server(site, &[]);
     let connection = connect(site, &port);
     // An address, a key, and 16 MiB and one byte.
@@ -228,7 +223,8 @@ fn a_ping_beyond_the_limit_is_refused_in_words(site: &Site) {
     connection.close(CLOSE_DEADLINE).unwrap();
 }
 
-fn a_message_of_another_length_is_refused_in_words(site: &Site) {
+#[case(waiting)]
+fn a_message_of_another_length_is_reported(site: &Site) {
     let (server, port) = server(site, &[]);
     let connection = connect(site, &port);
     send(&connection, b"short");
@@ -237,12 +233,14 @@ fn a_message_of_another_length_is_refused_in_words(site: &Site) {
     connection.close(CLOSE_DEADLINE).unwrap();
 }
 
-fn nobody_to_ping(site: &Site) {
+#[case]
+fn no_server_to_ping(site: &Site) {
     let ended = client(site, &free_port().to_string(), &[]).finish();
     check_failure(&ended, &format!("connect to {}:", site.v4));
 }
 
-fn nothing_to_listen_on(_: &Site) {
+#[case]
+fn no_address_to_listen_on(_: &Site) {
     let said = rdmacm(&["ping", "--listen", "203.0.113.1"]);
     assert_eq!(said.code, Some(1));
     assert!(

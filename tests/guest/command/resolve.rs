@@ -9,35 +9,14 @@ use serde_json::{Value, json};
 
 use super::{Said, built, rdmacm};
 use crate::acm::messages::known;
-
-crate::cases!("command::resolve":
-    a_name_as_a_table,
-    an_ipv6_address_as_a_table,
-    a_name_as_a_document,
-    a_path_record_in_a_document,
-    an_address_to_listen_on,
-    a_privileged_port_needs_no_privilege_to_be_resolved,
-    a_source_is_used,
-    without_routes,
-    what_is_not_reached_fails_with_the_reason,
-    one_reached_address_is_success,
-    a_document_of_what_is_not_reached,
-    a_silent_neighbour_fails_at_the_timeout,
-    by_an_event,
-    paths_in_words,
-    every_local_address,
-    an_interface_and_a_device_to_listen_on,
-    a_gid_is_for_infiniband,
-    a_service_needs_an_infiniband_port,
-    with_ibacm,
-    without_ibacm,
-);
+use rdmacm_tests_macros::case;
 
 /// The name of the device's IPv4 address in the hosts file.
 fn name(site: &Site) -> &'static str {
     site.driver()
 }
 
+#[case]
 fn a_name_as_a_table(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
@@ -58,6 +37,7 @@ fn a_name_as_a_table(site: &Site) {
     }
 }
 
+#[case]
 fn an_ipv6_address_as_a_table(site: &Site) {
     let v6 = site.v6.to_string();
     let said = rdmacm(&["resolve", &v6, "7471", "--numeric", "--family", "6"]);
@@ -66,7 +46,8 @@ fn an_ipv6_address_as_a_table(site: &Site) {
     assert_eq!(rows[0][..2], [format!("[{v6}]:7471"), v6]);
 }
 
-fn a_name_as_a_document(site: &Site) {
+#[case]
+fn a_name_as_json(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
     let document = said.document();
@@ -95,7 +76,8 @@ fn a_name_as_a_document(site: &Site) {
     assert_eq!(one["device"]["transport"], transport);
 }
 
-fn a_path_record_in_a_document(site: &Site) {
+#[case]
+fn a_path_record_as_json(site: &Site) {
     let document = rdmacm(&["resolve", name(site), "7471", "--json"]).document();
     let one = &document["candidates"][0];
     let paths = one["path_records"].as_array().unwrap();
@@ -116,6 +98,7 @@ fn a_path_record_in_a_document(site: &Site) {
     }
 }
 
+#[case]
 fn an_address_to_listen_on(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--passive", "--json"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
@@ -125,6 +108,7 @@ fn an_address_to_listen_on(site: &Site) {
     assert_eq!(one["device"]["name"], site.device);
 }
 
+#[case]
 fn a_privileged_port_needs_no_privilege_to_be_resolved(site: &Site) {
     let output = Command::new("setpriv")
         .args(["--bounding-set", "-net_bind_service"])
@@ -137,6 +121,7 @@ fn a_privileged_port_needs_no_privilege_to_be_resolved(site: &Site) {
     assert_eq!(said.rows()[0][1], format!("{}:1", site.v4));
 }
 
+#[case]
 fn a_source_is_used(site: &Site) {
     let v6 = site.v6.to_string();
     let said = rdmacm(&["resolve", &v6, "7471", "--source", &v6]);
@@ -146,13 +131,15 @@ fn a_source_is_used(site: &Site) {
     assert!(foreign.output.contains("source"), "{}", foreign.output);
 }
 
+#[case]
 fn without_routes(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--no-route"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
     assert_eq!(said.rows()[0][5], "-");
 }
 
-fn what_is_not_reached_fails_with_the_reason(_: &Site) {
+#[case]
+fn an_unreachable_address_fails_with_the_reason(_: &Site) {
     for (node, reason) in [
         (PLAIN.to_string(), "no RDMA device"),
         (UNROUTABLE.to_string(), "no route leads there"),
@@ -164,6 +151,7 @@ fn what_is_not_reached_fails_with_the_reason(_: &Site) {
     }
 }
 
+#[case(waiting)]
 fn one_reached_address_is_success(site: &Site) {
     let both = rdmacm(&["resolve", "dual", "7471", "--source", &site.v4.to_string()]);
     // The IPv4 source reaches one address of rxe's two, siw's none.
@@ -175,7 +163,8 @@ fn one_reached_address_is_success(site: &Site) {
     assert_eq!(both.rows().len(), 2, "{}", both.output);
 }
 
-fn a_document_of_what_is_not_reached(site: &Site) {
+#[case]
+fn an_unreachable_address_as_json(site: &Site) {
     let unreached = PLAIN.to_string();
     let said = rdmacm(&[
         "resolve",
@@ -196,6 +185,7 @@ fn a_document_of_what_is_not_reached(site: &Site) {
     assert_eq!(one["path_records"], json!([]));
 }
 
+#[case]
 fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
     let silent = site.silent.to_string();
     let said = rdmacm(&["resolve", &silent, "7471", "--timeout", "300"]);
@@ -204,7 +194,8 @@ fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
 }
 
 /// The same answer, told by an event.
-fn by_an_event(site: &Site) {
+#[case]
+fn with_a_resolve_event(site: &Site) {
     let arguments = ["resolve", name(site), "7471", "--no-route", "--json"];
     let told = rdmacm(&[&arguments[..], &["--async"]].concat());
     assert_eq!(told.code, Some(0), "{}", told.complaint);
@@ -218,7 +209,8 @@ fn by_an_event(site: &Site) {
     );
 }
 
-fn paths_in_words(site: &Site) {
+#[case]
+fn paths_as_text(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--routes"]);
     let gid = format!("::ffff:{}", site.v4);
     let path = format!("path to {}:7471: from {gid} to {gid}", site.v4);
@@ -244,6 +236,7 @@ fn document_words(site: &Site) -> String {
     words.as_str().unwrap().to_owned()
 }
 
+#[case]
 fn every_local_address(site: &Site) {
     let said = rdmacm(&["resolve", "--local"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);
@@ -256,6 +249,7 @@ fn every_local_address(site: &Site) {
     assert!(rows.iter().all(|row| row[1] != plain), "{}", said.output);
 }
 
+#[case]
 fn an_interface_and_a_device_to_listen_on(site: &Site) {
     for thing in [site.netdev, site.device] {
         let said = rdmacm(&["resolve", thing, "7471", "--passive", "--family", "4"]);
@@ -265,6 +259,7 @@ fn an_interface_and_a_device_to_listen_on(site: &Site) {
 }
 
 /// Neither device is InfiniBand.
+#[case]
 fn a_gid_is_for_infiniband(_: &Site) {
     let said = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib"]);
     assert_eq!(said.code, Some(1));
@@ -279,6 +274,7 @@ fn a_gid_is_for_infiniband(_: &Site) {
     assert_eq!(name.code, Some(1));
 }
 
+#[case]
 fn a_service_needs_an_infiniband_port(_: &Site) {
     for how in [&[][..], &["--async"]] {
         let said = rdmacm(&[&["resolve", "--sa", "0x7147"], how].concat());
@@ -288,6 +284,7 @@ fn a_service_needs_an_infiniband_port(_: &Site) {
 }
 
 /// Its path is the same for every peer: on iWARP nobody uses it.
+#[case]
 fn with_ibacm(site: &Site) {
     let rundir = PathBuf::from(format!("/tmp/rdmacm-ibacm-{}", free_port()));
     fs::create_dir(&rundir).unwrap();
@@ -308,6 +305,7 @@ fn with_ibacm(site: &Site) {
     fs::remove_dir(&rundir).unwrap();
 }
 
+#[case]
 fn without_ibacm(site: &Site) {
     let said = rdmacm(&["resolve", name(site), "7471", "--acm=/nonexistent"]);
     assert_eq!(said.code, Some(0), "{}", said.complaint);

@@ -4,16 +4,7 @@ use std::sync::Arc;
 
 use rdmacm_core::{CommandNumber, ConnInfo, ConnParam, Error, Event, PortSpace, QueuePair};
 use rdmacm_tests::{Asked, Counting, Listening, Pair, Site, Soft};
-
-crate::cases!("connection::depth":
-    the_devices_most_is_asked_for_and_agreed_to,
-    all_bits_mean_the_devices_most,
-    a_side_asks_for_less,
-    accepting_agrees_to_no_more_than_was_asked_for,
-    whoever_accepts_may_insist,
-    nothing_is_asked_for_without_a_queue_pair,
-    more_than_the_device_has_is_refused_before_the_kernel,
-);
+use rdmacm_tests_macros::case;
 
 fn depths(info: ConnInfo) -> (u8, u8) {
     (info.responder_resources, info.initiator_depth)
@@ -42,7 +33,8 @@ fn moved(pair: &Pair) -> [(u8, u8); 2] {
     })
 }
 
-fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
+#[case]
+fn the_default_is_the_devices_limit(site: &Site) {
     let request = site.asked();
     let limits = request.client.queue_pair.depth_limits();
     let most = (limits.responder_resources, limits.initiator_depth);
@@ -58,7 +50,8 @@ fn the_devices_most_is_asked_for_and_agreed_to(site: &Site) {
 }
 
 /// Which is what is said where nothing is said.
-fn all_bits_mean_the_devices_most(site: &Site) {
+#[case]
+fn all_ones_mean_the_devices_limit(site: &Site) {
     let most = ConnParam::DEVICE_MAX;
     let all = ConnParam::new()
         .responder_resources(most)
@@ -74,7 +67,8 @@ fn all_bits_mean_the_devices_most(site: &Site) {
 }
 
 /// What one side has under way the other answers.
-fn a_side_asks_for_less(site: &Site) {
+#[case]
+fn a_side_requests_less(site: &Site) {
     let param = ConnParam::new().responder_resources(3).initiator_depth(5);
     let request = site.asked_with(&param);
     assert_eq!(asked(&request), (5, 3));
@@ -95,7 +89,8 @@ fn a_side_asks_for_less(site: &Site) {
     }
 }
 
-fn accepting_agrees_to_no_more_than_was_asked_for(site: &Site) {
+#[case]
+fn accepting_grants_no_more_than_requested(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(1);
     let pair = site.asked_with(&param).taken(site);
     pair.accept(&ConnParam::new());
@@ -103,7 +98,8 @@ fn accepting_agrees_to_no_more_than_was_asked_for(site: &Site) {
     assert_eq!(answered(site, &answer), (2, 1));
 }
 
-fn whoever_accepts_may_insist(site: &Site) {
+#[case]
+fn the_accepting_side_can_insist(site: &Site) {
     let param = ConnParam::new().responder_resources(8).initiator_depth(2);
     let pair = site.asked_with(&param).taken(site);
     pair.accept(&ConnParam::new().responder_resources(7).initiator_depth(1));
@@ -111,7 +107,8 @@ fn whoever_accepts_may_insist(site: &Site) {
     assert_eq!(answered(site, &answer), (1, 7));
 }
 
-fn nothing_is_asked_for_without_a_queue_pair(site: &Site) {
+#[case]
+fn no_depth_is_requested_without_a_queue_pair(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     let number = client.queue_pair.number();
@@ -121,6 +118,7 @@ fn nothing_is_asked_for_without_a_queue_pair(site: &Site) {
     assert_eq!(depths(request.conn().unwrap()), (0, 0));
 }
 
+#[case]
 fn more_than_the_device_has_is_refused_before_the_kernel(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);

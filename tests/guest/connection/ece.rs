@@ -8,15 +8,8 @@ use rdmacm_core::{
     CmId, ConnParam, DepthLimits, Ece, Event, EventChannel, EventKind, PortSpace, QpAttr,
     QpAttrMask, QueuePair, Transport,
 };
-use rdmacm_tests::{Listening, PATIENCE, PaperQueuePair, Site, expect};
-
-crate::cases!("connection::ece":
-    both_sides_use_the_requests_options,
-    another_vendors_options_are_not_used,
-    a_request_without_options_chooses_none,
-    a_side_without_options_says_what_its_caller_says,
-    a_side_that_cannot_choose_refuses,
-);
+use rdmacm_tests::{Listening, PATIENCE, RecordingQueuePair, Site, expect};
+use rdmacm_tests_macros::case;
 
 const OURS: u32 = 0x15b3;
 
@@ -27,7 +20,7 @@ fn options(vendor_id: u32, options: u32) -> Ece {
 /// A queue pair with options, which keeps a list of those that were chosen.
 #[derive(Debug)]
 struct Optional {
-    paper: PaperQueuePair,
+    paper: RecordingQueuePair,
     can: Ece,
     chosen: Mutex<Vec<Ece>>,
 }
@@ -35,7 +28,7 @@ struct Optional {
 impl Optional {
     fn new(can: Ece) -> Self {
         Self {
-            paper: PaperQueuePair::new(),
+            paper: RecordingQueuePair::new(),
             can,
             chosen: Mutex::default(),
         }
@@ -110,6 +103,7 @@ impl Asked {
     }
 }
 
+#[case(needs(Datagrams))]
 fn both_sides_use_the_requests_options(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(OURS, 0b1101));
@@ -133,6 +127,7 @@ fn both_sides_use_the_requests_options(site: &Site) {
     expect(&asked.listener.channel, EventKind::Established);
 }
 
+#[case(needs(Datagrams))]
 fn another_vendors_options_are_not_used(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(0x8086, 0b1101));
@@ -153,8 +148,9 @@ fn another_vendors_options_are_not_used(site: &Site) {
     assert_eq!(client.chosen(), [options(OURS, 0)]);
 }
 
+#[case(needs(Datagrams))]
 fn a_request_without_options_chooses_none(site: &Site) {
-    let client = PaperQueuePair::new();
+    let client = RecordingQueuePair::new();
     let server = Optional::new(options(OURS, 0b1101));
     let asked = ask(site, &client, ConnParam::new());
     assert_eq!(asked.ece, Ece::default());
@@ -167,11 +163,12 @@ fn a_request_without_options_chooses_none(site: &Site) {
     assert_eq!(asked.response().ece(), Ece::default());
 }
 
-fn a_side_without_options_says_what_its_caller_says(site: &Site) {
-    let client = PaperQueuePair::new();
+#[case(needs(Datagrams))]
+fn a_side_without_options_passes_its_callers_options(site: &Site) {
+    let client = RecordingQueuePair::new();
     let asked = ask(site, &client, ConnParam::new().ece(options(OURS, 1)));
     assert_eq!(asked.ece, options(OURS, 1));
-    let server = PaperQueuePair::new();
+    let server = RecordingQueuePair::new();
     let param = ConnParam::new().ece(options(OURS, 0));
     asked.server.with_queue_pair(&server).accept(param).unwrap();
     assert_eq!(asked.response().ece(), options(OURS, 0));
@@ -179,7 +176,7 @@ fn a_side_without_options_says_what_its_caller_says(site: &Site) {
 
 /// A queue pair whose options cannot be asked for.
 #[derive(Debug)]
-struct Mute(PaperQueuePair);
+struct Mute(RecordingQueuePair);
 
 impl QueuePair for Mute {
     fn number(&self) -> u32 {
@@ -203,10 +200,11 @@ impl QueuePair for Mute {
     }
 }
 
-fn a_side_that_cannot_choose_refuses(site: &Site) {
-    let client = PaperQueuePair::new();
+#[case(needs(Datagrams))]
+fn a_side_that_cannot_choose_rejects(site: &Site) {
+    let client = RecordingQueuePair::new();
     let asked = ask(site, &client, ConnParam::new());
-    let mute = Mute(PaperQueuePair::new());
+    let mute = Mute(RecordingQueuePair::new());
     let refused = asked.server.with_queue_pair(&mute).accept(ConnParam::new());
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENXIO));
     let event = asked.channel.next_event(PATIENCE).unwrap();

@@ -2,18 +2,14 @@
 
 use rdmacm_core::{ConnParam, EventKind, Notification, PortSpace};
 use rdmacm_tests::{Site, Soft};
-
-crate::cases!("connection::notify":
-    an_established_connection_is_no_news shows [NOTIFY],
-    what_is_not_that_far_is_refused,
-    a_path_that_migrated_is_believed,
-);
+use rdmacm_tests_macros::case;
 
 fn errno(outcome: Result<(), rdmacm_core::Error>) -> Option<i32> {
     outcome.unwrap_err().raw_os_error()
 }
 
-fn an_established_connection_is_no_news(site: &Site) {
+#[case(covers(NOTIFY))]
+fn an_established_connection_ignores_it(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
         let told = side.id.notify(Notification::CommunicationEstablished);
@@ -26,7 +22,8 @@ fn an_established_connection_is_no_news(site: &Site) {
 }
 
 /// A resolved id, the one that has asked, and the one that was asked.
-fn what_is_not_that_far_is_refused(site: &Site) {
+#[case]
+fn an_unaccepted_connection_is_refused(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let resolved = site.side(&listener);
     let told = resolved.id.notify(Notification::CommunicationEstablished);
@@ -45,7 +42,8 @@ fn what_is_not_that_far_is_refused(site: &Site) {
 
 /// The kernel believes it of any RoCE connection, whose other path is none; the
 /// peer is still heard.
-fn a_path_that_migrated_is_believed(site: &Site) {
+#[case]
+fn a_migrated_path_is_accepted(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let early = site.side(&listener).id.notify(Notification::PathMigrated);
     assert_eq!(errno(early), Some(libc::EINVAL));

@@ -4,18 +4,7 @@ use std::time::Instant;
 
 use rdmacm_core::{ConnParam, Error, EventKind, PortSpace, QpState};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft, expect};
-
-crate::cases!("connection::order":
-    connecting_takes_a_route,
-    accepting_takes_a_request,
-    a_request_is_accepted_once,
-    whoever_has_accepted_waits_for_the_peer,
-    accepting_a_peer_that_has_gone,
-    parting_takes_a_beginning,
-    establishing_takes_a_response,
-    what_is_no_number_is_refused_before_the_kernel,
-    a_refused_connection_leaves_the_id_usable,
-);
+use rdmacm_tests_macros::case;
 
 fn refused(outcome: Result<(), Error>, words: &str) {
     let error = outcome.unwrap_err();
@@ -23,7 +12,8 @@ fn refused(outcome: Result<(), Error>, words: &str) {
     assert!(error.to_string().contains(words), "{error}");
 }
 
-fn connecting_takes_a_route(site: &Site) {
+#[case]
+fn connecting_needs_a_route(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let channel = site.channel();
     let unbound = channel.create_id(PortSpace::TCP).unwrap();
@@ -34,7 +24,8 @@ fn connecting_takes_a_route(site: &Site) {
     refused(listener.id.connect(&param), "route is not resolved");
 }
 
-fn accepting_takes_a_request(site: &Site) {
+#[case]
+fn accepting_needs_a_request(site: &Site) {
     let param = ConnParam::new().qp_number(0x77);
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
@@ -43,6 +34,7 @@ fn accepting_takes_a_request(site: &Site) {
     }
 }
 
+#[case]
 fn a_request_is_accepted_once(site: &Site) {
     let pair = site.pair();
     let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
@@ -53,7 +45,8 @@ fn a_request_is_accepted_once(site: &Site) {
 
 /// The kernel would take anything else for a refusal, after which destroying the id
 /// takes more than a minute on RoCE.
-fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
+#[case]
+fn the_accepting_side_waits_for_the_peer(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     let Side { id, queue_pair, .. } = &pair.server;
@@ -72,7 +65,8 @@ fn whoever_has_accepted_waits_for_the_peer(site: &Site) {
 }
 
 /// The one who was asked hears nothing of it before it answers.
-fn accepting_a_peer_that_has_gone(site: &Site) {
+#[case(waiting)]
+fn accepting_a_vanished_peer(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     // On iWARP this takes as long as the kernel waits for an answer.
     drop(client);
@@ -102,7 +96,8 @@ fn accepting_a_peer_that_has_gone(site: &Site) {
     assert!(server.channel.try_next_event().unwrap().is_none());
 }
 
-fn parting_takes_a_beginning(site: &Site) {
+#[case]
+fn disconnecting_needs_a_connection(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     refused(client.id.disconnect(), "has not begun to connect");
@@ -110,7 +105,8 @@ fn parting_takes_a_beginning(site: &Site) {
     refused(unbound.disconnect(), "has not begun to connect");
 }
 
-fn establishing_takes_a_response(site: &Site) {
+#[case]
+fn establishing_needs_a_response(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     refused(client.id.establish(), "no response of a peer");
@@ -120,7 +116,8 @@ fn establishing_takes_a_response(site: &Site) {
     pair.part();
 }
 
-fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
+#[case]
+fn an_invalid_qp_number_is_refused_before_the_kernel(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     for param in [
@@ -141,6 +138,7 @@ fn what_is_no_number_is_refused_before_the_kernel(site: &Site) {
 
 /// Where nobody listens: on RoCE it is rejected, and the id has connected; on
 /// iWARP TCP finds out first, and the id may try again.
+#[case]
 fn a_refused_connection_leaves_the_id_usable(site: &Site) {
     let gone = site.listening(PortSpace::TCP);
     let address = gone.address();

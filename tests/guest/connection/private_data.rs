@@ -4,14 +4,7 @@ use std::sync::Arc;
 
 use rdmacm_core::{CommandNumber, ConnParam, Error, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Side, Site, Soft};
-
-crate::cases!("connection::private_data":
-    a_request_is_filled,
-    an_acceptance_is_filled,
-    a_rejection_is_filled,
-    short_data_are_padded_where_their_length_is_not_sent,
-    no_data_are_none_or_zeros,
-);
+use rdmacm_tests_macros::case;
 
 /// Bytes that are no padding.
 fn bytes(length: usize) -> Vec<u8> {
@@ -50,7 +43,8 @@ fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
     (devices, client, listener)
 }
 
-fn a_request_is_filled(site: &Site) {
+#[case]
+fn a_request_carries_the_maximum(site: &Site) {
     let room = room(site, 56);
     let ([ours, _], client, listener) = counted(site);
     let with = client.id.with_queue_pair(&client.queue_pair);
@@ -63,7 +57,8 @@ fn a_request_is_filled(site: &Site) {
     assert_eq!(asked.request.private_data(), bytes(room));
 }
 
-fn an_acceptance_is_filled(site: &Site) {
+#[case]
+fn an_accept_carries_the_maximum(site: &Site) {
     let room = room(site, 196);
     let ([_, theirs], client, listener) = counted(site);
     let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
@@ -79,7 +74,8 @@ fn an_acceptance_is_filled(site: &Site) {
     assert_eq!(answer.private_data(), bytes(room));
 }
 
-fn a_rejection_is_filled(site: &Site) {
+#[case]
+fn a_rejection_carries_the_maximum(site: &Site) {
     let room = room(site, 148);
     let ([_, theirs], client, listener) = counted(site);
     let Asked {
@@ -95,6 +91,7 @@ fn a_rejection_is_filled(site: &Site) {
     assert_eq!(event.private_data(), bytes(room));
 }
 
+#[case]
 fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
     let said = bytes(5);
     let expected = |field: usize| {
@@ -120,7 +117,8 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
     assert_eq!(reason, defined);
 }
 
-fn no_data_are_none_or_zeros(site: &Site) {
+#[case]
+fn empty_data_arrive_as_none_or_zeros(site: &Site) {
     let asked = site.asked();
     let zeros = |field: usize| match site.soft {
         Soft::Rxe => vec![0; field],

@@ -3,21 +3,8 @@
 use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
 
-use crate::held_back::hold_back_answers;
-
-crate::cases!("connection::reject":
-    a_request_is_refused shows [REJECT],
-    options_are_refused,
-    a_rejected_id_connects_no_more,
-    a_request_is_answered_once,
-    nothing_is_refused_where_nothing_was_asked,
-    a_connection_is_not_refused_anymore,
-    a_dropped_child_refuses,
-);
-
-crate::cases!("connection::reject" as ON_IWARP:
-    data_that_the_end_overtakes_is_lost,
-);
+use crate::packet_delay::hold_back_answers;
+use rdmacm_tests_macros::case;
 
 /// The rejection, with the reason in which only RoCE tells it.
 fn rejected(site: &Site, client: &Side, reason: RejectReason) -> Event {
@@ -38,7 +25,8 @@ fn request(site: &Site) -> (Side, CmId) {
     (client, request.into_child().unwrap())
 }
 
-fn a_request_is_refused(site: &Site) {
+#[case(covers(REJECT))]
+fn a_request_is_rejected(site: &Site) {
     for words in [&b""[..], b"not today"] {
         let (client, child) = request(site);
         child.reject(words).unwrap();
@@ -47,7 +35,8 @@ fn a_request_is_refused(site: &Site) {
     }
 }
 
-fn options_are_refused(site: &Site) {
+#[case]
+fn options_are_rejected(site: &Site) {
     for words in [&b""[..], b"other options"] {
         let (client, child) = request(site);
         child.reject_ece(words).unwrap();
@@ -56,7 +45,8 @@ fn options_are_refused(site: &Site) {
     }
 }
 
-fn a_rejected_id_connects_no_more(site: &Site) {
+#[case]
+fn a_rejected_id_cannot_connect_again(site: &Site) {
     let (client, child) = request(site);
     child.reject(&[]).unwrap();
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
@@ -65,6 +55,7 @@ fn a_rejected_id_connects_no_more(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
+#[case]
 fn a_request_is_answered_once(site: &Site) {
     let (_client, child) = request(site);
     child.reject(&[]).unwrap();
@@ -73,7 +64,8 @@ fn a_request_is_answered_once(site: &Site) {
     assert!(error.to_string().contains("nothing to refuse"), "{error}");
 }
 
-fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
+#[case]
+fn rejecting_without_a_request_fails(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     for id in [&client.id, &listener.id] {
@@ -82,7 +74,8 @@ fn nothing_is_refused_where_nothing_was_asked(site: &Site) {
     }
 }
 
-fn a_connection_is_not_refused_anymore(site: &Site) {
+#[case]
+fn an_established_connection_cannot_be_rejected(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
         let error = side.id.reject(&[]).unwrap_err();
@@ -91,7 +84,8 @@ fn a_connection_is_not_refused_anymore(site: &Site) {
     pair.part();
 }
 
-fn a_dropped_child_refuses(site: &Site) {
+#[case]
+fn dropping_a_child_rejects(site: &Site) {
     let Pair { client, server } = site.asked().taken(site);
     drop(server);
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
@@ -99,7 +93,8 @@ fn a_dropped_child_refuses(site: &Site) {
 
 /// siw stops reading when it hears of TCP's end, which a network may deliver first
 /// (`siw_cm_llp_data_ready`).
-fn data_that_the_end_overtakes_is_lost(site: &Site) {
+#[case(needs(TcpHandshake))]
+fn private_data_overtaken_by_the_disconnect_are_lost(site: &Site) {
     let (client, child) = request(site);
     hold_back_answers(child.local_addr().unwrap().unwrap().port());
     child.reject(b"not today").unwrap();

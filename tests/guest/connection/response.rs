@@ -3,17 +3,10 @@
 
 use rdmacm_core::{ConnParam, Error, EventKind, Notification, QpState, RejectReason};
 use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
 
-crate::cases!("connection::response":
-    the_connecting_side_refuses_it,
-    the_connecting_side_refuses_its_options,
-    a_response_that_was_refused_is_not_established,
-    data_establish_what_no_answer_does,
-    a_response_is_answered_once,
-    answering_too_early_is_refused_before_the_kernel,
-);
-
-fn the_connecting_side_refuses_it(site: &Site) {
+#[case(needs(CmResponse))]
+fn the_connecting_side_rejects_it(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -26,7 +19,8 @@ fn the_connecting_side_refuses_it(site: &Site) {
     assert_eq!(event.private_data().len(), 148);
 }
 
-fn the_connecting_side_refuses_its_options(site: &Site) {
+#[case(needs(CmResponse))]
+fn the_connecting_side_rejects_its_options(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -36,7 +30,8 @@ fn the_connecting_side_refuses_its_options(site: &Site) {
     assert_eq!(reason, Some(RejectReason::VENDOR_OPTION_NOT_SUPPORTED));
 }
 
-fn a_response_that_was_refused_is_not_established(site: &Site) {
+#[case(needs(CmResponse))]
+fn a_rejected_response_cannot_be_established(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -47,7 +42,8 @@ fn a_response_that_was_refused_is_not_established(site: &Site) {
 }
 
 /// The connecting side's last message does not come, but its data do.
-fn data_establish_what_no_answer_does(site: &Site) {
+#[case(needs(CmResponse))]
+fn data_establish_an_unanswered_response(site: &Site) {
     let pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
@@ -62,6 +58,7 @@ fn data_establish_what_no_answer_does(site: &Site) {
     assert_eq!(again.unwrap_err().raw_os_error(), Some(libc::EISCONN));
 }
 
+#[case(needs(CmResponse))]
 fn a_response_is_answered_once(site: &Site) {
     let pair = site.pair();
     let error = pair.client.id.establish().unwrap_err();
@@ -70,6 +67,7 @@ fn a_response_is_answered_once(site: &Site) {
 }
 
 /// The kernel would take it for a refusal, though the peer has said nothing yet.
+#[case(needs(CmResponse))]
 fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
     let pair = site.asked().taken(site);
     let client = &pair.client.id;

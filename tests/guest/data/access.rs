@@ -5,17 +5,12 @@ use rdmacm_tests::{Site, Soft};
 use rdmacm_verbs::{Error, QueuePair, RemoteAccessRegion, SendOperation, SendRequest};
 
 use super::{ALL, brought, contents, exposed, perform, received, room, roomy, sent, sge};
-use crate::newer;
-
-crate::cases!("data::access":
-    access_changes_where_the_driver_can,
-    access_that_cannot_be_is_refused,
-    nothing_is_made_writable_that_was_not,
-);
+use crate::newer_commands;
+use rdmacm_tests_macros::case;
 
 /// Of soft drivers only rxe can, and not that of older kernels.
 fn can(site: &Site) -> bool {
-    site.soft == Soft::Rxe && newer::is_new()
+    site.soft == Soft::Rxe && newer_commands::is_new()
 }
 
 const READ: AccessFlags = AccessFlags::LOCAL_WRITE.union(AccessFlags::REMOTE_READ);
@@ -36,6 +31,7 @@ fn assert_cannot(memory: &RemoteAccessRegion, access: AccessFlags) {
     assert_eq!(memory.access(), before);
 }
 
+#[case]
 fn access_changes_where_the_driver_can(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -68,7 +64,8 @@ fn access_changes_where_the_driver_can(site: &Site) {
     assert_eq!(contents(&memory), b"12345678");
 }
 
-fn access_that_cannot_be_is_refused(site: &Site) {
+#[case]
+fn contradictory_access_is_refused(site: &Site) {
     let server = site.queue_pair();
     let memory = exposed(&server, 8);
     let error = memory.change_access(AccessFlags::REMOTE_WRITE).unwrap_err();
@@ -85,7 +82,8 @@ fn access_that_cannot_be_is_refused(site: &Site) {
 }
 
 /// What was registered for reading alone was pinned for that.
-fn nothing_is_made_writable_that_was_not(site: &Site) {
+#[case]
+fn read_only_memory_stays_read_only(site: &Site) {
     let server = site.queue_pair();
     let domain = server.protection_domain();
     let memory = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();

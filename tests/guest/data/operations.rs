@@ -8,22 +8,7 @@ use rdmacm_verbs::{
 use super::{
     ALL, brought, contents, exposed, filled, pattern, perform, received, room, roomy, sent, sge,
 };
-
-crate::cases!("data::operations":
-    messages_of_every_size_arrive,
-    nothing_at_all_arrives,
-    memory_of_every_size_is_written_and_read,
-    the_middle_is_written_and_read,
-    bytes_in_line_are_copied,
-    messages_are_gathered_and_scattered,
-    memory_is_gathered_and_scattered,
-    a_key_is_invalidated,
-);
-
-crate::cases!("data::operations" as ON_ROCE:
-    words_come_with_messages_and_writes,
-    what_was_there_comes_back_from_atomics,
-);
+use rdmacm_tests_macros::case;
 
 /// Nothing, what may go into a request (rxe's and siw's), around what goes into one
 /// packet, rxe's and TCP's, and what takes many.
@@ -47,6 +32,7 @@ fn ends(pair: &Pair) -> (&QueuePair, &QueuePair) {
     (&pair.client.queue_pair, &pair.server.queue_pair)
 }
 
+#[case]
 fn messages_of_every_size_arrive(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
@@ -70,7 +56,8 @@ fn messages_of_every_size_arrive(site: &Site) {
     }
 }
 
-fn nothing_at_all_arrives(site: &Site) {
+#[case]
+fn an_empty_message_arrives(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 8);
@@ -110,6 +97,7 @@ fn nothing_at_all_arrives(site: &Site) {
     assert_eq!(contents(&memory), [0; 8]);
 }
 
+#[case]
 fn memory_of_every_size_is_written_and_read(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
@@ -130,6 +118,7 @@ fn memory_of_every_size_is_written_and_read(site: &Site) {
     }
 }
 
+#[case]
 fn the_middle_is_written_and_read(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
@@ -153,7 +142,8 @@ fn the_middle_is_written_and_read(site: &Site) {
     assert!(seen[..5].iter().chain(&seen[3005..]).all(|byte| *byte == 9));
 }
 
-fn bytes_in_line_are_copied(site: &Site) {
+#[case]
+fn inline_data_are_copied(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let most = client.caps().max_inline_data as usize;
@@ -223,6 +213,7 @@ fn together(completion: Completion) -> Vec<u8> {
     parts.collect()
 }
 
+#[case]
 fn messages_are_gathered_and_scattered(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
@@ -238,6 +229,7 @@ fn messages_are_gathered_and_scattered(site: &Site) {
 }
 
 /// siw reads into one piece.
+#[case]
 fn memory_is_gathered_and_scattered(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
@@ -259,6 +251,7 @@ fn memory_is_gathered_and_scattered(site: &Site) {
 
 /// siw forgets a key for its peer, which rxe does only with memory that no process
 /// registers.
+#[case]
 fn a_key_is_invalidated(site: &Site) {
     match site.soft {
         Soft::Rxe => keys_stay(site),
@@ -306,7 +299,8 @@ fn keys_go(site: &Site) {
     assert!(sent(client).result.unwrap_err().is_flush());
 }
 
-fn words_come_with_messages_and_writes(site: &Site) {
+#[case(needs(Datagrams))]
+fn immediate_data_arrive_with_sends_and_writes(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     for (seed, size) in (1..).zip(SIZES) {
@@ -334,7 +328,8 @@ fn words_come_with_messages_and_writes(site: &Site) {
     }
 }
 
-fn what_was_there_comes_back_from_atomics(site: &Site) {
+#[case(needs(Datagrams))]
+fn atomics_return_the_old_value(site: &Site) {
     let pair = roomy(site);
     let (client, server) = ends(&pair);
     let memory = exposed(server, 24);

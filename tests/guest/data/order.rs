@@ -6,21 +6,10 @@ use rdmacm_tests::{PATIENCE, Site, Soft};
 use rdmacm_verbs::{QueuePair, SendOperation, SendRequest, SgList, WorkId};
 
 use super::{exposed, next, pattern, received, room, roomy, sent, sge};
+use rdmacm_tests_macros::case;
 
-crate::cases!("data::order":
-    what_is_not_signaled_comes_with_what_is,
-    reads_and_messages_complete_in_order,
-    reads_that_are_not_signaled_are_done_when_they_come_back,
-    several_are_posted_at_once,
-    a_fence_waits_for_reads,
-    a_solicited_message_wakes,
-    several_threads_wait_at_one_queue,
-    a_queue_goes_round_many_times,
-    short_messages_from_two_pages_arrive,
-    many_short_messages_arrive,
-);
-
-fn what_is_not_signaled_comes_with_what_is(site: &Site) {
+#[case]
+fn unsignaled_requests_complete_with_a_signaled_one(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let most = client.caps().max_send_wr.min(32) as usize;
@@ -50,6 +39,7 @@ fn what_is_not_signaled_comes_with_what_is(site: &Site) {
 }
 
 /// siw has a message's completion long before that of a read in front of it.
+#[case]
 fn reads_and_messages_complete_in_order(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -75,7 +65,8 @@ fn reads_and_messages_complete_in_order(site: &Site) {
     }
 }
 
-fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
+#[case]
+fn unsignaled_reads_are_done_when_their_buffers_return(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let bytes = pattern(1 << 18, 3);
@@ -102,7 +93,8 @@ fn reads_that_are_not_signaled_are_done_when_they_come_back(site: &Site) {
     }
 }
 
-fn several_are_posted_at_once(site: &Site) {
+#[case]
+fn requests_are_posted_in_batches(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let most = client.caps().max_send_wr.min(server.caps().max_recv_wr);
@@ -138,6 +130,7 @@ fn several_are_posted_at_once(site: &Site) {
 }
 
 /// What was read is sent on, without a look at it in between.
+#[case]
 fn a_fence_waits_for_reads(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -157,7 +150,8 @@ fn a_fence_waits_for_reads(site: &Site) {
     }
 }
 
-fn a_solicited_message_wakes(site: &Site) {
+#[case]
+fn a_solicited_send_notifies(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let queue = server.receive_queue();
@@ -179,6 +173,7 @@ fn a_solicited_message_wakes(site: &Site) {
     assert!(queue.poll().unwrap().is_some());
 }
 
+#[case]
 fn several_threads_wait_at_one_queue(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -202,7 +197,8 @@ fn several_threads_wait_at_one_queue(site: &Site) {
     assert!(server.receive_queue().poll().unwrap().is_none());
 }
 
-fn a_queue_goes_round_many_times(site: &Site) {
+#[case]
+fn a_ring_wraps_around_many_times(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let [mut ours, mut theirs] = [client, server].map(|one| {
@@ -230,6 +226,7 @@ fn a_queue_goes_round_many_times(site: &Site) {
 }
 
 /// Behind a long write, so that the device sends them later, by itself.
+#[case]
 fn short_messages_from_two_pages_arrive(site: &Site) {
     const PAGE: usize = 4096;
     let pair = roomy(site);
@@ -255,6 +252,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
 
 /// More of them than siw sends for whoever posts them: it leaves the rest to a thread of
 /// its own, which runs before the poster does where others want the processors too.
+#[case]
 fn many_short_messages_arrive(site: &Site) {
     let pair = roomy(site);
     let _others = Others::new();

@@ -14,8 +14,7 @@ use rdmacm_verbs::{
 };
 
 use super::{contents, exposed, filled, pattern};
-
-crate::cases!("data::random": every_byte_is_where_the_model_has_it);
+use rdmacm_tests_macros::case;
 
 const CAPS: QpCaps = QpCaps {
     max_send_wr: 24,
@@ -31,7 +30,8 @@ const CHANGED: usize = MEMORY / 2;
 const LONGEST: usize = 10_000;
 const ROUNDS: usize = 40;
 
-fn every_byte_is_where_the_model_has_it(site: &Site) {
+#[case]
+fn memory_equals_the_model(site: &Site) {
     for seed in seeds(10) {
         run(site, seed);
     }

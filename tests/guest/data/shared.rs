@@ -10,18 +10,8 @@ use rdmacm_verbs::{
 };
 
 use super::{ROOMY, brought, next, received, room, roomy, sent, sge};
-use crate::newer;
-
-crate::cases!("data::shared":
-    two_queue_pairs_receive_from_one_queue,
-    a_queue_that_runs_low_is_reported,
-    the_last_request_of_a_queue_pair_is_reported_where_the_driver_does,
-    queue_pairs_on_one_completion_queue_are_told_apart,
-    a_queue_pair_that_goes_leaves_the_completions_of_others,
-    a_completion_queue_needs_room_for_a_shared_queue,
-    a_channel_tells_of_several_queues,
-    a_completion_queue_is_resized,
-);
+use crate::newer_commands;
+use rdmacm_tests_macros::case;
 
 /// A queue pair that receives from a shared queue, and reports to one of its own.
 fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
@@ -44,6 +34,7 @@ fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     assert!(sent(queue_pair).result.is_ok());
 }
 
+#[case]
 fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
@@ -91,6 +82,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
     assert!(refused.to_string().contains("queue is full"), "{refused}");
 }
 
+#[case]
 fn a_queue_that_runs_low_is_reported(site: &Site) {
     let (shared, server) = receiver(site, 8);
     let events = server.context().async_events().unwrap();
@@ -127,7 +119,8 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
 
 /// When a queue pair on a shared queue breaks. rxe of newer kernels tells, those
 /// before and siw do not.
-fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Site) {
+#[case]
+fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     let (shared, first) = receiver(site, 8);
     let events = first.context().async_events().unwrap();
     let options = QueuePair::options(QpType::RC).waitable().caps(ROOMY);
@@ -144,7 +137,7 @@ fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Sit
         shared.post_receive(room).unwrap();
     }
     first.part();
-    if site.soft == Soft::Rxe && newer::is_new() {
+    if site.soft == Soft::Rxe && newer_commands::is_new() {
         let told = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {
             kind: AsyncEventKind::QP_LAST_WQE_REACHED,
@@ -162,7 +155,7 @@ fn the_last_request_of_a_queue_pair_is_reported_where_the_driver_does(site: &Sit
             break;
         }
         let is_last = event.kind == AsyncEventKind::QP_LAST_WQE_REACHED;
-        assert!(!is_last || (site.soft == Soft::Rxe && newer::is_new()));
+        assert!(!is_last || (site.soft == Soft::Rxe && newer_commands::is_new()));
     }
 }
 
@@ -182,7 +175,8 @@ fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
     (queue, queue_pairs.map(connect).collect())
 }
 
-fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
+#[case]
+fn completions_name_their_queue_pair(site: &Site) {
     let (queue, pairs) = on_one_queue(site);
     for round in 0..10 {
         let mut expected = HashMap::new();
@@ -220,7 +214,8 @@ fn queue_pairs_on_one_completion_queue_are_told_apart(site: &Site) {
     assert!(queue.poll().unwrap().is_none());
 }
 
-fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
+#[case]
+fn destroying_a_queue_pair_keeps_completions_of_others(site: &Site) {
     let (queue, mut pairs) = on_one_queue(site);
     let mut posted = HashSet::new();
     for pair in &pairs {
@@ -252,7 +247,8 @@ fn a_queue_pair_that_goes_leaves_the_completions_of_others(site: &Site) {
     assert!(queue.poll().unwrap().is_none());
 }
 
-fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
+#[case]
+fn a_completion_queue_needs_capacity_for_a_shared_receive_queue(site: &Site) {
     let (shared, queue_pair) = receiver(site, 16);
     let context = queue_pair.context();
     let small = context.create_completion_queue(2).unwrap();
@@ -262,7 +258,8 @@ fn a_completion_queue_needs_room_for_a_shared_queue(site: &Site) {
     assert!(error.to_string().contains("room for all"), "{error}");
 }
 
-fn a_channel_tells_of_several_queues(site: &Site) {
+#[case]
+fn a_channel_notifies_for_several_queues(site: &Site) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
     let queue = || {
@@ -307,6 +304,7 @@ fn a_channel_tells_of_several_queues(site: &Site) {
     }
 }
 
+#[case]
 fn a_completion_queue_is_resized(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);

@@ -4,24 +4,16 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use rdmacm_core::{AhAttr, Gid, QpType};
 use rdmacm_tests::Site;
-use rdmacm_tests::by_hand::QKEY;
+use rdmacm_tests::modify_qp::QKEY;
 use rdmacm_verbs::{Grh, QueuePair, SendOperation, SendRequest, SgList};
 
 use super::operations::SIZES;
 use super::{ROOMY, brought, contents, exposed, pattern, perform, received, room, sent, sge};
-
-crate::cases!("data::unreliable":
-    unreliable_connections_carry_messages_and_writes,
-    datagrams_arrive_behind_their_route,
-    a_datagram_is_one_packet,
-    an_answer_finds_the_way_back,
-    a_group_receives_until_it_is_left,
-    only_groups_are_joined_and_left,
-    what_they_cannot_do_is_refused,
-);
+use rdmacm_tests_macros::case;
 
 /// As reliable ones do, if not as much at once: a packet that is lost is a test that
 /// fails. What was written without a word is there when what came behind it is.
+#[case(alone, needs(Datagrams))]
 fn unreliable_connections_carry_messages_and_writes(site: &Site) {
     let [client, server] = site.led_pair(QpType::UC, ROOMY);
     for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
@@ -76,7 +68,8 @@ fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes
     assert!(sent(from).result.is_ok());
 }
 
-fn datagrams_arrive_behind_their_route(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn datagrams_arrive_after_their_grh(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let way = site.way();
     for (from, to) in [(&client, &server), (&server, &client)] {
@@ -102,6 +95,7 @@ fn datagrams_arrive_behind_their_route(site: &Site) {
 }
 
 /// rxe would send nothing of one that is longer, and say that it did.
+#[case(alone, needs(Datagrams))]
 fn a_datagram_is_one_packet(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let way = client.protection_domain().create_address_handle(site.way());
@@ -112,7 +106,8 @@ fn a_datagram_is_one_packet(site: &Site) {
 }
 
 /// By IPv4 and by IPv6, whose routes look different.
-fn an_answer_finds_the_way_back(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_reply_uses_the_received_address(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let gids = server.context().gids(1).unwrap();
     for gid in [site.v4.to_ipv6_mapped(), site.v6].map(Gid::from) {
@@ -139,6 +134,7 @@ fn an_answer_finds_the_way_back(site: &Site) {
 /// One that stays in the group hears everything, and so tells that a datagram was
 /// handed out. rxe hands them out one at a time: what the other heard while it was not
 /// in the group would come before what it hears last.
+#[case(alone, needs(Datagrams))]
 fn a_group_receives_until_it_is_left(site: &Site) {
     let group = Ipv4Addr::new(239, 71, 9, 4);
     // The interface does not listen to a group because a queue pair does.
@@ -183,6 +179,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
     tell(b"5");
 }
 
+#[case(alone, needs(Datagrams))]
 fn only_groups_are_joined_and_left(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let gid = Gid(Ipv4Addr::new(239, 71, 9, 1).to_ipv6_mapped().octets());
@@ -195,7 +192,8 @@ fn only_groups_are_joined_and_left(site: &Site) {
     assert!(client.attach(nobody, 0).is_err());
 }
 
-fn what_they_cannot_do_is_refused(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn unsupported_operations_are_refused(site: &Site) {
     for qp_type in [QpType::UC, QpType::UD] {
         let [client, server] = site.led_pair(qp_type, ROOMY);
         let remote = exposed(&server, 8).remote();

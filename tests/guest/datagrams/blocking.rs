@@ -7,27 +7,10 @@ use rdmacm::{Cause, DatagramAddr, DatagramSocket, Stage};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
 use super::{asked, bound, service};
+use rdmacm_tests_macros::case;
 
-crate::cases!("datagrams::blocking":
-    a_question_and_its_answer,
-    every_size_up_to_the_mtu,
-    more_than_the_mtu_is_refused,
-    a_peer_is_asked_by_an_open_socket,
-    both_families_reach_one_socket,
-    private_data_go_both_ways,
-    who_is_not_admitted_is_refused,
-    nobody_serves_there,
-    a_peer_that_does_not_answer_is_given_up,
-    nothing_comes_in_time,
-    a_word_comes_with_a_datagram,
-    more_datagrams_than_there_is_room_for,
-    a_datagram_outlives_its_socket,
-    an_address_without_a_way_is_an_error,
-    a_foreign_queue_key_is_not_heard,
-    many_clients_at_one_socket,
-);
-
-fn a_question_and_its_answer(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_request_and_its_reply(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     assert_eq!(to.qp_number, server.qp_number());
@@ -46,6 +29,7 @@ fn a_question_and_its_answer(site: &Site) {
     assert_eq!(answer.immediate(), None);
 }
 
+#[case(alone, needs(Datagrams))]
 fn every_size_up_to_the_mtu(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -58,6 +42,7 @@ fn every_size_up_to_the_mtu(site: &Site) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn more_than_the_mtu_is_refused(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -73,7 +58,8 @@ fn more_than_the_mtu_is_refused(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"shorter");
 }
 
-fn a_peer_is_asked_by_an_open_socket(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn an_open_socket_resolves_a_peer(site: &Site) {
     let (server, client) = (bound(site), bound(site));
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.recv_from().unwrap().to_vec());
@@ -86,6 +72,7 @@ fn a_peer_is_asked_by_an_open_socket(site: &Site) {
 }
 
 /// A queue pair hears what is sent to any address of its port.
+#[case(alone, needs(Datagrams))]
 fn both_families_reach_one_socket(site: &Site) {
     let v4 = bound(site);
     let v6 = DatagramSocket::bind(site.v6(0)).unwrap();
@@ -104,7 +91,8 @@ fn both_families_reach_one_socket(site: &Site) {
     assert_eq!(answer.sender(), Some(to));
 }
 
-fn private_data_go_both_ways(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn private_data_travel_both_ways(site: &Site) {
     let server = DatagramSocket::options().reply_data(b"welcome").unwrap();
     let server = server
         .accept_if(|question| question.starts_with(b"hello"))
@@ -132,7 +120,8 @@ fn status(cause: &Cause) -> Option<SidrStatus> {
     }
 }
 
-fn who_is_not_admitted_is_refused(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn an_unadmitted_peer_is_rejected(site: &Site) {
     let options = DatagramSocket::options().accept_if(|_| false);
     let server = options.bind(site.v4(0)).unwrap();
     server.set_deadline(PATIENCE);
@@ -153,7 +142,8 @@ fn who_is_not_admitted_is_refused(site: &Site) {
     });
 }
 
-fn nobody_serves_there(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn no_service_at_the_address(site: &Site) {
     let client = bound(site);
     let gone = bound(site).local_addr();
     let error = client.resolve(gone, PATIENCE).unwrap_err();
@@ -167,7 +157,8 @@ fn nobody_serves_there(site: &Site) {
 }
 
 /// Nobody waits on the other socket, so nobody answers.
-fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_silent_peer_times_out(site: &Site) {
     let (silent, client) = (bound(site), bound(site));
     let asked = client.resolve(silent.local_addr(), SECOND);
     let error = asked.unwrap_err();
@@ -175,7 +166,8 @@ fn a_peer_that_does_not_answer_is_given_up(site: &Site) {
     assert_eq!(error.destination(), Some(silent.local_addr()));
 }
 
-fn nothing_comes_in_time(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_receive_times_out(site: &Site) {
     let socket = bound(site);
     assert!(socket.try_recv_from().unwrap().is_none());
     socket.set_deadline(SECOND / 10);
@@ -184,7 +176,8 @@ fn nothing_comes_in_time(site: &Site) {
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
 }
 
-fn a_word_comes_with_a_datagram(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn immediate_data_arrive_with_a_datagram(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     client.send_to_with_immediate(b"7147", &to, 0x7147).unwrap();
@@ -194,7 +187,8 @@ fn a_word_comes_with_a_datagram(site: &Site) {
 }
 
 /// They wait for those before, and each is sent.
-fn more_datagrams_than_there_is_room_for(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn more_datagrams_than_posted_receives(site: &Site) {
     const MANY: u8 = 50;
     let options = DatagramSocket::options().receives(MANY.into());
     let server = options.bind(site.v4(0)).unwrap();
@@ -211,6 +205,7 @@ fn more_datagrams_than_there_is_room_for(site: &Site) {
     }
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_datagram_outlives_its_socket(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
@@ -224,7 +219,8 @@ fn a_datagram_outlives_its_socket(site: &Site) {
 }
 
 /// The kernel looks for the neighbour as it makes the address handle.
-fn an_address_without_a_way_is_an_error(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn an_unroutable_address_is_an_error(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     let mut nowhere = to;
@@ -237,7 +233,8 @@ fn an_address_without_a_way_is_an_error(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"found");
 }
 
-fn a_foreign_queue_key_is_not_heard(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_wrong_qkey_is_dropped(site: &Site) {
     let server = bound(site);
     let (client, to) = asked(site, &server);
     let foreign = DatagramAddr { qkey: 0x7147, ..to };
@@ -246,6 +243,7 @@ fn a_foreign_queue_key_is_not_heard(site: &Site) {
     assert_eq!(*server.recv_from().unwrap(), *b"heard");
 }
 
+#[case(alone, needs(Datagrams))]
 fn many_clients_at_one_socket(site: &Site) {
     const CLIENTS: u8 = 8;
     let server = bound(site);

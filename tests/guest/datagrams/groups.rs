@@ -7,17 +7,7 @@ use rdmacm::{Cause, DatagramAddr, DatagramSocket, Node, Stage};
 use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 
 use super::bound;
-
-crate::cases!("datagrams::groups":
-    two_members_hear_what_is_sent,
-    a_member_that_left_hears_nothing,
-    a_group_is_joined_once,
-    a_sender_alone_hears_nothing,
-    groups_are_told_apart,
-    a_group_that_is_lost_is_told_once,
-    what_is_no_group_is_refused,
-    a_group_goes_with_its_socket,
-);
+use rdmacm_tests_macros::case;
 
 /// A group of each test's own: they run at once.
 fn group(number: u8) -> CmAddr {
@@ -28,7 +18,8 @@ fn join(socket: &DatagramSocket, number: u8) -> DatagramAddr {
     socket.join_multicast(group(number), PATIENCE).unwrap()
 }
 
-fn two_members_hear_what_is_sent(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn two_members_receive(site: &Site) {
     let (one, other, sender) = (bound(site), bound(site), bound(site));
     let to = join(&one, 1);
     assert_eq!(join(&other, 1), to);
@@ -47,7 +38,8 @@ fn two_members_hear_what_is_sent(site: &Site) {
     }
 }
 
-fn a_member_that_left_hears_nothing(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_former_member_receives_nothing(site: &Site) {
     let (stays, leaves, sender) = (bound(site), bound(site), bound(site));
     let to = join(&stays, 2);
     join(&leaves, 2);
@@ -67,6 +59,7 @@ fn a_member_that_left_hears_nothing(site: &Site) {
     assert_eq!(*leaves.recv_from().unwrap(), *b"again");
 }
 
+#[case(alone, needs(Datagrams))]
 fn a_group_is_joined_once(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     let to = join(&socket, 3);
@@ -78,7 +71,8 @@ fn a_group_is_joined_once(site: &Site) {
     assert_eq!(*socket.recv_from().unwrap(), *b"still");
 }
 
-fn a_sender_alone_hears_nothing(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_send_only_member_receives_nothing(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let to = join(&member, 4);
     let flags = JoinFlags::SEND_ONLY_FULL_MEMBER;
@@ -90,7 +84,8 @@ fn a_sender_alone_hears_nothing(site: &Site) {
     sender.leave_multicast(group(4)).unwrap();
 }
 
-fn groups_are_told_apart(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn datagrams_name_their_group(site: &Site) {
     let (member, sender) = (bound(site), bound(site));
     let groups = [join(&member, 5), join(&member, 6)];
     for to in [groups[1], groups[0]] {
@@ -101,7 +96,8 @@ fn groups_are_told_apart(site: &Site) {
 }
 
 /// It is left, and the socket goes on.
-fn a_group_that_is_lost_is_told_once(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_lost_group_is_reported_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
     let channel = EventChannel::options().ucma(device.clone());
     let node = Node::options().channel(channel).open().unwrap();
@@ -127,7 +123,8 @@ fn a_group_that_is_lost_is_told_once(site: &Site) {
     assert_eq!(*member.recv_from().unwrap(), *b"again");
 }
 
-fn what_is_no_group_is_refused(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn a_unicast_address_is_refused(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
     // On RoCE v2 the kernel joins IPv4's alone.
     let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();
@@ -144,7 +141,8 @@ fn what_is_no_group_is_refused(site: &Site) {
 }
 
 /// Its port and its membership are free for another.
-fn a_group_goes_with_its_socket(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn dropping_the_socket_leaves_the_group(site: &Site) {
     let socket = bound(site);
     join(&socket, 8);
     let port = socket.local_addr();

@@ -8,11 +8,7 @@ use rdmacm::{Cause, DatagramSocket, Error};
 use rdmacm_tests::{PATIENCE, Site};
 
 use crate::link::Link;
-
-crate::cases!("datagrams::removal":
-    whoever_waits_hears_of_the_devices_removal,
-    an_address_that_moves_ends_its_socket,
-);
+use rdmacm_tests_macros::case;
 
 fn bound(address: CmAddr) -> DatagramSocket {
     let socket = DatagramSocket::bind(address).unwrap();
@@ -29,7 +25,8 @@ fn check_gone(error: &Error) {
     }
 }
 
-fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn device_removal_ends_the_wait(site: &Site) {
     let link = Link::new(site);
     let socket = bound(link.address);
     let group = CmAddr::from(([239, 71, 14, 1], 0));
@@ -45,7 +42,8 @@ fn whoever_waits_hears_of_the_devices_removal(site: &Site) {
     check_gone(&socket.send_to(b"anyone?", &to).unwrap_err());
 }
 
-fn an_address_that_moves_ends_its_socket(site: &Site) {
+#[case(alone, needs(Datagrams))]
+fn an_address_change_closes_its_socket(site: &Site) {
     let link = Link::bonded(site);
     let socket = bound(link.address);
     link.fail_over();

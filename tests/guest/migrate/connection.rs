@@ -4,13 +4,7 @@ use rdmacm_core::{ConnParam, EventChannel, EventKind};
 use rdmacm_tests::{Pair, Side, Site, Soft, expect};
 
 use super::wait_for_an_event;
-
-crate::cases!("migrate::connection":
-    a_child_moves_before_it_is_accepted,
-    a_child_moves_after_it_is_accepted,
-    a_client_moves_while_it_connects,
-    a_connection_moves,
-);
+use rdmacm_tests_macros::case;
 
 /// To a channel of its own; the old one stays with the caller.
 fn relocate(site: &Site, moving: &mut Side) -> EventChannel {
@@ -19,6 +13,7 @@ fn relocate(site: &Site, moving: &mut Side) -> EventChannel {
     std::mem::replace(&mut moving.channel, new)
 }
 
+#[case]
 fn a_child_moves_before_it_is_accepted(site: &Site) {
     let mut pair = site.asked().taken(site);
     let old = relocate(site, &mut pair.server);
@@ -28,6 +23,7 @@ fn a_child_moves_before_it_is_accepted(site: &Site) {
     assert!(old.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn a_child_moves_after_it_is_accepted(site: &Site) {
     let mut pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
@@ -38,6 +34,7 @@ fn a_child_moves_after_it_is_accepted(site: &Site) {
 }
 
 /// With its answer unread.
+#[case]
 fn a_client_moves_while_it_connects(site: &Site) {
     let mut pair = site.asked().taken(site);
     pair.accept(&ConnParam::new());
@@ -48,6 +45,7 @@ fn a_client_moves_while_it_connects(site: &Site) {
     assert!(old.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn a_connection_moves(site: &Site) {
     let mut pair = site.pair();
     let olds = [

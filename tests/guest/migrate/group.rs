@@ -4,14 +4,11 @@ use rdmacm_core::{CmAddr, EventKind, JoinFlags, PortSpace};
 use rdmacm_tests::{Site, expect};
 
 use super::wait_for_an_event;
-
-crate::cases!("migrate::group":
-    a_group_moves_with_its_unread_event,
-    a_group_is_left_where_it_moved,
-);
+use rdmacm_tests_macros::case;
 
 const GROUP: ([u8; 4], u16) = ([239, 71, 1, 7], 0);
 
+#[case(needs(Datagrams))]
 fn a_group_moves_with_its_unread_event(site: &Site) {
     let old = site.channel();
     let id = old.create_id(PortSpace::UDP).unwrap();
@@ -28,7 +25,8 @@ fn a_group_moves_with_its_unread_event(site: &Site) {
     group.leave().unwrap();
 }
 
-fn a_group_is_left_where_it_moved(site: &Site) {
+#[case(needs(Datagrams))]
+fn a_moved_group_is_left_on_the_new_channel(site: &Site) {
     let old = site.channel();
     let id = old.create_id(PortSpace::UDP).unwrap();
     id.bind(site.v4(0)).unwrap();

@@ -5,16 +5,7 @@ use rdmacm_core::{ConnParam, EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{Asked, Listening, PATIENCE, Side, Site};
 
 use super::wait_for_an_event;
-
-crate::cases!("migrate::listener":
-    requests_come_to_the_new_channel,
-    an_unread_request_follows,
-    an_unread_request_follows_twice,
-    an_unread_request_comes_back,
-    requests_of_every_channel_follow,
-    the_channel_of_an_unread_request_may_go,
-    an_unread_request_is_refused_where_it_moved,
-);
+use rdmacm_tests_macros::case;
 
 fn connect(site: &Site, listener: &Listening) -> Side {
     let client = site.side(listener);
@@ -40,7 +31,8 @@ fn assert_follows(site: &Site, listener: Listening, client: Side) {
     asked.accept(site, &ConnParam::new()).part();
 }
 
-fn requests_come_to_the_new_channel(site: &Site) {
+#[case]
+fn requests_arrive_on_the_new_channel(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let old = relocate(&mut listener, site.channel());
     let client = connect(site, &listener);
@@ -48,6 +40,7 @@ fn requests_come_to_the_new_channel(site: &Site) {
     assert!(old.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn an_unread_request_follows(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);
@@ -57,6 +50,7 @@ fn an_unread_request_follows(site: &Site) {
     assert!(old.try_next_event().unwrap().is_none());
 }
 
+#[case]
 fn an_unread_request_follows_twice(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);
@@ -68,6 +62,7 @@ fn an_unread_request_follows_twice(site: &Site) {
     }
 }
 
+#[case]
 fn an_unread_request_comes_back(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);
@@ -80,6 +75,7 @@ fn an_unread_request_comes_back(site: &Site) {
 
 /// Requests that came through three channels, the first of them twice, all read
 /// on the last.
+#[case]
 fn requests_of_every_channel_follow(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let mut clients = vec![connect(site, &listener)];
@@ -110,7 +106,8 @@ fn requests_of_every_channel_follow(site: &Site) {
     }
 }
 
-fn the_channel_of_an_unread_request_may_go(site: &Site) {
+#[case]
+fn the_channel_of_an_unread_request_can_be_dropped(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);
     wait_for_an_event(&listener.channel);
@@ -119,6 +116,7 @@ fn the_channel_of_an_unread_request_may_go(site: &Site) {
 }
 
 /// Its id is on another file than its listener when the listener goes.
+#[case]
 fn an_unread_request_is_refused_where_it_moved(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
     let client = connect(site, &listener);

@@ -4,15 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdmacm_core::{EventKind, QpState};
 use rdmacm_tests::{PATIENCE, Site};
-
-crate::cases!("migrate::race":
-    commands_find_the_id_wherever_it_is,
-    events_come_wherever_the_id_is,
-);
+use rdmacm_tests_macros::case;
 
 const MOVES: usize = 100;
 
-fn commands_find_the_id_wherever_it_is(site: &Site) {
+#[case]
+fn commands_succeed_while_the_id_moves(site: &Site) {
     let channels = [site.channel(), site.channel()];
     let id = site.resolved(&channels[0], site.v4(7471));
     let done = AtomicBool::new(false);
@@ -34,7 +31,8 @@ fn commands_find_the_id_wherever_it_is(site: &Site) {
 }
 
 /// The event is on its way while the id moves, and is delivered once.
-fn events_come_wherever_the_id_is(site: &Site) {
+#[case]
+fn events_arrive_while_the_id_moves(site: &Site) {
     for _ in 0..20 {
         let (old, id) = site.id();
         let new = site.channel();

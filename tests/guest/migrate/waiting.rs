@@ -1,4 +1,4 @@
-//! Whoever waits on the new channel.
+//! A caller that waits on the new channel.
 
 use std::os::fd::AsFd;
 
@@ -8,16 +8,11 @@ use rdmacm_core::{Error, EventKind};
 use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
 
 use super::wait_for_an_event;
-
-crate::cases!("migrate::waiting":
-    a_thread_that_waits_sees_what_moved,
-    a_poller_sees_what_moved,
-    several_events_that_moved_are_all_seen,
-    what_was_looked_at_is_quiet_again,
-);
+use rdmacm_tests_macros::case;
 
 /// Whether the thread waits already or is about to: both must see it.
-fn a_thread_that_waits_sees_what_moved(site: &Site) {
+#[case]
+fn a_waiting_thread_receives_moved_events(site: &Site) {
     let new = site.channel();
     for _ in 0..20 {
         let (old, id) = site.id();
@@ -31,7 +26,8 @@ fn a_thread_that_waits_sees_what_moved(site: &Site) {
     }
 }
 
-fn a_poller_sees_what_moved(site: &Site) {
+#[case]
+fn a_poller_receives_moved_events(site: &Site) {
     let new = site.channel();
     let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
     let edges = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
@@ -54,7 +50,8 @@ fn a_poller_sees_what_moved(site: &Site) {
 
 /// The kernel announces none of them, and they are read by ones who each take
 /// one and wait.
-fn several_events_that_moved_are_all_seen(site: &Site) {
+#[case]
+fn several_moved_events_are_all_received(site: &Site) {
     let new = site.channel();
     let olds = [(); 3].map(|()| site.id());
     for (old, id) in &olds {
@@ -72,7 +69,8 @@ fn several_events_that_moved_are_all_seen(site: &Site) {
     });
 }
 
-fn what_was_looked_at_is_quiet_again(site: &Site) {
+#[case]
+fn the_descriptor_is_quiet_after_reading(site: &Site) {
     let (_old, id) = site.id();
     let new = site.channel();
     id.migrate(&new).unwrap();

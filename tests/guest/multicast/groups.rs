@@ -8,21 +8,7 @@ use rdmacm_core::{
 use rdmacm_tests::{PATIENCE, Site, expect};
 
 use super::{bound, group, refused};
-
-crate::cases!("multicast::groups":
-    a_group_is_joined_and_left shows [JOIN_IP_MCAST],
-    a_sender_joins_alone shows [JOIN_MCAST],
-    two_memberships_are_told_apart,
-    a_group_is_left_by_dropping_it,
-    a_group_is_left_by_its_address shows [LEAVE_MCAST],
-    what_was_not_joined_is_not_left,
-    a_group_survives_another_that_had_its_number,
-    an_id_leaves_its_groups,
-    unread_events_of_a_left_group_are_dropped,
-    a_resolved_id_joins,
-    an_id_with_a_route_does_not_join,
-    v6_groups_are_not_for_roce,
-);
+use rdmacm_tests_macros::case;
 
 fn leave_again(id: &CmId) {
     let error = id.leave_multicast(group(1)).unwrap_err();
@@ -30,6 +16,7 @@ fn leave_again(id: &CmId) {
     assert!(error.to_string().contains("not a member"), "{error}");
 }
 
+#[case(each_abi, needs(Datagrams), covers(JOIN_IP_MCAST))]
 fn a_group_is_joined_and_left(site: &Site) {
     let (channel, id) = bound(site);
     let joined = id.join_multicast(group(1), JoinFlags::FULL_MEMBER).unwrap();
@@ -50,10 +37,11 @@ fn a_group_is_joined_and_left(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(each_abi, needs(Datagrams), covers(JOIN_MCAST))]
 fn a_sender_joins_alone(site: &Site) {
     let (channel, id) = bound(site);
     let outcome = id.join_multicast(group(1), JoinFlags::SEND_ONLY_FULL_MEMBER);
-    if site.dialect == AddressAbi::IpOnly {
+    if site.abi == AddressAbi::IpOnly {
         let error = outcome.unwrap_err();
         let command = CommandNumber::JOIN_MCAST;
         assert!(
@@ -69,7 +57,8 @@ fn a_sender_joins_alone(site: &Site) {
     }
 }
 
-fn two_memberships_are_told_apart(site: &Site) {
+#[case(each_abi, needs(Datagrams))]
+fn events_name_their_membership(site: &Site) {
     let (channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
     let [one, other] = [(); 2].map(|()| id.join_multicast(group(1), flags).unwrap());
@@ -82,6 +71,7 @@ fn two_memberships_are_told_apart(site: &Site) {
     other.leave().unwrap();
 }
 
+#[case(each_abi, needs(Datagrams))]
 fn a_group_is_left_by_dropping_it(site: &Site) {
     let (channel, id) = bound(site);
     let joined = id.join_multicast(group(1), JoinFlags::FULL_MEMBER).unwrap();
@@ -91,6 +81,7 @@ fn a_group_is_left_by_dropping_it(site: &Site) {
 }
 
 /// The first joined of several; the rest is as before.
+#[case(each_abi, needs(Datagrams), covers(LEAVE_MCAST))]
 fn a_group_is_left_by_its_address(site: &Site) {
     let (_channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
@@ -105,7 +96,8 @@ fn a_group_is_left_by_its_address(site: &Site) {
     }
 }
 
-fn what_was_not_joined_is_not_left(site: &Site) {
+#[case(each_abi, needs(Datagrams))]
+fn leaving_an_unjoined_group_fails(site: &Site) {
     let (_channel, id) = bound(site);
     leave_again(&id);
     let _joined = id.join_multicast(group(2), JoinFlags::FULL_MEMBER).unwrap();
@@ -113,6 +105,7 @@ fn what_was_not_joined_is_not_left(site: &Site) {
 }
 
 /// The kernel gives a group's number to the next at once.
+#[case(each_abi, needs(Datagrams))]
 fn a_group_survives_another_that_had_its_number(site: &Site) {
     let flags = JoinFlags::FULL_MEMBER;
     let (channel, gone) = bound(site);
@@ -126,6 +119,7 @@ fn a_group_survives_another_that_had_its_number(site: &Site) {
     joined.leave().unwrap();
 }
 
+#[case(each_abi, needs(Datagrams))]
 fn an_id_leaves_its_groups(site: &Site) {
     let (channel, id) = bound(site);
     let joined = id.join_multicast(group(1), JoinFlags::FULL_MEMBER).unwrap();
@@ -136,6 +130,7 @@ fn an_id_leaves_its_groups(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(each_abi, needs(Datagrams))]
 fn unread_events_of_a_left_group_are_dropped(site: &Site) {
     let (channel, id) = bound(site);
     let flags = JoinFlags::FULL_MEMBER;
@@ -146,6 +141,7 @@ fn unread_events_of_a_left_group_are_dropped(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
+#[case(each_abi, needs(Datagrams))]
 fn a_resolved_id_joins(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();
@@ -156,6 +152,7 @@ fn a_resolved_id_joins(site: &Site) {
     assert!(joined.concerns(&expect(&channel, EventKind::MulticastJoin)));
 }
 
+#[case(each_abi, needs(Datagrams))]
 fn an_id_with_a_route_does_not_join(site: &Site) {
     let channel = site.channel();
     let id = channel.create_id(PortSpace::UDP).unwrap();
@@ -166,7 +163,8 @@ fn an_id_with_a_route_does_not_join(site: &Site) {
     refused(&id, group(1), libc::EINVAL, "not further than");
 }
 
-fn v6_groups_are_not_for_roce(site: &Site) {
+#[case(each_abi, needs(Datagrams))]
+fn roce_refuses_ipv6_groups(site: &Site) {
     const ENOTSUPP: i32 = 524;
     let (_channel, id) = bound(site);
     let group: Ipv6Addr = "ff0e::7147".parse().unwrap();

@@ -8,21 +8,7 @@ use rdmacm_tests::{Site, Soft};
 use rdmacm_verbs::{CommandNumber, Context, Error};
 
 use crate::child;
-
-crate::cases!("verbs::context":
-    netlink_names_the_node,
-    a_device_opens,
-    the_device_of_an_id_opens,
-    a_device_that_is_gone_does_not_open,
-    limits_are_sane,
-    a_port_tells_its_state,
-    a_port_that_is_not_there_is_refused,
-    changed_credentials_are_explained,
-    a_missing_node_is_explained,
-    a_missing_permission_is_explained,
-    another_device_under_the_nodes_name_is_refused,
-    without_netlink_sysfs_finds_the_node,
-);
+use rdmacm_tests_macros::case;
 
 fn driver(site: &Site) -> (DriverId, u32) {
     match site.soft {
@@ -31,6 +17,7 @@ fn driver(site: &Site) -> (DriverId, u32) {
     }
 }
 
+#[case]
 fn netlink_names_the_node(site: &Site) {
     let node = site.rdma_device().uverbs_node().unwrap().unwrap();
     let class = format!("/sys/class/infiniband_verbs/{}", node.name);
@@ -42,6 +29,7 @@ fn netlink_names_the_node(site: &Site) {
     assert_eq!((node.driver, node.abi_version), (driver, abi_version));
 }
 
+#[case]
 fn a_device_opens(site: &Site) {
     let context = site.verbs();
     assert_eq!(context.device_name(), site.device);
@@ -49,6 +37,7 @@ fn a_device_opens(site: &Site) {
     assert_eq!(context.transport(), site.rdma_device().transport);
 }
 
+#[case]
 fn the_device_of_an_id_opens(site: &Site) {
     let (_channel, id) = site.id();
     id.bind(site.v4(0)).unwrap();
@@ -57,7 +46,8 @@ fn the_device_of_an_id_opens(site: &Site) {
     assert_eq!(context.device_name(), site.device);
 }
 
-fn a_device_that_is_gone_does_not_open(site: &Site) {
+#[case]
+fn a_removed_device_does_not_open(site: &Site) {
     let mut device = site.rdma_device();
     device.index = Some(u32::MAX - 1);
     let error = Context::open(&device).unwrap_err();
@@ -68,6 +58,7 @@ fn a_device_that_is_gone_does_not_open(site: &Site) {
     assert!(error.to_string().contains("1122:3344:5566:7788"), "{error}");
 }
 
+#[case]
 fn limits_are_sane(site: &Site) {
     let context = site.verbs();
     let limits = context.limits();
@@ -93,7 +84,8 @@ fn limits_are_sane(site: &Site) {
     assert!(depths.responder_resources >= 16 && depths.initiator_depth >= 16);
 }
 
-fn a_port_tells_its_state(site: &Site) {
+#[case]
+fn a_port_reports_its_state(site: &Site) {
     let port = site.verbs().port(1).unwrap();
     assert_eq!(port.state, PortState::ACTIVE);
     assert!(port.active_mtu >= PathMtu::B256 && port.active_mtu <= port.max_mtu);
@@ -102,7 +94,8 @@ fn a_port_tells_its_state(site: &Site) {
     assert_eq!(site.soft == Soft::Rxe, port.gid_table_len > 1);
 }
 
-fn a_port_that_is_not_there_is_refused(site: &Site) {
+#[case]
+fn a_nonexistent_port_is_refused(site: &Site) {
     let context = site.verbs();
     for number in [0, 2, u8::MAX] {
         let error = context.port(number).unwrap_err();
@@ -115,22 +108,27 @@ fn a_port_that_is_not_there_is_refused(site: &Site) {
     }
 }
 
+#[case]
 fn changed_credentials_are_explained(site: &Site) {
     child::run_at("verbs_changed_credentials", site);
 }
 
+#[case]
 fn a_missing_node_is_explained(site: &Site) {
     child::run_at("verbs_missing_node", site);
 }
 
+#[case]
 fn a_missing_permission_is_explained(site: &Site) {
     child::run_at("verbs_missing_permission", site);
 }
 
+#[case]
 fn another_device_under_the_nodes_name_is_refused(site: &Site) {
     child::run_at("verbs_other_node", site);
 }
 
+#[case]
 fn without_netlink_sysfs_finds_the_node(site: &Site) {
     let mut device = site.rdma_device();
     let by_netlink = device.uverbs_node().unwrap();

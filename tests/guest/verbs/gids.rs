@@ -4,13 +4,10 @@ use std::net::Ipv4Addr;
 
 use rdmacm_core::Gid;
 use rdmacm_tests::{Site, Soft};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::Error;
 
-crate::cases!("verbs::gids":
-    the_gid_of_an_address_is_in_the_table,
-    what_is_not_there_is_an_error,
-);
-
+#[case]
 fn the_gid_of_an_address_is_in_the_table(site: &Site) {
     let context = site.verbs();
     let gids = context.gids(1).unwrap();
@@ -31,7 +28,8 @@ fn the_gid_of_an_address_is_in_the_table(site: &Site) {
     }
 }
 
-fn what_is_not_there_is_an_error(site: &Site) {
+#[case]
+fn a_nonexistent_index_is_an_error(site: &Site) {
     let context = site.verbs();
     let error = context.gid(2, 0).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENOENT));

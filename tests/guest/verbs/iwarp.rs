@@ -2,13 +2,9 @@
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_tests::Site;
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::QueuePair;
 use zerocopy::FromZeros;
-
-crate::cases!("verbs::iwarp":
-    what_the_connection_manager_asks_changes_nothing,
-    the_error_state_is_the_end,
-);
 
 fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
     let mut attr = QpAttr::new_zeroed();
@@ -24,7 +20,8 @@ fn check(queue_pair: &QueuePair, state: QpState) {
     assert!(told.is_none_or(|told| told == state), "{told:?}");
 }
 
-fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
+#[case(needs(QpsModifiedByDriver))]
+fn modify_for_the_connection_manager_changes_nothing(site: &Site) {
     let queue_pair = site.queue_pair();
     for state in [QpState::INIT, QpState::RTR] {
         to(&queue_pair, state).unwrap();
@@ -36,7 +33,8 @@ fn what_the_connection_manager_asks_changes_nothing(site: &Site) {
     check(&queue_pair, QpState::INIT);
 }
 
-fn the_error_state_is_the_end(site: &Site) {
+#[case(needs(QpsModifiedByDriver))]
+fn the_error_state_is_final(site: &Site) {
     let queue_pair = site.queue_pair();
     to(&queue_pair, QpState::ERR).unwrap();
     check(&queue_pair, QpState::ERR);

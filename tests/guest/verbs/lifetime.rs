@@ -5,17 +5,10 @@ use rdmacm_tests::Site;
 use rdmacm_verbs::QueuePair;
 
 use crate::child;
+use rdmacm_tests_macros::case;
 
-crate::cases!("verbs::lifetime":
-    handles_go_in_any_order,
-    a_queue_pair_keeps_its_parts,
-    queue_pairs_go_while_others_are_made,
-    nothing_is_left,
-    what_could_not_be_made_leaves_nothing,
-    memory_beyond_the_limit_is_explained,
-);
-
-fn handles_go_in_any_order(site: &Site) {
+#[case]
+fn handles_drop_in_any_order(site: &Site) {
     for order in 0..24 {
         let context = site.verbs();
         let domain = context.create_protection_domain().unwrap();
@@ -41,7 +34,8 @@ fn handles_go_in_any_order(site: &Site) {
     }
 }
 
-fn a_queue_pair_keeps_its_parts(site: &Site) {
+#[case]
+fn a_queue_pair_keeps_its_objects_alive(site: &Site) {
     let queue_pair = site.queue_pair();
     let again = QueuePair::options(QpType::RC)
         .protection_domain(queue_pair.protection_domain())
@@ -56,7 +50,8 @@ fn a_queue_pair_keeps_its_parts(site: &Site) {
     assert_eq!(again.context().device_name(), site.device);
 }
 
-fn queue_pairs_go_while_others_are_made(site: &Site) {
+#[case]
+fn queue_pairs_are_destroyed_while_others_are_created(site: &Site) {
     let context = site.verbs();
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -71,15 +66,18 @@ fn queue_pairs_go_while_others_are_made(site: &Site) {
 }
 
 /// In a process of its own, whose objects and descriptors nobody else makes.
-fn nothing_is_left(site: &Site) {
+#[case]
+fn nothing_leaks(site: &Site) {
     child::run_at("verbs_nothing_is_left", site);
 }
 
-fn what_could_not_be_made_leaves_nothing(site: &Site) {
+#[case]
+fn a_failed_creation_leaks_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
 }
 
 /// In a process of its own, whose limit it is.
+#[case]
 fn memory_beyond_the_limit_is_explained(site: &Site) {
     child::run_at("verbs_locked_memory", site);
 }

@@ -4,24 +4,11 @@ use std::collections::BTreeSet;
 
 use rdmacm_core::{DepthLimits, QpAttrMask, QpState, QpType, Transport};
 use rdmacm_tests::{Site, Soft};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::{CommandNumber, Error, Operation, QpCaps, QueuePair};
 
-crate::cases!("verbs::objects":
-    a_completion_queue_holds_what_was_asked,
-    completion_queues_have_limits,
-    a_queue_pair_is_as_asked,
-    parts_can_be_shared,
-    parts_of_another_context_are_refused,
-    every_type_the_device_has,
-    types_it_has_not_are_refused,
-    sizes_beyond_the_limits_are_refused,
-    many_queue_pairs_have_numbers_of_their_own,
-    two_contexts_of_one_device,
-    a_queue_pair_is_one_for_the_connection_manager,
-    a_fresh_queue_pair_tells_about_itself,
-);
-
-fn a_completion_queue_holds_what_was_asked(site: &Site) {
+#[case]
+fn a_completion_queue_has_the_requested_capacity(site: &Site) {
     let context = site.verbs();
     for entries in [1, 7, 100] {
         let queue = context.create_completion_queue(entries).unwrap();
@@ -30,6 +17,7 @@ fn a_completion_queue_holds_what_was_asked(site: &Site) {
     }
 }
 
+#[case]
 fn completion_queues_have_limits(site: &Site) {
     let context = site.verbs();
     for entries in [0, context.limits().max_cqe + 1, u32::MAX] {
@@ -41,7 +29,8 @@ fn completion_queues_have_limits(site: &Site) {
     }
 }
 
-fn a_queue_pair_is_as_asked(site: &Site) {
+#[case]
+fn a_queue_pair_has_the_requested_capacities(site: &Site) {
     let caps = QpCaps {
         max_send_wr: 20,
         max_recv_wr: 30,
@@ -60,7 +49,8 @@ fn a_queue_pair_is_as_asked(site: &Site) {
     assert_eq!(queue_pair.qp_type(), QpType::RC);
 }
 
-fn parts_can_be_shared(site: &Site) {
+#[case]
+fn objects_can_be_shared(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
     let queue = context.create_completion_queue(64).unwrap();
@@ -74,7 +64,8 @@ fn parts_can_be_shared(site: &Site) {
     assert_eq!(numbers.len(), 3);
 }
 
-fn parts_of_another_context_are_refused(site: &Site) {
+#[case]
+fn objects_of_another_context_are_refused(site: &Site) {
     let (one, other) = (site.verbs(), site.verbs());
     let domain = other.create_protection_domain().unwrap();
     let queue = other.create_completion_queue(1).unwrap();
@@ -97,6 +88,7 @@ fn types(site: &Site) -> &'static [QpType] {
     }
 }
 
+#[case]
 fn every_type_the_device_has(site: &Site) {
     let context = site.verbs();
     for &qp_type in types(site) {
@@ -105,7 +97,8 @@ fn every_type_the_device_has(site: &Site) {
     }
 }
 
-fn types_it_has_not_are_refused(site: &Site) {
+#[case]
+fn unsupported_types_are_refused(site: &Site) {
     let context = site.verbs();
     for qp_type in [QpType::UC, QpType::UD] {
         if !types(site).contains(&qp_type) {
@@ -121,6 +114,7 @@ fn types_it_has_not_are_refused(site: &Site) {
     }
 }
 
+#[case]
 fn sizes_beyond_the_limits_are_refused(site: &Site) {
     let context = site.verbs();
     let caps = QpCaps {
@@ -142,6 +136,7 @@ fn sizes_beyond_the_limits_are_refused(site: &Site) {
     );
 }
 
+#[case]
 fn many_queue_pairs_have_numbers_of_their_own(site: &Site) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -158,6 +153,7 @@ fn many_queue_pairs_have_numbers_of_their_own(site: &Site) {
     assert!(numbers.iter().all(|number| (1..1 << 24).contains(number)));
 }
 
+#[case]
 fn two_contexts_of_one_device(site: &Site) {
     let (one, other) = (site.queue_pair(), site.queue_pair());
     assert_ne!(one.number(), other.number());
@@ -165,6 +161,7 @@ fn two_contexts_of_one_device(site: &Site) {
     other.state().unwrap();
 }
 
+#[case]
 fn a_queue_pair_is_one_for_the_connection_manager(site: &Site) {
     let queue_pair = site.queue_pair();
     let limits = *queue_pair.context().limits();
@@ -185,7 +182,8 @@ fn a_queue_pair_is_one_for_the_connection_manager(site: &Site) {
     assert_eq!(queue_pair.ece().unwrap(), None);
 }
 
-fn a_fresh_queue_pair_tells_about_itself(site: &Site) {
+#[case]
+fn a_new_queue_pair_reports_its_attributes(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = queue_pair.query().unwrap();
     let states: &[_] = match site.soft {

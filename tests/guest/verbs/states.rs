@@ -2,20 +2,9 @@
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_tests::Site;
-use rdmacm_tests::by_hand::{ACKNOWLEDGED, INIT, RTR, RTS, attributes};
+use rdmacm_tests::modify_qp::{ACKNOWLEDGED, INIT, RTR, RTS, attributes};
+use rdmacm_tests_macros::case;
 use rdmacm_verbs::{CommandNumber, Error, QueuePair};
-
-crate::cases!("verbs::states":
-    connected_services_reach_rts,
-    a_datagram_service_reaches_rts,
-    a_state_that_is_skipped_is_refused,
-    an_attribute_that_is_missing_is_refused,
-    a_port_that_is_not_there_is_refused,
-    attributes_nobody_knows_are_refused,
-    what_is_no_state_is_refused_before_the_kernel,
-    from_the_error_state_back_to_init,
-    an_error_number_reaches_whoever_connects,
-);
 
 fn refused(queue_pair: &QueuePair, attr: &QpAttr, mask: QpAttrMask) -> (i32, String) {
     let Err(Error::Command(error)) = queue_pair.modify(attr, mask) else {
@@ -25,6 +14,7 @@ fn refused(queue_pair: &QueuePair, attr: &QpAttr, mask: QpAttrMask) -> (i32, Str
     (error.errno, error.to_string())
 }
 
+#[case(needs(ModifyQp))]
 fn connected_services_reach_rts(site: &Site) {
     let context = site.verbs();
     let reliable = QueuePair::options(QpType::RC).create(&context).unwrap();
@@ -58,6 +48,7 @@ fn connected_services_reach_rts(site: &Site) {
     assert_eq!(unreliable.state(), Ok(Some(QpState::RTS)));
 }
 
+#[case(needs(ModifyQp))]
 fn a_datagram_service_reaches_rts(site: &Site) {
     let options = QueuePair::options(QpType::UD);
     let queue_pair = options.create(&site.verbs()).unwrap();
@@ -74,6 +65,7 @@ fn a_datagram_service_reaches_rts(site: &Site) {
     assert_eq!(queue_pair.query().unwrap().qkey, 0x0123_4567);
 }
 
+#[case(needs(ModifyQp))]
 fn a_state_that_is_skipped_is_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::RTS);
@@ -88,6 +80,7 @@ fn a_state_that_is_skipped_is_refused(site: &Site) {
     assert_eq!(queue_pair.state(), Ok(Some(QpState::RESET)));
 }
 
+#[case(needs(ModifyQp))]
 fn an_attribute_that_is_missing_is_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::INIT);
@@ -104,7 +97,8 @@ fn an_attribute_that_is_missing_is_refused(site: &Site) {
     queue_pair.modify(&attr, INIT).unwrap();
 }
 
-fn a_port_that_is_not_there_is_refused(site: &Site) {
+#[case(needs(ModifyQp))]
+fn a_nonexistent_port_is_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let mut attr = attributes(site, queue_pair.number(), QpState::INIT);
     attr.port_number = 2;
@@ -113,7 +107,8 @@ fn a_port_that_is_not_there_is_refused(site: &Site) {
     assert!(words.contains("out of range"), "{words}");
 }
 
-fn attributes_nobody_knows_are_refused(site: &Site) {
+#[case(needs(ModifyQp))]
+fn unknown_attributes_are_refused(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::INIT);
     let unknown = QpAttrMask::from_bits_retain(1 << 30);
@@ -122,7 +117,8 @@ fn attributes_nobody_knows_are_refused(site: &Site) {
     assert!(words.contains("does not know all of these"), "{words}");
 }
 
-fn what_is_no_state_is_refused_before_the_kernel(site: &Site) {
+#[case(needs(ModifyQp))]
+fn an_invalid_state_is_refused_before_the_kernel(site: &Site) {
     let queue_pair = site.queue_pair();
     let mut attr = attributes(site, queue_pair.number(), QpState::new(0x101));
     let error = queue_pair.modify(&attr, INIT).unwrap_err();
@@ -133,6 +129,7 @@ fn what_is_no_state_is_refused_before_the_kernel(site: &Site) {
     assert_eq!(queue_pair.state(), Ok(Some(QpState::RESET)));
 }
 
+#[case(needs(ModifyQp))]
 fn from_the_error_state_back_to_init(site: &Site) {
     let queue_pair = site.queue_pair();
     let steps = [
@@ -149,7 +146,8 @@ fn from_the_error_state_back_to_init(site: &Site) {
     }
 }
 
-fn an_error_number_reaches_whoever_connects(site: &Site) {
+#[case(needs(ModifyQp))]
+fn an_error_number_reaches_the_connecting_caller(site: &Site) {
     let queue_pair = site.queue_pair();
     let attr = attributes(site, queue_pair.number(), QpState::RTS);
     let connector: &dyn rdmacm_core::QueuePair = &queue_pair;

@@ -1,4 +1,4 @@
-//! What the guest is told to do.
+//! The instructions for a guest.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the guest tells the host, one line each.
+//! The guest's reports to the host, one line each.
 
 use std::fmt;
 use std::str::FromStr;

@@ -29,7 +29,7 @@ const fn program(name: &'static str, source: &'static str) -> Program {
 
 /// Those that are built with both.
 const JUDGES: &[Program] = &[
-    program("rdmacm-c-oracle", "oracle.c"),
+    program("rdmacm-c-getaddrinfo", "getaddrinfo.c"),
     program("rdmacm-c-actor", "actor"),
 ];
 /// Those that are built with the system's alone.

@@ -9,7 +9,7 @@ use crate::kernel::{Choice, Kernel};
 use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 use crate::test::wire::Selection;
-use crate::test::{Args, pure, suite, trouble, wire};
+use crate::test::{Args, guest_failures, suite, wire, without_c};
 use crate::workspace::Workspace;
 
 /// What is ready to run; what is not is a failure already.
@@ -48,7 +48,11 @@ impl Guests {
         totals: &mut Totals,
     ) -> Self {
         let suite = keep(totals, "guest/build", suite::build(workspace));
-        let command = keep(totals, "pure/static", pure::build_static(workspace));
+        let command = keep(
+            totals,
+            "without-c/static",
+            without_c::build_static(workspace),
+        );
         let mut kernels = Vec::new();
         for choice in choices {
             let tested = Tested::prepare(workspace, choice, args);
@@ -90,13 +94,13 @@ impl Guests {
         let Tested { choice, guest, .. } = tested;
         let step = format!("guest/{choice}");
         if let Some(suite) = &self.suite {
-            totals.phase(&format!("{step}/trouble"), |totals| {
-                trouble::run(guest, suite, &step, totals);
+            totals.phase(&format!("{step}/guest-failures"), |totals| {
+                guest_failures::run(guest, suite, &step, totals);
             });
         }
         if let Some(command) = &self.command {
             totals.phase(&format!("{step}/static"), |totals| {
-                pure::run_static(guest, command, &step, totals);
+                without_c::run_static(guest, command, &step, totals);
             });
         }
     }

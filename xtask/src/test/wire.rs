@@ -4,13 +4,13 @@
 mod act;
 mod dead;
 mod frozen;
+mod healthy;
 mod pair;
 mod restarted;
 mod side;
 mod soft;
 mod stage;
 mod status;
-mod well;
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -29,7 +29,7 @@ use self::stage::Scene;
 const ACTS: [Act; 4] = [
     Act {
         turns: &[],
-        cases: well::CASES,
+        cases: healthy::CASES,
     },
     Act {
         turns: &[Turn::Freeze, Turn::Thaw],

@@ -11,18 +11,14 @@ use rdmacm_core::{ConnInfo, ConnParam, EventKind};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 
 use super::control::{ADDRESS, Barrier, Control, Peer};
-use crate::c_tools::end::End;
+use crate::c_tools::our_side::End;
 use crate::c_tools::tool::{Ended, Tool};
 use crate::c_tools::{
     ASKED, CONNECTIONS, Depths, REQUEST_ROOM, check_established, check_no_private_data,
     check_request, connect_to,
 };
 use crate::rdma_core::RdmaCore;
-
-crate::cases!("c_tools::cmtime":
-    the_newest_server_takes_a_hundred_connections,
-    the_newest_client_makes_a_hundred_connections,
-);
+use rdmacm_tests_macros::case;
 
 pub(crate) const WITHOUT: &str = "the newest rdma-core was not built, or has no such cmtime";
 
@@ -126,6 +122,7 @@ fn check_numbers(round: Round, first: u32, mut infos: Vec<ConnInfo>) {
 }
 
 /// It is the root.
+#[case(needs(NewestCmtime))]
 fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
     let port = free_port();
@@ -156,6 +153,7 @@ fn the_newest_server_takes_a_hundred_connections(site: &Site) {
 }
 
 /// It is a leaf.
+#[case(needs(NewestCmtime))]
 fn the_newest_client_makes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
     let listen = |_| Listener::bind(site.v4(0)).unwrap();

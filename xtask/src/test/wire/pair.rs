@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use rdmacm_init::{Answer, Happening, Order, Step, Word};
+use rdmacm_init::{Answer, CmEvent, Message, Order, Step};
 
-use crate::guest::{Driven, Guest, Machine, Station, Wire};
+use crate::guest::{Guest, InteractiveGuest, Machine, Station, Wire};
 
 /// Longer than all acts together; a guest that stands still counts too.
 const LIFE: Duration = Duration::from_secs(900);
@@ -29,12 +29,12 @@ pub(super) struct Pair {
 
 /// A guest and its words.
 struct Party {
-    driven: Driven,
+    guest: InteractiveGuest,
     /// Its network cards, until they are plugged in.
     cards: Vec<UnixStream>,
     orders: u64,
     answers: HashMap<u64, Answer>,
-    happenings: Vec<Happening>,
+    events: Vec<CmEvent>,
 }
 
 impl Pair {
@@ -81,7 +81,7 @@ impl Pair {
         party.orders += 1;
         let number = party.orders;
         let order = serde_json::to_string(&Order { number, step }).context("write an order")?;
-        party.driven.tell(&order)?;
+        party.guest.tell(&order)?;
         Ok(number)
     }
 
@@ -99,10 +99,10 @@ impl Pair {
         &mut self,
         station: Station,
         uid: u64,
-    ) -> anyhow::Result<Option<Happening>> {
-        let happenings = &mut self.party(station)?.happenings;
-        let place = happenings.iter().position(|one| one.uid == uid);
-        Ok(place.map(|place| happenings.remove(place)))
+    ) -> anyhow::Result<Option<CmEvent>> {
+        let events = &mut self.party(station)?.events;
+        let place = events.iter().position(|one| one.uid == uid);
+        Ok(place.map(|place| events.remove(place)))
     }
 
     /// Listens to both for a moment; trouble with either is an error.
@@ -116,12 +116,12 @@ impl Pair {
 
     /// The far guest stands still.
     pub(super) fn freeze(&mut self) -> anyhow::Result<()> {
-        self.party(Station::Far)?.driven.freeze()
+        self.party(Station::Far)?.guest.freeze()
     }
 
     /// The far guest goes on.
     pub(super) fn thaw(&mut self) -> anyhow::Result<()> {
-        self.party(Station::Far)?.driven.thaw()
+        self.party(Station::Far)?.guest.thaw()
     }
 
     /// The far guest dies at once, without a last word on the wire.
@@ -134,11 +134,11 @@ impl Pair {
     /// silent peer, so that stands still meanwhile.
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
         self.far = None;
-        self.near.driven.freeze()?;
+        self.near.guest.freeze()?;
         let far = Party::start(&self.guest, &self.program, Station::Far)?;
         self.far = Some(far);
         self.wait_until_up(Station::Far)?;
-        self.near.driven.thaw()
+        self.near.guest.thaw()
     }
 
     /// The far guest's cards are plugged into the wires.
@@ -149,9 +149,9 @@ impl Pair {
 
     /// Ends both in order.
     pub(super) fn end(self) -> anyhow::Result<()> {
-        self.near.driven.end().context("the near guest")?;
+        self.near.guest.end().context("the near guest")?;
         match self.far {
-            Some(far) => far.driven.end().context("the far guest"),
+            Some(far) => far.guest.end().context("the far guest"),
             None => Ok(()),
         }
     }
@@ -166,13 +166,13 @@ impl Party {
             ..Machine::default()
         };
         let argv = [program.to_string_lossy().into_owned()];
-        let mut driven = Driven::start(guest, &machine, &argv)?;
+        let mut running = InteractiveGuest::start(guest, &machine, &argv)?;
         Ok(Self {
-            cards: driven.wires(),
-            driven,
+            cards: running.wires(),
+            guest: running,
             orders: 0,
             answers: HashMap::new(),
-            happenings: Vec::new(),
+            events: Vec::new(),
         })
     }
 
@@ -186,11 +186,11 @@ impl Party {
 
     fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {
         let mut wait = moment;
-        while let Some(line) = self.driven.hear(wait)? {
+        while let Some(line) = self.guest.hear(wait)? {
             let word = serde_json::from_str(&line).map_err(|error| anyhow!("{error}: {line}"))?;
             match word {
-                Word::Answer { number, answer } => drop(self.answers.insert(number, answer)),
-                Word::Event(happening) => self.happenings.push(happening),
+                Message::Answer { number, answer } => drop(self.answers.insert(number, answer)),
+                Message::Event(happening) => self.events.push(happening),
             }
             // What is there already, and no more.
             wait = Duration::ZERO;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use rdmacm_abi::EventNumber;
-use rdmacm_init::{Answer, Happening, Step};
+use rdmacm_init::{Answer, CmEvent, Step};
 
 use super::soft::Soft;
 use super::stage::Scene;
@@ -75,7 +75,7 @@ impl<'s> Side<'s> {
     }
 
     /// The next event of this id.
-    async fn happening(self, id: Handle, within: Duration) -> anyhow::Result<Happening> {
+    async fn happening(self, id: Handle, within: Duration) -> anyhow::Result<CmEvent> {
         let what = format!("the {:?} guest's event", self.station);
         self.scene
             .until(within, &what, |pair| pair.happening(self.station, id.uid))
@@ -88,7 +88,7 @@ impl<'s> Side<'s> {
         id: Handle,
         kind: EventNumber,
         status: i32,
-    ) -> anyhow::Result<Happening> {
+    ) -> anyhow::Result<CmEvent> {
         self.sees_within(PATIENCE, id, kind, status).await
     }
 
@@ -117,7 +117,7 @@ impl<'s> Side<'s> {
         id: Handle,
         kind: EventNumber,
         status: i32,
-    ) -> anyhow::Result<Happening> {
+    ) -> anyhow::Result<CmEvent> {
         let happening = match self.happening(id, within).await {
             Ok(happening) => happening,
             Err(error) => bail!("{error:#}; it was to be {kind:?} {status}"),
@@ -256,12 +256,12 @@ impl<'s> Side<'s> {
 
     /// The request that a listener sees next; its id has no uid before it is
     /// accepted.
-    pub(super) async fn requested(self, listener: Handle) -> anyhow::Result<Happening> {
+    pub(super) async fn requested(self, listener: Handle) -> anyhow::Result<CmEvent> {
         self.sees(listener, EventNumber::CONNECT_REQUEST, 0).await
     }
 
     /// Accepts a request.
-    pub(super) async fn accepts(self, request: &Happening, data: &str) -> anyhow::Result<Handle> {
+    pub(super) async fn accepts(self, request: &CmEvent, data: &str) -> anyhow::Result<Handle> {
         let qp_number = self.queue_pair().await?;
         self.accepts_with(request, qp_number, data).await
     }
@@ -269,7 +269,7 @@ impl<'s> Side<'s> {
     /// Accepts a request with this queue pair.
     pub(super) async fn accepts_with(
         self,
-        request: &Happening,
+        request: &CmEvent,
         qp_number: u32,
         data: &str,
     ) -> anyhow::Result<Handle> {
@@ -285,7 +285,7 @@ impl<'s> Side<'s> {
     }
 
     /// Accepts a request that may be gone; the answer.
-    pub(super) async fn tries_to_accept(self, request: &Happening) -> anyhow::Result<Answer> {
+    pub(super) async fn tries_to_accept(self, request: &CmEvent) -> anyhow::Result<Answer> {
         let step = Step::Accept {
             id: request.id,
             uid: self.uid(),
@@ -308,7 +308,7 @@ impl<'s> Side<'s> {
     }
 
     /// The end of connecting, as the active side sees it.
-    pub(super) async fn is_connected(self, id: Handle) -> anyhow::Result<Happening> {
+    pub(super) async fn is_connected(self, id: Handle) -> anyhow::Result<CmEvent> {
         match self.scene.soft {
             Soft::Rxe => {
                 let response = self.sees(id, EventNumber::CONNECT_RESPONSE, 0).await?;

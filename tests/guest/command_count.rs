@@ -1,0 +1,119 @@
+//! The number of kernel commands for one connection.
+
+use std::sync::Arc;
+
+use rdmacm::{Connector, Listener, Node};
+use rdmacm_core::{AddressAbi, CommandNumber, ConnParam, EventChannel, EventKind, PortSpace};
+use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Pair, Side, Site};
+
+use crate::queue_pairs::QueuePairs;
+use rdmacm_tests_macros::case;
+
+/// From making the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`,
+/// `RESOLVE_ROUTE`, `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`,
+/// `DESTROY_ID`, and one read for each of four events.
+const ACTIVE: usize = 11;
+
+/// From its request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`,
+/// and one read for each of three events, of which RoCE's last may be a fourth.
+const PASSIVE: usize = 7;
+
+/// Of the face, which looks before it waits and until nothing is left, and wakes
+/// whoever waits when what ran on another thread returns.
+const LOOKS: usize = 4;
+
+/// What is counted.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    commands: usize,
+    attributes: usize,
+    reads: usize,
+    vain: usize,
+}
+
+impl Count {
+    fn of(device: &Counting) -> Self {
+        Self {
+            commands: device.commands(),
+            attributes: device.of(CommandNumber::INIT_QP_ATTR),
+            reads: device.of(CommandNumber::GET_EVENT),
+            vain: device.vain(),
+        }
+    }
+
+    /// Looks before each event, on the average.
+    fn assert_at_most(self, most: usize, looks: usize, device: &Counting) {
+        let now = Self::of(device);
+        let vain = now.vain - self.vain;
+        let attributes = now.attributes - self.attributes;
+        let commands = now.commands - self.commands - attributes - vain;
+        assert!(commands <= most, "{commands} commands: {device:?}");
+        let events = now.reads - self.reads - vain;
+        assert!(
+            vain <= looks * events,
+            "{vain} reads found nothing, {events} an event"
+        );
+        // INIT before posting receives, then once more, RTR and RTS.
+        assert!(attributes <= 4, "{attributes} questions for attributes");
+    }
+}
+
+#[case]
+fn connecting_and_accepting(site: &Site) {
+    let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
+    let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
+    // Asked for once, and kept.
+    let _ = listener.address();
+    let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
+    let client = site.side_on(site.channel_on(&ours), &listener);
+    let asked = Asked::by(client, listener, &ConnParam::new());
+    let Listening { channel, id } = asked.listener;
+    let server = Side {
+        channel,
+        id: asked.request.into_child().unwrap(),
+        queue_pair: site.queue_pair(),
+    };
+    let pair = Pair {
+        server,
+        client: asked.client,
+    };
+    pair.accept(&ConnParam::new());
+    pair.establish(site);
+    pair.part();
+    drop(pair);
+    active.assert_at_most(ACTIVE, 1, &ours);
+    passive.assert_at_most(PASSIVE, 1, &theirs);
+    drop(id);
+}
+
+#[case]
+fn blocking_connect_and_accept(site: &Site) {
+    let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
+    let [client_node, server_node] = [&ours, &theirs].map(|device| {
+        let device: Arc<Counting> = Arc::clone(device);
+        let channel = EventChannel::options().ucma(device);
+        let channel = channel.address_abi(AddressAbi::AnyFamily);
+        Node::options().channel(channel).open().unwrap()
+    });
+    let listener = Listener::options().with_node(&server_node);
+    let listener = listener.bind(site.v4(0)).unwrap();
+    let address = site.v4(listener.local_addr().port());
+    let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let connector = Connector::new(address)
+                .with_node(&client_node)
+                .deadline(PATIENCE);
+            let client = connector.connect_with(QueuePairs::new(site)).unwrap();
+            client.close(PATIENCE).unwrap();
+        });
+        let incoming = listener.accept(PATIENCE).unwrap();
+        let server = incoming.accept_on(site.queue_pair()).unwrap();
+        let end = server.closed(PATIENCE).unwrap();
+        assert_eq!(end.kind(), EventKind::Disconnected);
+        drop(server);
+        client.join().unwrap();
+    });
+    active.assert_at_most(ACTIVE, LOOKS, &ours);
+    passive.assert_at_most(PASSIVE, LOOKS, &theirs);
+}

@@ -1,0 +1,255 @@
+//! Deadlines hold for every interface, and an attempt leaks nothing.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use rdmacm::core::{ConnParam, Error, EventChannel, EventKind, IdHandle, PortSpace};
+use rdmacm::{BlockingExecutor, BlockingTask, Cause, Connector, Node, Stage};
+use rdmacm_tests::{PATIENCE, Site, Soft, expect};
+
+use crate::connector::asynchronous::on_one_thread;
+use crate::queue_pairs::QueuePairs;
+use rdmacm_tests_macros::case;
+
+/// Before the kernel gives up, and so long that a tenth of it is more than an emulated
+/// machine takes to schedule.
+const DEADLINE: Duration = Duration::from_secs(4);
+
+/// Within a tenth.
+fn is_on_time(took: Duration) -> bool {
+    took >= DEADLINE && took < DEADLINE + DEADLINE / 10
+}
+
+fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).status();
+    assert!(status.unwrap().success(), "{command}");
+}
+
+/// A neighbour that is known, and is not there: packets leave and nothing comes
+/// back.
+pub(crate) fn absent_peer(site: &Site) -> Ipv4Addr {
+    static ABSENT: AtomicU8 = AtomicU8::new(0);
+    let low = ABSENT.fetch_add(1, Ordering::Relaxed);
+    let [first, second, third, _] = site.v4.octets();
+    // Beyond the addresses that others use.
+    let ip = Ipv4Addr::new(first, second, third, 100 + low % 150);
+    run(&format!(
+        "ip neigh replace {ip} lladdr 02:00:00:00:00:{low:02x} dev {} nud permanent",
+        site.netdev
+    ));
+    ip
+}
+
+/// How many ids the kernel has for this destination.
+fn ids_to(ip: Ipv4Addr) -> usize {
+    let shown = Command::new("rdma")
+        .args(["resource", "show", "cm_id"])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let destination = format!("dst-addr {ip}:");
+    shown.matches(&destination).count()
+}
+
+/// Makes TCP ask again twice only before it gives a handshake up, which takes 7 s. By
+/// default that takes 127 s, and so long siw's id outlives our deadline.
+pub(crate) fn prepare() -> std::io::Result<()> {
+    std::fs::write("/proc/sys/net/ipv4/tcp_syn_retries", "2")
+}
+
+/// On rxe nothing is left at once. siw's TCP handshake goes on in the kernel, and
+/// its id is destroyed when that gives up: with two retries after 7 s.
+fn nothing_is_left(site: &Site, ip: Ipv4Addr) {
+    if site.soft == Soft::Rxe {
+        assert_eq!(ids_to(ip), 0);
+        return;
+    }
+    assert_eq!(ids_to(ip), 1, "the kernel is still at it");
+    let until = Instant::now() + PATIENCE;
+    while ids_to(ip) != 0 {
+        assert!(
+            Instant::now() < until,
+            "beyond the bound of TCP's handshake"
+        );
+    }
+}
+
+#[case(quiet)]
+fn a_neighbour_that_does_not_answer(site: &Site) {
+    let to = Connector::new((site.silent, 7)).deadline(DEADLINE);
+    let started = Instant::now();
+    let error = to.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.stage(), Stage::ResolveAddress);
+    assert!(error.is_timeout(), "{error}");
+}
+
+/// The face of events is the caller's own loop: it has no blocking call but
+/// siw's CONNECT, which the caller puts on a thread.
+#[case(quiet)]
+fn a_peer_that_does_not_answer_in_events(site: &Site) {
+    let ip = absent_peer(site);
+    let channel = EventChannel::open().unwrap();
+    let id = channel.create_id(PortSpace::TCP).unwrap();
+    id.resolve_addr(None, (ip, 7), PATIENCE).unwrap();
+    expect(&channel, EventKind::AddrResolved);
+    id.resolve_route(PATIENCE).unwrap();
+    expect(&channel, EventKind::RouteResolved);
+    let queue_pair = QueuePairs::new(site).one();
+    let started = Instant::now();
+    let until = started + DEADLINE;
+    let connecting = {
+        let (id, queue_pair): (IdHandle, _) = (id.handle(), queue_pair.clone());
+        std::thread::spawn(move || id.with_queue_pair(&queue_pair).connect(ConnParam::new()))
+    };
+    assert_eq!(
+        channel.next_event(until).unwrap_err(),
+        Error::DeadlinePassed
+    );
+    drop(id);
+    assert!(is_on_time(started.elapsed()));
+    if site.soft == Soft::Rxe {
+        connecting.join().unwrap().unwrap();
+    }
+    nothing_is_left(site, ip);
+}
+
+#[case(quiet)]
+fn a_peer_that_does_not_answer_while_blocking(site: &Site) {
+    let ip = absent_peer(site);
+    let started = Instant::now();
+    let connector = Connector::new((ip, 7)).deadline(DEADLINE);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.stage(), Stage::Connect);
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    assert_eq!(error.device(), Some(site.device));
+    nothing_is_left(site, ip);
+}
+
+#[case(quiet)]
+fn a_peer_that_does_not_answer_on_tokio(site: &Site) {
+    let ip = absent_peer(site);
+    on_one_thread().block_on(async {
+        let started = Instant::now();
+        let connector = rdmacm::tokio::Connector::new((ip, 7)).deadline(DEADLINE);
+        let connecting = connector.connect_with(QueuePairs::new(site));
+        // Meanwhile the runtime's only thread is free.
+        let mut ticks = tokio::time::interval(DEADLINE / 10);
+        let ticking = async {
+            loop {
+                ticks.tick().await;
+            }
+        };
+        let error = tokio::select! {
+            connected = connecting => connected.unwrap_err(),
+            () = ticking => unreachable!("it ticks for ever"),
+        };
+        assert!(is_on_time(started.elapsed()), "{error}");
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        nothing_is_left(site, ip);
+    });
+}
+
+/// Whose first task, siw's CONNECT, takes its time; later ones are done at once.
+#[derive(Debug, Default)]
+struct Faster(AtomicBool);
+
+impl BlockingExecutor for Faster {
+    fn spawn(&self, task: BlockingTask) {
+        let thread = std::thread::spawn(task);
+        if self.0.swap(true, Ordering::Relaxed) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// The caller is the last who knows the queue pair then.
+#[case(quiet)]
+fn a_disconnect_before_the_wait(site: &Site) {
+    let ip = absent_peer(site);
+    let node = Node::options().executor(Arc::new(Faster::default())).open();
+    let node = node.unwrap();
+    let started = Instant::now();
+    let connector = Connector::new((ip, 7)).with_node(&node).deadline(DEADLINE);
+    let error = connector.connect_with(QueuePairs::new(site)).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    nothing_is_left(site, ip);
+}
+
+/// A peer that asks and never completes the handshake.
+#[case(quiet)]
+fn an_accepted_peer_that_never_establishes(site: &Site) {
+    if site.soft == Soft::Siw {
+        // Its handshake ends with the answer: there is nothing to wait for.
+        return an_accepted_peer_is_there(site);
+    }
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let channel = EventChannel::open().unwrap();
+    let id = site.routed(&channel, listener.local_addr());
+    let queue_pairs = QueuePairs::new(site);
+    let queue_pair = queue_pairs.one();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
+    let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
+    let started = Instant::now();
+    let error = incoming.accept_with(queue_pairs).unwrap_err();
+    assert!(is_on_time(started.elapsed()), "{error}");
+    assert_eq!(error.stage(), Stage::Establish);
+    assert!(matches!(error.cause(), Cause::Deadline));
+}
+
+fn an_accepted_peer_is_there(site: &Site) {
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let channel = EventChannel::open().unwrap();
+    let id = site.routed(&channel, listener.local_addr());
+    let queue_pairs = QueuePairs::new(site);
+    let queue_pair = queue_pairs.one();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
+    let incoming = listener.accept(PATIENCE).unwrap().deadline(DEADLINE);
+    drop(incoming.accept_with(queue_pairs).unwrap());
+}
+
+/// A peer that does not answer when this side parts. (On siw the kernel closes
+/// the connection by itself.)
+#[case(quiet)]
+fn a_peer_that_does_not_disconnect(site: &Site) {
+    let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
+    let channel = EventChannel::open().unwrap();
+    let id = site.routed(&channel, listener.local_addr());
+    let queue_pairs = QueuePairs::new(site);
+    let queue_pair = queue_pairs.one();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
+    let server = std::thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = listener.accept(PATIENCE).unwrap();
+            incoming.accept_with(queue_pairs.clone()).unwrap()
+        });
+        let answer = channel.next_event(PATIENCE).unwrap();
+        if answer.kind() == EventKind::ConnectResponse {
+            id.with_queue_pair(&queue_pair).establish(&answer).unwrap();
+        }
+        accepting.join().unwrap()
+    });
+    let started = Instant::now();
+    let closed = server.close(DEADLINE);
+    if site.soft == Soft::Rxe {
+        let error = closed.unwrap_err();
+        assert!(is_on_time(started.elapsed()), "{error}");
+        assert!(matches!(error.cause(), Cause::Deadline));
+        assert_eq!(error.stage(), Stage::Close);
+    } else {
+        closed.unwrap();
+    }
+    expect(&channel, EventKind::Disconnected);
+}

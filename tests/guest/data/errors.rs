@@ -1,0 +1,319 @@
+//! Requests that fail: with which status, and with their memory.
+
+use rdmacm_core::{AccessFlags, EventKind, QpType};
+use rdmacm_tests::{PATIENCE, Side, Site, Soft};
+use rdmacm_verbs::{
+    Completion, CompletionError, CompletionQueue, Done, QueuePair, RemoteMemory, SendOperation,
+    SendRequest, SgList, Sge, WcStatus,
+};
+
+use super::{ALL, ROOMY, contents, exposed, received, room, roomy, sent, sge};
+use crate::newer_commands;
+use rdmacm_tests_macros::case;
+
+/// Posts it with eight bytes, and gives what became of it.
+fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
+    outcome_with(queue_pair, operation, sge(queue_pair, &[5; 8]))
+}
+
+/// The same, with one piece of the caller's, which comes back.
+fn outcome_with(
+    queue_pair: &QueuePair,
+    operation: SendOperation,
+    memory: impl Into<SgList>,
+) -> Result<Done, CompletionError> {
+    let request = SendRequest::new(operation, memory);
+    let work = queue_pair.post_send(request).unwrap();
+    let done = sent(queue_pair);
+    assert_eq!((done.work, done.sg_list.len()), (work, 1));
+    if done.result.is_err() {
+        assert!(queue_pair.is_broken());
+    }
+    done.result
+}
+
+/// What was posted to receive comes back, at the latest when the side disconnects:
+/// siw's does not flush it before.
+fn assert_flushed(side: &Side) {
+    let queue_pair = &side.queue_pair;
+    side.disconnect();
+    let error = received(queue_pair).result.unwrap_err();
+    assert!(error.is_flush(), "{error}");
+    assert!(queue_pair.receive_queue().poll().unwrap().is_none());
+}
+
+/// To siw a request is done when TCP has all of it, unless it sees the connection end
+/// before it says so (`siw_qp_sq_proc_tx`).
+fn assert_done(outcome: Result<Done, CompletionError>) {
+    if let Err(error) = outcome {
+        assert_eq!(error.status, WcStatus::LOC_QP_OP_ERR);
+    }
+}
+
+/// A peer's access that is refused. siw's peer says so by ending the connection: a
+/// read is flushed with it, and a write was complete before.
+fn assert_guarded(site: &Site, of: impl Fn(&QueuePair) -> SendOperation) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    client.post_receive(room(client, 4)).unwrap();
+    server.post_receive(room(server, 4)).unwrap();
+    let operation = of(server);
+    match (site.soft, operation, outcome(client, operation)) {
+        (Soft::Rxe, _, outcome) => {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.status, WcStatus::REM_ACCESS_ERR);
+            assert!(
+                error.to_string().contains("does not allow access"),
+                "{error}"
+            );
+        }
+        (Soft::Siw, SendOperation::Write(_), outcome) => assert_done(outcome),
+        (Soft::Siw, _, outcome) => assert!(outcome.unwrap_err().is_flush()),
+    }
+    assert_flushed(&pair.client);
+    assert_flushed(&pair.server);
+}
+
+/// What reaches for memory.
+type Reach = fn(RemoteMemory) -> SendOperation;
+
+/// Both would change zeros.
+const ATOMICS: [Reach; 2] = [
+    |remote| SendOperation::FetchAdd { remote, add: 1 },
+    |remote| SendOperation::CompareSwap {
+        remote,
+        compare: 0,
+        swap: 1,
+    },
+];
+
+/// Eight bytes of sixteen that are exposed with these rights, so far from the first of
+/// them and by a key that differs so, are not reached.
+fn assert_untouched(site: &Site, operation: Reach, (rights, by, key): (AccessFlags, u64, u32)) {
+    let memory = std::cell::OnceCell::new();
+    assert_guarded(site, |server| {
+        let domain = server.protection_domain();
+        let whole = memory.get_or_init(|| domain.expose(16, rights).unwrap());
+        let remote = whole.remote();
+        let (address, key) = (remote.address() + by, remote.key() ^ key);
+        operation(RemoteMemory::new(address, 8, key).unwrap())
+    });
+    let untouched = contents(memory.get().unwrap());
+    assert_eq!(untouched, [0; 16], "{rights:?}, {by}, {key:#x}");
+}
+
+#[case]
+fn remote_access_is_checked(site: &Site) {
+    for (operation, right) in [
+        (SendOperation::Write as Reach, AccessFlags::REMOTE_WRITE),
+        (SendOperation::Read as Reach, AccessFlags::REMOTE_READ),
+    ] {
+        for told in [(ALL, 0, 0x100), (ALL, 9, 0), (ALL - right, 0, 0)] {
+            if (site.soft, told.0) == (Soft::Siw, ALL - AccessFlags::REMOTE_READ) {
+                // siw looks at no right to read.
+                continue;
+            }
+            assert_untouched(site, operation, told);
+        }
+    }
+}
+
+/// All the others do not do.
+#[case(needs(Datagrams))]
+fn atomics_need_remote_atomic_access(site: &Site) {
+    let others = ALL - AccessFlags::REMOTE_ATOMIC;
+    for operation in ATOMICS {
+        for told in [(ALL, 0, 0x100), (ALL, 16, 0), (others, 0, 0)] {
+            assert_untouched(site, operation, told);
+        }
+    }
+}
+
+#[case]
+fn deregistration_invalidates_the_rkey(site: &Site) {
+    for operation in [SendOperation::Write, SendOperation::Read] {
+        assert_guarded(site, |server| operation(exposed(server, 8).remote()));
+    }
+}
+
+/// What both sides say of a message that its receiver could not take. rxe's sender hears
+/// of it, and its receiver has one word for all of it; siw's sender was done before.
+fn assert_not_taken(
+    site: &Site,
+    outcome: Result<Done, CompletionError>,
+    receiver: WcStatus,
+    of_siw: WcStatus,
+) {
+    match site.soft {
+        Soft::Rxe => {
+            assert_eq!(outcome.unwrap_err().status, WcStatus::REM_OP_ERR);
+            assert_eq!(receiver, WcStatus::LOC_QP_OP_ERR);
+        }
+        Soft::Siw => {
+            assert_done(outcome);
+            assert_eq!(receiver, of_siw);
+        }
+    }
+}
+
+#[case]
+fn a_message_longer_than_the_receive_buffer(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    client.post_receive(room(client, 4)).unwrap();
+    server.post_receive(room(server, 7)).unwrap();
+    let outcome = outcome(client, SendOperation::Send);
+    let came = received(server);
+    let status = came.result.unwrap_err().status;
+    assert_not_taken(site, outcome, status, WcStatus::LOC_LEN_ERR);
+    assert_eq!(came.sg_list.into_buffer().unwrap().len(), 7);
+    assert_flushed(&pair.client);
+}
+
+/// Eight bytes by a key that nothing has.
+fn misnamed(buffer: &[u8; 8]) -> Sge {
+    let address = buffer.as_ptr().expose_provenance() as u64;
+    #[expect(unsafe_code, reason = "a wrong key is what is tried")]
+    // SAFETY: nothing has this key, so the device neither reads nor writes anything.
+    unsafe {
+        Sge::raw(address, 8, 0x7777_7700)
+    }
+}
+
+/// What the drivers call it. What was to bring bytes here fails as they come, and both
+/// know why. What was to take them away fails before it is sent, and neither says why:
+/// siw has one word for all of it (`siw_qp_sq_process`), and so has rxe for whatever is
+/// not `EFAULT`, which its `copy_data` does not say of a key. rxe of later kernels says
+/// nothing at all: the queue pair is in error before the request is completed, so it is
+/// flushed with all others (`rxe_sender`).
+fn wrong_key(site: &Site, operation: SendOperation) -> WcStatus {
+    match site.soft {
+        _ if operation.fetches() => WcStatus::LOC_PROT_ERR,
+        Soft::Rxe if newer_commands::is_new() => WcStatus::WR_FLUSH_ERR,
+        _ => WcStatus::LOC_QP_OP_ERR,
+    }
+}
+
+#[case]
+fn a_wrong_lkey_fails_the_send(site: &Site) {
+    let send: Reach = |_| SendOperation::Send;
+    let mut operations = vec![send, SendOperation::Write, SendOperation::Read];
+    if site.soft == Soft::Rxe {
+        operations.extend(ATOMICS);
+    }
+    for operation in operations {
+        let pair = roomy(site);
+        let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+        client.post_receive(room(client, 8)).unwrap();
+        let memory = exposed(server, 8);
+        let operation = operation(memory.remote());
+        let outcome = outcome_with(client, operation, misnamed(&[7; 8]));
+        let status = outcome.unwrap_err().status;
+        assert_eq!(status, wrong_key(site, operation), "{operation:?}");
+        assert_flushed(&pair.client);
+    }
+}
+
+/// The sender of rxe hears that it is the receiver's fault; that of siw was done before.
+#[case]
+fn a_wrong_lkey_fails_the_receive(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    client.post_receive(room(client, 4)).unwrap();
+    let work = server.post_receive(misnamed(&[7; 8])).unwrap();
+    server.post_receive(room(server, 8)).unwrap();
+    let outcome = outcome(client, SendOperation::Send);
+    let came = received(server);
+    assert_eq!((came.work, came.sg_list.len()), (work, 1));
+    let status = came.result.unwrap_err().status;
+    assert_not_taken(site, outcome, status, WcStatus::GENERAL_ERR);
+    assert_flushed(&pair.client);
+    assert_flushed(&pair.server);
+}
+
+#[case]
+fn outstanding_requests_are_flushed(site: &Site) {
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let most = ROOMY.max_recv_wr;
+    let posted: Vec<_> = (0..most)
+        .map(|_| client.post_receive(room(client, 4)).unwrap())
+        .collect();
+    server.post_receive(room(server, 4)).unwrap();
+    pair.part();
+    for work in posted {
+        let Completion {
+            work: flushed,
+            result,
+            sg_list,
+            ..
+        } = received(client);
+        assert_eq!(flushed, work);
+        let error = result.unwrap_err();
+        assert!(error.is_flush());
+        assert!(!error.is_device_gone());
+        assert_eq!((error.work, error.queue_pair), (work, client.number()));
+        let words = error.to_string();
+        assert!(words.starts_with("RECEIVE on queue pair 0x"), "{words}");
+        assert!(
+            words.contains(": WR_FLUSH_ERR: the queue pair went"),
+            "{words}"
+        );
+        assert_eq!(sg_list.into_buffer().unwrap()[..], [0xee; 4]);
+    }
+    assert!(received(server).result.unwrap_err().is_flush());
+}
+
+#[case(needs(Datagrams))]
+fn no_receive_posted_exhausts_rnr_retries(site: &Site) {
+    assert_eq!(site.soft, Soft::Rxe);
+    let [client, server] = site.led_pair(QpType::RC, ROOMY);
+    let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
+    client.post_send(request).unwrap();
+    let error = sent(&client).result.unwrap_err();
+    assert_eq!(error.status, WcStatus::RNR_RETRY_EXC_ERR);
+    assert!(error.to_string().contains("no receive request"), "{error}");
+    drop(server);
+}
+
+#[case(needs(Datagrams))]
+fn a_missing_peer_exhausts_retries(site: &Site) {
+    let [client, server] = site.led_pair(QpType::RC, ROOMY);
+    drop(server);
+    let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
+    client.post_send(request).unwrap();
+    let error = sent(&client).result.unwrap_err();
+    assert_eq!(error.status, WcStatus::RETRY_EXC_ERR);
+    assert!(error.to_string().contains("did not acknowledge"), "{error}");
+}
+
+/// siw flushes its queues when the connection ends, and what is posted later it takes
+/// without ever completing it (`siw_post_send`).
+#[case(needs(TcpHandshake))]
+fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
+    let pair = roomy(site);
+    let client = &pair.client.queue_pair;
+    let queue = client.receive_queue();
+    let first = client.post_receive(room(client, 4)).unwrap();
+    queue.arm(false).unwrap();
+    pair.server.disconnect();
+    pair.client.expect(EventKind::Disconnected);
+    // What the channel tells of is not taken, so that this side does not know.
+    queue.channel().unwrap().next(PATIENCE).unwrap().unwrap();
+    let late = sge(client, b"late");
+    let send = client.post_send(SendRequest::new(SendOperation::Send, late));
+    let receive = client.post_receive(room(client, 4));
+    pair.client.id.with_queue_pair(client).fail().unwrap();
+    let flushed = |queue: &CompletionQueue| {
+        let polled = std::iter::from_fn(|| queue.poll().unwrap());
+        let works = polled.map(|completion| {
+            let error = completion.result.unwrap_err();
+            assert!(error.is_flush(), "{error}");
+            assert_eq!(completion.sg_list.len(), 1);
+            completion.work
+        });
+        works.collect::<Vec<_>>()
+    };
+    assert_eq!(flushed(client.send_queue()), [send.unwrap()]);
+    assert_eq!(flushed(queue), [first, receive.unwrap()]);
+}

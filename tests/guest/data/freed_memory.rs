@@ -1,0 +1,292 @@
+//! Memory that was posted is freed when its device has let go of it, whoever drops
+//! what and when: freed memory is poisoned and watched.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
+use rdmacm_tests::{Pair, Site, Soft};
+use rdmacm_verbs::{
+    CompletionQueue, Context, ProtectionDomain, QueuePair, RemoteAccessRegion, RemoteMemory,
+    SendOperation, SendRequest, SgList,
+};
+use zerocopy::FromZeros;
+
+use super::{ROOMY, brought, exposed, filled, pattern, received, roomy, sent, sge};
+use crate::freed_memory::Graves;
+use rdmacm_tests_macros::case;
+
+/// Longer than a packet, so that some of them are half written.
+const LENGTH: usize = 20_000;
+/// Requests of each kind.
+const EACH: usize = 8;
+
+/// The test of the test: who writes to freed memory is seen.
+#[case]
+fn freed_memory_is_watched(site: &Site) {
+    let graves = Graves::about(LENGTH);
+    let domain = site.verbs().create_protection_domain().unwrap();
+    let mut buffer = domain.allocate(graves.size()).unwrap();
+    let inside = buffer[7..].as_mut_ptr();
+    let rest = buffer.split_off(1);
+    drop(buffer);
+    assert_eq!(graves.count(), 0);
+    drop(rest);
+    assert_eq!(graves.count(), 1);
+    #[expect(unsafe_code, reason = "a stray write is what is tried")]
+    // SAFETY: the block is kept from the allocator, and nobody else's.
+    unsafe {
+        inside.write(0);
+    }
+    assert!(!graves.are_untouched());
+    #[expect(unsafe_code, reason = "made good")]
+    // SAFETY: as above.
+    unsafe {
+        inside.write(crate::freed_memory::POISON);
+    }
+    assert!(graves.are_untouched());
+}
+
+/// What a queue pair is made from.
+struct Parts {
+    context: Context,
+    domain: ProtectionDomain,
+    queue: CompletionQueue,
+}
+
+impl Parts {
+    fn of(site: &Site) -> (Self, QueuePair) {
+        let context = site.verbs();
+        let domain = context.create_protection_domain().unwrap();
+        let channel = context.create_completion_channel().unwrap();
+        let queue = CompletionQueue::options(64).channel(&channel);
+        let queue = queue.create(&context).unwrap();
+        let options = QueuePair::options(QpType::RC).caps(ROOMY);
+        let options = options.protection_domain(&domain);
+        let options = options.send_queue(&queue).receive_queue(&queue);
+        let queue_pair = options.create(&context).unwrap();
+        let parts = Self {
+            context,
+            domain,
+            queue,
+        };
+        (parts, queue_pair)
+    }
+
+    fn handles(self) -> [Box<dyn Send>; 3] {
+        let Self {
+            context,
+            domain,
+            queue,
+        } = self;
+        [Box::new(context), Box::new(domain), Box::new(queue)]
+    }
+}
+
+/// In each order of four.
+const ORDERS: usize = 24;
+
+fn drop_in_order(mut handles: Vec<Box<dyn Send>>, order: usize) {
+    let mut rest = order;
+    while !handles.is_empty() {
+        let next = rest % handles.len();
+        rest /= handles.len();
+        drop(handles.swap_remove(next));
+    }
+}
+
+fn post_receives(queue_pair: &QueuePair, length: usize) {
+    for _ in 0..EACH {
+        let room = queue_pair.protection_domain().allocate(length).unwrap();
+        queue_pair.post_receive(room).unwrap();
+    }
+}
+
+/// Reads what the peer exposes, and sends as much to it.
+fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize) {
+    let domain = queue_pair.protection_domain();
+    for _ in 0..EACH {
+        let read = SendOperation::Read(peers.remote());
+        let room = domain.allocate(length).unwrap();
+        let room = room.part(0..peers.len()).unwrap();
+        queue_pair.post_send(SendRequest::new(read, room)).unwrap();
+        let message = domain.allocate(length).unwrap();
+        let message = SendRequest::new(SendOperation::Send, message);
+        queue_pair.post_send(message).unwrap();
+    }
+}
+
+/// A peer sends as many messages as there is room for, and does not wait.
+fn flood(peer: &QueuePair) {
+    let message = |seed| {
+        let memory = sge(peer, &pattern(LENGTH, seed));
+        SendRequest::new(SendOperation::Send, memory)
+    };
+    peer.post_sends((0..8).map(message).collect()).unwrap();
+}
+
+/// The peer sends when everything is dropped that can be, and into a part of a buffer
+/// whose other part is dropped.
+#[case]
+fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
+    for order in 0..ORDERS {
+        let graves = Graves::about(LENGTH);
+        let (parts, queue_pair) = Parts::of(site);
+        let pair = site.pair_of(site.queue_pair_with(ROOMY), queue_pair);
+        let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+        let mut part = parts.domain.allocate(graves.size()).unwrap();
+        let other = part.split_off(LENGTH);
+        server.post_receive(part).unwrap();
+        let whole = parts.domain.allocate(graves.size()).unwrap();
+        let whole = whole.part(0..LENGTH).unwrap();
+        server.post_receive(whole).unwrap();
+        let mut handles = Vec::from(parts.handles());
+        handles.push(Box::new(other));
+        drop_in_order(handles, order);
+        assert_eq!(graves.count(), 0);
+        for seed in 1..=2 {
+            let message = sge(client, &pattern(LENGTH, seed));
+            let message = SendRequest::new(SendOperation::Send, message);
+            client.post_send(message).unwrap();
+            assert!(sent(client).result.is_ok());
+            assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
+            assert_eq!(graves.count(), usize::from(seed));
+        }
+    }
+}
+
+/// The peer sends while requests of all kinds are under way.
+fn load(site: &Site, graves: &Graves, queue_pair: QueuePair) -> Pair {
+    let pair = site.pair_of(site.queue_pair_with(ROOMY), queue_pair);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let theirs = exposed(client, LENGTH);
+    post_receives(client, 2 * LENGTH);
+    post_receives(server, graves.size());
+    post_sends(server, &theirs, graves.size());
+    flood(client);
+    pair
+}
+
+/// All that one side has goes, in this order, and the other side after it.
+fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, graves: &Graves) {
+    let Pair { client, server } = pair;
+    let mut handles = Vec::from(parts);
+    handles.push(Box::new(server.queue_pair));
+    drop_in_order(handles, order);
+    assert_eq!(graves.count(), 3 * EACH);
+    drop(client);
+    assert_eq!(graves.count(), 3 * EACH);
+}
+
+#[case]
+fn no_write_to_memory_freed_with_its_queue_pair(site: &Site) {
+    for order in 0..ORDERS {
+        let graves = Graves::about(LENGTH);
+        let (parts, queue_pair) = Parts::of(site);
+        let pair = load(site, &graves, queue_pair);
+        assert_eq!(graves.count(), 0);
+        let_go(pair, parts.handles(), order, &graves);
+    }
+}
+
+#[case]
+fn no_write_to_memory_freed_with_its_context(site: &Site) {
+    for order in 0..ORDERS {
+        let graves = Graves::about(LENGTH);
+        let (parts, queue_pair) = Parts::of(site);
+        let pair = load(site, &graves, queue_pair);
+        parts.context.close();
+        assert_eq!(graves.count(), 0);
+        let_go(pair, parts.handles(), order, &graves);
+    }
+}
+
+/// Unwinds as a panic does, and says nothing on the terminal.
+fn unwound<T>(work: impl FnOnce() -> T) {
+    let unwinding = catch_unwind(AssertUnwindSafe(|| {
+        let _dropped_by_it = work();
+        resume_unwind(Box::new("on purpose"));
+    }));
+    assert!(unwinding.is_err());
+}
+
+/// The queue pair stays, and what was posted belongs to it.
+#[case]
+fn posted_memory_outlives_a_panic(site: &Site) {
+    let graves = Graves::about(LENGTH);
+    let pair = roomy(site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    let theirs = exposed(client, LENGTH);
+    theirs.write(0, &pattern(LENGTH, 9));
+    post_receives(client, 2 * LENGTH);
+    unwound(|| {
+        post_receives(server, graves.size());
+        post_sends(server, &theirs, graves.size());
+        drop(filled(server, &vec![1; graves.size()]));
+    });
+    assert_eq!(graves.count(), 1);
+    flood(client);
+    for seed in 0..8 {
+        assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
+        let read = sent(server);
+        assert!(brought(read, LENGTH) == pattern(LENGTH, 9));
+        assert!(sent(server).result.is_ok());
+        let came = brought(received(client), graves.size());
+        assert!(came.iter().all(|byte| *byte == 0));
+    }
+    assert_eq!(graves.count(), 1 + 3 * EACH);
+}
+
+#[case]
+fn no_write_to_memory_freed_by_a_panic(site: &Site) {
+    for _ in 0..ORDERS {
+        let graves = Graves::about(LENGTH);
+        let pair = load(site, &graves, site.queue_pair_with(ROOMY));
+        let Pair { client, server } = pair;
+        unwound(|| server);
+        assert_eq!(graves.count(), 3 * EACH);
+        drop(client);
+        assert_eq!(graves.count(), 3 * EACH);
+    }
+}
+
+/// As whoever holds a connection's queue pair may move it, under reads and messages.
+fn reset(queue_pair: &QueuePair) {
+    let queue_pair: &dyn rdmacm_core::QueuePair = queue_pair;
+    let mut attr = QpAttr::new_zeroed();
+    attr.qp_state = QpState::RESET;
+    queue_pair.modify(&attr, QpAttrMask::STATE).unwrap();
+}
+
+/// siw goes on as if nothing had been said; rxe forgets its requests, and may be
+/// filling their memory yet.
+#[case]
+fn a_move_to_reset_frees_nothing(site: &Site) {
+    let graves = Graves::about(LENGTH);
+    let pair = load(site, &graves, site.queue_pair_with(ROOMY));
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    reset(server);
+    assert_eq!(graves.count(), 0);
+    if site.soft == Soft::Siw {
+        // What arrived during the move may be overlooked until more does.
+        let nothing = SendOperation::Write(RemoteMemory::NONE);
+        let nothing = SendRequest::new(nothing, SgList::NONE);
+        client.post_send(nothing).unwrap();
+        // All comes as it would have.
+        for seed in 0..8 {
+            assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
+            assert!(sent(server).result.is_ok());
+            assert!(sent(server).result.is_ok());
+            assert!(received(client).result.is_ok());
+        }
+        assert_eq!(graves.count(), 3 * EACH);
+    } else {
+        assert!(server.send_queue().poll().unwrap().is_none());
+        assert!(server.receive_queue().poll().unwrap().is_none());
+        // As many again have room.
+        post_receives(server, graves.size());
+        assert_eq!(graves.count(), 0);
+    }
+    drop(pair);
+    let all = if site.soft == Soft::Siw { 3 } else { 4 };
+    assert_eq!(graves.count(), all * EACH);
+}

@@ -1,0 +1,111 @@
+//! librdmacm as the reference for name resolution.
+//!
+//! Questions of many combinations ([`questions`]) are put to `rdma_getaddrinfo`
+//! (`tests/c/getaddrinfo.c`), of the system's librdmacm and of the newest, and to this
+//! library, in one process each, where there is a name server ([`world`]). The results
+//! are of one class, and C's entry is ours, word by word: that of our entries which
+//! comes first in the system's order, for C gives one without asking the kernel. Where
+//! ours is meant to say otherwise, `differences.txt` says so, and why.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rdmacm_addrinfo::{AddrInfo, Directory, Hints};
+use rdmacm_core::AddressAbi;
+use rdmacm_tests::Site;
+
+use crate::child;
+use crate::rdma_core::RdmaCore;
+use rdmacm_tests_macros::case;
+
+mod answer;
+mod c_library;
+mod differences;
+mod environment;
+mod question;
+mod questions;
+
+use c_library::{CLibrary, PROGRAM};
+use differences::Differences;
+use environment::NAME_SERVER;
+use question::Question;
+
+/// Fewer are no judgement.
+const LEAST: usize = 400;
+
+/// Why the questions cannot be put.
+pub(crate) const CANNOT_ASK: &str = "there is no dnsmasq, or tests/c/getaddrinfo.c was not built: it takes gcc and librdmacm's headers";
+
+/// Whether both sides and the name server are there.
+pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
+    rdma_core.program(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
+}
+
+/// The C library reads much of `/etc` once in a process.
+#[case(waiting, needs(CLibrary))]
+fn answers_match_librdmacm() {
+    child::run("getaddrinfo");
+}
+
+#[case(waiting, needs(CLibrary))]
+fn a_dead_first_name_server_times_out() {
+    child::run("dead_name_server");
+}
+
+/// In a child: the system turns to the second server after five seconds, which the
+/// default deadline leaves it.
+pub(crate) fn wait_out_a_dead_server() {
+    const PATIENCE_OF_THE_SYSTEM: Duration = Duration::from_secs(5);
+    environment::run_behind_a_dead_server(|| {
+        let question = Question {
+            node: Some("four.test".to_owned()),
+            service: Some("7471".to_owned()),
+            ..Question::default()
+        };
+        let c = answer::of_c(&CLibrary::start(RdmaCore::System).ask(&question));
+        assert!(answer::is_success(&c), "{c:?}");
+        let started = Instant::now();
+        let found = rdmacm_addrinfo::resolve("four.test", "7471", &Hints::rc()).unwrap();
+        assert!(started.elapsed() >= PATIENCE_OF_THE_SYSTEM);
+        assert!(found.iter().all(AddrInfo::is_reachable), "{found:?}");
+    });
+}
+
+#[case(waiting, newest_rdma_core, needs(NewestCLibrary))]
+fn answers_match_the_newest_librdmacm() {
+    child::run("newest_getaddrinfo");
+}
+
+/// In a child: puts all questions and compares the answers.
+pub(crate) fn ask(rdma_core: RdmaCore) {
+    let release = rdma_core.release(PROGRAM);
+    environment::run(rdma_core, || {
+        let questions = questions::all(&Site::rxe(AddressAbi::AnyFamily), release);
+        assert!(questions.len() >= LEAST, "{}", questions.len());
+        let complaints = judge(&questions, rdma_core, release);
+        assert!(
+            complaints.is_empty(),
+            "{} complaints about {} questions:\n{}",
+            complaints.len(),
+            questions.len(),
+            complaints.join("\n")
+        );
+    });
+}
+
+fn judge(questions: &[Question], rdma_core: RdmaCore, release: u32) -> Vec<String> {
+    let differences = Differences::of(release);
+    let mut c_library = CLibrary::start(rdma_core);
+    let directory = Directory::new();
+    let mut complaints = Vec::new();
+    for question in questions {
+        let c = answer::of_c(&c_library.ask(question));
+        let (ours, via) = answer::of_ours(&directory, question);
+        let mut facts = question.facts();
+        facts.insert("via", via);
+        let wrong = differences.judge(&facts, &c, &ours);
+        complaints.extend(wrong.iter().map(|wrong| format!("{question}: {wrong}")));
+    }
+    complaints.extend(differences.missing());
+    complaints
+}

@@ -1,0 +1,137 @@
+//! More peers at once than the kernel keeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rdmacm::Listener;
+use rdmacm::core::{CommandNumber, EventChannel};
+use rdmacm_tests::{Counting, PATIENCE, Site};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::connector::asynchronous::{connector, on_one_thread};
+use crate::queue_pairs::QueuePairs;
+use rdmacm_tests_macros::case;
+
+const BACKLOG: usize = 64;
+const BURST: usize = 3 * BACKLOG;
+
+/// After this long the kernel repeats a request that was dropped.
+const REPEATED: Duration = Duration::from_secs(4);
+
+/// What has been read is no part of the backlog, beyond which the kernel drops
+/// requests: so many wait at a time to be read, and all of them to be accepted.
+#[case(alone)]
+fn three_times_the_backlog_connects_without_retries(site: &Site) {
+    let backlog = u32::try_from(BACKLOG).unwrap();
+    let listener = Listener::options().backlog(backlog).bind(site.v4(0));
+    let listener = listener.unwrap();
+    let port = listener.local_addr().port();
+    let queue_pairs = QueuePairs::new(site);
+    let room = Arc::new(Semaphore::new(BACKLOG));
+    std::thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming: Vec<_> = (0..BURST)
+                .map(|_| {
+                    let incoming = listener.accept(PATIENCE).unwrap();
+                    room.add_permits(1);
+                    incoming
+                })
+                .collect();
+            let accepted = incoming
+                .into_iter()
+                .map(|one| one.accept_with(queue_pairs.clone()));
+            accepted.collect::<Result<Vec<_>, _>>().unwrap()
+        });
+        let (clients, mut moments) = on_one_thread().block_on(async {
+            let node = rdmacm::tokio::Node::open().unwrap();
+            let mut tasks = JoinSet::new();
+            for _ in 0..BURST {
+                let connector = connector(site, port).with_node(&node);
+                let connecting = connector.connect_with(queue_pairs.clone());
+                let room = Arc::clone(&room);
+                tasks.spawn(async move {
+                    room.acquire().await.unwrap().forget();
+                    (connecting.await.unwrap(), Instant::now())
+                });
+            }
+            let connected = tasks.join_all().await;
+            connected.into_iter().unzip::<_, _, Vec<_>, Vec<_>>()
+        });
+        moments.sort_unstable();
+        let steps = moments.windows(2).map(|pair| pair[1] - pair[0]);
+        let longest = steps.max().unwrap();
+        assert!(longest < REPEATED, "{longest:?} without a connection");
+        drop((accepting.join().unwrap(), clients));
+    });
+}
+
+/// How many events may be read between two turns of another task: what one poll of who
+/// reads takes, and of who waits beside it.
+const BETWEEN: usize = 128;
+
+/// Asks for so many connections at once, and says when the kernel has been told of all.
+fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().ucma(device.clone());
+    let queue_pairs = QueuePairs::new(site);
+    on_one_thread().block_on(async {
+        let node = rdmacm::tokio::Node::options().channel(channel).open();
+        let node = node.unwrap();
+        let mut tasks = JoinSet::new();
+        for _ in 0..BURST {
+            let connector = connector(site, port).with_node(&node);
+            tasks.spawn(connector.connect_with(queue_pairs.clone()));
+        }
+        while device.of(CommandNumber::CONNECT) < BURST {
+            tokio::task::yield_now().await;
+        }
+        asked.send(()).unwrap();
+        for refused in tasks.join_all().await {
+            assert!(refused.unwrap_err().is_rejected());
+        }
+    });
+}
+
+/// One that is always ready; the answer is how many events were read between two turns
+/// of it at most.
+async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
+    let reads = || device.of(CommandNumber::GET_EVENT);
+    let mut most = 0;
+    while !over.load(Ordering::Acquire) {
+        let before = reads();
+        tokio::task::yield_now().await;
+        most = most.max(reads() - before);
+    }
+    most
+}
+
+#[case(alone)]
+fn a_full_event_queue_does_not_starve_other_tasks(site: &Site) {
+    let device = Arc::new(Counting::new());
+    let channel = EventChannel::options().ucma(device.clone());
+    let runtime = on_one_thread();
+    let _inside = runtime.enter();
+    let node = rdmacm::tokio::Node::options().channel(channel).open();
+    let listener = rdmacm::tokio::Listener::options().with_node(&node.unwrap());
+    let listener = listener.queue(BURST).bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    std::thread::scope(|scope| {
+        let (asked, all) = mpsc::channel();
+        scope.spawn(move || ask(site, port, &asked));
+        all.recv().unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let turns = runtime.spawn(turns(device.clone(), over.clone()));
+        let most = runtime.block_on(async {
+            for _ in 0..BURST {
+                // Dropped, which refuses it.
+                drop(listener.accept(PATIENCE).await.unwrap());
+            }
+            over.store(true, Ordering::Release);
+            turns.await.unwrap()
+        });
+        assert!(most <= BETWEEN, "{most} events between two turns");
+    });
+}

@@ -1,0 +1,193 @@
+//! Listeners whose TCP socket siw has closed. They are tried in a guest of their own
+//! (`cargo xtask test` runs the task `closed_listeners` there): the kernel may crash when
+//! it destroys such a listener's id.
+
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::mem::ManuallyDrop;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd as _;
+use std::panic::catch_unwind;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rdmacm::{Cause, Connector, Error, Listener, Stage, tokio};
+use rdmacm_core::{AddressAbi, CmAddr, Family};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
+
+use crate::child;
+use crate::connector::asynchronous::on_one_thread;
+
+pub(crate) const TASKS: &[(&str, fn())] = &[
+    ("closed_listeners", closed_listeners),
+    ("lose_listeners", lose_listeners),
+];
+
+/// What the process with the listeners prints when all was as it should be.
+const DONE: &str = "the listeners noticed";
+
+/// Longer than a listener takes to notice, on the slowest of machines.
+const WHILE: Duration = Duration::from_secs(4);
+
+/// The process that has the listeners is not waited for: it ends with the guest.
+fn closed_listeners() {
+    let site = Site::siw(AddressAbi::AnyFamily);
+    let mut command = child::task_at("lose_listeners", &site);
+    let output = command.stdout(Stdio::piped()).spawn().unwrap().stdout;
+    let lines = BufReader::new(output.unwrap()).lines();
+    let last = lines.map_while(Result::ok).next();
+    assert_eq!(last.as_deref(), Some(DONE));
+}
+
+/// In a child, which never ends.
+fn lose_listeners() {
+    let outcome = catch_unwind(|| {
+        let site = child::site();
+        let others = [site.v4(0), CmAddr::any(Family::V4), CmAddr::any(Family::V6)];
+        let others = others.map(|address| Listener::bind(address).unwrap());
+        let site = &site;
+        // Each waits for seconds.
+        thread::scope(|scope| {
+            scope.spawn(|| an_address(site, IpAddr::V4(site.v4)));
+            scope.spawn(|| an_address(site, IpAddr::V6(site.v6)));
+            scope.spawn(|| a_wildcard(site, "0.0.0.0:0"));
+            scope.spawn(|| a_wildcard(site, "[::]:0"));
+            scope.spawn(|| nobody_waits(site));
+            scope.spawn(|| a_task_waits(site));
+            scope.spawn(|| the_command_stays(site));
+            for listener in &others {
+                scope.spawn(|| goes_on(site, listener));
+            }
+        });
+    });
+    // Why not is on standard error.
+    println!("{}", outcome.map_or("failed", |()| DONE));
+    loop {
+        thread::park();
+    }
+}
+
+fn an_address(site: &Site, address: IpAddr) {
+    let listener = Listener::bind((address, 0)).unwrap();
+    let listener = ManuallyDrop::new(listener);
+    let address = listener.local_addr();
+    close_socket(address.socket_addr().unwrap());
+    for _ in 0..2 {
+        expect_closed(site, &listener.accept(PATIENCE).unwrap_err(), address);
+    }
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(address);
+}
+
+/// Waiting goes on: other devices may be there.
+fn a_wildcard(site: &Site, address: &str) {
+    let listener = ManuallyDrop::new(Listener::bind(address).unwrap());
+    let port = listener.local_addr().port();
+    close_socket(SocketAddr::from((site.v4, port)));
+    let any = CmAddr::any(Family::V4).with_port(port);
+    expect_closed(site, &listener.accept(PATIENCE).unwrap_err(), any);
+    let error = listener.accept(WHILE).unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(any);
+}
+
+/// Dropping the listener destroys nothing, though nobody knows yet.
+fn nobody_waits(site: &Site) {
+    let listener = ManuallyDrop::new(Listener::bind(site.v4(0)).unwrap());
+    let address = listener.local_addr();
+    close_socket(address.socket_addr().unwrap());
+    drop(ManuallyDrop::into_inner(listener));
+    is_kept(address);
+}
+
+fn a_task_waits(site: &Site) {
+    on_one_thread().block_on(async {
+        let listener = tokio::Listener::bind(site.v4(0)).unwrap();
+        let listener = ManuallyDrop::new(listener);
+        let address = listener.local_addr();
+        close_socket(address.socket_addr().unwrap());
+        for _ in 0..2 {
+            let error = listener.accept(PATIENCE).await.unwrap_err();
+            expect_closed(site, &error, address);
+        }
+        drop(ManuallyDrop::into_inner(listener));
+        is_kept(address);
+    });
+}
+
+/// A server of the command says so and does not end, which might crash the kernel.
+fn the_command_stays(site: &Site) {
+    let mut command = Command::new("rdmacm");
+    command.args(["ping", "--port", "0", "--listen", &site.v4.to_string()]);
+    let said = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
+    let mut said = BufReader::new(said.unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        line
+    };
+    let listening = line();
+    let address = listening.trim().rsplit(' ').next().unwrap();
+    close_socket(address.parse().unwrap());
+    let words = line();
+    assert!(words.contains("siw") && words.contains(address), "{words}");
+    // Its standard error ends with it.
+    let mut end = [PollFd::new(said.get_ref().as_fd(), PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(WHILE).unwrap();
+    assert_eq!(poll(&mut end, timeout).unwrap(), 0);
+}
+
+/// One whose socket is there waits, and is connected to.
+fn goes_on(site: &Site, listener: &Listener) {
+    let error = listener.accept(WHILE).unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    let address = site.v4(listener.local_addr().port());
+    thread::scope(|scope| {
+        let connect = || {
+            Connector::new(address)
+                .deadline(PATIENCE)
+                .connect()
+                .unwrap()
+        };
+        let client = scope.spawn(connect);
+        let server = listener.accept(PATIENCE).unwrap().accept().unwrap();
+        client.join().unwrap().close(PATIENCE).unwrap();
+        drop(server);
+    });
+}
+
+fn expect_closed(site: &Site, error: &Error, expected: CmAddr) {
+    assert_eq!(error.stage(), Stage::Accept);
+    let Cause::ListenerSocketClosed { address, device } = error.cause() else {
+        panic!("{error}");
+    };
+    assert_eq!((*address, device.as_str()), (expected, site.device));
+    assert!(error.elapsed() < PATIENCE / 2, "{error}");
+}
+
+/// The id is there: it has the port. The kernel says of a wildcard's that the address is
+/// not available (`cma_check_port`).
+fn is_kept(address: CmAddr) {
+    let error = Listener::bind(address).unwrap_err();
+    let taken = if address.is_unspecified() {
+        libc::EADDRNOTAVAIL
+    } else {
+        libc::EADDRINUSE
+    };
+    assert_eq!(error.raw_os_error(), Some(taken), "{error}");
+}
+
+/// By what any TCP peer can do, until nobody listens. A connection on its way when the
+/// socket is closed is reset.
+fn close_socket(address: SocketAddr) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect_timeout(&address, SECOND) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return,
+            connected => drop(connected),
+        }
+        assert!(Instant::now() < until, "it listens still");
+    }
+}

@@ -1,0 +1,47 @@
+//! Malformed answers of the kernel cause errors and no panic.
+
+use std::sync::Arc;
+
+use rdmacm_core::{AddressAbi, Error, EventKind, PortSpace};
+use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
+use rdmacm_tests_macros::case;
+
+#[case(each_abi)]
+fn answers_about_an_id_are_checked(site: &Site) {
+    for seed in 0..200 {
+        let device = Arc::new(Garbling::new(seed));
+        let channel = site.channel_on(&device);
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        id.bind(site.v4(0)).unwrap();
+        device.garble();
+        // Four billion paths, and addresses of no family.
+        assert!(matches!(id.path_records(), Err(Error::Answer { .. })));
+        match site.abi {
+            AddressAbi::AnyFamily => {
+                assert!(matches!(id.addresses(), Err(Error::Answer { .. })));
+                assert!(matches!(id.gids(), Err(Error::Answer { .. })));
+            }
+            AddressAbi::IpOnly => {
+                assert_eq!(id.addresses().unwrap().destination, None);
+                id.gids().unwrap();
+            }
+        }
+    }
+}
+
+/// An event of nobody is dropped, one of an unknown kind is handed on.
+#[case(each_abi)]
+fn events_are_checked(site: &Site) {
+    for seed in 0..200 {
+        let device = Arc::new(Garbling::new(seed));
+        let channel = site.channel_on(&device);
+        let id = channel.create_id(PortSpace::TCP).unwrap();
+        device.garble_all_but_the_owner();
+        id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
+        let event = channel.next_event(PATIENCE).unwrap();
+        assert!(*event.id() == id);
+        assert!(matches!(event.kind(), EventKind::Unknown(_)), "{seed}");
+        assert!(event.private_data().len() <= 256);
+        assert_eq!(event.failure().is_some(), event.status() != 0);
+    }
+}

@@ -1,0 +1,274 @@
+//! Futures, connections and tasks dropped while requests of theirs are outstanding:
+//! their memory is freed when the device has let go of it. Freed memory is poisoned
+//! and watched.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::resume_unwind;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use rdmacm::tokio::{Connection, Node};
+use rdmacm::{Message, MessageOptions};
+use rdmacm_core::AccessFlags;
+use rdmacm_tests::Site;
+use rdmacm_verbs::{RemoteAccessRegion, RemoteMemory, Sge};
+
+use super::asynchronous::pair_with;
+use crate::connector::asynchronous::{Dropped, on_one_thread};
+use crate::data::{contents, pattern};
+use crate::freed_memory::Graves;
+use rdmacm_tests_macros::case;
+
+/// Longer than a packet, so that some of them are half written.
+const LENGTH: usize = 20_000;
+/// Longer than what goes in line, so that it is copied to watched memory.
+const LONG: usize = 1500;
+/// Messages in each direction.
+const EACH: u8 = 8;
+/// Room for them, and for requests, in each direction.
+const PLACES: usize = 16;
+/// In each order of four.
+const ORDERS: usize = 24;
+const ACCESS: AccessFlags = AccessFlags::LOCAL_WRITE
+    .union(AccessFlags::REMOTE_WRITE)
+    .union(AccessFlags::REMOTE_READ);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Send,
+    Read,
+    Write,
+}
+
+const KINDS: [Kind; 3] = [Kind::Send, Kind::Read, Kind::Write];
+
+async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection, Connection) {
+    pair_with(site, node, options.clone(), options).await
+}
+
+/// As much of a buffer of a watched size as the peer has.
+fn memory(connection: &Connection, graves: &Graves, bytes: &[u8]) -> Sge {
+    let mut buffer = connection.allocate(graves.size()).unwrap();
+    buffer[..LENGTH].copy_from_slice(bytes);
+    buffer.part(0..LENGTH).unwrap()
+}
+
+/// What is under way, without its outcome.
+async fn transfer(connection: &Connection, kind: Kind, memory: Sge, remote: RemoteMemory) {
+    let done = match kind {
+        Kind::Send => connection.send_buffer(memory).await,
+        Kind::Read => connection.read(memory, remote).await,
+        Kind::Write => connection.write(memory, remote).await,
+    };
+    drop(done.unwrap());
+}
+
+/// What the peer gets is what was there before the future was dropped.
+async fn assert_done(
+    kind: Kind,
+    client: &Connection,
+    server: &Connection,
+    exposed: &RemoteAccessRegion,
+    bytes: &[u8],
+) {
+    if kind == Kind::Send {
+        assert!(
+            *server.receive().await.unwrap().unwrap() == *bytes,
+            "other bytes"
+        );
+    }
+    client.flush().await.unwrap();
+    if kind == Kind::Write {
+        // siw says so before it has arrived; this comes behind it.
+        client.send(b"written").await.unwrap();
+        assert_eq!(*server.receive().await.unwrap().unwrap(), *b"written");
+        assert!(contents(exposed) == bytes, "other bytes");
+    }
+}
+
+#[case]
+fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
+    on_one_thread().block_on(async {
+        let node = Node::open().unwrap();
+        let options = MessageOptions::new().size(LENGTH);
+        let (client, server) = pair(site, &node, options).await;
+        let exposed = server.expose(LENGTH, ACCESS).unwrap();
+        for kind in KINDS {
+            for polls in 1..=u8::MAX {
+                let graves = Graves::about(LENGTH);
+                let bytes = pattern(LENGTH, polls);
+                let memory = memory(&client, &graves, &bytes);
+                let transfer = transfer(&client, kind, memory, exposed.remote());
+                let done = Dropped::after(polls.into(), transfer).await;
+                if polls == 1 && done.is_none() {
+                    // Nobody has looked yet whether it is done.
+                    assert_eq!(graves.count(), 0);
+                }
+                assert_done(kind, &client, &server, &exposed, &bytes).await;
+                assert_eq!(graves.count(), 1);
+                if done.is_some() {
+                    break;
+                }
+            }
+        }
+    });
+}
+
+/// A peer without room for one message holds up all that is posted behind it.
+#[case(needs(Datagrams))]
+fn memory_of_a_deferred_request_outlives_its_future(site: &Site) {
+    on_one_thread().block_on(async {
+        let node = Node::open().unwrap();
+        let options = MessageOptions::new().size(LENGTH).receives(1);
+        let (client, server) = pair(site, &node, options).await;
+        let exposed = server.expose(LENGTH, ACCESS).unwrap();
+        for kind in KINDS {
+            for polls in 1..=4 {
+                let graves = Graves::about(LENGTH);
+                let bytes = pattern(LENGTH, polls);
+                client.send(b"takes the room").await.unwrap();
+                let kept = server.receive().await.unwrap().unwrap();
+                client.send(b"waits for it").await.unwrap();
+                let memory = memory(&client, &graves, &bytes);
+                let mut transfer = Box::pin(transfer(&client, kind, memory, exposed.remote()));
+                for _ in 0..polls {
+                    assert!(is_pending(transfer.as_mut()).await);
+                    tokio::task::yield_now().await;
+                }
+                drop(transfer);
+                assert_eq!(graves.count(), 0);
+                drop(kept);
+                assert_eq!(*server.receive().await.unwrap().unwrap(), *b"waits for it");
+                assert_done(kind, &client, &server, &exposed, &bytes).await;
+                assert_eq!(graves.count(), 1);
+            }
+        }
+    });
+}
+
+/// Polls a future once.
+async fn is_pending(mut future: Pin<&mut impl Future>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+}
+
+/// A side whose memory is watched: what it lends, and what it copies to.
+struct Watched {
+    lent: Graves,
+    pool: Graves,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let lent = Graves::about(LENGTH);
+        let pool = Graves::of(|number| 2 * PLACES * (LONG + number));
+        Self { lent, pool }
+    }
+
+    async fn pair(&self, site: &Site, node: &Node) -> (Connection, Connection) {
+        let places = PLACES.try_into().unwrap();
+        let ours = MessageOptions::new().size(self.pool.size() / (2 * PLACES));
+        let ours = ours.receives(places).sends(places);
+        pair_with(site, node, ours, MessageOptions::new().size(LENGTH)).await
+    }
+
+    /// Everything is freed, and nobody has written to it since.
+    fn assert_freed(&self) {
+        assert_eq!(self.lent.count(), KINDS.len());
+        assert_eq!(self.pool.count(), 1);
+    }
+}
+
+/// Messages in each direction, of which some are on the way while one that came first
+/// is kept, and a request of each kind whose future has been polled once.
+async fn load(
+    client: &Connection,
+    server: &Connection,
+    theirs: &RemoteAccessRegion,
+    watched: &Watched,
+) -> Message {
+    // On iWARP the connecting side speaks first.
+    client.send(&pattern(LONG, 1)).await.unwrap();
+    assert!(*server.receive().await.unwrap().unwrap() == pattern(LONG, 1));
+    server.send(b"the first").await.unwrap();
+    let kept = client.receive().await.unwrap().unwrap();
+    for seed in 0..EACH {
+        server.send(&pattern(LONG, seed)).await.unwrap();
+        client.send(&pattern(LONG, seed)).await.unwrap();
+    }
+    for kind in KINDS {
+        let memory = memory(client, &watched.lent, &pattern(LENGTH, 1));
+        let transfer = pin!(transfer(client, kind, memory, theirs.remote()));
+        is_pending(transfer).await;
+    }
+    kept
+}
+
+/// What the peer got is what was sent, as far as it got.
+async fn assert_whole(server: &Connection) {
+    let mut expected: Vec<_> = (0..EACH).map(|seed| pattern(LONG, seed)).collect();
+    expected.push(pattern(LENGTH, 1));
+    for expected in expected {
+        match server.receive().await {
+            Ok(Some(message)) => assert!(*message == expected, "other bytes"),
+            Ok(None) => return,
+            Err(error) => return assert!(!error.is_timeout(), "{error}"),
+        }
+    }
+}
+
+#[case]
+fn no_write_to_memory_freed_with_its_connection(site: &Site) {
+    for order in 0..ORDERS {
+        on_one_thread().block_on(async {
+            let watched = Watched::new();
+            let node = Node::open().unwrap();
+            let (client, server) = watched.pair(site, &node).await;
+            let theirs = server.expose(LENGTH, ACCESS).unwrap();
+            let kept = load(&client, &server, &theirs, &watched).await;
+            let exposed = client.expose(LENGTH, ACCESS).unwrap();
+            let mut handles: Vec<Box<dyn Any>> = vec![
+                Box::new(client),
+                Box::new(node),
+                Box::new(kept),
+                Box::new(exposed),
+            ];
+            let mut rest = order;
+            while !handles.is_empty() {
+                let next = rest % handles.len();
+                rest /= handles.len();
+                drop(handles.swap_remove(next));
+            }
+            watched.assert_freed();
+            assert_whole(&server).await;
+            watched.assert_freed();
+        });
+    }
+}
+
+/// Unwound as a panic does, which says nothing on the terminal.
+#[case]
+fn no_write_to_memory_freed_by_a_panicking_task(site: &Site) {
+    for _ in 0..ORDERS {
+        on_one_thread().block_on(async {
+            let watched = Arc::new(Watched::new());
+            let node = Node::open().unwrap();
+            let (client, server) = watched.pair(site, &node).await;
+            let server = Arc::new(server);
+            let theirs = server.expose(LENGTH, ACCESS).unwrap();
+            let (watching, peer) = (Arc::clone(&watched), Arc::clone(&server));
+            let task = tokio::spawn(async move {
+                let client = client;
+                let _kept = load(&client, &peer, &theirs, &watching).await;
+                let mut receiving = pin!(client.receive());
+                is_pending(receiving.as_mut()).await;
+                resume_unwind(Box::new("on purpose"));
+            });
+            assert!(task.await.unwrap_err().is_panic());
+            watched.assert_freed();
+            assert_whole(&server).await;
+            watched.assert_freed();
+        });
+    }
+}

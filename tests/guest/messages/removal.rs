@@ -1,0 +1,155 @@
+//! Connections whose device or whose peer is gone.
+
+use std::io;
+use std::thread;
+
+use rdmacm::core::CmAddr;
+use rdmacm::{Cause, Connector, Listener, Message, MessageOptions};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
+use rdmacm_verbs::WcStatus;
+
+use super::Pair;
+use crate::connector::asynchronous::{on_one_thread, on_threads};
+use crate::link::{Link, run};
+use rdmacm_tests_macros::case;
+
+/// Both sides of a connection on a device of its own.
+fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
+    let listener = Listener::options();
+    let listener = listener.bind(link.address).unwrap();
+    let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
+    thread::scope(|scope| {
+        let client = scope.spawn(|| connector.connect_messages(options.clone()).unwrap());
+        let server = listener
+            .accept(PATIENCE)
+            .unwrap()
+            .accept_messages(options.clone())
+            .unwrap();
+        Pair {
+            client: client.join().unwrap(),
+            server,
+        }
+    })
+}
+
+/// What is told of a device's removal: that, or, from a peer that let go of the
+/// same device sooner, its goodbye.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Gone,
+    Parted,
+}
+
+/// The same, as receiving says.
+fn received_told(received: rdmacm::Result<Option<Message>>) -> Told {
+    match received {
+        Ok(None) => Told::Parted,
+        Ok(Some(message)) => panic!("{message:?}"),
+        Err(error) => told(error),
+    }
+}
+
+pub(crate) fn told(error: rdmacm::Error) -> Told {
+    assert!(error.is_closed(), "{error}");
+    let told = match error.cause() {
+        Cause::Device { error, .. } if error.kind() == io::ErrorKind::NotConnected => Told::Gone,
+        // The device's end was read first.
+        Cause::Closed(ending) if ending.failure().is_some() => Told::Gone,
+        Cause::Closed(_) => Told::Parted,
+        other => panic!("{other:?}"),
+    };
+    let kind = match told {
+        Told::Gone => io::ErrorKind::NotConnected,
+        Told::Parted => io::ErrorKind::ConnectionReset,
+    };
+    assert_eq!(io::Error::from(error).kind(), kind);
+    told
+}
+
+#[case(alone)]
+fn device_removal_ends_a_blocking_wait(site: &Site) {
+    let link = Link::new(site);
+    let Pair { client, server } = pair_on(&link, &MessageOptions::new());
+    thread::scope(|scope| {
+        // Each lets go of the device when it has heard.
+        let passive = scope.spawn(move || received_told(server.receive()));
+        let active = scope.spawn(move || {
+            let told_both = thread::scope(|scope| {
+                let waiting = [(); 2].map(|()| scope.spawn(|| received_told(client.receive())));
+                waiting.map(|thread| thread.join().unwrap())
+            });
+            told(client.send(b"anyone?").unwrap_err());
+            assert!(client.close(SECOND).is_ok());
+            told_both
+        });
+        link.remove_device();
+        let [one, other] = active.join().unwrap();
+        let told = [one, other, passive.join().unwrap()];
+        assert!(told.contains(&Told::Gone), "{told:?}");
+    });
+}
+
+#[case(alone)]
+fn device_removal_ends_a_wait_on_tokio(site: &Site) {
+    for runtime in [on_threads(), on_one_thread()] {
+        let link = Link::new(site);
+        let address: CmAddr = link.address;
+        runtime.block_on(async {
+            let listener = rdmacm::tokio::Listener::bind(address).unwrap();
+            let connector = rdmacm::tokio::Connector::new(listener.local_addr());
+            let client = tokio::spawn(connector.deadline(PATIENCE).connect());
+            let server = listener.accept(PATIENCE).await.unwrap();
+            let server = server.accept().await.unwrap();
+            let client = client.await.unwrap().unwrap();
+            // Each lets go of the device when it has heard.
+            let hears = async |connection: rdmacm::tokio::Connection| {
+                received_told(connection.receive().await)
+            };
+            let removing = async {
+                let device = link.device.clone();
+                let removal = move || run(&format!("rdma link del {device}"));
+                tokio::task::spawn_blocking(removal).await.unwrap();
+            };
+            let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
+            let told = [one, other];
+            assert!(told.contains(&Told::Gone), "{told:?}");
+        });
+        link.is_removed();
+    }
+}
+
+#[case(alone, needs(NeighbourUpdates))]
+fn keepalive_detects_a_silent_peer(site: &Site) {
+    assert_eq!(site.soft, Soft::Rxe);
+    let link = Link::new(site);
+    let options = MessageOptions::new().keep_alive(SECOND / 5);
+    let listener = Listener::options().ack_timeout(15);
+    let listener = listener.bind(link.address).unwrap();
+    let connector = Connector::new(listener.local_addr()).ack_timeout(15);
+    let connector = connector.deadline(PATIENCE);
+    let pair = thread::scope(|scope| {
+        let client = scope.spawn(|| connector.connect_messages(options.clone()).unwrap());
+        let server = listener
+            .accept(PATIENCE)
+            .unwrap()
+            .accept_messages(options.clone())
+            .unwrap();
+        (client.join().unwrap(), server)
+    });
+    let (client, server) = pair;
+    client.set_deadline(PATIENCE);
+    server.set_deadline(SECOND);
+    // As long as there is a way they are not noticed.
+    assert!(server.receive().unwrap_err().is_timeout());
+    // The peer's device answers no more, and nobody says so.
+    server
+        .id()
+        .with_queue_pair(server.queue_pair())
+        .fail()
+        .unwrap();
+    let error = client.receive().unwrap_err();
+    match error.cause() {
+        Cause::Request(error) => assert_eq!(error.status, WcStatus::RETRY_EXC_ERR),
+        other => panic!("{other:?}"),
+    }
+}

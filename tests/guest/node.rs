@@ -1,0 +1,3 @@
+//! Nodes.
+
+pub(crate) mod migration;

@@ -1,0 +1,97 @@
+//! The resources of a process, to compare before and after.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Instant;
+
+use rdmacm_tests::PATIENCE;
+
+use crate::allocation::live_bytes;
+
+/// What is kept for later by allocators, names' caches and the like, in bytes.
+const SLACK: isize = 256 * 1024;
+
+/// What this process has.
+#[derive(Debug)]
+pub(crate) struct Belongings {
+    /// How many of each kind: of descriptors, of what the kernel counts, and of mappings
+    /// of a device's memory.
+    counts: BTreeMap<String, usize>,
+    bytes: isize,
+}
+
+impl Belongings {
+    pub(crate) fn now() -> Self {
+        let mut counts = BTreeMap::new();
+        for kind in ["cm_id", "qp", "cq", "pd", "mr", "ctx", "srq"] {
+            counts.insert(kind.to_owned(), count(kind));
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mappings = maps.matches("/dev/infiniband/").count();
+        counts.insert("mapping".to_owned(), mappings);
+        for kind in descriptors() {
+            *counts.entry(kind).or_default() += 1;
+        }
+        Self {
+            counts,
+            bytes: live_bytes(),
+        }
+    }
+
+    /// What there is when a first run has left no more than this: memory that is taken
+    /// once stays, and what an earlier test has left to threads that end by themselves
+    /// has gone.
+    pub(crate) fn with_what_stays(self) -> Self {
+        self.left(isize::MAX)
+    }
+
+    /// There is no more than this.
+    pub(crate) fn are_left(&self) {
+        self.left(SLACK);
+    }
+
+    /// Ends that had to wait for a handshake run on threads of their own: they
+    /// are given the time the kernel takes.
+    fn left(&self, slack: isize) -> Self {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let now = Self::now();
+            if now.is_no_more_than(self, slack) {
+                return now;
+            }
+            assert!(Instant::now() < until, "{self:?}, then {now:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_no_more_than(&self, before: &Self, slack: isize) -> bool {
+        let had = |kind: &String| before.counts.get(kind).copied().unwrap_or(0);
+        let fits = |(kind, count): (&String, &usize)| *count <= had(kind);
+        self.counts.iter().all(fits) && self.bytes - before.bytes < slack
+    }
+}
+
+/// What each of this process's descriptors is of, without its number. One that is closed
+/// meanwhile is none.
+fn descriptors() -> impl Iterator<Item = String> {
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let kinds = descriptors.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
+    kinds.map(|kind| {
+        let kind = kind.to_string_lossy().into_owned();
+        match kind.split_once(":[") {
+            Some((kind, _number)) if kind != "anon_inode" => kind.to_owned(),
+            _ => kind,
+        }
+    })
+}
+
+/// How many of a kind the kernel has for this process.
+fn count(kind: &str) -> usize {
+    let shown = Command::new("rdma")
+        .args(["resource", "show", kind])
+        .output()
+        .unwrap();
+    let own = format!(" pid {} ", std::process::id());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    shown.lines().filter(|line| line.contains(&own)).count()
+}

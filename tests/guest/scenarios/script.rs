@@ -1,0 +1,160 @@
+//! Scenarios as text: `tests/guest/scenarios/scripts`.
+//!
+//! ```text
+//! define NAME          steps that scenarios share
+//! scenario NAME [rxe|siw] [waiting]
+//!                      on this device only; mostly waiting for a timeout
+//!   do NAME            the steps of a definition
+//!   a COMMAND          for actor a; b for b, ab for both at once
+//!   rxe a COMMAND      only on this device, with what follows until the next
+//!                      command; so may any of these lines begin
+//!   = LINE LINE ...    lines of the answer to the command above
+//!   ~ C | OURS | WHY   where this library says OURS for C, and why
+//!   # ...              for the reader
+//! ```
+
+use std::collections::HashMap;
+
+use rdmacm_tests::Soft;
+
+use super::difference::Difference;
+use super::scenario::{Scenario, Step, Who};
+use crate::schedule::When;
+
+const SCRIPTS: &[&str] = &[
+    include_str!("scripts/shared.txt"),
+    include_str!("scripts/addresses.txt"),
+    include_str!("scripts/connections.txt"),
+    include_str!("scripts/refusals.txt"),
+    include_str!("scripts/departures.txt"),
+    include_str!("scripts/options.txt"),
+    include_str!("scripts/migration.txt"),
+    include_str!("scripts/datagrams.txt"),
+    include_str!("scripts/multicast.txt"),
+];
+
+/// The scenarios for a device.
+pub(super) fn scenarios(soft: Soft) -> Vec<Scenario> {
+    let mut reader = Reader {
+        soft,
+        scenarios: Vec::new(),
+        definitions: HashMap::new(),
+        place: Place::Nowhere,
+        skipping: false,
+    };
+    for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
+        let read = reader.read(line.trim());
+        assert!(
+            read.is_some(),
+            "a scenario's line that means nothing: {line}"
+        );
+    }
+    reader.scenarios
+}
+
+/// Whether a line says something about the command above it.
+fn is_remark(first_word: &str) -> bool {
+    matches!(first_word, "=" | "~")
+}
+
+struct Reader {
+    soft: Soft,
+    scenarios: Vec<Scenario>,
+    definitions: HashMap<String, Vec<Step>>,
+    place: Place,
+    /// Whether the last command is for another device.
+    skipping: bool,
+}
+
+/// Where the next step belongs.
+enum Place {
+    Nowhere,
+    Definition(String),
+    Scenario,
+    /// In a scenario of another device.
+    Elsewhere(Vec<Step>),
+}
+
+impl Reader {
+    /// Reads a line; `None` if it means nothing.
+    fn read(&mut self, line: &str) -> Option<()> {
+        if line.is_empty() || line.starts_with('#') {
+            return Some(());
+        }
+        let (first, rest) = line.split_once(' ')?;
+        match first {
+            "rxe" | "siw" if self.is_for(first) => self.read(rest)?,
+            "rxe" | "siw" => self.skipping |= !is_remark(rest.split(' ').next()?),
+            _ if self.skipping && is_remark(first) => {}
+            "define" => {
+                self.definitions.insert(rest.to_owned(), Vec::new());
+                self.place = Place::Definition(rest.to_owned());
+            }
+            "scenario" => self.begin(rest)?,
+            "do" => {
+                self.skipping = false;
+                let steps = self.definitions.get(rest)?.clone();
+                self.steps()?.extend(steps);
+            }
+            "=" => {
+                let facts = rest.split(' ').map(str::to_owned);
+                self.steps()?.last_mut()?.facts.extend(facts);
+            }
+            "~" => {
+                let difference = Difference::parse(rest)?;
+                self.steps()?.last_mut()?.differences.push(difference);
+            }
+            _ => {
+                self.skipping = false;
+                let who = Who::from_word(first)?;
+                self.steps()?.push(Step {
+                    who,
+                    command: rest.to_owned(),
+                    facts: Vec::new(),
+                    differences: Vec::new(),
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn is_for(&self, device: &str) -> bool {
+        device
+            == match self.soft {
+                Soft::Rxe => "rxe",
+                Soft::Siw => "siw",
+            }
+    }
+
+    fn begin(&mut self, words: &str) -> Option<()> {
+        let mut words = words.split(' ');
+        let name = words.next()?;
+        let mut when = When::Shared;
+        for word in words {
+            match word {
+                "waiting" => when = When::Waiting,
+                device if self.is_for(device) => {}
+                _ => {
+                    self.place = Place::Elsewhere(Vec::new());
+                    return Some(());
+                }
+            }
+        }
+        self.place = Place::Scenario;
+        self.scenarios.push(Scenario {
+            name: name.to_owned(),
+            when,
+            steps: Vec::new(),
+        });
+        Some(())
+    }
+
+    fn steps(&mut self) -> Option<&mut Vec<Step>> {
+        match &mut self.place {
+            Place::Nowhere => None,
+            Place::Definition(name) => self.definitions.get_mut(name),
+            Place::Scenario => Some(&mut self.scenarios.last_mut()?.steps),
+            Place::Elsewhere(steps) => Some(steps),
+        }
+    }
+}

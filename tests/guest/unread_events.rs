@@ -1,0 +1,300 @@
+//! Destroying does not wait for an event that the caller still holds: each kind of
+//! event outlives its id, channel and listener, which are dropped in every order.
+
+use std::any::Any;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
+
+use rdmacm_core::{
+    CmAddr, CmId, ConnParam, Event, EventChannel, EventKind, JoinFlags, PortSpace, UdParam,
+};
+use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft, expect};
+use rdmacm_tests_macros::case;
+
+pub(crate) mod device;
+
+/// An event, and what it came from, to go one by one.
+struct Kept {
+    event: Event,
+    kind: EventKind,
+    parts: [Option<Box<dyn Any>>; 3],
+    /// Goes last.
+    _rest: Box<dyn Any>,
+}
+
+const ORDERS: [[usize; 3]; 6] = [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+];
+
+impl Kept {
+    /// The next event of the channel.
+    fn next(
+        kind: EventKind,
+        id: CmId,
+        channel: EventChannel,
+        third: impl Any,
+        rest: impl Any,
+    ) -> Self {
+        let event = channel.next_event(PATIENCE).unwrap();
+        Self::of(
+            event,
+            kind,
+            [Box::new(id), Box::new(channel), Box::new(third)],
+            rest,
+        )
+    }
+
+    fn of(event: Event, kind: EventKind, parts: [Box<dyn Any>; 3], rest: impl Any) -> Self {
+        assert_eq!(event.kind(), kind);
+        Self {
+            event,
+            kind,
+            parts: parts.map(Some),
+            _rest: Box::new(rest),
+        }
+    }
+
+    fn let_go(mut self, order: [usize; 3]) {
+        for at in order {
+            let part = self.parts[at].take();
+            let begun = Instant::now();
+            drop(part);
+            let took = begun.elapsed();
+            assert!(took < PATIENCE / 10, "{order:?}: {took:?}");
+        }
+        let event = &self.event;
+        assert_eq!(event.kind(), self.kind);
+        assert!(event.id().is_gone());
+        assert!(!format!("{event:?}").is_empty());
+        let failure = event.failure();
+        assert_eq!(failure.is_some(), event.kind().is_failure());
+        assert!(event.private_data().len() < 256);
+    }
+}
+
+fn in_every_order(site: &Site, mut make: impl FnMut(&Site) -> Kept) {
+    for order in ORDERS {
+        make(site).let_go(order);
+    }
+}
+
+#[case(covers(ADDR_RESOLVED))]
+fn addr_resolved(site: &Site) {
+    in_every_order(site, |site| {
+        let (channel, id) = site.id();
+        id.resolve_addr(None, site.v4(7471), PATIENCE).unwrap();
+        Kept::next(EventKind::AddrResolved, id, channel, (), ())
+    });
+}
+
+#[case(covers(ADDR_ERROR))]
+fn addr_error(site: &Site) {
+    in_every_order(site, |site| {
+        let (channel, id) = site.id();
+        let silent = CmAddr::from((site.silent, 7471));
+        id.resolve_addr(None, silent, PATIENCE / 3000).unwrap();
+        Kept::next(EventKind::AddrError, id, channel, (), ())
+    });
+}
+
+#[case(covers(ROUTE_RESOLVED))]
+fn route_resolved(site: &Site) {
+    in_every_order(site, |site| {
+        let channel = site.channel();
+        let id = site.resolved(&channel, site.v4(7471));
+        id.resolve_route(PATIENCE).unwrap();
+        Kept::next(EventKind::RouteResolved, id, channel, (), ())
+    });
+}
+
+/// The event owns the id it brings, and keeps it.
+#[case(covers(CONNECT_REQUEST))]
+fn connect_request(site: &Site) {
+    in_every_order(site, |site| {
+        let asked = site.asked();
+        let Listening { channel, id } = asked.listener;
+        let parts: [Box<dyn Any>; 3] = [Box::new(id), Box::new(channel), Box::new(())];
+        Kept::of(
+            asked.request,
+            EventKind::ConnectRequest,
+            parts,
+            asked.client,
+        )
+    });
+    // With the client among them, once the request is answered.
+    in_every_order(site, |site| {
+        let mut asked = site.asked();
+        asked.request.take_child().unwrap().reject(&[]).unwrap();
+        let parts: [Box<dyn Any>; 3] = [
+            Box::new(asked.listener.id),
+            Box::new(asked.listener.channel),
+            Box::new(asked.client),
+        ];
+        Kept::of(asked.request, EventKind::ConnectRequest, parts, ())
+    });
+}
+
+#[case(needs(Datagrams), covers(CONNECT_RESPONSE))]
+fn connect_response(site: &Site) {
+    in_every_order(site, |site| {
+        let pair = site.asked().taken(site);
+        pair.accept(&ConnParam::new());
+        let (id, channel, queue_pair) = apart(pair.client);
+        Kept::next(
+            EventKind::ConnectResponse,
+            id,
+            channel,
+            pair.server,
+            queue_pair,
+        )
+    });
+}
+
+/// The queue pair outlives its id, as iWARP wants it.
+fn apart(side: Side) -> (CmId, EventChannel, impl Any) {
+    (side.id, side.channel, side.queue_pair)
+}
+
+#[case(covers(ESTABLISHED))]
+fn established(site: &Site) {
+    in_every_order(site, |site| {
+        let pair = site.asked().taken(site);
+        pair.accept(&ConnParam::new());
+        if site.soft == Soft::Rxe {
+            let response = pair.client.expect(EventKind::ConnectResponse);
+            let with = pair.client.id.with_queue_pair(&pair.client.queue_pair);
+            with.establish(&response).unwrap();
+        }
+        let (id, channel, queue_pair) = apart(pair.server);
+        Kept::next(EventKind::Established, id, channel, pair.client, queue_pair)
+    });
+}
+
+#[case(covers(REJECTED))]
+fn rejected(site: &Site) {
+    in_every_order(site, |site| {
+        let asked = site.asked();
+        drop(asked.request);
+        let (id, channel, queue_pair) = apart(asked.client);
+        Kept::next(EventKind::Rejected, id, channel, asked.listener, queue_pair)
+    });
+}
+
+#[case(covers(DISCONNECTED))]
+fn disconnected(site: &Site) {
+    in_every_order(site, |site| {
+        let pair = site.pair();
+        pair.client.disconnect();
+        let (id, channel, queue_pair) = apart(pair.server);
+        Kept::next(
+            EventKind::Disconnected,
+            id,
+            channel,
+            pair.client,
+            queue_pair,
+        )
+    });
+}
+
+#[case(waiting, needs(Datagrams), covers(TIMEWAIT_EXIT))]
+fn timewait_exit(site: &Site) {
+    in_every_order(site, |site| {
+        let pair = site.pair();
+        pair.part();
+        let (id, channel, queue_pair) = apart(pair.client);
+        Kept::next(
+            EventKind::TimewaitExit,
+            id,
+            channel,
+            pair.server,
+            queue_pair,
+        )
+    });
+}
+
+#[case(needs(Datagrams), covers(MULTICAST_JOIN))]
+fn multicast_join(site: &Site) {
+    in_every_order(site, |site| {
+        let channel = site.channel();
+        let id = channel.create_id(PortSpace::UDP).unwrap();
+        id.bind(site.v4(0)).unwrap();
+        let group = ([239, 71, 3, 1], 0);
+        let joined = id.join_multicast(group, JoinFlags::FULL_MEMBER).unwrap();
+        Kept::next(EventKind::MulticastJoin, id, channel, joined, ())
+    });
+}
+
+/// A datagram service that is not there.
+#[case(needs(Datagrams), covers(UNREACHABLE))]
+fn unreachable(site: &Site) {
+    in_every_order(site, |site| {
+        let channel = site.channel();
+        let id = channel.create_id(PortSpace::UDP).unwrap();
+        id.resolve_addr(None, site.v4(1), PATIENCE).unwrap();
+        expect(&channel, EventKind::AddrResolved);
+        id.resolve_route(PATIENCE).unwrap();
+        expect(&channel, EventKind::RouteResolved);
+        id.connect(UdParam::new()).unwrap();
+        Kept::next(EventKind::Unreachable, id, channel, (), ())
+    });
+}
+
+/// A client whose TCP connection a listener of no RDMA takes.
+fn strange(site: &Site) -> (Side, TcpStream) {
+    let listener = TcpListener::bind((site.v4, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let channel = site.channel();
+    let id = site.routed(&channel, site.v4(port));
+    let queue_pair = site.queue_pair();
+    id.with_queue_pair(&queue_pair)
+        .connect(ConnParam::new())
+        .unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    let client = Side {
+        channel,
+        id,
+        queue_pair,
+    };
+    (client, stream)
+}
+
+/// The peer answers in a revision of MPA that there is not. (An answer that
+/// claims to be longer than any can be would do as well, were it not for Linux
+/// 7.3, which copies what it has not.) Source: RFC 5044 §7.1.
+#[case(needs(TcpHandshake), covers(CONNECT_ERROR))]
+fn connect_error(site: &Site) {
+    in_every_order(site, |site| {
+        let (client, mut stream) = strange(site);
+        let mut request = [0; 20];
+        stream.read_exact(&mut request).unwrap();
+        stream
+            .write_all(b"MPA ID Rep Frame\x40\xff\x00\x00")
+            .unwrap();
+        let (id, channel, queue_pair) = apart(client);
+        Kept::next(EventKind::ConnectError, id, channel, stream, queue_pair)
+    });
+}
+
+/// The peer does not answer; the kernel waits for ten seconds, so in one order.
+#[case(waiting, needs(TcpHandshake), covers(UNREACHABLE))]
+fn unanswered_handshake(site: &Site) {
+    let (client, stream) = strange(site);
+    let (id, channel, queue_pair) = apart(client);
+    let kept = Kept::next(EventKind::Unreachable, id, channel, stream, queue_pair);
+    kept.let_go(ORDERS[0]);
+}
+
+#[case(needs(WriteCmEvent))]
+fn user(site: &Site) {
+    in_every_order(site, |site| {
+        let (channel, id) = site.id();
+        id.write_event(0, 7147).unwrap();
+        Kept::next(EventKind::User, id, channel, (), ())
+    });
+}

@@ -1,0 +1,151 @@
+//! What other processes and threads with other rights do to open devices: each test in
+//! a process of its own.
+#![expect(unsafe_code, reason = "forks, and changes one thread's credentials")]
+
+use std::fs;
+use std::thread;
+
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, fork};
+use rdmacm_tests::Site;
+use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
+
+use crate::child::{self, NOBODY, site};
+use crate::data::{brought, pattern, received, room, roomy, sent, sge};
+use crate::freed_memory::Graves;
+use rdmacm_tests_macros::case;
+
+// Changes what memory the whole guest may have.
+pub(crate) const TASKS: &[(&str, fn())] = &[
+    ("verbs_forked", forked),
+    ("verbs_one_threads_credentials", one_threads_credentials),
+    ("verbs_without_memory", without_memory),
+];
+
+const LENGTH: usize = 3000;
+
+#[case]
+fn a_child_process_sees_a_closed_device(site: &Site) {
+    child::run_at("verbs_forked", site);
+}
+
+#[case]
+fn an_object_that_one_thread_cannot_destroy_is_not_freed_by_another(site: &Site) {
+    child::run_at("verbs_one_threads_credentials", site);
+}
+
+#[case(alone)]
+fn a_context_closes_without_memory(site: &Site) {
+    child::run_at("verbs_without_memory", site);
+}
+
+/// All that touches the driver's memory, which is not here; then everything goes.
+fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
+    let domain = queue_pair.protection_domain();
+    assert!(queue_pair.context().is_gone());
+    assert!(queue.arm(false).unwrap_err().is_gone());
+    let message = SendRequest::inline(SendOperation::Send, b"");
+    assert!(queue_pair.post_send(message).unwrap_err().error.is_gone());
+    let refused = queue_pair.post_receive(rdmacm_verbs::SgList::NONE);
+    assert!(refused.unwrap_err().error.is_gone());
+    assert!(domain.allocate(8).is_err());
+    // What was posted is told of as lost.
+    let lost = queue.poll().unwrap().unwrap();
+    assert!(lost.result.is_err());
+    assert!(queue.poll().unwrap_err().is_gone());
+    drop(queue_pair);
+}
+
+fn forked() {
+    let site = site();
+    let pair = roomy(&site);
+    let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
+    server.post_receive(room(server, LENGTH)).unwrap();
+    // SAFETY: this process has one thread.
+    match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            let queue = pair.server.queue_pair.receive_queue().clone();
+            use_inherited(pair.server.queue_pair, &queue);
+            drop(queue);
+            std::process::exit(0);
+        }
+        ForkResult::Parent { child } => {
+            assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+        }
+    }
+    let message = sge(client, &pattern(LENGTH, 1));
+    let message = SendRequest::new(SendOperation::Send, message);
+    client.post_send(message).unwrap();
+    assert!(sent(client).result.is_ok());
+    assert!(brought(received(server), LENGTH) == pattern(LENGTH, 1));
+}
+
+/// Of this thread alone: the C library's `setuid` is of all.
+fn give_up_credentials() {
+    let user = NOBODY.as_raw();
+    // SAFETY: it changes nothing but the thread's user.
+    let outcome = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+    assert_eq!(outcome, 0);
+}
+
+fn one_threads_credentials() {
+    let site = site();
+    let graves = Graves::about(2 * LENGTH);
+    let pair = roomy(&site);
+    let (client, server) = (pair.client.queue_pair, pair.server.queue_pair);
+    let context = server.context().clone();
+    let mut part = server.protection_domain().allocate(graves.size()).unwrap();
+    let rest = part.split_off(LENGTH);
+    server.post_receive(part).unwrap();
+    let dropping = thread::spawn(move || {
+        give_up_credentials();
+        drop(server);
+    });
+    dropping.join().unwrap();
+    drop(rest);
+    assert_eq!(graves.count(), 0);
+    // The queue pair is there yet, and may fill what it has.
+    let message = sge(&client, &pattern(LENGTH, 1));
+    let message = SendRequest::new(SendOperation::Send, message);
+    client.post_send(message).unwrap();
+    drop(sent(&client));
+    assert_eq!(graves.count(), 0);
+    context.close();
+    drop((context, pair.server.id));
+    assert_eq!(graves.count(), 1);
+}
+
+/// Where the driver's queues are mapped, or what has come to their place.
+fn mapped(places: &[String]) -> bool {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let ranges: Vec<_> = maps.lines().filter_map(range).collect();
+    let place = |line: &String| range(line).unwrap();
+    let is_there = |(start, end): (u64, u64)| ranges.iter().any(|(s, e)| *s <= start && end <= *e);
+    places.iter().map(place).all(is_there)
+}
+
+fn range(line: &str) -> Option<(u64, u64)> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    Some((number(start)?, number(end)?))
+}
+
+fn without_memory() {
+    const MODE: &str = "/proc/sys/vm/overcommit_memory";
+    const LIMIT: &str = "/proc/sys/vm/overcommit_kbytes";
+    let site = site();
+    let queue_pair = site.queue_pair();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let is_drivers = |line: &&str| line.contains("uverbs");
+    let places: Vec<_> = maps.lines().filter(is_drivers).map(str::to_owned).collect();
+    assert!(places.len() >= 3, "{maps}");
+    let before = [MODE, LIMIT].map(|one| fs::read_to_string(one).unwrap());
+    fs::write(LIMIT, "1").unwrap();
+    // Nothing more that counts is to be had.
+    fs::write(MODE, "2").unwrap();
+    queue_pair.context().close();
+    fs::write(MODE, &before[0]).unwrap();
+    fs::write(LIMIT, &before[1]).unwrap();
+    assert!(mapped(&places));
+    assert!(queue_pair.receive_queue().poll().unwrap_err().is_gone());
+}

@@ -1,0 +1,107 @@
+//! Moves queue pairs of rxe from state to state without the connection manager.
+
+use rdmacm_core::{AccessFlags, AhAttr, PathMtu, QpAttr, QpAttrMask, QpState, QpType};
+use rdmacm_verbs::{QpCaps, QueuePair};
+use zerocopy::FromZeros;
+
+use crate::site::Site;
+
+/// What leads a connected queue pair to INIT.
+pub const INIT: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::PKEY_INDEX)
+    .union(QpAttrMask::PORT)
+    .union(QpAttrMask::ACCESS_FLAGS);
+/// What leads it to RTR.
+pub const RTR: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::AV)
+    .union(QpAttrMask::PATH_MTU)
+    .union(QpAttrMask::DEST_QPN)
+    .union(QpAttrMask::RQ_PSN)
+    .union(QpAttrMask::MAX_DEST_RD_ATOMIC)
+    .union(QpAttrMask::MIN_RNR_TIMER);
+/// What leads it to RTS.
+pub const RTS: QpAttrMask = QpAttrMask::STATE
+    .union(QpAttrMask::TIMEOUT)
+    .union(QpAttrMask::RETRY_CNT)
+    .union(QpAttrMask::RNR_RETRY)
+    .union(QpAttrMask::SQ_PSN)
+    .union(QpAttrMask::MAX_QP_RD_ATOMIC);
+
+/// What those without acknowledgements do not have.
+pub const ACKNOWLEDGED: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
+    .union(QpAttrMask::MIN_RNR_TIMER)
+    .union(QpAttrMask::TIMEOUT)
+    .union(QpAttrMask::RETRY_CNT)
+    .union(QpAttrMask::RNR_RETRY)
+    .union(QpAttrMask::MAX_QP_RD_ATOMIC);
+
+/// The queue key of datagram queue pairs.
+pub const QKEY: u32 = rdmacm_core::RDMA_UDP_QKEY;
+
+/// Attributes that lead a queue pair anywhere, with the one of this number as its
+/// peer. It gives up soon where nobody answers or receives.
+#[must_use]
+pub fn attributes(site: &Site, peer: u32, state: QpState) -> QpAttr {
+    let mut attr = QpAttr::new_zeroed();
+    attr.qp_state = state;
+    attr.port_number = 1;
+    attr.access_flags =
+        AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_ATOMIC;
+    attr.path_mtu = PathMtu::B1024;
+    attr.destination_qp_number = peer;
+    (attr.rq_psn, attr.sq_psn) = (0x1234, 0x1234);
+    (attr.max_rd_atomic, attr.max_destination_rd_atomic) = (3, 5);
+    (attr.timeout, attr.retry_count, attr.rnr_retry) = (16, 6, 3);
+    attr.min_rnr_timer = 12;
+    attr.qkey = QKEY;
+    attr.ah_attr = site.way();
+    attr
+}
+
+impl Site {
+    /// The way to the device itself.
+    #[must_use]
+    pub fn way(&self) -> AhAttr {
+        let gid = self.v4.to_ipv6_mapped().octets();
+        let gids = self.verbs().gids(1).unwrap();
+        let entry = gids.iter().find(|entry| entry.gid.0 == gid).unwrap();
+        let mut way = AhAttr::new_zeroed();
+        way.port_number = 1;
+        way.is_global = 1;
+        way.grh.destination_gid = gid;
+        way.grh.source_gid_index = entry.index.try_into().unwrap();
+        way.grh.hop_limit = 64;
+        way
+    }
+
+    /// Leads a queue pair to RTS, with the one of this number as its peer.
+    pub fn lead(&self, queue_pair: &QueuePair, peer: u32) {
+        let datagrams = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
+        let steps = match queue_pair.qp_type() {
+            QpType::UD => [
+                datagrams | QpAttrMask::QKEY,
+                QpAttrMask::STATE,
+                QpAttrMask::STATE | QpAttrMask::SQ_PSN,
+            ],
+            QpType::UC => [INIT, RTR - ACKNOWLEDGED, RTS - ACKNOWLEDGED],
+            _ => [INIT, RTR, RTS],
+        };
+        let states = [QpState::INIT, QpState::RTR, QpState::RTS];
+        // Once: the way to the device is looked for among its many GIDs.
+        let mut attr = attributes(self, peer, QpState::INIT);
+        for (state, mask) in states.into_iter().zip(steps) {
+            attr.qp_state = state;
+            queue_pair.modify(&attr, mask).unwrap();
+        }
+    }
+
+    /// Two queue pairs of a type, led to each other.
+    #[must_use]
+    pub fn led_pair(&self, qp_type: QpType, caps: QpCaps) -> [QueuePair; 2] {
+        let options = QueuePair::options(qp_type).caps(caps).waitable();
+        let [one, other] = [(); 2].map(|()| options.create(&self.verbs()).unwrap());
+        self.lead(&one, other.number());
+        self.lead(&other, one.number());
+        [one, other]
+    }
+}
