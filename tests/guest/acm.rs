@@ -76,7 +76,7 @@ fn the_run_directory_is_configurable(site: &Site) {
         let rundir = Path::new("/run/elsewhere");
         fs::create_dir(rundir).unwrap();
         let daemon = AcmDaemon::unix(rundir, move |_| messages::known(&site));
-        let acm = Acm::at(rundir).patience(PATIENCE);
+        let acm = Acm::at(rundir).timeout(PATIENCE);
         let directories = [acm.clone(), acm].map(|acm| Directory::new().acm(acm));
         for directory in &directories {
             assert_eq!(found(directory, &site), (2, 2));

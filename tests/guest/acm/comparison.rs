@@ -135,7 +135,7 @@ fn resolve(script: &Script, daemon: Option<&AcmDaemon>) -> Vec<AddrInfo> {
     let directory = match script.daemon {
         // As it is by itself.
         Daemon::Absent => Directory::new(),
-        _ => Directory::new().acm(Acm::new().patience(script.patience(SILENCE))),
+        _ => Directory::new().acm(Acm::new().timeout(script.patience(SILENCE))),
     };
     let before = daemon.map_or(0, |daemon| daemon.requests(0).len());
     let mut found = ask(&directory, script);

@@ -21,10 +21,10 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     match site.abi {
         AddressAbi::AnyFamily => {
             let unreachable = refusal(hints.clone());
-            tells(&unreachable, Step::Route, "for InfiniBand only");
+            tells(&unreachable, Step::Route, "need an InfiniBand port");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
             let unreachable = refusal(hints.clone().no_route());
-            tells(&unreachable, Step::Query, "for InfiniBand only");
+            tells(&unreachable, Step::Query, "need an InfiniBand port");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
         }
         AddressAbi::IpOnly => tells(&refusal(hints.clone()), Step::Address, IP_ONLY),
