@@ -55,6 +55,11 @@ pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
 
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// Resolves a node and a service to RDMA addresses.
 ///
 /// The node is a host name or an IP address (IPv6 with an optional scope, by

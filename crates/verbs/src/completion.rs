@@ -1,4 +1,4 @@
-//! What became of requests.
+//! Completions of requests.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ mod failure;
 
 pub use failure::CompletionError;
 
-/// A request that was posted, as its completion names it. Unique in its context for
-/// as long as its queue lives.
+/// The id of a posted request, which its completion repeats. Unique in its context while
+/// its queue exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "wr_id")]
 pub struct WorkId {
@@ -34,7 +34,7 @@ impl WorkId {
     }
 }
 
-/// What became of a request, and its memory.
+/// The result of a request, and its memory.
 #[derive(Debug)]
 #[doc(alias = "ibv_wc")]
 #[must_use = "it holds the request's memory"]
@@ -45,36 +45,34 @@ pub struct Completion {
     /// The number of the queue pair.
     #[doc(alias = "qp_num")]
     pub queue_pair: u32,
-    /// What was done, or why not.
+    /// What was done, or the error.
     pub result: Result<Done, CompletionError>,
-    /// The request's memory, back.
+    /// The memory of the request.
     pub sg_list: SgList,
-    /// The requests before it that were not signalled, and their memory: they are
-    /// done too if this one is.
+    /// The unsignalled requests before it, and their memory. They succeeded if this one did.
     pub earlier: Vec<(WorkId, SgList)>,
 }
 
-/// What was done.
+/// A successful request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Done {
-    /// What kind of request it was.
+    /// The kind of the request.
     pub opcode: WcOpcode,
-    /// How many bytes came, of a receive request; in front of a datagram stand 40
-    /// that count too.
+    /// Bytes received, of a receive request; of a datagram including the 40 bytes before it.
     #[doc(alias = "byte_len")]
     pub bytes: u32,
-    /// The word that came with it, in this machine's order.
+    /// The immediate data, in host order.
     #[doc(alias = "imm_data")]
     pub immediate: Option<u32>,
-    /// The key of this side's memory that it made invalid. siw does not tell.
+    /// The invalidated key of this side's memory. siw does not report it.
     #[doc(alias = "invalidated_rkey")]
     pub invalidated: Option<u32>,
-    /// Where a datagram came from.
+    /// The sender of a datagram.
     pub source: DatagramSource,
 }
 
-/// Where a datagram came from; of no meaning for connections.
+/// The sender of a datagram; meaningless for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramSource {
@@ -97,7 +95,7 @@ pub struct DatagramSource {
     pub service_level: u8,
 }
 
-/// What a request was, kept to say so if it fails.
+/// The kind of a request, for its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkKind {
@@ -116,7 +114,7 @@ impl fmt::Display for WorkKind {
     }
 }
 
-/// What the device says of a request of this kind.
+/// Reads the device's completion of a request of this kind.
 pub(crate) fn result(
     kind: WorkKind,
     work: WorkId,

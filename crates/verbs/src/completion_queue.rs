@@ -27,12 +27,11 @@ use credits::CqCredits;
 pub use options::CqOptions;
 use turn::Turn;
 
-/// A completion queue, where queue pairs report what they have done. Clones
-/// are the same queue; the kernel's goes when they and the queue pairs that
-/// use it are gone.
+/// A completion queue. Clones are handles to the same queue; the kernel's object is
+/// destroyed when they and the queue pairs that use it are dropped.
 ///
-/// It cannot overflow: each request that is posted has room for its completion
-/// set aside, and is refused where there is none.
+/// It cannot overflow: posting reserves an entry for the completion of each request, and
+/// fails if there is none.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_cq")]
 pub struct CompletionQueue(Arc<Created>);
@@ -51,11 +50,11 @@ struct Created {
 #[derive(Debug)]
 struct State {
     ring: Box<dyn CompletionRing>,
-    /// Taken out of the ring for the sake of another queue's.
+    /// Taken out of the ring to reach the completions of another queue pair.
     taken: VecDeque<WorkCompletion>,
     /// To be reported.
     ready: VecDeque<Completion>,
-    /// The number of a request nobody posted, to be told next.
+    /// The id of a completion without a request, reported by the next poll.
     stray: Option<u64>,
     queues: HashMap<u32, Reporter>,
 }
@@ -71,8 +70,7 @@ struct Reporter {
 }
 
 impl CompletionQueue {
-    /// What a completion queue with room for `entries` completions or more is to
-    /// be like.
+    /// Options of a completion queue of at least `entries` completions.
     #[must_use]
     pub fn options(entries: u32) -> CqOptions {
         CqOptions::new(entries)
@@ -129,20 +127,20 @@ impl CompletionQueue {
         Ok(queue)
     }
 
-    /// The device it was made on.
+    /// Its context.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
-    /// How many completions it holds: as many as asked for, or more.
+    /// How many completions it holds: at least as many as asked for.
     #[must_use]
     #[doc(alias = "cqe")]
     pub fn entries(&self) -> u32 {
         self.0.credits.lock().entries
     }
 
-    /// The channel that tells of its completions, if it was made with one.
+    /// Its completion channel, if it has one.
     #[must_use]
     pub fn channel(&self) -> Option<&CompletionChannel> {
         self.0.channel.as_ref()
@@ -154,11 +152,11 @@ impl CompletionQueue {
         self.0.token
     }
 
-    /// Takes the oldest completion, without asking the kernel.
+    /// Takes the oldest completion, without a system call.
     ///
     /// # Errors
-    /// [`Error::Gone`] when the device has gone and what was outstanding has been
-    /// told; [`Error::Stray`] for a completion of nothing that was posted.
+    /// [`Error::Gone`] after the device was removed and all outstanding requests were
+    /// returned; [`Error::Stray`] for a completion that belongs to no request.
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll(&self) -> Result<Option<Completion>> {
         self.poll_in(&mut self.state())
@@ -176,12 +174,12 @@ impl CompletionQueue {
                 return Ok(None);
             };
             if self.context().is_gone() {
-                // What was just read may be the zeros put in its place.
+                // The entry may be the zeros of a replaced ring.
                 return self.poll_gone(state);
             }
             let work = WorkId::of(told.id);
             let Some(reporter) = state.queues.get(&work.queue) else {
-                // Of a queue pair that was destroyed.
+                // The queue pair was destroyed.
                 continue;
             };
             let queue = reporter.queue.upgrade();
@@ -204,7 +202,7 @@ impl CompletionQueue {
         completion.map(Some).ok_or_else(|| self.context().gone())
     }
 
-    /// Without its memory, if the device may still use that: it is kept.
+    /// Returns no memory that the device may still use: keeps it.
     fn safe(&self, mut completion: Completion) -> Completion {
         if !self.context().is_quiet() {
             std::mem::take(&mut completion.sg_list).keep();
@@ -212,11 +210,11 @@ impl CompletionQueue {
         completion
     }
 
-    /// Takes up to `most` completions, oldest first, without asking the kernel.
+    /// Takes up to `most` completions, oldest first, without a system call.
     ///
     /// # Errors
-    /// Those of [`poll`](Self::poll), where there is not one to take; after some they
-    /// are the next call's.
+    /// Those of [`poll`](Self::poll). If some completions were taken, the next call returns
+    /// the error.
     #[doc(alias = "ibv_poll_cq")]
     pub fn poll_into(&self, completions: &mut Vec<Completion>, most: usize) -> Result<usize> {
         let mut state = self.state();
@@ -228,20 +226,20 @@ impl CompletionQueue {
                     state.stray = Some(number);
                     return Ok(taken);
                 }
-                // Who asks again is told again.
+                // The next call returns it again.
                 Ok(None) | Err(_) => return Ok(taken),
             }
         }
         Ok(most)
     }
 
-    /// Makes the next completion tell on the channel; with `solicited_only`, the
-    /// next that failed or whose sender asked for it; siw tells of any. What is in the queue already
-    /// does not: poll once more after this, then wait.
+    /// Requests a notification on the channel for the next completion; with
+    /// `solicited_only`, for the next failed or solicited one. siw ignores that and notifies
+    /// for any. Completions that are already in the queue cause no notification: poll once
+    /// more after this, then wait.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] without a channel; [`Error::Command`] when the
-    /// kernel refuses.
+    /// [`Error::InvalidInput`] without a channel; [`Error::Command`].
     #[doc(alias = "ibv_req_notify_cq")]
     pub fn arm(&self, solicited_only: bool) -> Result<()> {
         if self.0.channel.is_none() {
@@ -255,12 +253,12 @@ impl CompletionQueue {
         self.state().ring.arm(uverbs, self.0.handle, solicited_only)
     }
 
-    /// The next completion, waited for until the deadline; `None` when it has come.
+    /// Waits for the next completion; `None` if the deadline passes.
     ///
     /// # Errors
     /// Those of [`poll`](Self::poll) and [`arm`](Self::arm);
-    /// [`Error::InvalidInput`] for a channel that has other queues too, whose
-    /// events this would take.
+    /// [`Error::InvalidInput`] if its channel has other queues, whose notifications this
+    /// would take.
     #[doc(alias = "rdma_get_send_comp", alias = "rdma_get_recv_comp")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
         let until = deadline.into().until(Instant::now());
@@ -268,7 +266,7 @@ impl CompletionQueue {
             return Ok(Some(completion));
         }
         match self.wait(until) {
-            // What was outstanding is told first.
+            // Outstanding requests are returned first.
             Err(error) if error.is_gone() => self.poll(),
             waited => waited,
         }
@@ -291,10 +289,10 @@ impl CompletionQueue {
         }
     }
 
-    /// Its completion channel, which has no other queue.
+    /// Its completion channel, checked to have no other queue.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where it has another, or there is none.
+    /// [`Error::InvalidInput`] if the channel has another queue, or there is no channel.
     pub fn own_channel(&self) -> Result<&CompletionChannel> {
         let reason = match &self.0.channel {
             None => "it was made without a completion channel",
@@ -304,17 +302,17 @@ impl CompletionQueue {
         Err(Error::invalid(Operation::Wait, reason))
     }
 
-    /// Makes room for `entries` completions or more.
+    /// Resizes the queue to at least `entries` completions.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for fewer than may still come, and on siw, whose queues
-    /// keep their size; [`Error::Command`] when the kernel refuses.
+    /// [`Error::InvalidInput`] for fewer than the outstanding requests, and on siw, which does
+    /// not resize; [`Error::Command`].
     #[doc(alias = "ibv_resize_cq")]
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let mut state = self.state();
         let mut credits = self.0.credits.lock();
-        if entries < credits.set_aside {
+        if entries < credits.reserved {
             let reason = "more completions than that may still come";
             return Err(Error::invalid(operation, reason));
         }
@@ -328,17 +326,16 @@ impl CompletionQueue {
         self.0.handle
     }
 
-    /// Sets room aside for so many completions, where so many more are left free;
-    /// `false` where there is none.
-    pub(crate) fn set_aside(&self, requests: usize, left: usize) -> bool {
-        self.0.credits.set_aside(requests, left)
+    /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
+    pub(crate) fn reserve(&self, count: usize, spare: usize) -> bool {
+        self.0.credits.reserve(count, spare)
     }
 
-    pub(crate) fn return_room(&self, requests: usize) {
-        self.0.credits.give_back(requests);
+    pub(crate) fn release(&self, requests: usize) {
+        self.0.credits.release(requests);
     }
 
-    /// Makes a work queue's completions find their way.
+    /// Registers a work queue, whose completions arrive here.
     pub(crate) fn admit(&self, token: u32, queue: Weak<dyn WorkQueue>) {
         let reporter = Reporter {
             queue,
@@ -348,8 +345,8 @@ impl CompletionQueue {
         self.state().queues.insert(token, reporter);
     }
 
-    /// The same for a shared queue and one more of its queue pairs: all its
-    /// requests may complete here. `false` where there is no room for that.
+    /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
+    /// all its requests; returns `false` if there are too few.
     pub(crate) fn admit_shared(
         &self,
         token: u32,
@@ -361,7 +358,7 @@ impl CompletionQueue {
             reporter.queue_pairs += 1;
             return true;
         }
-        if !self.set_aside(credits as usize, 0) {
+        if !self.reserve(credits as usize, 0) {
             return false;
         }
         let reporter = Reporter {
@@ -373,9 +370,8 @@ impl CompletionQueue {
         true
     }
 
-    /// Forgets a queue pair's work queue, which reports nothing more. What it has
-    /// reported is thrown away, unless it is shared by others; what was to be
-    /// reported next comes back.
+    /// Removes a queue pair's work queue. Discards its completions unless other queue pairs
+    /// share it, and returns its completions that were yet to be reported.
     pub(crate) fn dismiss(&self, token: u32) -> VecDeque<Completion> {
         let mut state = self.state();
         let Some(reporter) = state.queues.get_mut(&token) else {
@@ -399,16 +395,17 @@ impl CompletionQueue {
                 return true;
             }
             if let Some(queue) = &shared {
-                // Others go on with a shared queue: the memory is not to stay there.
+                // Other queue pairs may use the shared queue: do not keep the memory there.
                 queue.complete(work.number, told, &mut ready);
             }
             false
         });
-        self.return_room(credits as usize);
+        self.release(credits as usize);
         ready
     }
 
-    /// Reports what a work queue has yet as flushed, behind what the device has told.
+    /// Reports the outstanding requests of a work queue as flushed, after the completions of
+    /// the device.
     pub(crate) fn flush(&self, token: u32, queue: &dyn WorkQueue) {
         let mut state = self.state();
         self.take_out(&mut state);
@@ -424,7 +421,7 @@ impl CompletionQueue {
         queue.flush(&mut state.ready);
     }
 
-    /// Takes what there is out of the ring.
+    /// Takes all completions out of the ring.
     fn take_out(&self, state: &mut State) {
         if self.context().is_elsewhere() {
             return;
@@ -434,8 +431,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Throws away what a work queue has reported, because its requests are
-    /// forgotten.
+    /// Discards the completions of a work queue whose requests were discarded.
     pub(crate) fn purge(&self, token: u32) {
         let mut state = self.state();
         self.take_out(&mut state);

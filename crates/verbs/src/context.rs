@@ -21,14 +21,13 @@ use crate::provider::{self, Provider};
 use crate::token::Token;
 use crate::uverbs::{KernelFile, Uverbs, UverbsFile};
 
-/// An open device, on which everything else is made. Clones are the same
-/// context; it is closed when they and all that was made on it are gone.
+/// An open device, which creates all other objects. Clones are handles to the same
+/// context. It closes when all of them and all objects created on it are dropped.
 ///
-/// While a context is open, removing the device (`rdma link del`) waits until
-/// it is closed, and the connection manager reports no removal before that. Only
-/// rxe of later kernels (not of Linux 6.1) goes at once. Whoever waits with a
-/// completion channel or for asynchronous events hears of it and
-/// [closes](Self::close) the context, under all else that was made on it.
+/// While a context is open, removing the device (`rdma link del`) waits for it to close,
+/// and the connection manager does not report the removal earlier. Only rxe of kernels
+/// after Linux 6.1 is removed at once. Waits on a completion channel or for asynchronous
+/// events detect the removal and [close](Self::close) the context, with all its objects.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_context")]
 pub struct Context(Arc<Open>);
@@ -39,7 +38,7 @@ struct Open {
     limits: DeviceLimits,
     tokens: AtomicU32,
     uverbs: Uverbs,
-    /// Memory that the device may use for as long as there is a queue pair.
+    /// Memory that the device may use as long as a queue pair exists.
     kept: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
@@ -47,8 +46,8 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.uverbs.close();
         if !self.uverbs.is_quiet() {
-            // A child of this process may have the file open, and with it the queue
-            // pairs that the kernel would not destroy.
+            // A forked child may hold the file open, and with it queue pairs that the
+            // kernel did not destroy.
             let kept = self.kept.get_mut();
             std::mem::forget(std::mem::take(kept.unwrap_or_else(PoisonError::into_inner)));
         }
@@ -56,7 +55,7 @@ impl Drop for Open {
 }
 
 impl PartialEq for Context {
-    /// Whether both are clones of one open device.
+    /// Whether both are handles to the same context.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -68,10 +67,9 @@ impl Context {
     /// Opens a device.
     ///
     /// # Errors
-    /// [`Error::NoNode`] and [`Error::Driver`] for a device that has no verbs
-    /// or is driven by something this crate does not know; [`Error::Open`] and
-    /// [`Error::OtherNode`] when its node is not to be had; [`Error::Command`]
-    /// when the kernel refuses.
+    /// [`Error::NoNode`] for a device without verbs, [`Error::Driver`] for an unsupported
+    /// driver; [`Error::Open`] and [`Error::OtherNode`] if its node cannot be opened;
+    /// [`Error::Command`] if the kernel fails.
     #[doc(alias = "ibv_open_device")]
     pub fn open(device: &RdmaDevice) -> Result<Self> {
         let name = &device.name;
@@ -82,7 +80,7 @@ impl Context {
         let path = node.path();
         let file = KernelFile::open(name, &path, node.number)?;
         let context = Self::open_file(name, Box::new(file), provider)?;
-        // Another device may have the number since netlink was asked.
+        // Another device may have got the number since the netlink query.
         if context.limits().node_guid != device.guid {
             return Err(Error::OtherNode {
                 path,
@@ -92,12 +90,12 @@ impl Context {
         Ok(context)
     }
 
-    /// Opens a device by a file of the caller's, such as a simulated one, that speaks the
-    /// language of this driver.
+    /// Opens a device on a file of the caller's, such as a simulated one, which implements
+    /// the structs of this driver.
     ///
     /// # Errors
-    /// [`Error::Driver`] for a driver, or a version of its structs, that this crate does not
-    /// know; [`Error::Command`] if the file refuses.
+    /// [`Error::Driver`] for an unsupported driver or version of its structs;
+    /// [`Error::Command`] if the file fails.
     pub fn with_file(
         device: &str,
         file: Box<dyn UverbsFile>,
@@ -118,7 +116,7 @@ impl Context {
         Ok(Self(Arc::new(Open {
             device: device.to_owned(),
             limits: DeviceLimits::from(limits),
-            // The first token is 1: rings that were replaced read as zeros.
+            // Tokens start at 1, because a replaced ring reads as zeros.
             tokens: AtomicU32::new(1),
             uverbs,
             kept: Mutex::default(),
@@ -128,8 +126,8 @@ impl Context {
     /// Opens the device that an id is attached to.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open); [`Error::NoNode`] for a device that is
-    /// gone, or that nothing tells from another with the same GUID.
+    /// Those of [`open`](Self::open); [`Error::NoNode`] for a removed device, and for one
+    /// that cannot be told from another with the same GUID.
     pub fn open_by_id(id: DeviceId) -> Result<Self> {
         let device = id.look_up().ok_or_else(|| Error::NoNode {
             device: id.guid.to_string(),
@@ -137,7 +135,7 @@ impl Context {
         Self::open(&device)
     }
 
-    /// One on this file.
+    /// Creates a context on this file.
     #[cfg(test)]
     pub(crate) fn of_uverbs(uverbs: Uverbs) -> Self {
         use zerocopy::FromZeros;
@@ -162,23 +160,23 @@ impl Context {
         self.uverbs().provider().driver()
     }
 
-    /// The protocol the device speaks.
+    /// The device's transport.
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.uverbs().provider().transport()
     }
 
-    /// What the device can hold, asked for when it was opened.
+    /// The device's limits, queried at the open.
     #[must_use]
     #[doc(alias = "ibv_query_device")]
     pub fn limits(&self) -> &DeviceLimits {
         &self.0.limits
     }
 
-    /// What the port `number`, from 1, is like now.
+    /// Queries the attributes of the port `number`, from 1.
     ///
     /// # Errors
-    /// [`Error::Command`] with `EINVAL` where there is no such port.
+    /// [`Error::Command`] with `EINVAL` if there is no such port.
     #[doc(alias = "ibv_query_port")]
     pub fn port(&self, number: u8) -> Result<PortAttr> {
         let operation = Operation::QueryPort(number);
@@ -186,11 +184,11 @@ impl Context {
         Ok(answer.into())
     }
 
-    /// The GID of this index in the table of the port `number`, from 1; `None` for
-    /// an empty entry.
+    /// Reads the GID of this index in the table of the port `number`, from 1; `None` for an
+    /// empty entry.
     ///
     /// # Errors
-    /// [`Error::Gids`] where sysfs has no such port or index, or is not there.
+    /// [`Error::Gids`] if sysfs has no such port or index, or is not mounted.
     #[doc(alias = "ibv_query_gid", alias = "ibv_query_gid_ex")]
     pub fn gid(&self, number: u8, index: u32) -> Result<Option<GidEntry>> {
         self.uverbs()
@@ -202,8 +200,8 @@ impl Context {
             })
     }
 
-    /// All GIDs of the port `number`, from 1. A soft RoCE device has a table of a
-    /// thousand entries, of which each is a file to read.
+    /// Reads all GIDs of the port `number`, from 1. A soft RoCE device has a table of a
+    /// thousand entries, each of which is a file.
     ///
     /// # Errors
     /// Those of [`port`](Self::port) and [`gid`](Self::gid).
@@ -214,7 +212,7 @@ impl Context {
         entries.filter_map(Result::transpose).collect()
     }
 
-    /// A new protection domain.
+    /// Creates a protection domain.
     ///
     /// # Errors
     /// [`Error::Command`] when the kernel refuses.
@@ -223,47 +221,45 @@ impl Context {
         ProtectionDomain::create(self)
     }
 
-    /// A new completion queue with room for `entries` completions or more.
+    /// Creates a completion queue of at least `entries` completions.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses, with `EINVAL` for no entries
-    /// or more than the device's limit.
+    /// [`Error::Command`], with `EINVAL` for zero entries or more than the device's limit.
     #[doc(alias = "ibv_create_cq")]
     pub fn create_completion_queue(&self, entries: u32) -> Result<CompletionQueue> {
         CompletionQueue::options(entries).create(self)
     }
 
-    /// A new completion channel.
+    /// Creates a completion channel.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses, [`Error::Wait`] where no
-    /// descriptor is to be had.
+    /// [`Error::Command`]; [`Error::Wait`] if no file descriptor is available.
     #[doc(alias = "ibv_create_comp_channel")]
     pub fn create_completion_channel(&self) -> Result<CompletionChannel> {
         CompletionChannel::create(self)
     }
 
-    /// What happens unasked to the objects of this context.
+    /// Opens the asynchronous events of the objects of this context.
     ///
     /// # Errors
-    /// [`Error::Wait`] where no descriptor is to be had.
+    /// [`Error::Wait`] if no file descriptor is available.
     #[doc(alias = "ibv_get_async_event")]
     pub fn async_events(&self) -> Result<AsyncEvents> {
         AsyncEvents::of(self)
     }
 
-    /// Closes it under all that was made on it: so that the device can be removed,
-    /// say. Commands fail with [`Error::Gone`] from then on, those who wait are
-    /// woken, and each request that was outstanding comes back failed when its
-    /// completion queue is polled. Waits for commands that are under way, of
-    /// which only destroying a queue pair of siw takes long.
+    /// Closes the context although objects created on it exist, for example so that the
+    /// device can be removed. From then on commands fail with [`Error::Gone`], waits
+    /// return, and polling a completion queue returns each outstanding request as failed.
+    /// Blocks until commands in progress have ended, of which only destroying a queue pair
+    /// of siw takes long.
     #[doc(alias = "ibv_close_device")]
     pub fn close(&self) {
         self.uverbs().close();
     }
 
-    /// Whether it was closed, or the device has gone. In a child that this process
-    /// forks it counts as closed.
+    /// Whether the context is closed or the device removed. In a forked child the context
+    /// counts as closed.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.uverbs().is_gone()
@@ -285,23 +281,23 @@ impl Context {
         self.uverbs().close_signal()
     }
 
-    /// Lets go of the device where it is being removed, as [`close`](Self::close)
-    /// does: the kernel waits for that. Whoever waits for a completion does so by
-    /// itself; who only polls calls this now and then. The first call begins to listen
-    /// (an eventfd and a netlink socket); without descriptors for that nothing happens.
+    /// Checks whether the device is being removed, and [closes](Self::close) the context if
+    /// so, which the kernel waits for. Waiting for a completion does this by itself; a
+    /// caller that only polls calls it from time to time. The first call opens an eventfd
+    /// and a netlink socket; without file descriptors for them it does nothing.
     pub fn check_removal(&self) {
         self.uverbs().check_removal();
     }
 
-    /// Keeps memory that the device may use, because the kernel did not end what
-    /// uses it, until the context ends; for good if that does not end it either.
+    /// Keeps memory that the device may still use because the kernel did not destroy its
+    /// user, until the context is closed; leaks it if that does not end the use either.
     pub(crate) fn keep(&self, what: impl Any + Send) {
         let kept = self.0.kept.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
         kept.push(Box::new(what));
     }
 
-    /// What events call the next object, and requests its queue.
+    /// The token of the next object, by which events and requests name it.
     pub(crate) fn next_token(&self) -> Result<Token> {
         let tokens = &self.0.tokens;
         let next = |now: u32| now.checked_add(1);

@@ -2,32 +2,29 @@
 //! interface, `/dev/infiniband/uverbsN`, for the drivers rxe (RoCE v2) and siw
 //! (iWARP).
 //!
-//! A [`Context`] is an open device. On it are made [`ProtectionDomain`]s,
-//! [`CompletionQueue`]s and [`QueuePair`]s, which are moved from state to state
-//! and asked for their attributes. A [`QueuePair`] is what
-//! [`rdmacm_core::QueuePair`] asks for, so the connection manager can connect
-//! it. Connected, it takes [`SendRequest`]s and memory to receive into, and gives
-//! [`Completion`]s back, without a system call but the one that tells a soft device to
-//! look.
+//! A [`Context`] is an open device. It creates [`ProtectionDomain`]s,
+//! [`CompletionQueue`]s and [`QueuePair`]s. A [`QueuePair`] implements
+//! [`rdmacm_core::QueuePair`], so the connection manager can connect it. Once
+//! connected, it accepts [`SendRequest`]s and memory to receive into and returns
+//! [`Completion`]s. The only system call is the doorbell of a soft device.
 //!
-//! * **Memory.** A [`Buffer`] is owned: posting takes it, its completion gives it back,
-//!   and while the device may use it nobody can reach it. What peers may reach is
-//!   [`RemoteAccessRegion`], which is never a slice. Dropping a queue pair, a completion
-//!   or a context at any moment, in any order, never frees what a device still uses.
-//! * Whatever is made keeps alive what it was made from: handles may be
-//!   dropped in any order. The last one destroys the object in the kernel.
-//! * What the device would choke on is refused before it is posted, and comes back
-//!   with the reason: [`PostError`].
-//! * The drivers put words of their own behind the kernel's, in versions of
-//!   their own: a device of another driver, or another version, is refused by
-//!   [`Error::Driver`].
-//! * Every error names the operation, the kernel's command, the error number
-//!   and, where the number tells one, the likely cause. A request that failed says
-//!   what it was, the device's status and what that means.
-//! * The kernel compares the caller's credentials with those at the open:
-//!   after `setuid`, `capset` or `fork` every command is `EACCES`, destroying
-//!   included. Open the context afterwards. Memory that a device may use because
-//!   of that is kept, if need be for good.
+//! * **Memory.** A [`Buffer`] is owned: posting moves it into the request, and its
+//!   completion returns it, so safe code cannot access it while the device may. Memory
+//!   that peers may access is a [`RemoteAccessRegion`], which is never a slice. Dropping a
+//!   queue pair, a completion or a context at any time, in any order, never frees memory
+//!   that a device still uses.
+//! * Each object keeps alive what it was created from, so handles may be dropped in any
+//!   order. Dropping the last one destroys the object in the kernel.
+//! * A request that is invalid for the device is not posted; [`PostError`] returns it with
+//!   the reason.
+//! * Each driver extends the kernel's structs with versioned fields of its own. A device
+//!   of another driver or version fails to open with [`Error::Driver`].
+//! * Every error names the operation, the kernel's command, the error number and the
+//!   likely cause if the number has one. A failed request names its operation, the
+//!   device's status and its meaning.
+//! * The kernel compares the caller's credentials with those of the open: after `setuid`,
+//!   `capset` or `fork` every command fails with `EACCES`, also destroying. Open the
+//!   context afterwards. Memory that a device may still use for that reason is leaked.
 //!
 //! # A message
 //! ```no_run
@@ -40,16 +37,16 @@
 //! let context = Context::open(device)?;
 //! // With a protection domain and completion queues of its own.
 //! let queue_pair = QueuePair::options(QpType::RC).waitable().create(&context)?;
-//! let room = queue_pair.protection_domain().allocate(4096)?;
-//! queue_pair.post_receive(room)?;
+//! let buffer = queue_pair.protection_domain().allocate(4096)?;
+//! queue_pair.post_receive(buffer)?;
 //! connect(&queue_pair); // rdmacm_core::IdHandle::with, or the crate rdmacm
 //!
 //! let hello = queue_pair.protection_domain().register(*b"hello")?;
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
 //! if let Some(answer) = queue_pair.receive_queue().next(Duration::from_secs(1))? {
 //!     let bytes = answer.result?.bytes as usize;
-//!     if let Some(room) = answer.sg_list.into_buffer() {
-//!         println!("{:?}", &room[..bytes]);
+//!     if let Some(buffer) = answer.sg_list.into_buffer() {
+//!         println!("{:?}", &buffer[..bytes]);
 //!     }
 //! }
 //! # Ok(())
@@ -109,3 +106,8 @@ pub use request::{SendOperation, SendRequest};
 pub use shared_receive_queue::{SharedReceiveQueue, SrqOptions};
 pub use token::Token;
 pub use uverbs::{Call, UverbsFile};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

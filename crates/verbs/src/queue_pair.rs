@@ -29,20 +29,19 @@ pub(crate) use attributes::from_query;
 
 pub use options::{QpCaps, QpOptions};
 
-/// The numbers of queue pairs have 24 bits.
+/// Queue pair numbers have 24 bits.
 const LAST_NUMBER: u32 = 0xff_ffff;
 
-/// A queue pair. Dropping it destroys it in the kernel, before what it was
-/// made from, and frees the memory of requests that were outstanding;
-/// [`destroy`](Self::destroy) gives it back.
+/// A queue pair. Dropping it destroys it in the kernel, before the objects it was
+/// created from, and frees the memory of outstanding requests;
+/// [`destroy`](Self::destroy) returns that memory instead.
 ///
-/// A request that failed leaves a connected queue pair in the error state: what
-/// was posted completes as flushed, and more is refused.
+/// A failed request moves a connected queue pair to the error state: outstanding requests
+/// complete as flushed, and posting fails.
 ///
-/// On siw, dropping one blocks for as long as a connection of it waits for the
-/// peer's answer, up to 10 s; and a queue pair is good for one connection:
-/// after a rejection or a disconnection it stays in the error state, though
-/// [`modify`](Self::modify) says nothing of that.
+/// On siw, dropping a queue pair blocks while its connection waits for the peer's answer,
+/// up to 10 s. A queue pair of siw serves one connection: after a rejection or a
+/// disconnect it stays in the error state, although [`modify`](Self::modify) succeeds.
 #[derive(Debug)]
 #[doc(alias = "ibv_qp")]
 pub struct QueuePair {
@@ -62,13 +61,13 @@ pub struct QueuePair {
 }
 
 impl QueuePair {
-    /// What a queue pair of this type is to be like.
+    /// Options for a queue pair of this type.
     #[must_use]
     pub fn options(qp_type: QpType) -> QpOptions {
         QpOptions::new(qp_type)
     }
 
-    /// The number peers know it by, 24 bits.
+    /// Its number, 24 bits.
     #[must_use]
     #[doc(alias = "qp_num")]
     pub fn number(&self) -> u32 {
@@ -81,15 +80,15 @@ impl QueuePair {
         self.qp_type
     }
 
-    /// How much it holds: as much as asked for, or more. Linux 6.1 says what
-    /// was asked for even where rxe has room for more.
+    /// Its capacities: at least those asked for. Linux 6.1 reports those asked for even if
+    /// rxe has more.
     #[must_use]
     #[doc(alias = "ibv_qp_cap")]
     pub fn caps(&self) -> QpCaps {
         self.caps
     }
 
-    /// The device it was made on.
+    /// Its context.
     #[must_use]
     pub fn context(&self) -> &Context {
         self.protection_domain.context()
@@ -102,37 +101,37 @@ impl QueuePair {
         &self.protection_domain
     }
 
-    /// Where it reports what it has sent.
+    /// The completion queue of its send requests.
     #[must_use]
     pub fn send_queue(&self) -> &CompletionQueue {
         &self.send_queue
     }
 
-    /// Where it reports what it has received.
+    /// The completion queue of its receive requests.
     #[must_use]
     pub fn receive_queue(&self) -> &CompletionQueue {
         &self.receive_queue
     }
 
-    /// Changes attributes: `attr` holds the values, `mask` says which of them
-    /// count; [`QpAttr::mask`] does not. Which may change in which state says
-    /// `ibv_modify_qp(3)`. siw looks at the state and the access flags only.
+    /// Modifies attributes: `attr` holds the values, `mask` selects them;
+    /// [`QpAttr::mask`] is ignored. `ibv_modify_qp(3)` says which may change in which
+    /// state. siw uses only the state and the access flags.
     ///
-    /// In ERR it takes no more requests and gives back what it has. On siw all of that is
-    /// there to be polled when this returns; what was posted after the connection had
-    /// ended wakes nobody who waits for it, and comes back in no other way. In RESET it
-    /// forgets its requests, which do not complete any more, and completions that were
-    /// not taken; their memory stays with the queue pair until it is destroyed, because
-    /// rxe of Linux 6.1 may still be filling it. siw takes RESET for a success and
-    /// changes nothing: its requests complete as ever, and an error stays one.
+    /// Moving to ERR flushes all requests; posting fails from then on. On siw all flushed
+    /// requests can be polled when this returns. Those posted after the connection had
+    /// ended complete only by this move, and without a notification. Moving to RESET
+    /// discards requests, which then do not complete, and completions that were not polled.
+    /// Their memory stays with the queue pair until it is destroyed, because rxe of Linux
+    /// 6.1 may still write to it. siw accepts RESET and changes nothing: requests complete
+    /// as before, and the error state stays.
     ///
-    /// siw overlooks what arrives during any move until more does
-    /// (`siw_qp_llp_data_ready`), and refuses a request that is posted meanwhile.
+    /// During any move, siw does not notice arriving data until more arrive
+    /// (`siw_qp_llp_data_ready`), and rejects requests that are posted meanwhile.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a state, MTU or path migration that is none;
-    /// [`Error::Command`] when the kernel refuses, with `EINVAL` for attributes
-    /// that do not lead from this state to that.
+    /// [`Error::InvalidInput`] for an invalid state, MTU or path migration state;
+    /// [`Error::Command`], with `EINVAL` for attributes that the transition does not
+    /// allow.
     #[doc(alias = "ibv_modify_qp")]
     pub fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> Result<()> {
         let operation = Operation::ModifyQueuePair {
@@ -149,9 +148,9 @@ impl QueuePair {
         Ok(())
     }
 
-    /// What follows from a move.
+    /// Processes the consequences of a transition.
     fn moved(&self, state: QpState) {
-        // An iWARP connection does not come back from being drained.
+        // An iWARP connection cannot leave SQD again.
         let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
         if state == QpState::ERR || drained {
             self.health.set_broken();
@@ -169,7 +168,7 @@ impl QueuePair {
         }
     }
 
-    /// Reports what the device will not complete.
+    /// Reports the requests that the device does not complete as flushed.
     fn flush(&self) {
         self.send_queue.flush(self.sends.token(), &*self.sends);
         if let Some(receives) = &self.receives {
@@ -177,8 +176,8 @@ impl QueuePair {
         }
     }
 
-    /// Its attributes now. [`QpAttr::mask`] says which of them the driver told:
-    /// siw tells few. The rest is zero.
+    /// Queries its attributes. [`QpAttr::mask`] selects those that the driver reports, few
+    /// on siw; the others are zero.
     ///
     /// # Errors
     /// [`Error::Command`] when the kernel refuses.
@@ -193,10 +192,9 @@ impl QueuePair {
         Ok(from_query(tells, answer))
     }
 
-    /// Its state now; `None` where the driver does not tell, as siw on Linux
-    /// 6.1, which leaves it to chance (to zeros, where the kernel clears memory
-    /// before use). siw takes `INIT` for the state of a new one, and knows no
-    /// `RESET`.
+    /// Queries its state; `None` if the driver does not report it, as siw of Linux 6.1,
+    /// which leaves it uninitialised (zero, if the kernel clears memory before use). siw
+    /// reports `INIT` for a new queue pair, and has no `RESET`.
     ///
     /// # Errors
     /// Those of [`query`](Self::query).
@@ -209,7 +207,7 @@ impl QueuePair {
             .then_some(attr.qp_state))
     }
 
-    /// The queue it receives from, if it is a shared one.
+    /// Its shared receive queue, if it has one.
     #[must_use]
     #[doc(alias = "ibv_srq")]
     pub fn shared_receive_queue(&self) -> Option<&SharedReceiveQueue> {
@@ -222,15 +220,14 @@ impl QueuePair {
         self.token
     }
 
-    /// Whether a request of its has failed, so that it takes no more.
+    /// Whether a request has failed, so that posting fails.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.health.is_broken()
     }
 
-    /// Destroys it, and gives back the memory of the requests that were
-    /// outstanding, oldest first, receives last. Their completions, if there are
-    /// any yet, are gone.
+    /// Destroys it and returns the memory of outstanding requests, oldest first, receives
+    /// last. Discards their completions.
     #[must_use = "it is the memory of what was outstanding"]
     pub fn destroy(mut self) -> Vec<(WorkId, SgList)> {
         self.end()
@@ -246,14 +243,14 @@ impl QueuePair {
         let receives = self.receives.as_ref();
         outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
         if !destroyed {
-            // It may use this yet, whoever may deregister it.
+            // The device may still use this, even after it was deregistered.
             let kept = outstanding.drain(..);
             kept.for_each(|(_, sg_list)| sg_list.keep());
         }
         outstanding
     }
 
-    /// Leaves its completion queues, and takes what they were to report next.
+    /// Leaves its completion queues and takes the requests they had yet to report.
     fn dismissed(&self) -> VecDeque<Completion> {
         let mut completions = self.send_queue.dismiss(self.sends.token());
         let receives = match (&self.receives, &self.shared) {
@@ -265,7 +262,7 @@ impl QueuePair {
         completions
     }
 
-    /// What of a new one's answer can be wrong.
+    /// Checks the kernel's answer to its creation.
     fn check(self, asked: QpCaps) -> Result<Self> {
         let asked = match &self.shared {
             None => asked,
@@ -287,7 +284,7 @@ impl QueuePair {
     }
 }
 
-/// Whose memory a completion holds, oldest first.
+/// The memory that a completion holds, oldest first.
 fn memory(completion: Completion) -> impl Iterator<Item = (WorkId, SgList)> {
     let last = (completion.work, completion.sg_list);
     completion.earlier.into_iter().chain([last])

@@ -1,4 +1,4 @@
-//! A request that failed.
+//! Failed requests.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use rdmacm_abi::uverbs::WcStatus;
 
 use super::{WorkId, WorkKind};
 
-/// A request that failed. A connected queue pair is in the error state then, and
-/// takes no more.
+/// The error of a failed request. It moves a connected queue pair to the error state, in
+/// which posting fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionError {
-    /// Why.
+    /// The status.
     pub status: WcStatus,
-    /// The device's own number for it, of meaning to its vendor.
+    /// The vendor's error code.
     #[doc(alias = "vendor_err")]
     pub vendor: u32,
     /// The number of the queue pair.
@@ -21,25 +21,24 @@ pub struct CompletionError {
     pub queue_pair: u32,
     /// The request.
     pub work: WorkId,
-    /// What it was.
+    /// Its kind.
     pub kind: WorkKind,
 }
 
 impl CompletionError {
-    /// Whether the request was given up because of another, or because the
-    /// connection had ended.
+    /// Whether the request was flushed, because another failed or the connection ended.
     #[must_use]
     pub fn is_flush(&self) -> bool {
         self.status == WcStatus::WR_FLUSH_ERR
     }
 
-    /// Whether the device has gone.
+    /// Whether the device was removed.
     #[must_use]
     pub fn is_device_gone(&self) -> bool {
         self.status == WcStatus::FATAL_ERR
     }
 
-    /// The likely cause in words, where the status tells one.
+    /// The likely cause as text, if the status has one.
     #[must_use]
     #[doc(alias = "ibv_wc_status_str")]
     pub fn cause(&self) -> Option<&'static str> {

@@ -2,49 +2,48 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many completions a queue holds, and how many of these may still come.
+/// The entries of a completion queue, and how many are reserved.
 #[derive(Debug)]
-pub(super) struct CqCredits(Mutex<Share>);
+pub(super) struct CqCredits(Mutex<Usage>);
 
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct Usage {
     pub(super) entries: u32,
-    pub(super) set_aside: u32,
+    pub(super) reserved: u32,
 }
 
 impl CqCredits {
     pub(super) fn of(entries: u32) -> Self {
-        Self(Mutex::new(Share {
+        Self(Mutex::new(Usage {
             entries,
-            set_aside: 0,
+            reserved: 0,
         }))
     }
 
-    /// For as long as this is held nothing is set aside or returned.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Share> {
+    /// While this guard is held, no credit is reserved or returned.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Usage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets room aside for so many, where so many more are left free; `false` where
-    /// there is none.
-    pub(super) fn set_aside(&self, requests: usize, left: usize) -> bool {
-        let mut share = self.lock();
+    /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
+    pub(super) fn reserve(&self, count: usize, spare: usize) -> bool {
+        let mut usage = self.lock();
         let sum = |now: u32, more: usize| now.checked_add(u32::try_from(more).ok()?);
-        let Some(taken) = sum(share.set_aside, requests) else {
+        let Some(reserved) = sum(usage.reserved, count) else {
             return false;
         };
-        let fits = sum(taken, left).is_some_and(|sum| sum <= share.entries);
+        let fits = sum(reserved, spare).is_some_and(|sum| sum <= usage.entries);
         if fits {
-            share.set_aside = taken;
+            usage.reserved = reserved;
         }
         fits
     }
 
-    pub(super) fn give_back(&self, requests: usize) {
-        let mut share = self.lock();
-        // No more than was set aside, which is a word.
+    pub(super) fn release(&self, requests: usize) {
+        let mut usage = self.lock();
+        // At most what was reserved, which fits.
         let less = u32::try_from(requests).unwrap_or(u32::MAX);
-        share.set_aside = share.set_aside.saturating_sub(less);
+        usage.reserved = usage.reserved.saturating_sub(less);
     }
 }
 
@@ -53,18 +52,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_set_aside_than_there_is() {
+    fn no_more_is_reserved_than_the_queue_holds() {
         let credits = CqCredits::of(3);
-        assert!(credits.set_aside(2, 0));
-        assert!(!credits.set_aside(2, 0));
-        assert!(!credits.set_aside(usize::MAX, 0));
-        assert!(!credits.set_aside(1, 1));
-        assert!(credits.set_aside(1, 0));
-        assert!(!credits.set_aside(1, 0));
-        credits.give_back(2);
-        assert!(credits.set_aside(0, 2));
-        assert!(!credits.set_aside(0, 3));
-        assert!(credits.set_aside(2, 0));
-        assert_eq!(credits.lock().set_aside, 3);
+        assert!(credits.reserve(2, 0));
+        assert!(!credits.reserve(2, 0));
+        assert!(!credits.reserve(usize::MAX, 0));
+        assert!(!credits.reserve(1, 1));
+        assert!(credits.reserve(1, 0));
+        assert!(!credits.reserve(1, 0));
+        credits.release(2);
+        assert!(credits.reserve(0, 2));
+        assert!(!credits.reserve(0, 3));
+        assert!(credits.reserve(2, 0));
+        assert_eq!(credits.lock().reserved, 3);
     }
 }

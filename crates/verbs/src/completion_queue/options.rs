@@ -1,11 +1,11 @@
-//! What a completion queue is to be like.
+//! Options of a completion queue.
 
 use super::CompletionQueue;
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::Result;
 
-/// What a completion queue is to be like.
+/// Options of a completion queue.
 #[derive(Clone, Debug)]
 pub struct CqOptions {
     pub(super) entries: u32,
@@ -22,7 +22,7 @@ impl CqOptions {
         }
     }
 
-    /// The channel on which it tells of completions.
+    /// Sets its completion channel.
     #[must_use]
     #[doc(alias = "ibv_comp_channel")]
     pub fn channel(mut self, channel: &CompletionChannel) -> Self {
@@ -30,7 +30,7 @@ impl CqOptions {
         self
     }
 
-    /// The device's interrupt that does so, from 0.
+    /// Sets the completion vector, from 0.
     #[must_use]
     #[doc(alias = "comp_vector")]
     pub fn vector(mut self, vector: u32) -> Self {
@@ -38,13 +38,12 @@ impl CqOptions {
         self
     }
 
-    /// Makes it on a device.
+    /// Creates it on a device.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) for a channel of another
-    /// context; [`Error::Command`](crate::Error::Command) when the kernel refuses,
-    /// with `EINVAL` for no entries or more than the device's limit, or a vector
-    /// it does not have.
+    /// context; [`Error::Command`](crate::Error::Command) with `EINVAL`
+    /// for zero entries, more than the device's limit, or an unknown completion vector.
     #[doc(alias = "ibv_create_cq")]
     pub fn create(&self, context: &Context) -> Result<CompletionQueue> {
         CompletionQueue::create(context, self)

@@ -405,17 +405,17 @@ fn room_for_a_shared_queue_is_set_aside_once_for_all_its_queue_pairs() {
     let options = options.send_queue(&queue).receive_queue(&queue);
     let options = options.shared_receive_queue(&shared);
     let [one, other] = [(); 2].map(|()| options.create(&context).unwrap());
-    assert!(!queue.set_aside(3, 0) && queue.set_aside(2, 0));
-    queue.return_room(2);
+    assert!(!queue.reserve(3, 0) && queue.reserve(2, 0));
+    queue.release(2);
     drop(one);
-    assert!(!queue.set_aside(3, 0));
+    assert!(!queue.reserve(3, 0));
     let work = shared.post_receive(memory(&other)).unwrap();
     device.complete(device.receives()[0], WcStatus::SUCCESS, WcOpcode::RECV);
     let outstanding = other.destroy();
     assert_eq!(outstanding.len(), 1);
     assert_eq!(outstanding[0].0, work);
-    assert!(queue.set_aside(4, 0));
-    queue.return_room(2);
+    assert!(queue.reserve(4, 0));
+    queue.release(2);
     // No room is left for all that may be received.
     let narrow = context.create_completion_queue(1).unwrap();
     refused(

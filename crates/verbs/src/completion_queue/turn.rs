@@ -1,22 +1,22 @@
-//! Who waits for a queue's next completion.
+//! The leader among the threads that wait for a completion.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// One thread at a time listens to a queue's channel, or an event that one has
-/// read would leave the others asleep over what else has come. Who steps down
-/// passes the turn on.
+/// Elects one thread at a time to wait on the channel. If several waited, one could read
+/// the notification while the others sleep although there are completions for them. The
+/// leader wakes the next thread when it returns.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     taken: Mutex<bool>,
     free: Condvar,
 }
 
-/// Having the turn.
+/// Proof of being the leader.
 pub(super) struct Taken<'a>(&'a Turn);
 
 impl Turn {
-    /// Takes it, waited for until the deadline; `None` when that has come.
+    /// Waits to become the leader; `None` if the deadline passes.
     pub(super) fn take(&self, until: Option<Instant>) -> Option<Taken<'_>> {
         let mut taken = self.taken();
         while *taken {

@@ -1,4 +1,4 @@
-//! What a queue pair is to be like.
+//! Options of a queue pair.
 
 use std::sync::{Arc, Weak};
 
@@ -17,11 +17,11 @@ use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
 use crate::work_queue::{Owner, QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
 
-/// How much a queue pair holds.
+/// The capacities of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_qp_cap")]
 pub struct QpCaps {
-    /// Send requests; siw wants at least 1.
+    /// Send requests; on siw at least 1.
     pub max_send_wr: u32,
     /// Receive requests.
     pub max_recv_wr: u32,
@@ -29,12 +29,12 @@ pub struct QpCaps {
     pub max_send_sge: u32,
     /// Scatter/gather entries of a receive request.
     pub max_recv_sge: u32,
-    /// Bytes a send request carries in line.
+    /// Bytes of inline data of a send request.
     pub max_inline_data: u32,
 }
 
 impl Default for QpCaps {
-    /// 16 requests of one piece of memory in each direction, nothing in line.
+    /// 16 requests with one scatter/gather entry in each direction, no inline data.
     fn default() -> Self {
         Self {
             max_send_wr: 16,
@@ -47,7 +47,7 @@ impl Default for QpCaps {
 }
 
 impl QpCaps {
-    /// Whether they are nowhere smaller than `asked`.
+    /// Whether none is smaller than in `asked`.
     pub(super) fn hold(self, asked: Self) -> bool {
         self.max_send_wr >= asked.max_send_wr
             && self.max_recv_wr >= asked.max_recv_wr
@@ -69,9 +69,9 @@ impl From<CreateQpResponse> for QpCaps {
     }
 }
 
-/// What a queue pair is to be like. What is not said it gets of its own: a
-/// protection domain (that of its shared receive queue, if it has one), and a completion queue for each direction, as large as
-/// the queue it serves.
+/// Options of a queue pair. By default it gets a protection domain of its own (that of its
+/// shared receive queue, if it has one), and for each direction a completion queue of its
+/// own, as large as the work queue.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_qp_init_attr")]
 pub struct QpOptions {
@@ -85,7 +85,7 @@ pub struct QpOptions {
     shared: Option<SharedReceiveQueue>,
 }
 
-/// What a queue pair is made of.
+/// The objects that a queue pair is created from.
 struct Parts {
     domain: ProtectionDomain,
     send_queue: CompletionQueue,
@@ -106,7 +106,7 @@ impl QpOptions {
         }
     }
 
-    /// The context of the parts that are given, if any is.
+    /// The context of the given objects, if any.
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
         let domain = self.protection_domain.as_ref();
@@ -118,23 +118,22 @@ impl QpOptions {
             .or(shared.map(|queue| queue.protection_domain().context()))
     }
 
-    /// How much it is to hold.
+    /// Sets its capacities.
     #[must_use]
     #[doc(alias = "cap")]
     pub fn caps(self, caps: QpCaps) -> Self {
         Self { caps, ..self }
     }
 
-    /// Whether every send request completes visibly, not only those that ask
-    /// for it.
+    /// Whether every send request generates a completion, not only signalled ones.
     #[must_use]
     #[doc(alias = "sq_sig_all")]
     pub fn signal_all(self, signal_all: bool) -> Self {
         Self { signal_all, ..self }
     }
 
-    /// The completion queues it gets of its own each have a channel of their own,
-    /// so that [`CompletionQueue::next`] can wait.
+    /// Gives each of its own completion queues a completion channel, so that
+    /// [`CompletionQueue::next`] can wait.
     #[must_use]
     #[doc(alias = "ibv_comp_channel")]
     pub fn waitable(self) -> Self {
@@ -144,7 +143,7 @@ impl QpOptions {
         }
     }
 
-    /// The protection domain.
+    /// Sets the protection domain.
     #[must_use]
     #[doc(alias = "ibv_pd")]
     pub fn protection_domain(self, domain: &ProtectionDomain) -> Self {
@@ -154,7 +153,7 @@ impl QpOptions {
         }
     }
 
-    /// Where it reports what it has sent.
+    /// Sets the completion queue of its send requests.
     #[must_use]
     #[doc(alias = "send_cq")]
     pub fn send_queue(self, queue: &CompletionQueue) -> Self {
@@ -164,7 +163,7 @@ impl QpOptions {
         }
     }
 
-    /// Where it reports what it has received.
+    /// Sets the completion queue of its receive requests.
     #[must_use]
     #[doc(alias = "recv_cq")]
     pub fn receive_queue(self, queue: &CompletionQueue) -> Self {
@@ -174,8 +173,8 @@ impl QpOptions {
         }
     }
 
-    /// Receives from a queue that others use too, instead of one of its own. Where
-    /// it reports what it has received must have room for all of that queue.
+    /// Sets a shared receive queue. The completion queue of its receive requests must be
+    /// large enough for all requests of that queue.
     #[must_use]
     #[doc(alias = "ibv_srq")]
     pub fn shared_receive_queue(self, queue: &SharedReceiveQueue) -> Self {
@@ -185,14 +184,13 @@ impl QpOptions {
         }
     }
 
-    /// Makes the queue pair, and what it needs besides, on a device.
+    /// Creates the queue pair, and the objects it gets of its own, on a device.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a type other than RC, UC and UD, for parts of
-    /// another context, or for a completion queue without room for a shared
-    /// receive queue; [`Error::Command`] when the kernel refuses, with
-    /// `EOPNOTSUPP` for a type the device does not have and `EINVAL` for
-    /// sizes beyond its limits.
+    /// [`Error::InvalidInput`] for a type other than RC, UC and UD, for objects of another
+    /// context, or for a completion queue that is too small for the shared receive queue;
+    /// [`Error::Command`], with `EOPNOTSUPP` for a type that the device does not support
+    /// and `EINVAL` for capacities beyond its limits.
     #[doc(alias = "ibv_create_qp", alias = "rdma_create_qp")]
     pub fn create(&self, context: &Context) -> Result<QueuePair> {
         let operation = Operation::CreateQueuePair(self.qp_type);

@@ -1,4 +1,4 @@
-//! Giving a queue pair work.
+//! Posting requests to a queue pair.
 
 use super::QueuePair;
 use crate::completion::WorkId;
@@ -8,23 +8,22 @@ use crate::operation::Operation;
 use crate::request::SendRequest;
 
 impl QueuePair {
-    /// Posts a request to the send queue. It owns the request's memory until it
-    /// gives it back with the [completion](crate::Completion).
+    /// Posts a request to the send queue, which owns the request's memory until the
+    /// [completion](crate::Completion) returns it.
     ///
-    /// On siw a request that is posted after the connection has ended, because this side
-    /// has not heard of that yet, completes when the queue pair is
-    /// [moved](Self::modify) to ERR.
+    /// On siw a request posted after the connection ended, before this side processed the
+    /// end, completes when the queue pair [moves](Self::modify) to ERR.
     ///
     /// # Errors
-    /// [`PostError`] with the request, and nothing has happened: it is more than the
-    /// queue or its completion queue has room for, or the queue pair's requests may
-    /// name; its memory is of another domain, not registered for this, or shorter
-    /// or longer than the peer's; the queue pair's type or device cannot do it; the
-    /// queue pair is not connected yet, or in the error state.
+    /// [`PostError`] with the request, if nothing was posted: the queue or its completion
+    /// queue is full; the request has too many entries or bytes; its memory is of another
+    /// domain, not registered for the operation, or shorter or longer than the peer's; the
+    /// queue pair's type or device does not support the operation; the queue pair is not
+    /// connected yet, or in the error state.
     ///
-    /// Without the request, where the device could not be told of it (after a change
-    /// of credentials, or when the connection has just ended): its memory stays
-    /// with the queue pair, until it completes or the queue pair is
+    /// [`PostError`] without the request, if the doorbell failed (after a change of
+    /// credentials, or when the connection has just ended): the memory stays with the
+    /// queue pair until the request completes or the queue pair is
     /// [destroyed](Self::destroy).
     #[doc(
         alias = "ibv_post_send",
@@ -43,8 +42,7 @@ impl QueuePair {
         self.sends.post(request)
     }
 
-    /// Posts several requests to the send queue and tells the device once; all of
-    /// them or none.
+    /// Posts several requests to the send queue with one doorbell; all of them or none.
     ///
     /// # Errors
     /// Those of [`post_send`](Self::post_send), with all requests or without any.
@@ -56,13 +54,13 @@ impl QueuePair {
         self.sends.post_all(requests)
     }
 
-    /// Posts memory to receive a message into; none is enough for an empty one, or
-    /// for the word of a write.
+    /// Posts a receive request. An empty list is enough for an empty message, or for the
+    /// immediate data of a write.
     ///
     /// # Errors
-    /// [`PostError`] with the memory: the queue or its completion queue is full, the
-    /// pieces are too many, of another domain, or not registered for writing; the
-    /// queue pair is in the error state, or receives from a shared queue.
+    /// [`PostError`] with the memory: the queue or its completion queue is full; the
+    /// entries are too many, of another domain, or not registered for local write; the
+    /// queue pair is in the error state, or has a shared receive queue.
     #[doc(alias = "ibv_post_recv", alias = "rdma_post_recv")]
     pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         let memory = memory.into();

@@ -281,9 +281,9 @@ fn a_destroyed_queue_pair_returns_its_room() {
     let (queue_pair, queue) = device.queue_pair(CAPS, 2);
     queue_pair.post_send(send(&queue_pair)).unwrap();
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
-    assert!(!queue.set_aside(1, 0));
+    assert!(!queue.reserve(1, 0));
     assert_eq!(queue_pair.destroy().len(), 2);
-    assert!(queue.set_aside(2, 0));
+    assert!(queue.reserve(2, 0));
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl ReceiveQueue {
         if state.posted.len() >= self.capacity || !state.ring.has_room() {
             return Err(refused("the receive queue is full", sg_list));
         }
-        if !self.set_aside() {
+        if !self.reserve() {
             return Err(refused(NO_ROOM, sg_list));
         }
         let one: [AbiSge; 1];
@@ -144,15 +144,15 @@ impl ReceiveQueue {
         Ok(work)
     }
 
-    fn set_aside(&self) -> bool {
+    fn reserve(&self) -> bool {
         self.owner
             .as_ref()
-            .is_none_or(|owner| owner.completions.set_aside(1, 0))
+            .is_none_or(|owner| owner.completions.reserve(1, 0))
     }
 
-    fn return_room(&self, requests: usize) {
+    fn release(&self, requests: usize) {
         if let Some(owner) = &self.owner {
-            owner.completions.return_room(requests);
+            owner.completions.release(requests);
         }
     }
 
@@ -160,7 +160,7 @@ impl ReceiveQueue {
     pub(crate) fn reset(&self) {
         let mut state = self.state();
         let taken = state.posted.take_all();
-        self.return_room(taken.len());
+        self.release(taken.len());
         state.forgotten.extend(taken);
     }
 
@@ -170,7 +170,7 @@ impl ReceiveQueue {
         let flushed = std::mem::take(&mut state.flushed);
         let mut all = std::mem::take(&mut state.forgotten);
         drop(state);
-        self.return_room(flushed.len());
+        self.release(flushed.len());
         all.extend(self.take_posted());
         let named = all.into_iter().map(|(number, sg_list)| {
             let queue = self.token;
@@ -181,7 +181,7 @@ impl ReceiveQueue {
 
     fn take_posted(&self) -> Vec<(u32, SgList)> {
         let taken = self.state().posted.take_all();
-        self.return_room(taken.len());
+        self.release(taken.len());
         taken
     }
 
@@ -217,13 +217,13 @@ impl WorkQueue for ReceiveQueue {
         let mut state = self.state();
         let Some(sg_list) = state.posted.take(number) else {
             if take_flushed(&mut state.flushed, number) {
-                self.return_room(1);
+                self.release(1);
                 return true;
             }
             return take_forgotten(&mut state.forgotten, number).is_some();
         };
         drop(state);
-        self.return_room(1);
+        self.release(1);
         ready.push_back(self.completion(number, sg_list, told));
         true
     }

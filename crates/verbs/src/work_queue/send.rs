@@ -173,7 +173,7 @@ impl SendQueue {
         }
         // One that is signalled, which brings the others back, must find room.
         let left = usize::from(!self.will_report(state, requests));
-        if self.parts.completions.set_aside(requests.len(), left) {
+        if self.parts.completions.reserve(requests.len(), left) {
             Ok(())
         } else {
             Err(invalid(NO_ROOM))
@@ -282,7 +282,7 @@ impl SendQueue {
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
-        self.parts.completions.return_room(flushed.len());
+        self.parts.completions.release(flushed.len());
         let mut all = std::mem::take(&mut state.forgotten);
         all.extend(self.take_posted(&mut state));
         self.named(all)
@@ -293,7 +293,7 @@ impl SendQueue {
     fn take_posted(&self, state: &mut State) -> Vec<(u32, Posted)> {
         state.signaled = 0;
         let taken = state.posted.take_all();
-        self.parts.completions.return_room(taken.len());
+        self.parts.completions.release(taken.len());
         taken
     }
 
@@ -311,7 +311,7 @@ impl SendQueue {
         state.signaled -= earlier_signaled + usize::from(posted.signaled);
         let numbers = before.iter().map(|(number, _)| *number).chain([number]);
         let told_of = numbers.filter(|number| !state.flushed.contains(number));
-        self.parts.completions.return_room(told_of.count());
+        self.parts.completions.release(told_of.count());
         let work = WorkId {
             queue: self.parts.token,
             number,
@@ -388,7 +388,7 @@ impl WorkQueue for SendQueue {
             Some(posted) if posted.told.is_none() => posted.told = Some(*told),
             Some(_) => return false,
             None if take_flushed(flushed, number) => {
-                self.parts.completions.return_room(1);
+                self.parts.completions.release(1);
                 return true;
             }
             None => return take_forgotten(forgotten, number).is_some(),
