@@ -11,22 +11,18 @@ use rdmacm::verbs::Buffer;
 use rdmacm::{CLOSE_DEADLINE, Connector, Listener, MessageOptions, Transfer};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> Result {
-    let mut arguments = std::env::args().skip(1);
-    let mut next = || {
-        arguments
-            .next()
-            .ok_or("usage: file_transfer ADDRESS FROM TO")
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [address, from, to] = &*arguments else {
+        return Err("usage: file_transfer ADDRESS FROM TO".into());
     };
-    let (address, from, to) = (next()?, next()?, next()?);
-    let listener = Listener::bind(&*address)?;
+    let listener = Listener::bind(&**address)?;
     let connector = Connector::new(listener.local_addr()).deadline(Duration::from_secs(5));
     thread::scope(|scope| {
-        let receiving = scope.spawn(|| receive(&listener, &to));
-        send(connector, &from)?;
+        let receiving = scope.spawn(|| receive(&listener, to));
+        send(connector, from)?;
         let received = receiving.join().map_err(|_| "the receiver panicked")??;
         println!("{received} bytes");
         Ok(())
@@ -34,22 +30,20 @@ fn main() -> Result {
 }
 
 fn send(connector: Connector, path: &str) -> Result {
-    let mut file = File::open(path)?;
-    let connection = connector.connect()?;
-    let mut under_way: Option<Transfer<'_, Buffer>> = None;
+    let (mut file, connection) = (File::open(path)?, connector.connect()?);
+    let mut in_flight: Option<Transfer<'_, Buffer>> = None;
     let mut buffer = connection.allocate(CHUNK)?;
     let mut spare = Some(connection.allocate(CHUNK)?);
     loop {
         let length = file.read(&mut buffer)?;
         if length < CHUNK {
-            // The end, which is shorter than a buffer, as copies.
             for bytes in buffer.get(..length).unwrap_or_default().chunks(4096) {
                 connection.send(bytes)?;
             }
             return Ok(connection.close(CLOSE_DEADLINE)?);
         }
-        let sending = under_way.replace(connection.start_send(buffer)?);
-        let sent = sending.map(Transfer::wait).transpose()?;
+        let previous = in_flight.replace(connection.start_send(buffer)?);
+        let sent = previous.map(Transfer::wait).transpose()?;
         buffer = sent.or(spare.take()).ok_or("no buffer")?;
     }
 }

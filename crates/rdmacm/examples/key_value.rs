@@ -12,7 +12,6 @@ use rdmacm::verbs::RemoteMemory;
 use rdmacm::{CLOSE_DEADLINE, Connection, Connector, Listener, MessageOptions};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;
-
 const ENTRIES: u64 = 64;
 const ENTRY: u64 = 8;
 
@@ -32,9 +31,8 @@ fn main() -> Result {
 fn serve(listener: &Listener) -> Result {
     let incoming = listener.accept(Duration::from_secs(5))?;
     let domain = incoming.protection_domain()?;
-    let bytes = usize::try_from(ENTRIES * ENTRY)?;
-    let table = domain.expose(bytes, AccessFlags::REMOTE_READ)?;
-    for (key, at) in (0..ENTRIES).zip((0..bytes).step_by(8)) {
+    let table = domain.expose(512, AccessFlags::REMOTE_READ)?;
+    for (key, at) in (0..ENTRIES).zip((0..512).step_by(8)) {
         table.write(at, &(key * key).to_be_bytes());
     }
     let options = MessageOptions::new().protection_domain(&domain);
@@ -52,9 +50,8 @@ fn look_up(connection: &Connection, keys: &[u64]) -> Result {
     let table = RemoteMemory::from_bytes(&description).ok_or("no description")?;
     let mut buffer = connection.allocate(8)?;
     for key in keys {
-        let entry = table
-            .part(key * ENTRY..(key + 1) * ENTRY)
-            .ok_or("no such key")?;
+        let range = key * ENTRY..(key + 1) * ENTRY;
+        let entry = table.part(range).ok_or("no such key")?;
         buffer = connection.read(buffer, entry)?;
         println!("{key}: {}", u64::from_be_bytes((*buffer).try_into()?));
     }
