@@ -73,7 +73,11 @@ fn ipoib_is_for_its_own_interfaces(site: &Site) {
     let hints = patient().port_space(PortSpace::IPOIB);
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
     assert_eq!(unreachable.reason, Reason::OnlyIpoib);
-    tells(&unreachable, Step::Address, "needs an address of an IPoIB interface");
+    tells(
+        &unreachable,
+        Step::Address,
+        "needs an address of an IPoIB interface",
+    );
 }
 
 #[case(each_abi)]
@@ -82,5 +86,9 @@ fn listening_on_ipoib_is_for_its_own_interfaces(site: &Site) {
     let hints = patient().port_space(PortSpace::IPOIB).passive();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
     assert_eq!(unreachable.reason, Reason::OnlyIpoib);
-    tells(&unreachable, Step::Bind, "needs an address of an IPoIB interface");
+    tells(
+        &unreachable,
+        Step::Bind,
+        "needs an address of an IPoIB interface",
+    );
 }

@@ -85,7 +85,10 @@ fn a_requesting_id_has_no_rtr_attributes(site: &Site) {
             for state in [QpState::RTR, QpState::RTS] {
                 let error = id.init_qp_attr(state).unwrap_err();
                 assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-                assert!(error.to_string().contains("too early for this state"), "{error}");
+                assert!(
+                    error.to_string().contains("too early for this state"),
+                    "{error}"
+                );
             }
         }
         Soft::Siw => assert_eq!(masks(id), all(site)),
