@@ -88,6 +88,7 @@ mod sim_state;
 mod subnet;
 mod timer;
 mod ucma_file;
+mod verbs;
 mod waits;
 
 pub use adapter::{Adapter, Port};
