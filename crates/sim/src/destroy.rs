@@ -106,6 +106,7 @@ pub(crate) fn device(state: &mut SimState, host: usize, index: usize) {
         .get_mut(host)
         .and_then(|host| host.devices.get_mut(index))
     {
+        device.verbs.remove();
         device.is_removed = true;
     }
 }

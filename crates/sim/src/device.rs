@@ -6,11 +6,11 @@ use rdmacm_abi::PathMtu;
 use rdmacm_core::{Gid, Guid, Transport};
 
 use crate::adapter::{Adapter, Port};
+use crate::verbs::Verbs;
 
 /// An RDMA device of a host.
 ///
-/// Connections name their queue pairs by number only. A data plane keeps its queue
-/// pairs here, by that number.
+/// Connections name their queue pairs by number only: any, or that of one in `verbs`.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) name: String,
@@ -21,6 +21,7 @@ pub(crate) struct Device {
     mtu: u32,
     pub(crate) is_link_up: bool,
     pub(crate) is_removed: bool,
+    pub(crate) verbs: Verbs,
 }
 
 impl Device {
@@ -34,6 +35,7 @@ impl Device {
             mtu: adapter.mtu,
             is_link_up: true,
             is_removed: false,
+            verbs: Verbs::default(),
         }
     }
 
@@ -81,6 +83,25 @@ impl Device {
         index
             .and_then(|index| u8::try_from(index).ok())
             .unwrap_or(0)
+    }
+
+    /// The GID of this index in the table of a RoCE device.
+    pub(crate) fn gid(&self, index: u32) -> Option<Gid> {
+        let Some(index) = index.checked_sub(1) else {
+            return Some(self.link_local_gid());
+        };
+        let address = self.addresses.get(usize::try_from(index).ok()?)?;
+        Some(ip_gid(*address))
+    }
+
+    /// How many GIDs a RoCE device has.
+    pub(crate) fn gid_count(&self) -> u32 {
+        u32::try_from(self.addresses.len() + 1).unwrap_or(u32::MAX)
+    }
+
+    fn link_local_gid(&self) -> Gid {
+        const PREFIX: u128 = 0xfe80 << 112;
+        Gid((PREFIX | u128::from(self.guid.0)).to_be_bytes())
     }
 
     /// The GID of an iWARP device: its MAC address, padded with zeros. MAC addresses

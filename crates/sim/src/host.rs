@@ -31,6 +31,14 @@ impl Host {
         Self { state, index }
     }
 
+    pub(crate) fn state(&self) -> &Arc<SharedState> {
+        &self.state
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut HostState) -> T) -> Option<T> {
         self.state
             .change(|state| state.hosts.get_mut(self.index).map(change))

@@ -5,6 +5,8 @@
 //! A [`Host`] is a machine with RDMA devices ([`Adapter`]).
 //! [`Host::channel`] opens an [`EventChannel`](rdmacm_core::EventChannel) on it, and
 //! [`Host::open`] the file below one, in place of `/dev/infiniband/rdma_cm`.
+//! [`DeviceSource::open`](rdmacm_verbs::DeviceSource::open) opens one of its RoCE devices, in
+//! place of `/dev/infiniband/uverbsN`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -42,9 +44,12 @@
 //! - Connections exchange the messages of their transport, which are sent again as by
 //!   the kernel. `CONNECT` blocks for TCP's handshake on iWARP, as do disconnecting
 //!   and destroying an id there while the peer's answer is awaited.
-//! - Queue pairs are not simulated; any number is taken for that of one. Live
-//!   connections of a host to the same peer need different numbers except on iWARP:
-//!   one that is used again is a stale connection.
+//! - A connection takes any number as that of its queue pair. Live connections of a host
+//!   to the same peer need different numbers except on iWARP: one that is used again is a
+//!   stale connection.
+//! - RoCE devices have reliable connected queue pairs, in the format of the driver rxe, that
+//!   carry messages, reads, writes and atomics: a [`Host`] is a
+//!   [`DeviceSource`](rdmacm_verbs::DeviceSource).
 //!
 //! Any program may use any port. A path that has migrated leaves no trace in the
 //! attributes of a queue pair.
@@ -88,6 +93,7 @@ mod sim_state;
 mod subnet;
 mod timer;
 mod ucma_file;
+mod verbs;
 mod waits;
 
 pub use adapter::{Adapter, Port};

@@ -9,8 +9,9 @@ use crate::id::Attached;
 use crate::iwarp::{self, IwMessage};
 use crate::sim_state::SimState;
 use crate::timer::Timer;
+use crate::verbs::{self, DataMessage};
 
-/// A message of the connection managers, to be
+/// A message of the connection managers or of queue pairs, to be
 /// [lost](crate::Host::drop_next) on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -36,6 +37,10 @@ pub enum MessageKind {
     ServiceReply,
     /// A segment that sets up or refuses a TCP connection, on iWARP only.
     TcpHandshake,
+    /// A request of a queue pair: a message, a read, a write or an atomic.
+    Data,
+    /// The reply to it: an acknowledgment, or what was read.
+    DataReply,
 }
 
 /// How messages travel on the fabric.
@@ -73,6 +78,8 @@ pub(crate) enum Payload {
     Cm(Transport, CmMessage),
     /// A segment of an iWARP connection.
     Iw(IwMessage),
+    /// What a RoCE queue pair sends.
+    Data(DataMessage),
 }
 
 /// Where a packet has arrived.
@@ -113,6 +120,7 @@ impl Payload {
         match self {
             Self::Cm(_, message) => message.kind(),
             Self::Iw(message) => message.kind(),
+            Self::Data(message) => message.kind(),
         }
     }
 
@@ -120,6 +128,7 @@ impl Payload {
         match self {
             Self::Cm(transport, _) => *transport,
             Self::Iw(_) => Transport::IWarp,
+            Self::Data(_) => Transport::RoCE,
         }
     }
 }
@@ -184,6 +193,7 @@ impl Packet {
         match self.payload {
             Payload::Cm(_, message) => cm::receive(state, arrival, message),
             Payload::Iw(message) => iwarp::receive(state, arrival, message),
+            Payload::Data(message) => verbs::receive(state, arrival, message),
         }
     }
 }

@@ -137,6 +137,7 @@ impl SharedState {
                 Some(wait) => wait,
                 none => none.insert(Registration::new(self, &mut state, file, until)?),
             };
+            state.waits.set_checked(wait.number);
             let next = state.next_time();
             if let Some(next) = next.filter(|_| state.is_every_file_waited_on()) {
                 state.advance_to(next);

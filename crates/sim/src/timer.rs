@@ -14,7 +14,8 @@ use crate::host_state::EventDetails;
 use crate::id::{Attached, Id, IdKey, State};
 use crate::network::Packet;
 use crate::sim_state::SimState;
-use crate::{cm, iwarp, multicast};
+use crate::verbs::QpKey;
+use crate::{cm, iwarp, multicast, verbs};
 
 /// What happens at a later time.
 #[derive(Debug)]
@@ -29,6 +30,10 @@ pub(crate) enum Timer {
     TimewaitExit { id: IdKey, communication_id: u32 },
     /// No answer has come on an iWARP connection.
     IwarpTimeout { id: IdKey, sequence: u64 },
+    /// No reply has come to a request of a queue pair.
+    DataTimeout { key: QpKey, sequence: u64 },
+    /// The peer may have something to receive into.
+    ReceiverReady { key: QpKey, sequence: u64 },
     /// A multicast group was joined.
     Joined { host: usize, serial: u64 },
 }
@@ -64,6 +69,8 @@ impl Timer {
                 communication_id,
             } => cm::exit_timewait(state, id, communication_id),
             Self::IwarpTimeout { id, sequence } => iwarp::time_out(state, id, sequence),
+            Self::DataTimeout { key, sequence } => verbs::time_out(state, key, sequence),
+            Self::ReceiverReady { key, sequence } => verbs::receiver_ready(state, key, sequence),
             Self::Joined { host, serial } => multicast::report_join(state, host, serial),
         }
     }

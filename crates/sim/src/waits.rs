@@ -26,6 +26,8 @@ struct Wait {
     file: FileKey,
     until: Option<Instant>,
     wake: Arc<EventFd>,
+    /// It has found nothing since something last happened on the fabric.
+    has_checked: bool,
 }
 
 impl Waits {
@@ -40,7 +42,13 @@ impl Waits {
 
     pub(crate) fn add(&mut self, file: FileKey, until: Option<Instant>, wake: Arc<EventFd>) -> u64 {
         self.last += 1;
-        self.threads.insert(self.last, Wait { file, until, wake });
+        let wait = Wait {
+            file,
+            until,
+            wake,
+            has_checked: false,
+        };
+        self.threads.insert(self.last, wait);
         self.last
     }
 
@@ -53,16 +61,26 @@ impl Waits {
         self.threads.values().filter_map(|wait| wait.until).min()
     }
 
-    /// How many different files are waited on.
+    /// Records that a thread has found nothing.
+    pub(crate) fn set_checked(&mut self, number: u64) {
+        if let Some(wait) = self.threads.get_mut(&number) {
+            wait.has_checked = true;
+        }
+    }
+
+    /// How many different files are waited on by threads that have found nothing. What
+    /// has just happened may concern a thread that has not checked yet.
     pub(crate) fn files(&self) -> usize {
-        let files: BTreeSet<_> = self.threads.values().map(|wait| wait.file).collect();
+        let checked = self.threads.values().filter(|wait| wait.has_checked);
+        let files: BTreeSet<_> = checked.map(|wait| wait.file).collect();
         files.len()
     }
 
     /// Records that something happened, and makes every waiting thread check for it.
     pub(crate) fn notify(&mut self) {
         self.changes += 1;
-        for wait in self.threads.values() {
+        for wait in self.threads.values_mut() {
+            wait.has_checked = false;
             // Fails only if the counter is full, and then the thread wakes anyway.
             let _ = wait.wake.write(1);
         }

@@ -25,6 +25,19 @@ pub struct GidEntry {
     pub interface: Option<String>,
 }
 
+impl GidEntry {
+    /// An entry whose type and network interface are not known.
+    #[must_use]
+    pub const fn new(index: u32, gid: Gid) -> Self {
+        Self {
+            index,
+            gid,
+            kind: None,
+            interface: None,
+        }
+    }
+}
+
 /// Where sysfs has the GIDs of a port.
 pub(crate) struct GidTable {
     port: PathBuf,

@@ -1,0 +1,152 @@
+//! The verbs of a device: queue pairs that carry messages.
+//!
+//! The device is one of the driver rxe. Its queues are in a memory file that the program
+//! maps, as it maps the kernel's, and that the simulation reads and writes. Registered
+//! memory is the memory of this process, which is read and written through
+//! `/proc/self/mem`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rdmacm_abi::uverbs::{AsyncEventKind, WorkCompletion};
+
+use crate::sim_state::SimState;
+
+mod command;
+mod completion_queue;
+mod devices;
+mod event_stream;
+mod file;
+mod memory;
+mod message;
+mod queue_pair;
+mod request;
+mod requester;
+mod responder;
+mod ring;
+mod transition;
+
+pub(crate) use message::{DataMessage, receive};
+pub(crate) use queue_pair::QpKey;
+pub(crate) use requester::{receiver_ready, time_out};
+
+use completion_queue::CompletionQueue;
+use event_stream::{EventStream, StreamId};
+use memory::Region;
+use queue_pair::QueuePair;
+use ring::RingMemory;
+
+/// The objects of a device, of all its open contexts. Handles are unique on the device.
+#[derive(Debug, Default)]
+pub(crate) struct Verbs {
+    contexts: BTreeMap<u64, OpenContext>,
+    /// The contexts of protection domains.
+    domains: BTreeMap<u32, u64>,
+    regions: BTreeMap<u32, Region>,
+    channels: BTreeMap<StreamId, Channel>,
+    completion_queues: BTreeMap<u32, CompletionQueue>,
+    /// By their numbers, which are their handles too.
+    queue_pairs: BTreeMap<u32, QueuePair>,
+    last_handle: u32,
+}
+
+/// An open context.
+#[derive(Debug)]
+struct OpenContext {
+    rings: RingMemory,
+    /// That of this process.
+    memory: Arc<File>,
+    /// Where its asynchronous events are reported, once the program has asked for them.
+    async_events: Option<EventStream>,
+}
+
+/// A completion channel.
+#[derive(Debug)]
+struct Channel {
+    context: u64,
+    events: EventStream,
+}
+
+impl Verbs {
+    /// Queue pair numbers below are reserved (`RXE_MIN_QP_INDEX`).
+    const FIRST_HANDLE: u32 = 16;
+    /// Queue pair numbers have 24 bits.
+    const LAST_HANDLE: u32 = 0xff_ffff;
+
+    fn next_handle(&mut self) -> Result<u32, Errno> {
+        let next = self.last_handle.max(Self::FIRST_HANDLE) + 1;
+        if next > Self::LAST_HANDLE {
+            return Err(Errno::ENOMEM);
+        }
+        self.last_handle = next;
+        Ok(next)
+    }
+
+    /// Destroys all objects of a context.
+    fn close(&mut self, context: u64) {
+        self.queue_pairs.retain(|_, one| one.context != context);
+        self.completion_queues
+            .retain(|_, one| one.context != context);
+        self.channels.retain(|_, one| one.context != context);
+        self.regions.retain(|_, one| one.context != context);
+        self.domains.retain(|_, of| *of != context);
+        self.contexts.remove(&context);
+    }
+
+    /// Destroys everything, and ends the event streams with an error, as the kernel
+    /// does when the device is removed.
+    pub(crate) fn remove(&mut self) {
+        for context in self.contexts.values_mut() {
+            if let Some(events) = &mut context.async_events {
+                events.report_async(AsyncEventKind::DEVICE_FATAL, 0);
+            }
+        }
+        *self = Self {
+            last_handle: self.last_handle,
+            ..Self::default()
+        };
+    }
+
+    /// Adds a completion to a queue, and reports it if the queue is armed for it.
+    fn complete(&mut self, queue: u32, completion: &WorkCompletion, is_solicited: bool) {
+        let Some(queue) = self.completion_queues.get_mut(&queue) else {
+            return;
+        };
+        if !queue.push(completion) {
+            let (context, element) = (queue.context, queue.user_handle);
+            return self.report(context, AsyncEventKind::CQ_ERR, element);
+        }
+        if !queue.take_armed(is_solicited) {
+            return;
+        }
+        let element = queue.user_handle;
+        let channel = queue.channel.and_then(|id| self.channels.get_mut(&id));
+        if let Some(channel) = channel {
+            channel.events.report_completion(element);
+        }
+    }
+
+    fn report(&mut self, context: u64, kind: AsyncEventKind, element: u64) {
+        let context = self.contexts.get_mut(&context);
+        if let Some(events) = context.and_then(|context| context.async_events.as_mut()) {
+            events.report_async(kind, element);
+        }
+    }
+}
+
+impl SimState {
+    pub(crate) fn verbs(&mut self, host: usize, device: usize) -> Option<&mut Verbs> {
+        let device = self.hosts.get_mut(host)?.devices.get_mut(device)?;
+        (!device.is_removed).then_some(&mut device.verbs)
+    }
+
+    fn verbs_of(&mut self, key: QpKey) -> Option<&mut Verbs> {
+        self.verbs(key.host, key.device)
+    }
+
+    fn queue_pair(&mut self, key: QpKey) -> Option<&mut QueuePair> {
+        self.verbs_of(key)?.queue_pairs.get_mut(&key.number)
+    }
+}

@@ -1,0 +1,91 @@
+//! What a device and its port are like.
+
+use nix::errno::Errno;
+use rdmacm_abi::PathMtu;
+use rdmacm_abi::uverbs::{QueryDeviceResponse, QueryPort, QueryPortResponse};
+use rdmacm_verbs::Call;
+use zerocopy::FromZeros;
+
+use super::{ContextKey, read, respond};
+use crate::device::Device;
+use crate::sim_state::SimState;
+
+/// The limits of rxe (`rxe_param.h`), as far as memory is no limit before.
+pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
+pub(super) const MAX_QP_WR: u32 = 1 << 14;
+pub(super) const MAX_SGE: u32 = 32;
+pub(super) const MAX_INLINE: u32 = 512;
+const MAX_OBJECTS: u32 = 1 << 16;
+const MAX_RD_ATOMIC: u32 = 128;
+const PAGE_SIZES: u64 = 0xffff_f000;
+
+fn find(state: &SimState, context: ContextKey) -> Result<&Device, Errno> {
+    let host = state.hosts.get(context.host);
+    host.and_then(|host| host.devices.get(context.device))
+        .ok_or(Errno::EIO)
+}
+
+pub(super) fn device(
+    state: &SimState,
+    context: ContextKey,
+    call: &mut Call<'_>,
+) -> Result<(), Errno> {
+    let device = find(state, context)?;
+    let response = QueryDeviceResponse {
+        node_guid: device.guid.0.into(),
+        system_image_guid: device.guid.0.into(),
+        max_mr_size: u64::MAX,
+        page_size_cap: PAGE_SIZES,
+        max_qp: MAX_OBJECTS,
+        max_qp_wr: MAX_QP_WR,
+        max_sge: MAX_SGE,
+        max_sge_rd: MAX_SGE,
+        max_cq: MAX_OBJECTS,
+        max_cqe: MAX_CQE,
+        max_mr: MAX_OBJECTS,
+        max_pd: MAX_OBJECTS,
+        max_qp_rd_atom: MAX_RD_ATOMIC,
+        max_res_rd_atom: MAX_RD_ATOMIC,
+        max_qp_init_rd_atom: MAX_RD_ATOMIC,
+        // Atomics are so to the device alone.
+        atomic_cap: 1,
+        max_ah: 0,
+        max_pkeys: 1,
+        port_count: 1,
+        ..QueryDeviceResponse::new_zeroed()
+    };
+    respond(call, &response)
+}
+
+pub(super) fn port(
+    state: &SimState,
+    context: ContextKey,
+    call: &mut Call<'_>,
+) -> Result<(), Errno> {
+    /// `ib_port_state` and `ib_port_phys_state`.
+    const DOWN: (u8, u8) = (1, 3);
+    const ACTIVE: (u8, u8) = (4, 5);
+    const ETHERNET: u8 = 2;
+    const MAX_MESSAGE: u32 = 1 << 30;
+    let request: QueryPort = read(call)?;
+    let device = find(state, context)?;
+    if request.port_number != 1 {
+        return Err(Errno::EINVAL);
+    }
+    let (state, physical_state) = if device.is_active() { ACTIVE } else { DOWN };
+    let mtu = |mtu: PathMtu| u8::try_from(mtu.number()).unwrap_or(0);
+    let response = QueryPortResponse {
+        max_message_size: MAX_MESSAGE,
+        gid_table_len: device.gid_count(),
+        pkey_table_len: 1,
+        state,
+        physical_state,
+        max_mtu: mtu(PathMtu::B4096),
+        active_mtu: device.path_mtu().map_or(0, mtu),
+        active_width: 1,
+        active_speed: 1,
+        link_layer: ETHERNET,
+        ..QueryPortResponse::new_zeroed()
+    };
+    respond(call, &response)
+}

@@ -1,0 +1,104 @@
+//! An open verbs node of a device.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdmacm_verbs::{Call, GidEntry, UverbsFile};
+
+use super::command::{self, ContextKey};
+use crate::sim_state::SharedState;
+
+/// An open verbs node of a device.
+pub(super) struct SimVerbsFile {
+    state: Arc<SharedState>,
+    key: ContextKey,
+    rings: Arc<File>,
+    /// Descriptors that responses have named, by their numbers.
+    descriptors: Mutex<BTreeMap<u32, OwnedFd>>,
+}
+
+impl SimVerbsFile {
+    /// Opens the node of a device.
+    pub(super) fn open(state: &Arc<SharedState>, host: usize, device: usize) -> io::Result<Self> {
+        let (serial, rings) = state.change(|state| {
+            let of = state.hosts.get_mut(host).ok_or(io::ErrorKind::NotFound)?;
+            let serial = of.next_serial();
+            let verbs = state.verbs(host, device).ok_or(io::ErrorKind::NotFound)?;
+            verbs.open(serial).map(|rings| (serial, rings))
+        })?;
+        Ok(Self {
+            state: Arc::clone(state),
+            key: ContextKey {
+                host,
+                device,
+                serial,
+            },
+            rings,
+            descriptors: Mutex::default(),
+        })
+    }
+
+    fn descriptors(&self) -> MutexGuard<'_, BTreeMap<u32, OwnedFd>> {
+        self.descriptors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl UverbsFile for SimVerbsFile {
+    fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        let executed = self
+            .state
+            .change(|state| command::execute(state, self.key, call));
+        if let Some(descriptor) = executed? {
+            let number = command::number(&descriptor)?;
+            self.descriptors().insert(number, descriptor);
+        }
+        Ok(())
+    }
+
+    fn take_fd(&self, number: u32) -> Option<OwnedFd> {
+        self.descriptors().remove(&number)
+    }
+
+    fn memory(&self) -> BorrowedFd<'_> {
+        self.rings.as_fd()
+    }
+
+    fn gid(&self, port: u8, index: u32) -> io::Result<Option<GidEntry>> {
+        let state = self.state.lock();
+        let host = state.hosts.get(self.key.host);
+        let device = host.and_then(|host| host.devices.get(self.key.device));
+        let device = device.filter(|device| port == 1 && !device.is_removed);
+        let gid = device.and_then(|device| device.gid(index));
+        let mut entry = GidEntry::new(index, gid.ok_or(io::ErrorKind::NotFound)?);
+        entry.kind = Some("RoCE v2".to_owned());
+        Ok(Some(entry))
+    }
+
+    fn node(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl fmt::Debug for SimVerbsFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimVerbsFile")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for SimVerbsFile {
+    fn drop(&mut self) {
+        self.state.change(|state| {
+            if let Some(verbs) = state.verbs(self.key.host, self.key.device) {
+                verbs.close(self.key.serial);
+            }
+        });
+    }
+}
