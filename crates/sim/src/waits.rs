@@ -26,6 +26,8 @@ struct Wait {
     file: FileKey,
     until: Option<Instant>,
     wake: Arc<EventFd>,
+    /// The number of changes when the thread last checked what it waits for.
+    checked: u64,
 }
 
 impl Waits {
@@ -40,8 +42,28 @@ impl Waits {
 
     pub(crate) fn add(&mut self, file: FileKey, until: Option<Instant>, wake: Arc<EventFd>) -> u64 {
         self.last += 1;
-        self.threads.insert(self.last, Wait { file, until, wake });
+        let wait = Wait {
+            file,
+            until,
+            wake,
+            checked: self.changes,
+        };
+        self.threads.insert(self.last, wait);
         self.last
+    }
+
+    /// Records that the thread has found nothing to do.
+    pub(crate) fn check(&mut self, number: u64) {
+        if let Some(wait) = self.threads.get_mut(&number) {
+            wait.checked = self.changes;
+        }
+    }
+
+    /// Whether all threads have checked what they wait for since the last change. A thread
+    /// that was notified and has not run yet is about to act.
+    pub(crate) fn is_settled(&self) -> bool {
+        let mut threads = self.threads.values();
+        threads.all(|wait| wait.checked == self.changes)
     }
 
     pub(crate) fn remove(&mut self, number: u64) {
