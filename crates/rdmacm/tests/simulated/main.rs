@@ -1,0 +1,15 @@
+//! Connections between simulated hosts: no device, no privilege, and a clock that moves as
+//! fast as the tests do.
+#![cfg(test)]
+
+mod addresses;
+mod cancellation;
+mod closing;
+mod commands;
+mod connecting;
+mod deadlines;
+mod hosts;
+mod incoming;
+mod queue_pair;
+mod rejecting;
+mod tasks;
