@@ -105,6 +105,14 @@ impl Host {
         options.devices(devices).open().map_err(io::Error::from)
     }
 
+    /// The number of ids that exist on the machine, in all open files. It includes the ids
+    /// of connect requests that were not read and those that are being destroyed, so a test
+    /// finds ids that a program has not destroyed.
+    #[must_use]
+    pub fn id_count(&self) -> usize {
+        self.with_state(|host| host.ids.len()).unwrap_or_default()
+    }
+
     /// Takes the link of a device up or down. While it is down, no message leaves or
     /// reaches the device, and no neighbour resolves its addresses. Connections do not
     /// notice. Ignored if the machine has no such device.

@@ -70,9 +70,10 @@ impl SimState {
         times.into_iter().flatten().min()
     }
 
+    /// Whether threads wait on all open files, and none of them is about to act.
     fn is_every_file_waited_on(&self) -> bool {
         let open: usize = self.hosts.iter().map(|host| host.files.len()).sum();
-        self.waits.files() >= open
+        self.waits.is_settled() && self.waits.files() >= open
     }
 }
 
@@ -137,7 +138,7 @@ impl SharedState {
                 Some(wait) => wait,
                 none => none.insert(Registration::new(self, &mut state, file, until)?),
             };
-            state.waits.set_checked(wait.number);
+            state.waits.check(wait.number);
             let next = state.next_time();
             if let Some(next) = next.filter(|_| state.is_every_file_waited_on()) {
                 state.advance_to(next);
@@ -147,7 +148,8 @@ impl SharedState {
             drop(state);
             if !wait.sleep(other, next.map(|_| idle_time))? {
                 let mut state = self.lock();
-                if let Some(next) = next.filter(|_| state.waits.changes == changes) {
+                let is_idle = state.waits.changes == changes && state.waits.is_settled();
+                if let Some(next) = next.filter(|_| is_idle) {
                     state.advance_to(next);
                 }
             }

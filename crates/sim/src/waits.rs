@@ -26,8 +26,8 @@ struct Wait {
     file: FileKey,
     until: Option<Instant>,
     wake: Arc<EventFd>,
-    /// It has found nothing since something last happened on the fabric.
-    has_checked: bool,
+    /// The number of changes when the thread last checked what it waits for.
+    checked: u64,
 }
 
 impl Waits {
@@ -46,10 +46,24 @@ impl Waits {
             file,
             until,
             wake,
-            has_checked: false,
+            checked: self.changes,
         };
         self.threads.insert(self.last, wait);
         self.last
+    }
+
+    /// Records that the thread has found nothing to do.
+    pub(crate) fn check(&mut self, number: u64) {
+        if let Some(wait) = self.threads.get_mut(&number) {
+            wait.checked = self.changes;
+        }
+    }
+
+    /// Whether all threads have checked what they wait for since the last change. A thread
+    /// that was notified and has not run yet is about to act.
+    pub(crate) fn is_settled(&self) -> bool {
+        let mut threads = self.threads.values();
+        threads.all(|wait| wait.checked == self.changes)
     }
 
     pub(crate) fn remove(&mut self, number: u64) {
@@ -61,26 +75,16 @@ impl Waits {
         self.threads.values().filter_map(|wait| wait.until).min()
     }
 
-    /// Records that a thread has found nothing.
-    pub(crate) fn set_checked(&mut self, number: u64) {
-        if let Some(wait) = self.threads.get_mut(&number) {
-            wait.has_checked = true;
-        }
-    }
-
-    /// How many different files are waited on by threads that have found nothing. What
-    /// has just happened may concern a thread that has not checked yet.
+    /// How many different files are waited on.
     pub(crate) fn files(&self) -> usize {
-        let checked = self.threads.values().filter(|wait| wait.has_checked);
-        let files: BTreeSet<_> = checked.map(|wait| wait.file).collect();
+        let files: BTreeSet<_> = self.threads.values().map(|wait| wait.file).collect();
         files.len()
     }
 
     /// Records that something happened, and makes every waiting thread check for it.
     pub(crate) fn notify(&mut self) {
         self.changes += 1;
-        for wait in self.threads.values_mut() {
-            wait.has_checked = false;
+        for wait in self.threads.values() {
             // Fails only if the counter is full, and then the thread wakes anyway.
             let _ = wait.wake.write(1);
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{Error, EventChannel, EventKind, PortSpace};
 
-use crate::pair::{Hosts, client_param};
+use crate::pair::{Hosts, client_param, server_param};
 use crate::{SECOND, TwoHosts, expect, resolved};
 
 fn is_readable(channel: &EventChannel) -> bool {
@@ -209,4 +209,26 @@ fn a_runtime_sees_what_is_due_and_advances() {
     expect(&channel, EventKind::RouteResolved);
     file.advance_to(begun);
     assert_eq!(file.now(), begun + 2 * SECOND);
+}
+
+#[test]
+fn a_thread_that_was_notified_acts_before_the_clock_moves() {
+    let hosts = Hosts::roce();
+    let listener = hosts.listen(1);
+    let channel = hosts.client.channel().unwrap();
+    let id = hosts.routed(&channel);
+    let begun = channel.now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Both files are waited on when the request arrives.
+            let request = listener.channel.next_event(None).unwrap();
+            let child = request.into_child().unwrap();
+            child.accept(server_param()).unwrap();
+        });
+        thread::sleep(Duration::from_millis(10));
+        id.connect(client_param()).unwrap();
+        let event = channel.next_event(None).unwrap();
+        assert_eq!(event.kind(), EventKind::ConnectResponse);
+        assert_eq!(channel.now(), begun);
+    });
 }

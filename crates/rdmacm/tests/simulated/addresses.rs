@@ -1,0 +1,245 @@
+//! Peers with several addresses, retries, and a network that loses messages.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use rdmacm::addrinfo::{Directory, Host, HostQuestion, NameError, Resolver};
+use rdmacm::core::{CommandNumber, Deadline};
+use rdmacm::{Cause, Connector, Error, Node, Result, RetryPolicy, STAGGER, Stage};
+
+use crate::hosts::{Connection, Hosts, PORT, SECOND, Server, channel, node};
+
+/// Knows the addresses of `storage-7`.
+#[derive(Debug)]
+struct Storage(Vec<IpAddr>);
+
+impl Resolver for Storage {
+    fn host(&self, question: &HostQuestion<'_>) -> Result<Host, NameError> {
+        if question.name != "storage-7" {
+            return Err(NameError::NoName);
+        }
+        let addresses = self.0.iter().map(|address| SocketAddr::from((*address, 0)));
+        Ok(addresses.collect())
+    }
+}
+
+/// A client whose peer has the addresses of two hosts, `server` and then `other`.
+struct TwoAddresses {
+    hosts: Hosts,
+    other: rdmacm_sim::Host,
+    client: Node,
+}
+
+impl TwoAddresses {
+    fn new(hosts: Hosts) -> Self {
+        let other = hosts.fabric.find_host("other").unwrap();
+        let addresses = [&hosts.server, &other].map(|host| host.address().unwrap());
+        let directory = Directory::new().resolver(Storage(addresses.to_vec()));
+        let options = Node::options().channel(channel(&hosts.client));
+        let client = options.directory(&directory).open().unwrap();
+        Self {
+            hosts,
+            other,
+            client,
+        }
+    }
+
+    fn each() -> [Self; 2] {
+        Hosts::each().map(Self::new)
+    }
+
+    fn serve_other(&self) -> Server {
+        Server::start_on(&self.other, self.hosts.server_pairs.clone())
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        let connector = Connector::new("storage-7:7471").with_node(&self.client);
+        connector.connect_with(&self.hosts.client_pairs)
+    }
+
+    /// Connects to the other host, and returns how long that took.
+    #[track_caller]
+    fn reach_other(&self) -> Duration {
+        let began = self.hosts.fabric.now();
+        let connection = self.connect().unwrap();
+        let elapsed = self.hosts.fabric.now() - began;
+        let other = SocketAddr::from((self.other.address().unwrap(), PORT));
+        assert_eq!(connection.peer_addr().unwrap(), other.into());
+        drop(connection);
+        self.hosts.assert_client_is_clean();
+        elapsed
+    }
+}
+
+#[test]
+fn the_first_address_is_preferred() {
+    for two in TwoAddresses::each() {
+        let servers = [Server::start(&two.hosts), two.serve_other()];
+        let connection = two.connect().unwrap();
+        assert_eq!(connection.peer_addr().unwrap(), two.hosts.address().into());
+        let [first, other] = servers.map(|server| server.stop().len());
+        assert_eq!((first, other), (1, 0));
+    }
+}
+
+#[test]
+fn the_next_address_is_tried_when_the_first_is_dead() {
+    for two in TwoAddresses::each() {
+        two.hosts.server.set_link_up(two.hosts.device(), false);
+        let server = two.serve_other();
+        let elapsed = two.reach_other();
+        assert!((STAGGER..SECOND).contains(&elapsed), "{elapsed:?}");
+        server.stop();
+    }
+}
+
+#[test]
+fn the_next_address_is_tried_when_the_first_is_silent() {
+    let two = TwoAddresses::new(Hosts::roce());
+    let _listener = two.hosts.listen(&node(&two.hosts.server));
+    two.hosts.server.set_responding(false);
+    let server = two.serve_other();
+    assert!(two.reach_other() >= STAGGER);
+    server.stop();
+}
+
+#[test]
+fn the_next_address_is_tried_when_the_first_is_slow() {
+    for two in TwoAddresses::each() {
+        let servers = [Server::start(&two.hosts), two.serve_other()];
+        two.hosts.server.set_delay(4 * STAGGER);
+        let elapsed = two.reach_other();
+        assert!(elapsed >= STAGGER, "{elapsed:?}");
+        for server in servers {
+            server.stop();
+        }
+    }
+}
+
+#[test]
+fn the_next_address_is_tried_at_once_when_the_first_rejects() {
+    for two in TwoAddresses::each() {
+        let server = two.serve_other();
+        let elapsed = two.reach_other();
+        assert!(elapsed < STAGGER, "{elapsed:?}");
+        server.stop();
+    }
+}
+
+#[test]
+fn the_error_is_of_the_attempt_that_came_furthest() {
+    for two in TwoAddresses::each() {
+        // Nobody listens on the other host.
+        two.hosts.server.set_link_up(two.hosts.device(), false);
+        let error = two.connect().unwrap_err();
+        assert_eq!(error.stage(), Stage::Connect, "{error}");
+        assert!(error.is_rejected(), "{error}");
+        let other = SocketAddr::from((two.other.address().unwrap(), PORT));
+        assert_eq!(error.destination(), Some(other.into()));
+        two.hosts.assert_client_is_clean();
+    }
+}
+
+#[test]
+fn an_unknown_name_is_not_looked_up_again() {
+    let two = TwoAddresses::new(Hosts::roce());
+    let connector = Connector::new("storage-8:7471").with_node(&two.client);
+    let connector = connector.retry(RetryPolicy::until_deadline());
+    let error = connector.connect_with(&two.hosts.client_pairs).unwrap_err();
+    assert_eq!(error.stage(), Stage::LookUp);
+    assert!(matches!(error.cause(), Cause::Name(_)), "{error}");
+    assert!(
+        error.to_string().starts_with("look up storage-8:7471: "),
+        "{error}"
+    );
+}
+
+fn refused(hosts: &Hosts, policy: RetryPolicy) -> Error {
+    let client = node(&hosts.client);
+    let connector = hosts.connector(&client).retry(policy);
+    let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+    hosts.assert_client_is_clean();
+    error
+}
+
+#[test]
+fn attempts_are_counted_and_pauses_double() {
+    for hosts in Hosts::each() {
+        let pause = Duration::from_millis(400);
+        let policy = RetryPolicy::attempts(4).first_pause(pause);
+        let error = refused(&hosts, policy);
+        assert_eq!(error.attempts(), 4);
+        assert!(error.is_rejected(), "{error}");
+        // 400 ms, 800 ms and a second, each shortened by up to a half.
+        let all = Duration::from_millis(2200);
+        assert!((all / 2..=all).contains(&error.elapsed()), "{error}");
+    }
+}
+
+#[test]
+fn retries_end_at_the_deadline() {
+    for hosts in Hosts::each() {
+        let error = refused(&hosts, RetryPolicy::until_deadline());
+        assert!(error.attempts() > 10, "{error}");
+        assert!(error.is_rejected(), "{error}");
+        let elapsed = error.elapsed();
+        assert!((13 * SECOND..=15 * SECOND).contains(&elapsed), "{error}");
+    }
+}
+
+#[test]
+fn a_retry_connects() {
+    for hosts in Hosts::each() {
+        let server = Server::start(&hosts);
+        let client = node(&hosts.client);
+        let command = CommandNumber::CREATE_ID;
+        hosts.client.fail_next(command, 2, libc::ENOMEM);
+        let connector = hosts.connector(&client).retry(RetryPolicy::attempts(3));
+        let connection = connector.connect_with(&hosts.client_pairs).unwrap();
+        drop(connection);
+        hosts.assert_client_is_clean();
+        server.stop();
+    }
+}
+
+#[test]
+fn an_attempt_is_cut_short_and_retried() {
+    let hosts = Hosts::roce();
+    let server = Server::start(&hosts);
+    hosts.client.drop_next(rdmacm_sim::MessageKind::Request, 1);
+    let client = node(&hosts.client);
+    let policy = RetryPolicy::attempts(2).attempt_limit(SECOND);
+    let began = hosts.fabric.now();
+    let connector = hosts.connector(&client).retry(policy);
+    let connection = connector.connect_with(&hosts.client_pairs).unwrap();
+    // The kernel would send the request again after 4.6 s.
+    let elapsed = hosts.fabric.now() - began;
+    assert!((SECOND..2 * SECOND).contains(&elapsed), "{elapsed:?}");
+    drop(connection);
+    hosts.assert_client_is_clean();
+    server.stop();
+}
+
+#[test]
+fn lost_messages_delay_connections() {
+    for seed in 0..12 {
+        let mut hosts = Hosts::roce();
+        hosts.fabric = hosts.fabric.clone().seed(seed);
+        let server = Server::start(&hosts);
+        hosts.fabric.set_loss(30);
+        let client = node(&hosts.client);
+        let connector = hosts.connector(&client).deadline(Deadline::Never);
+        let policy = RetryPolicy::attempts(10);
+        let connection = connector.retry(policy).connect_with(&hosts.client_pairs);
+        let connection = connection.unwrap();
+        // A lost reply is not sent again once the server's id has left TIMEWAIT.
+        if let Err(error) = connection.close(Deadline::Never) {
+            assert_eq!(error.raw_os_error(), Some(libc::ETIMEDOUT), "{error}");
+        }
+        hosts.fabric.set_loss(0);
+        drop(connection);
+        hosts.assert_client_is_clean();
+        server.stop();
+        hosts.assert_server_is_clean();
+    }
+}

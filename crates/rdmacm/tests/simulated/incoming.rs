@@ -1,0 +1,178 @@
+//! Listeners: stopping them, and what ends them.
+
+use std::thread;
+
+use rdmacm::core::CommandNumber;
+use rdmacm::{Cause, Listener, Stage};
+
+use crate::hosts::{Hosts, SECOND, Server, node};
+
+#[test]
+fn a_stop_handle_wakes_all_waiters() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        let stop = listener.stop_handle();
+        thread::scope(|scope| {
+            let waiting = [(); 3].map(|()| scope.spawn(|| listener.accept(None).unwrap_err()));
+            stop.stop();
+            for error in waiting.map(|waiting| waiting.join().unwrap()) {
+                assert!(error.is_stopped() && error.ends_listener(), "{error}");
+                assert_eq!(error.stage(), Stage::Accept);
+            }
+        });
+        assert_eq!(listener.incoming().count(), 0);
+        drop(listener);
+        stop.stop();
+        hosts.assert_server_is_clean();
+    }
+}
+
+#[test]
+fn a_stopped_listener_rejects_peers() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        let stopped = hosts.listen(&server);
+        stopped.stop();
+        let other = Listener::options().with_node(&server);
+        let other = other.bind((hosts.server.address().unwrap(), 7472)).unwrap();
+        let client = node(&hosts.client);
+        thread::scope(|scope| {
+            scope.spawn(|| other.accept(None).unwrap_err());
+            let connector = hosts.connector(&client);
+            let error = connector.connect_with(&hosts.client_pairs).unwrap_err();
+            assert!(error.is_rejected(), "{error}");
+            other.stop();
+        });
+        hosts.assert_client_is_clean();
+    }
+}
+
+#[test]
+fn a_failed_read_does_not_end_a_listener() {
+    for hosts in Hosts::each() {
+        for errno in [libc::ENOMEM, libc::EFAULT, libc::EIO] {
+            let listener = hosts.listen(&node(&hosts.server));
+            let mut incoming = listener.incoming();
+            hosts.server.fail_next(CommandNumber::GET_EVENT, 1, errno);
+            let client = node(&hosts.client);
+            thread::scope(|scope| {
+                let connecting = scope.spawn(|| {
+                    let connector = hosts.connector(&client);
+                    connector.connect_with(&hosts.client_pairs)
+                });
+                let error = incoming.next().unwrap().unwrap_err();
+                assert!(!error.ends_listener(), "{error}");
+                assert_eq!(error.stage(), Stage::Accept);
+                assert_eq!(error.raw_os_error(), Some(errno));
+                let request = incoming.next().unwrap().unwrap();
+                let accepted = request.accept_with(&hosts.server_pairs).unwrap();
+                connecting.join().unwrap().unwrap();
+                drop(accepted);
+            });
+            drop(listener);
+            hosts.assert_server_is_clean();
+        }
+    }
+}
+
+#[test]
+fn a_failed_accept_does_not_end_a_listener() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        let mut incoming = listener.incoming();
+        hosts
+            .server
+            .fail_next(CommandNumber::ACCEPT, 1, libc::ENOMEM);
+        let client = node(&hosts.client);
+        let connect = || hosts.connector(&client).connect_with(&hosts.client_pairs);
+        thread::scope(|scope| {
+            let connecting = scope.spawn(connect);
+            let request = incoming.next().unwrap().unwrap();
+            let error = request.accept_with(&hosts.server_pairs).unwrap_err();
+            assert!(!error.ends_listener(), "{error}");
+            assert!(connecting.join().unwrap().unwrap_err().is_rejected());
+            let connecting = scope.spawn(connect);
+            let request = incoming.next().unwrap().unwrap();
+            let accepted = request.accept_with(&hosts.server_pairs).unwrap();
+            connecting.join().unwrap().unwrap();
+            drop(accepted);
+        });
+    }
+}
+
+#[test]
+fn removing_the_device_ends_a_listener() {
+    for hosts in Hosts::each() {
+        let listener = hosts.listen(&node(&hosts.server));
+        thread::scope(|scope| {
+            let other = scope.spawn(|| listener.accept(None).unwrap_err());
+            let mut incoming = listener.incoming();
+            hosts.server.remove_device(hosts.device());
+            let error = incoming.next().unwrap().unwrap_err();
+            assert!(matches!(error.cause(), Cause::Event(_)), "{error}");
+            assert!(error.ends_listener() && !error.is_stopped());
+            assert!(incoming.next().is_none());
+            assert!(other.join().unwrap().ends_listener());
+        });
+        drop(listener);
+        hosts.assert_server_is_clean();
+    }
+}
+
+#[test]
+fn removing_a_device_does_not_end_a_listener_on_all_addresses() {
+    for hosts in Hosts::each() {
+        let listener = Listener::options().with_node(&node(&hosts.server));
+        let listener = listener.bind("0.0.0.0:7471").unwrap();
+        hosts.server.remove_device(hosts.device());
+        let error = listener.accept(10 * SECOND).unwrap_err();
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        assert!(!error.ends_listener());
+    }
+}
+
+#[test]
+fn a_port_is_occupied() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        let first = hosts.listen(&server);
+        let bind = || Listener::options().with_node(&server).bind(hosts.address());
+        let error = bind().unwrap_err();
+        assert_eq!(error.stage(), Stage::Listen);
+        assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE), "{error}");
+        drop(first);
+        if hosts.is_iwarp() {
+            hosts.server.occupy_tcp_port(crate::hosts::PORT);
+            let error = bind().unwrap_err();
+            assert_eq!(error.stage(), Stage::Listen);
+            assert_eq!(error.raw_os_error(), Some(libc::EADDRINUSE), "{error}");
+        } else {
+            bind().unwrap();
+        }
+        hosts.assert_server_is_clean();
+    }
+}
+
+#[test]
+fn requests_that_are_queued_are_rejected_with_the_listener() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        let listener = hosts.listen(&server);
+        let client = node(&hosts.client);
+        thread::scope(|scope| {
+            let connecting = scope.spawn(|| {
+                let connector = hosts.connector(&client).deadline(60 * SECOND);
+                connector.connect_with(&hosts.client_pairs).unwrap_err()
+            });
+            while hosts.server.id_count() < 2 {
+                thread::yield_now();
+            }
+            drop(listener);
+            let error = connecting.join().unwrap();
+            assert!(error.is_rejected(), "{error}");
+        });
+        hosts.assert_client_is_clean();
+        hosts.assert_server_is_clean();
+        Server::start(&hosts).stop();
+    }
+}

@@ -1,0 +1,140 @@
+//! The same on tokio, whose paused clock and that of the fabric move together.
+
+use rdmacm::core::Deadline;
+use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
+use rdmacm::{BlockingExecutor, BlockingTask, CLOSE_DEADLINE, Cause, Stage};
+use rdmacm_sim::Host;
+use tokio::runtime::Handle;
+
+use crate::hosts::{Hosts, SECOND, channel};
+use crate::queue_pair::NumberedQp;
+
+/// Threads of the runtime, whose clock stands still while one is busy.
+#[derive(Debug)]
+struct SpawnBlocking(Handle);
+
+impl BlockingExecutor for SpawnBlocking {
+    fn spawn(&self, task: BlockingTask) {
+        drop(self.0.spawn_blocking(task));
+    }
+}
+
+pub(crate) fn node(host: &Host) -> Node {
+    let executor = std::sync::Arc::new(SpawnBlocking(Handle::current()));
+    let options = Node::options().channel(channel(host)).executor(executor);
+    options.open().unwrap()
+}
+
+pub(crate) fn connector(hosts: &Hosts, node: &Node) -> Connector {
+    Connector::new(hosts.address()).with_node(node)
+}
+
+pub(crate) fn listen(hosts: &Hosts, node: &Node) -> Listener {
+    let options = Listener::options().with_node(node);
+    options.bind(hosts.address()).unwrap()
+}
+
+pub(crate) async fn connect(
+    hosts: &Hosts,
+    client: &Node,
+    listener: &Listener,
+) -> [CmConnection<NumberedQp>; 2] {
+    let accepted = async {
+        let incoming = listener.accept(Deadline::Never).await.unwrap();
+        incoming.accept_with(&hosts.server_pairs).await.unwrap()
+    };
+    let connected = connector(hosts, client).connect_with(&hosts.client_pairs);
+    let (connected, accepted) = tokio::join!(connected, accepted);
+    [connected.unwrap(), accepted]
+}
+
+/// Waits until an id and a queue pair that another thread destroys are gone.
+pub(crate) async fn assert_client_is_clean(hosts: &Hosts) {
+    tokio::task::yield_now().await;
+    hosts.assert_client_is_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_made_and_closed() {
+    for hosts in Hosts::each() {
+        let listener = listen(&hosts, &node(&hosts.server));
+        let client = node(&hosts.client);
+        let [connection, accepted] = connect(&hosts, &client, &listener).await;
+        let closing = connection.close(CLOSE_DEADLINE);
+        let (closed, reason) = tokio::join!(closing, accepted.closed(Deadline::Never));
+        closed.unwrap();
+        assert!(reason.unwrap().is_orderly());
+        drop((connection, accepted, listener));
+        hosts.assert_client_is_clean();
+        hosts.assert_server_is_clean();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_has_private_data() {
+    for hosts in Hosts::each() {
+        let listener = listen(&hosts, &node(&hosts.server));
+        let client = node(&hosts.client);
+        let rejecting = async {
+            let incoming = listener.accept(Deadline::Never).await.unwrap();
+            incoming.reject(b"no").unwrap();
+        };
+        let connecting = connector(&hosts, &client).connect_with(&hosts.client_pairs);
+        let (connected, ()) = tokio::join!(connecting, rejecting);
+        let error = connected.unwrap_err();
+        assert!(error.is_rejected(), "{error}");
+        assert!(error.private_data().starts_with(b"no"), "{error:?}");
+        assert_client_is_clean(&hosts).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_of_an_hour_passes_at_once() {
+    for hosts in Hosts::each() {
+        let listener = listen(&hosts, &node(&hosts.server));
+        let error = listener.accept(3600 * SECOND).await.unwrap_err();
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        assert_eq!(error.elapsed().as_secs(), 3600);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_is_given_up_at_the_deadline() {
+    let hosts = Hosts::roce();
+    let _listener = listen(&hosts, &node(&hosts.server));
+    hosts.server.set_responding(false);
+    let client = node(&hosts.client);
+    let connector = connector(&hosts, &client).deadline(3 * SECOND);
+    let error = connector.connect_with(&hosts.client_pairs).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.stage(), Stage::Connect);
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    assert_eq!(error.elapsed().as_secs(), 3);
+    assert_client_is_clean(&hosts).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driven_node_replies_to_disconnects() {
+    for hosts in Hosts::each() {
+        let server = node(&hosts.server);
+        let listener = listen(&hosts, &server);
+        let client = node(&hosts.client);
+        let [connection, accepted] = connect(&hosts, &client, &listener).await;
+        let driver = tokio::spawn(async move { server.drive().await });
+        connection.close(CLOSE_DEADLINE).await.unwrap();
+        driver.abort();
+        assert!(accepted.closed(SECOND).await.unwrap().is_orderly());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_handle_wakes_all_tasks() {
+    for hosts in Hosts::each() {
+        let listener = listen(&hosts, &node(&hosts.server));
+        let stop = listener.stop_handle();
+        let wait = || listener.accept(Deadline::Never);
+        let (one, other, ()) = tokio::join!(wait(), wait(), async { stop.stop() });
+        assert!(one.unwrap_err().is_stopped());
+        assert!(other.unwrap_err().is_stopped());
+    }
+}
