@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_core::ucma::UcmaFile;
-use rdmacm_core::{CommandNumber, EventChannel};
+use rdmacm_core::{ChannelOptions, CommandNumber, EventChannel};
 
 use crate::destroy;
 use crate::event_queue::{EventQueue, FileKey};
@@ -72,9 +72,8 @@ impl Host {
     }
 
     /// Opens the connection manager's device of this machine, for
-    /// [`ChannelOptions::ucma`](rdmacm_core::ChannelOptions::ucma). The devices that belong
-    /// to it are the host itself, for
-    /// [`ChannelOptions::devices`](rdmacm_core::ChannelOptions::devices).
+    /// [`ChannelOptions::ucma`]. The devices that belong to it are the host itself, for
+    /// [`ChannelOptions::devices`].
     ///
     /// # Errors
     /// That of `eventfd(2)`: the readiness descriptor is a real one.
@@ -94,15 +93,25 @@ impl Host {
         Ok(Arc::new(SimFile::new(state, file, eventfd)))
     }
 
+    /// The options of an event channel on this machine, to be changed before it is opened.
+    ///
+    /// A node of the crate [`rdmacm`](https://docs.rs/rdmacm) takes them as
+    /// `Node::options().channel(host.channel_options()?)`.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn channel_options(&self) -> io::Result<ChannelOptions> {
+        let options = EventChannel::options().ucma(self.open()?);
+        Ok(options.devices(Arc::new(self.clone())))
+    }
+
     /// Opens an event channel on this machine.
     ///
     /// # Errors
     /// Those of [`open`](Self::open) and of
     /// [`ChannelOptions::open`](rdmacm_core::ChannelOptions::open).
     pub fn channel(&self) -> io::Result<EventChannel> {
-        let options = EventChannel::options().ucma(self.open()?);
-        let devices = Arc::new(self.clone());
-        options.devices(devices).open().map_err(io::Error::from)
+        self.channel_options()?.open().map_err(io::Error::from)
     }
 
     /// The number of ids that exist on the machine, in all open files. It includes the ids

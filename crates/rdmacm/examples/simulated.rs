@@ -1,0 +1,56 @@
+//! A test of an echo server between simulated hosts: one client is rejected, one is slow,
+//! and one is lost. It needs no device, and it does not wait for time to pass.
+
+use std::{error::Error, sync::Arc, thread, time::Duration};
+
+use rdmacm::{Connector, Incoming, Listener, MessageOptions, Node};
+use rdmacm_sim::{Adapter, Fabric, Host};
+
+fn node(host: &Host) -> Result<Node, Box<dyn Error>> {
+    let options = Node::options().channel(host.channel_options()?);
+    Ok(options.device_source(Arc::new(host.clone())).open()?)
+}
+
+/// The server under test.
+fn echo(incoming: Incoming) -> rdmacm::Result<()> {
+    if incoming.private_data().starts_with(b"guest") {
+        return incoming.reject(b"members only");
+    }
+    let options = MessageOptions::new().keep_alive(Duration::from_secs(1));
+    let connection = incoming.accept_messages(options)?;
+    while let Some(message) = connection.receive()? {
+        connection.send(&message)?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let fabric = Fabric::new();
+    let server = fabric.host([Adapter::roce("rxe0").address([10, 0, 0, 1])]);
+    let client = fabric.host([Adapter::roce("rxe0").address([10, 0, 0, 2])]);
+    let address = "10.0.0.1:7471";
+    let options = Listener::options().with_node(&node(&server)?);
+    let listener = options.bind(address)?;
+    let serving = thread::spawn(move || -> Vec<_> {
+        let clients = listener.incoming().take(3);
+        clients.map(|incoming| echo(incoming?)).collect()
+    });
+    let node = node(&client)?;
+    let connector = || Connector::new(address).with_node(&node);
+
+    let guest = connector().private_data(b"guest")?.connect();
+    let reason = guest.map_err(|error| error.private_data().to_vec());
+    assert!(reason.is_err_and(|text| text.starts_with(b"members only")));
+
+    client.set_delay(Duration::from_secs(1));
+    let slow = connector().connect()?;
+    slow.send(b"slow")?;
+    assert_eq!(slow.receive()?.as_deref(), Some(&b"slow"[..]));
+    slow.close(rdmacm::CLOSE_DEADLINE)?;
+
+    let _lost = connector().connect()?;
+    client.set_responding(false);
+    let outcomes = serving.join().unwrap_or_default();
+    assert!(matches!(outcomes[..], [Ok(()), Ok(()), Err(_)]));
+    Ok(())
+}
