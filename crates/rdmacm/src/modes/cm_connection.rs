@@ -11,24 +11,70 @@ use crate::connection::Established;
 use crate::error::{Result, Target};
 use crate::stage::Stage;
 
-/// A connected queue pair, of whatever library.
-///
-/// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends that
-/// waits on the node, [`closed`](Self::closed) for example, or
-/// [`Node::drive`](super::Node::drive).
-///
-/// Dropping the connection aborts it: what is posted is flushed, the peer is told, and
-/// nothing is waited for. [`close`](Self::close) closes it in order.
-///
-/// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
-/// Only waiting for completions detects the removal, or
-/// `Context::check_removal`, called from time to time; [`closed`](Self::closed)
-/// alone does not.
-#[derive(Debug)]
-pub struct CmConnection<Q> {
-    // Before the id: where destroying the id blocks, its executor drops the queue pair last.
-    queue_pair: Arc<Q>,
-    established: Established,
+by_mode! {
+    /// A connected queue pair, of any library.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::core::{IdHandle, QpType};
+        /// use rdmacm::verbs::{Context, QueuePair};
+        /// use rdmacm::{CLOSE_DEADLINE, Connector};
+        ///
+        /// let connector = Connector::new("storage-7:7471");
+        /// let connection = connector.connect_with(|id: &IdHandle| {
+        ///     let device = id.addresses()?.device.ok_or(std::io::ErrorKind::NotFound)?;
+        ///     let context = Context::open_by_id(device)?;
+        ///     Ok(QueuePair::options(QpType::RC).create(&context)?)
+        /// })?;
+        /// println!("{}", connection.peer_addr()?);
+        /// connection.close(CLOSE_DEADLINE)?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::core::{IdHandle, QpType};
+        /// use rdmacm::verbs::{Context, QueuePair};
+        /// use rdmacm::CLOSE_DEADLINE;
+        /// use rdmacm::tokio::Connector;
+        ///
+        /// let connector = Connector::new("storage-7:7471");
+        /// let connect = connector.connect_with(|id: &IdHandle| {
+        ///     let device = id.addresses()?.device.ok_or(std::io::ErrorKind::NotFound)?;
+        ///     let context = Context::open_by_id(device)?;
+        ///     Ok(QueuePair::options(QpType::RC).create(&context)?)
+        /// });
+        /// let connection = connect.await?;
+        /// println!("{}", connection.peer_addr()?);
+        /// connection.close(CLOSE_DEADLINE).await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    both {
+        ///
+        /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends that
+        /// waits on the node, [`closed`](Self::closed) for example, or
+        /// [`Node::drive`](super::Node::drive).
+        ///
+        /// Dropping the connection aborts it: what is posted is flushed, the peer is told, and
+        /// nothing is waited for. [`close`](Self::close) closes it in order.
+        ///
+        /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
+        /// Only waiting for completions detects the removal, or
+        /// `Context::check_removal`, called from time to time; [`closed`](Self::closed)
+        /// alone does not.
+    }
+    #[derive(Debug)]
+    pub struct CmConnection<Q> {
+        // Before the id: where destroying the id blocks, its executor drops the queue pair last.
+        queue_pair: Arc<Q>,
+        established: Established,
+    }
 }
 
 impl<Q> CmConnection<Q> {

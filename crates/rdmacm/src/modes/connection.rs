@@ -311,7 +311,41 @@ impl Connection {
 
     waits! {
         /// Reads from memory that the peer exposes, as many bytes as the buffer has.
+        blocking {
+            ///
+            /// ```no_run
+            /// # fn example(connection: &rdmacm::Connection) -> Result<(), Box<dyn std::error::Error>> {
+            /// use rdmacm::verbs::RemoteMemory;
+            ///
+            /// // The peer sends `expose(4096, access)?.remote().to_bytes()`.
+            /// let message = connection.receive()?.ok_or("no memory")?;
+            /// let table = RemoteMemory::from_bytes(&message).ok_or("no memory")?;
+            /// let entry = table.part(16..24).ok_or("a short table")?;
+            /// let bytes = connection.read(connection.allocate(8)?, entry)?;
+            /// println!("{:?}", &bytes[..]);
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
         awaited {
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Connection;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(connection: &Connection) -> Result<(), Box<dyn std::error::Error>> {
+            /// use rdmacm::verbs::RemoteMemory;
+            ///
+            /// // The peer sends `expose(4096, access)?.remote().to_bytes()`.
+            /// let message = connection.receive().await?.ok_or("no memory")?;
+            /// let table = RemoteMemory::from_bytes(&message).ok_or("no memory")?;
+            /// let entry = table.part(16..24).ok_or("a short table")?;
+            /// let bytes = connection.read(connection.allocate(8)?, entry).await?;
+            /// println!("{:?}", &bytes[..]);
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
             /// Dropping the future is as with [`send_buffer`](Self::send_buffer).
         }
         both {

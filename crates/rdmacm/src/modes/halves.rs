@@ -12,11 +12,60 @@ use crate::error::Result;
 use crate::messages::{Message, MessageConnection, RegisteredBuffer, TransferError};
 use crate::stage::Stage;
 
-/// The half of a connection that sends, reads and writes, see
-/// [`Connection::into_split`].
-#[derive(Debug)]
-pub struct SendHalf {
-    inner: Arc<MessageConnection>,
+by_mode! {
+    /// The half of a connection that sends, reads and writes, see
+    /// [`Connection::into_split`].
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::thread;
+        /// use rdmacm::{CLOSE_DEADLINE, Connector};
+        ///
+        /// let (send, receive) = Connector::new("storage-7:7471").connect()?.into_split();
+        /// let replies = thread::spawn(move || -> rdmacm::Result<usize> {
+        ///     let mut count = 0;
+        ///     while receive.receive()?.is_some() {
+        ///         count += 1;
+        ///     }
+        ///     Ok(count)
+        /// });
+        /// send.send(b"one")?;
+        /// send.send(b"two")?;
+        /// send.close(CLOSE_DEADLINE)?;
+        /// println!("{:?} replies", replies.join());
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::CLOSE_DEADLINE;
+        /// use rdmacm::tokio::Connector;
+        ///
+        /// let connection = Connector::new("storage-7:7471").connect().await?;
+        /// let (send, receive) = connection.into_split();
+        /// let replies = tokio::spawn(async move {
+        ///     let mut count = 0;
+        ///     while receive.receive().await?.is_some() {
+        ///         count += 1;
+        ///     }
+        ///     Ok::<usize, rdmacm::Error>(count)
+        /// });
+        /// send.send(b"one").await?;
+        /// send.send(b"two").await?;
+        /// send.close(CLOSE_DEADLINE).await?;
+        /// println!("{} replies", replies.await??);
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    #[derive(Debug)]
+    pub struct SendHalf {
+        inner: Arc<MessageConnection>,
+    }
 }
 
 /// The half of a connection that receives, see [`Connection::into_split`].

@@ -13,13 +13,53 @@ use crate::listen::{Request, accept};
 use crate::queue_pair_factory::QueuePairFactory;
 use crate::stage::Stage;
 
-/// A peer that requests a connection: accept it or reject it. Dropping it rejects it without
-/// private data.
-#[derive(Debug)]
-pub struct Incoming {
-    request: Request,
-    param: ConnParam,
-    deadline: Deadline,
+by_mode! {
+    /// A peer that requests a connection: accept it or reject it. Dropping it rejects it without
+    /// private data.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::Listener;
+        ///
+        /// let listener = Listener::bind("10.1.0.7:7471")?;
+        /// let incoming = listener.accept(Duration::from_secs(60))?;
+        /// if incoming.private_data().starts_with(b"hello, version 1") {
+        ///     let connection = incoming.accept()?;
+        ///     connection.send(b"welcome")?;
+        /// } else {
+        ///     incoming.reject(b"version 1 only")?;
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::tokio::Listener;
+        ///
+        /// let listener = Listener::bind("10.1.0.7:7471")?;
+        /// let incoming = listener.accept(Duration::from_secs(60)).await?;
+        /// if incoming.private_data().starts_with(b"hello, version 1") {
+        ///     let connection = incoming.accept().await?;
+        ///     connection.send(b"welcome").await?;
+        /// } else {
+        ///     incoming.reject(b"version 1 only")?;
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    #[derive(Debug)]
+    pub struct Incoming {
+        request: Request,
+        param: ConnParam,
+        deadline: Deadline,
+    }
 }
 
 impl Incoming {

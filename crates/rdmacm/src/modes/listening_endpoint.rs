@@ -9,12 +9,60 @@ use crate::endpoint::{check, refused};
 use crate::error::Result;
 use crate::stage::Stage;
 
-/// Listens, and creates a queue pair for each peer.
-#[derive(Debug)]
-#[doc(alias = "rdma_create_ep", alias = "rdma_listen")]
-pub struct ListeningEndpoint {
-    listener: Listener,
-    options: QpOptions,
+by_mode! {
+    /// Listens, and creates a queue pair for each peer.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::ListeningEndpoint;
+        /// use rdmacm::addrinfo::{Hints, resolve};
+        /// use rdmacm::core::{ConnParam, QpType};
+        /// use rdmacm::verbs::QueuePair;
+        ///
+        /// let results = resolve("10.1.0.7", "7471", &Hints::rc().passive())?;
+        /// let info = results.first().ok_or("no address")?;
+        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let listening = ListeningEndpoint::bind(info, &options)?;
+        /// let incoming = listening.accept(Duration::from_secs(60))?;
+        /// let buffer = incoming.queue_pair().protection_domain().allocate(16)?;
+        /// incoming.post_receive(buffer)?;
+        /// let connection = incoming.accept(ConnParam::new())?;
+        /// let received = connection.next_received(Duration::from_secs(1))?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use std::time::Duration;
+        /// use rdmacm::addrinfo::{Hints, resolve};
+        /// use rdmacm::core::{ConnParam, QpType};
+        /// use rdmacm::tokio::ListeningEndpoint;
+        /// use rdmacm::verbs::QueuePair;
+        ///
+        /// let results = resolve("10.1.0.7", "7471", &Hints::rc().passive())?;
+        /// let info = results.first().ok_or("no address")?;
+        /// let options = QueuePair::options(QpType::RC).waitable();
+        /// let listening = ListeningEndpoint::bind(info, &options)?;
+        /// let incoming = listening.accept(Duration::from_secs(60)).await?;
+        /// let buffer = incoming.queue_pair().protection_domain().allocate(16)?;
+        /// incoming.post_receive(buffer)?;
+        /// let connection = incoming.accept(ConnParam::new()).await?;
+        /// let received = connection.next_received(Duration::from_secs(1)).await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    #[derive(Debug)]
+    #[doc(alias = "rdma_create_ep", alias = "rdma_listen")]
+    pub struct ListeningEndpoint {
+        listener: Listener,
+        options: QpOptions,
+    }
 }
 
 const NO_SOURCE: &str = "a result to listen on has a source";

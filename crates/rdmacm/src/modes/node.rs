@@ -11,14 +11,44 @@ use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, drive};
 use crate::stage::Stage;
 
-/// What connectors and listeners share: one event channel for all their ids, the resolver
-/// of names, and the executor of calls that block.
-///
-/// A clone is the same node. A connector or listener without a node opens one of its own.
-#[derive(Clone)]
-pub struct Node {
-    pub(crate) event_loop: Arc<EventLoop>,
-    pub(crate) directory: Directory,
+by_mode! {
+    /// What connectors and listeners share: one event channel for all their ids, the resolver
+    /// of names, and the executor of calls that block.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::{Connector, Listener, Node};
+        ///
+        /// let node = Node::open()?;
+        /// let listener = Listener::options().with_node(&node).bind("10.1.0.7:7471")?;
+        /// let connection = Connector::new("storage-7:7471").with_node(&node).connect()?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::tokio::{Connector, Listener, Node};
+        ///
+        /// let node = Node::open()?;
+        /// let listener = Listener::options().with_node(&node).bind("10.1.0.7:7471")?;
+        /// let connection = Connector::new("storage-7:7471").with_node(&node).connect().await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    both {
+        ///
+        /// A clone is the same node. A connector or listener without a node opens one of its own.
+    }
+    #[derive(Clone)]
+    pub struct Node {
+        pub(crate) event_loop: Arc<EventLoop>,
+        pub(crate) directory: Directory,
+    }
 }
 
 impl Node {

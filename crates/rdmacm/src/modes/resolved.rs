@@ -10,12 +10,46 @@ use crate::connection::Established;
 use crate::error::{Result, Target};
 use crate::event_loop::EventLoop;
 
-/// A peer whose address and route are resolved. Its device is known, so a queue pair can be
-/// created there and connected. Dropping it destroys the id.
-#[derive(Debug)]
-pub struct Resolved {
-    routed: Routed,
-    config: ConnectConfig,
+by_mode! {
+    /// A peer whose address and route are resolved. Its device is known, so a queue pair can be
+    /// created there and connected. Dropping it destroys the id.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::Connector;
+        /// use rdmacm::core::QpType;
+        /// use rdmacm::verbs::{Context, QueuePair};
+        ///
+        /// let resolved = Connector::new("storage-7:7471").resolve()?;
+        /// let device = resolved.id().addresses()?.device.ok_or("no device")?;
+        /// let queue_pair = QueuePair::options(QpType::RC).create(&Context::open_by_id(device)?)?;
+        /// let connection = resolved.connect_on(queue_pair)?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+        /// use rdmacm::core::QpType;
+        /// use rdmacm::tokio::Connector;
+        /// use rdmacm::verbs::{Context, QueuePair};
+        ///
+        /// let resolved = Connector::new("storage-7:7471").resolve().await?;
+        /// let device = resolved.id().addresses()?.device.ok_or("no device")?;
+        /// let queue_pair = QueuePair::options(QpType::RC).create(&Context::open_by_id(device)?)?;
+        /// let connection = resolved.connect_on(queue_pair).await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    #[derive(Debug)]
+    pub struct Resolved {
+        routed: Routed,
+        config: ConnectConfig,
+    }
 }
 
 impl Resolved {
