@@ -128,7 +128,9 @@ fn create_queue_pair(
         .receives(config.receives)
         .sends(config.sends);
     options.check().map_err(Cause::QueuePair)?;
-    let queue_pair = MessageQueuePair::new(&device, QpType::UD, options).map_err(device_error)?;
+    let now = attempt.event_loop.now();
+    let queue_pair =
+        MessageQueuePair::new(&device, QpType::UD, options, now).map_err(device_error)?;
     id.with_queue_pair(queue_pair.queue_pair())
         .ready_to_send()?;
     queue_pair.post_receives().map_err(device_error)?;

@@ -321,20 +321,21 @@ impl MessageConnection {
         }
     }
 
-    /// Waits until everything that was sent has arrived.
+    /// Waits until everything that was sent before has arrived.
     pub(crate) async fn flush(&self) -> Result<()> {
         let attempt = self.transfer_attempt();
         self.flush_in(&attempt, Stage::Send).await
     }
 
     async fn flush_in(&self, attempt: &Attempt, stage: Stage) -> Result<()> {
-        let flushed = self.wait(attempt, Interest::Idle, |state, status| {
-            if state.is_idle() && !state.lost_message {
+        let sent = self.queue_pair.state().started();
+        let flushed = self.wait(attempt, Interest::Flushed(sent), |state, status| {
+            if state.is_flushed(sent) && !state.lost_message {
                 return Some(Ok(()));
             }
             match (state.failure(), status) {
                 (Some(Failure::Device(error)), _) => Some(Err(device_error(error.clone()))),
-                (_, Status::Closed(cause)) if state.is_idle() => Some(Err(cause)),
+                (_, Status::Closed(cause)) if state.is_flushed(sent) => Some(Err(cause)),
                 _ => None,
             }
         });

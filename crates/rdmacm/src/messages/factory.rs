@@ -40,7 +40,8 @@ impl QueuePairFactory for MessageQueuePairFactory {
             None => OpenDevice::open(&event_loop, device)?,
             Some(domain) => OpenDevice::with_context(&event_loop, device, domain.context())?,
         };
-        let queue_pair = MessageQueuePair::new(&device, QpType::RC, self.options.clone())?;
+        let (options, now) = (self.options.clone(), event_loop.now());
+        let queue_pair = MessageQueuePair::new(&device, QpType::RC, options, now)?;
         id.with_queue_pair(queue_pair.as_ref()).init()?;
         queue_pair.post_receives()?;
         Ok(queue_pair)

@@ -52,6 +52,7 @@ impl MessageQueuePair {
         device: &Arc<OpenDevice>,
         qp_type: QpType,
         options: MessageOptions,
+        now: Instant,
     ) -> Result<Arc<Self>> {
         let context = device.context();
         let (receives, sends) = (options.receives, options.sends);
@@ -75,7 +76,7 @@ impl MessageQueuePair {
             .send_queue(&completions)
             .receive_queue(&completions)
             .create(context)?;
-        let keep_alive = KeepAlive::new(options.keep_alive, Instant::now());
+        let keep_alive = KeepAlive::new(options.keep_alive, now);
         let max_sends = usize::try_from(sends).unwrap_or(usize::MAX);
         let state = State::new(pool, max_sends, queue_pair.transport(), keep_alive);
         let this = Arc::new(Self {
@@ -198,8 +199,7 @@ impl MessageQueuePair {
         let is_ready = match interest {
             Interest::Arrival => !state.arrived.is_empty(),
             Interest::Room => state.has_room(),
-            Interest::Idle => state.is_idle(),
-            Interest::Completion(_) | Interest::Closed => false,
+            Interest::Flushed(_) | Interest::Completion(_) | Interest::Closed => false,
         };
         let next = state.waiters.first(interest).filter(|_| is_ready);
         drop(state);

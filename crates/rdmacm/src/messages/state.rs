@@ -47,6 +47,8 @@ pub(crate) struct State {
     in_flight: HashMap<WorkId, InFlight>,
     /// Requests that are being posted.
     reserved: usize,
+    /// Requests that have completed, or were refused.
+    finished: u64,
     /// Completions of requests that are being posted.
     early: Vec<(WorkId, Completed)>,
     completed: HashMap<WorkId, Completed>,
@@ -102,6 +104,7 @@ impl State {
             pool,
             in_flight: HashMap::new(),
             reserved: 0,
+            finished: 0,
             early: Vec::new(),
             completed: HashMap::new(),
             waiters: Waiters::default(),
@@ -128,13 +131,29 @@ impl State {
         self.arrived.pop_front()
     }
 
+    fn under_way(&self) -> usize {
+        self.in_flight.len() + self.reserved
+    }
+
     /// Whether no request is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.reserved == 0
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way() == 0
+    }
+
+    /// How many requests there were so far, those under way included.
+    pub(crate) fn started(&self) -> u64 {
+        self.finished + self.under_way() as u64
+    }
+
+    /// Whether at least this many requests have finished. Requests complete in the order in
+    /// which they were posted, so all that were posted when `requests` had
+    /// [started](Self::started) are among them.
+    pub(crate) fn is_flushed(&self, requests: u64) -> bool {
+        self.finished >= requests
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.in_flight.len() + self.reserved < self.max_sends
+        self.under_way() < self.max_sends
     }
 
     /// Reserves room for a request that is posted next, without the lock.
@@ -153,7 +172,7 @@ impl State {
     ) {
         self.reserved -= 1;
         let Some(work) = work else {
-            deferred.wakers.extend(self.waiters.first(Interest::Room));
+            self.finish(deferred);
             return self.drop_early(deferred);
         };
         self.in_flight.insert(work, waiter);
@@ -215,22 +234,29 @@ impl State {
         sg_list: SgList,
         deferred: &mut Deferred,
     ) {
-        match self.in_flight.remove(&work) {
-            Some(InFlight::Copied) => {
+        let Some(waiter) = self.in_flight.remove(&work) else {
+            return deferred.garbage.push(sg_list);
+        };
+        match waiter {
+            InFlight::Copied => {
                 self.lost_message |= result.is_err();
                 self.pool.extend(sg_list.into_buffer());
             }
-            Some(InFlight::Awaited) => {
+            InFlight::Awaited => {
                 self.completed.insert(work, (result, sg_list));
                 let waiter = self.waiters.first(Interest::Completion(work));
                 deferred.wakers.extend(waiter);
             }
-            Some(InFlight::Abandoned) | None => deferred.garbage.push(sg_list),
+            InFlight::Abandoned => deferred.garbage.push(sg_list),
         }
+        self.finish(deferred);
+    }
+
+    /// A request has finished, and has left `in_flight` or `reserved`.
+    fn finish(&mut self, deferred: &mut Deferred) {
+        self.finished += 1;
         deferred.wakers.extend(self.waiters.first(Interest::Room));
-        if self.is_idle() {
-            deferred.wakers.extend(self.waiters.first(Interest::Idle));
-        }
+        deferred.wakers.extend(self.waiters.flushed(self.finished));
     }
 
     fn complete_receive(
@@ -406,5 +432,18 @@ mod tests {
         assert!(!state.is_idle() && !state.reserve());
         state.posted(None, InFlight::Copied, &mut Deferred::default());
         assert!(state.is_idle() && state.has_room());
+    }
+
+    #[test]
+    fn later_requests_do_not_delay_a_flush() {
+        let now = Instant::now();
+        let keep_alive = KeepAlive::new(None, now);
+        let mut state = State::new(Vec::new(), 2, Transport::InfiniBand, keep_alive);
+        assert!(state.reserve());
+        let flush = state.started();
+        assert!(state.reserve() && !state.is_flushed(flush));
+        state.posted(None, InFlight::Copied, &mut Deferred::default());
+        assert!(!state.is_idle() && state.is_flushed(flush));
+        assert!(!state.is_flushed(state.started()));
     }
 }

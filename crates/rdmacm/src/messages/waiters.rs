@@ -14,8 +14,8 @@ pub(crate) enum Interest {
     Room,
     /// The completion of a request.
     Completion(WorkId),
-    /// The completion of all requests.
-    Idle,
+    /// The completion of this many requests, since the connection began.
+    Flushed(u64),
     /// The end of the connection.
     Closed,
 }
@@ -47,6 +47,15 @@ impl Waiters {
         of.next().map(|(_, waker)| waker.clone())
     }
 
+    /// Those that wait for the completion of at most this many requests.
+    pub(super) fn flushed(&self, requests: u64) -> impl Iterator<Item = Waker> {
+        let begin = (Interest::Flushed(0), 0);
+        let of = self
+            .0
+            .range(begin..=(Interest::Flushed(requests), u64::MAX));
+        of.map(|(_, waker)| waker.clone())
+    }
+
     pub(super) fn all(&self) -> impl Iterator<Item = Waker> {
         self.0.values().cloned()
     }
@@ -63,8 +72,20 @@ mod tests {
         assert!(waiters.first(Interest::Arrival).is_none());
         assert!(waiters.first(Interest::Room).is_some());
         assert!(waiters.add(Interest::Room, 2, Waker::noop()).is_some());
-        assert!(waiters.remove(Interest::Idle, 2).is_none());
+        assert!(waiters.remove(Interest::Flushed(0), 2).is_none());
         assert!(waiters.remove(Interest::Room, 2).is_some());
         assert!(waiters.is_empty());
+    }
+
+    #[test]
+    fn waiters_for_fewer_requests_are_found() {
+        let mut waiters = Waiters::default();
+        for (requests, key) in [(3, 1), (5, 2), (3, 3)] {
+            let replaced = waiters.add(Interest::Flushed(requests), key, Waker::noop());
+            assert!(replaced.is_none());
+        }
+        assert_eq!(waiters.flushed(2).count(), 0);
+        assert_eq!(waiters.flushed(3).count(), 2);
+        assert_eq!(waiters.flushed(u64::MAX).count(), 3);
     }
 }

@@ -281,8 +281,8 @@ impl Connection {
     }
 
     waits! {
-        /// Waits until everything that was sent has arrived: on RoCE at the peer's device, on
-        /// iWARP in this host's TCP.
+        /// Waits until everything that was sent before has arrived: on RoCE at the peer's
+        /// device, on iWARP in this host's TCP.
         ///
         /// # Errors
         /// Those of [`send`](Self::send): something was lost.
@@ -456,7 +456,7 @@ impl Connection {
     }
 
     waits! {
-        /// Closes the connection: waits until the messages that were sent have arrived,
+        /// Closes the connection: waits until the messages that were sent before have arrived,
         /// disconnects, and waits until the peer has replied. Callers that wait for messages
         /// receive `None`. [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) is a good deadline.
         ///
