@@ -26,7 +26,7 @@ async fn echo(incoming: Incoming) -> rdmacm::Result<()> {
     Ok(())
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), Box<dyn Error>> {
     let fabric = Fabric::new();
     let server = fabric.host([Adapter::roce("rxe0").address([10, 0, 0, 1])]);

@@ -142,8 +142,9 @@ impl Fabric {
     }
 
     /// Sets for how long, by the machine's clock, nothing must happen before a wait
-    /// moves the fabric's clock although some open file is not waited on. It is 20 ms
-    /// otherwise.
+    /// moves the fabric's clock although a thread works that has never used the fabric,
+    /// such as one of another test. It is 20 ms otherwise. A thread that has used the
+    /// fabric and never sleeps delays the clock fifty times as long.
     pub fn set_idle_time(&self, time: Duration) {
         self.state.change(|state| state.waits.idle_time = time);
     }

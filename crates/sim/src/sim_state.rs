@@ -10,13 +10,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::clock::Clock;
-use crate::event_queue::FileKey;
 use crate::host_state::HostState;
 use crate::id::{Id, IdKey};
 use crate::network::Network;
 use crate::random::Random;
 use crate::subnet::Subnet;
+use crate::threads::{Activity, Users};
 use crate::waits::Waits;
+
+/// How often a wait looks whether the clock may move, while it may not.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The state of a simulation.
 #[derive(Debug)]
@@ -27,6 +30,7 @@ pub(crate) struct SimState {
     pub(crate) network: Network,
     pub(crate) hosts: Vec<HostState>,
     pub(crate) waits: Waits,
+    pub(crate) users: Users,
     /// The last communication id; no two connections of the fabric share one.
     last_communication_id: u32,
 }
@@ -69,12 +73,6 @@ impl SimState {
         let times = [self.clock.next(), self.waits.earliest()];
         times.into_iter().flatten().min()
     }
-
-    /// Whether threads wait on all open files, and none of them is about to act.
-    fn is_every_file_waited_on(&self) -> bool {
-        let open: usize = self.hosts.iter().map(|host| host.files.len()).sum();
-        self.waits.is_settled() && self.waits.files() >= open
-    }
 }
 
 impl SharedState {
@@ -86,6 +84,7 @@ impl SharedState {
             network: Network::default(),
             hosts: Vec::new(),
             waits: Waits::new(),
+            users: Users::default(),
             last_communication_id: 0,
         }))
     }
@@ -100,6 +99,7 @@ impl SharedState {
     /// threads.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut SimState) -> T) -> T {
         let mut state = self.lock();
+        state.users.add_this();
         let outcome = change(&mut state);
         state.run_due();
         state.waits.notify();
@@ -109,20 +109,20 @@ impl SharedState {
     /// Waits until `ready` returns a value, `other` is readable or the clock reads
     /// `until`; the last two return `None`.
     ///
-    /// The clock moves at once if every open file is waited on. Otherwise another
-    /// thread may be about to act, and the clock moves only after the idle time has
-    /// passed without a change.
+    /// The clock moves as soon as all threads of the process sleep: what could happen
+    /// before then would need one that runs. While a thread works that has not used the
+    /// fabric, it moves after the idle time has passed without a change.
     ///
     /// # Errors
     /// Those of `eventfd(2)` and `poll(2)`.
     pub(crate) fn wait_for<T>(
         &self,
-        file: FileKey,
         until: Option<Instant>,
         other: Option<BorrowedFd<'_>>,
         mut ready: impl FnMut(&mut SimState) -> Option<T>,
     ) -> io::Result<Option<T>> {
         let mut registration: Option<Registration<'_>> = None;
+        let mut quiet = Quiet::new();
         loop {
             let mut state = self.lock();
             if let Some(outcome) = ready(&mut state) {
@@ -136,23 +136,75 @@ impl SharedState {
             }
             let wait = match &mut registration {
                 Some(wait) => wait,
-                none => none.insert(Registration::new(self, &mut state, file, until)?),
+                none => none.insert(Registration::new(self, &mut state, until)?),
             };
+            state.users.add_this();
             state.waits.check(wait.number);
-            let next = state.next_time();
-            if let Some(next) = next.filter(|_| state.is_every_file_waited_on()) {
-                state.advance_to(next);
-                continue;
-            }
-            let (changes, idle_time) = (state.waits.changes, state.waits.idle_time);
-            drop(state);
-            if !wait.sleep(other, next.map(|_| idle_time))? {
-                let mut state = self.lock();
-                let is_idle = state.waits.changes == changes && state.waits.is_settled();
-                if let Some(next) = next.filter(|_| is_idle) {
-                    state.advance_to(next);
+            let looks = state.waits.is_newest(wait.number) && state.next_time().is_some();
+            if looks && state.waits.is_settled() {
+                let (changes, users) = (state.waits.changes, state.users.clone());
+                quiet.update(changes);
+                let idle_time = state.waits.idle_time;
+                drop(state);
+                if quiet.is_over(users.activity(), idle_time) && self.move_clock(changes) {
+                    continue;
                 }
+            } else {
+                drop(state);
             }
+            wait.sleep(other, looks.then_some(LOOK_INTERVAL))?;
+        }
+    }
+
+    /// Moves the clock to the next time, unless something has happened meanwhile.
+    fn move_clock(&self, changes: u64) -> bool {
+        let mut state = self.lock();
+        let is_quiet = state.waits.changes == changes && state.waits.is_settled();
+        let next = state.next_time().filter(|_| is_quiet);
+        if let Some(next) = next {
+            state.advance_to(next);
+        }
+        next.is_some()
+    }
+}
+
+/// The time since something last happened, by the machine's clock.
+struct Quiet {
+    changes: u64,
+    since: Instant,
+}
+
+impl Quiet {
+    fn new() -> Self {
+        Self {
+            changes: u64::MAX,
+            since: Instant::now(),
+        }
+    }
+
+    fn update(&mut self, changes: u64) {
+        if changes != self.changes {
+            *self = Self {
+                changes,
+                ..Self::new()
+            };
+        }
+    }
+
+    /// Whether nothing happens any more unless the clock moves.
+    fn is_over(&self, activity: Activity, idle_time: Duration) -> bool {
+        let elapsed = self.since.elapsed();
+        match activity {
+            Activity {
+                is_any_active: false,
+                ..
+            } => true,
+            Activity {
+                is_user_active: false,
+                ..
+            } => elapsed >= idle_time,
+            // Perhaps it never sleeps.
+            _ => elapsed >= idle_time.saturating_mul(50),
         }
     }
 }
@@ -168,12 +220,11 @@ impl<'state> Registration<'state> {
     fn new(
         shared: &'state SharedState,
         state: &mut SimState,
-        file: FileKey,
         until: Option<Instant>,
     ) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags)?);
-        let number = state.waits.add(file, until, Arc::clone(&wake));
+        let number = state.waits.add(until, Arc::clone(&wake));
         Ok(Self {
             shared,
             number,
@@ -181,9 +232,8 @@ impl<'state> Registration<'state> {
         })
     }
 
-    /// Sleeps until the state changes or `other` is readable; `false` if the time
-    /// passed first.
-    fn sleep(&self, other: Option<BorrowedFd<'_>>, time: Option<Duration>) -> io::Result<bool> {
+    /// Sleeps until the state changes, `other` is readable or the time has passed.
+    fn sleep(&self, other: Option<BorrowedFd<'_>>, time: Option<Duration>) -> io::Result<()> {
         let own = PollFd::new(self.wake.as_fd(), PollFlags::POLLIN);
         let other = other.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let mut fds: Vec<_> = std::iter::once(own).chain(other).collect();
@@ -192,13 +242,12 @@ impl<'state> Registration<'state> {
             PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX)
         });
         match poll(&mut fds, timeout) {
-            Ok(0) => Ok(false),
+            Ok(0) | Err(Errno::EINTR) => Ok(()),
             Ok(_) => {
                 // Fails only if the counter is 0 already.
                 let _ = self.wake.read();
-                Ok(true)
+                Ok(())
             }
-            Err(Errno::EINTR) => Ok(true),
             Err(errno) => Err(errno.into()),
         }
     }

@@ -67,6 +67,7 @@ impl SimFile {
     /// Reads an event. A program that reads again and again changes nothing by it.
     fn get_event(&self, call: &mut Call<'_>) -> Result<(), CommandError> {
         let mut state = self.state.lock();
+        state.users.add_this();
         execute(&mut self.kernel(&mut state), call)?;
         state.waits.notify();
         Ok(())
@@ -74,7 +75,7 @@ impl SimFile {
 
     /// Waits for the end of a command that blocks.
     fn finish(&self, blocked: Blocked, call: &mut Call<'_>) -> io::Result<()> {
-        let ended = self.state.wait_for(self.key, None, None, |state| {
+        let ended = self.state.wait_for(None, None, |state| {
             let outcome = resume(&mut self.kernel(state), blocked, call)?;
             state.run_due();
             state.waits.notify();
@@ -110,7 +111,7 @@ impl UcmaFile for SimFile {
 
     fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let ready = |state: &mut SimState| self.take_ready(state);
-        let ended = self.state.wait_for(self.key, until, other, ready)?;
+        let ended = self.state.wait_for(until, other, ready)?;
         Ok(ended.unwrap_or(false))
     }
 

@@ -1,33 +1,38 @@
 //! Threads that wait, and when the clock may move for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::EventFd;
 
-use crate::event_queue::FileKey;
-
-/// The threads that wait on the fabric's files.
+/// The threads that wait on the fabric's files. The one that began last looks whether the
+/// clock may move.
 #[derive(Debug)]
 pub(crate) struct Waits {
     threads: BTreeMap<u64, Wait>,
     last: u64,
     /// Counts what happened on the fabric.
     pub(crate) changes: u64,
-    /// How long nothing must happen before a wait moves the clock while some
-    /// file is not waited on.
+    /// How long nothing must happen before a wait moves the clock while some thread works
+    /// that has not used the fabric.
     pub(crate) idle_time: Duration,
 }
 
 /// One thread that waits.
 #[derive(Debug)]
 struct Wait {
-    file: FileKey,
     until: Option<Instant>,
     wake: Arc<EventFd>,
     /// The number of changes when the thread last checked what it waits for.
     checked: u64,
+}
+
+impl Wait {
+    fn wake(&self) {
+        // Fails only if the counter is full, and then the thread wakes anyway.
+        let _ = self.wake.write(1);
+    }
 }
 
 impl Waits {
@@ -40,10 +45,9 @@ impl Waits {
         }
     }
 
-    pub(crate) fn add(&mut self, file: FileKey, until: Option<Instant>, wake: Arc<EventFd>) -> u64 {
+    pub(crate) fn add(&mut self, until: Option<Instant>, wake: Arc<EventFd>) -> u64 {
         self.last += 1;
         let wait = Wait {
-            file,
             until,
             wake,
             checked: self.changes,
@@ -66,8 +70,17 @@ impl Waits {
         threads.all(|wait| wait.checked == self.changes)
     }
 
+    /// Whether it is the thread that looks whether the clock may move.
+    pub(crate) fn is_newest(&self, number: u64) -> bool {
+        self.threads.keys().next_back() == Some(&number)
+    }
+
     pub(crate) fn remove(&mut self, number: u64) {
+        let was_newest = self.is_newest(number);
         self.threads.remove(&number);
+        if let Some((_, newest)) = self.threads.last_key_value().filter(|_| was_newest) {
+            newest.wake();
+        }
     }
 
     /// The earliest end of a wait.
@@ -75,18 +88,9 @@ impl Waits {
         self.threads.values().filter_map(|wait| wait.until).min()
     }
 
-    /// How many different files are waited on.
-    pub(crate) fn files(&self) -> usize {
-        let files: BTreeSet<_> = self.threads.values().map(|wait| wait.file).collect();
-        files.len()
-    }
-
     /// Records that something happened, and makes every waiting thread check for it.
     pub(crate) fn notify(&mut self) {
         self.changes += 1;
-        for wait in self.threads.values() {
-            // Fails only if the counter is full, and then the thread wakes anyway.
-            let _ = wait.wake.write(1);
-        }
+        self.threads.values().for_each(Wait::wake);
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rdmacm::core::ucma::UcmaFile;
 use rdmacm::core::{ChannelOptions, Deadline, EventChannel, Transport};
 use rdmacm::{CmConnection, Connector, Error, Listener, Node, StopHandle};
 use rdmacm_sim::{Fabric, Host};
@@ -28,9 +27,6 @@ pub(crate) struct Hosts {
     pub(crate) client_pairs: QueuePairs,
     pub(crate) server_pairs: QueuePairs,
     began: Instant,
-    /// A file that nobody waits on. The clock therefore moves only when nothing has
-    /// happened for the idle time: a task of an executor may be about to begin.
-    _spare: Arc<dyn UcmaFile>,
 }
 
 impl Hosts {
@@ -51,7 +47,6 @@ impl Hosts {
     pub(crate) fn new(fabric: Fabric, transport: Transport) -> Self {
         fabric.set_idle_time(Duration::from_millis(100));
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
-        let spare = client.open().unwrap();
         Self {
             fabric,
             client,
@@ -60,7 +55,6 @@ impl Hosts {
             client_pairs: QueuePairs::new(transport),
             server_pairs: QueuePairs::new(transport),
             began: Instant::now(),
-            _spare: spare,
         }
     }
 
