@@ -8,7 +8,7 @@ use rdmacm_verbs::{PostError, QpOptions, QueuePair, SgList, WorkId};
 
 use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
-use crate::messages::open_context;
+use crate::messages::{open_context, with_device_error};
 use crate::stage::Stage;
 
 const NOT_CONNECTED: &str = "endpoints are for reliable connections";
@@ -47,8 +47,9 @@ pub(crate) fn create_queue_pair(
 ) -> Result<QueuePair> {
     try_create(event_loop, id, options).map_err(|error| {
         let target = Target::from_id(id, None);
-        let cause = Cause::QueuePair(error);
-        Error::with_target(Stage::QueuePair, target, std::time::Duration::ZERO, cause)
+        let cause = Cause::queue_pair(error);
+        let elapsed = std::time::Duration::ZERO;
+        with_device_error(Error::with_target(Stage::QueuePair, target, elapsed, cause))
     })
 }
 

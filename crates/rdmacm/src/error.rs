@@ -87,6 +87,12 @@ impl Error {
         self
     }
 
+    pub(crate) fn map_cause(mut self, change: impl FnOnce(Cause) -> Cause) -> Self {
+        let cause = std::mem::replace(&mut self.0.cause, Cause::PeerGone);
+        self.0.cause = change(cause);
+        self
+    }
+
     /// What failed.
     #[must_use]
     pub fn stage(&self) -> Stage {

@@ -33,7 +33,7 @@ pub(crate) use waiters::Interest;
 
 use rdmacm_verbs::{CompletionError, WorkKind};
 
-use crate::error::Cause;
+use crate::error::{Cause, Error};
 use crate::failed_request::FailedRequest;
 
 /// A refusal of the verbs layer.
@@ -43,6 +43,20 @@ pub(crate) fn device_error(error: rdmacm_verbs::Error) -> Cause {
         error: error.into(),
         errno,
     }
+}
+
+/// The same error; what the device has refused is its cause.
+pub(crate) fn with_device_error(error: Error) -> Error {
+    error.map_cause(|cause| match cause {
+        Cause::QueuePair(error) => match error.downcast::<rdmacm_verbs::Error>() {
+            Ok(refused) if refused.raw_os_error().is_some() || refused.is_gone() => {
+                device_error(refused)
+            }
+            Ok(invalid) => Cause::QueuePair(invalid.into()),
+            Err(error) => Cause::QueuePair(error),
+        },
+        cause => cause,
+    })
 }
 
 /// A completion with an error.

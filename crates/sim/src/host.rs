@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdmacm_core::ucma::UcmaFile;
-use rdmacm_core::{ChannelOptions, CommandNumber, EventChannel};
+use rdmacm_core::{ChannelOptions, EventChannel};
 
 use crate::destroy;
 use crate::event_queue::{EventQueue, FileKey};
 use crate::host_state::{CommandFailure, HostState};
+use crate::kernel_command::KernelCommand;
 use crate::kernel_version::KernelVersion;
 use crate::network::{Drop, MessageKind};
 use crate::readiness::Readiness;
 use crate::sim_state::SharedState;
 use crate::ucma_file::SimFile;
+use crate::verbs::VerbsObjects;
 
 /// A machine with its own kernel, see [`Fabric::host`](crate::Fabric::host).
 ///
@@ -122,6 +124,19 @@ impl Host {
         self.with_state(|host| host.ids.len()).unwrap_or_default()
     }
 
+    /// The objects of verbs that exist on the machine's devices.
+    #[must_use]
+    pub fn verbs_objects(&self) -> VerbsObjects {
+        self.with_state(|host| {
+            let mut objects = VerbsObjects::default();
+            for device in &host.devices {
+                device.verbs.count(&mut objects);
+            }
+            objects
+        })
+        .unwrap_or_default()
+    }
+
     /// Takes the link of a device up or down. While it is down, no message leaves or
     /// reaches the device, and no neighbour resolves its addresses. Connections do not
     /// notice. Ignored if the machine has no such device.
@@ -179,10 +194,11 @@ impl Host {
     }
 
     /// Makes the next `count` commands of this kind on the machine fail with this error
-    /// number, without any effect.
-    pub fn fail_next(&self, command: CommandNumber, count: usize, errno: i32) {
+    /// number, without any effect. The command is one of the connection manager, by
+    /// [`rdmacm_core::CommandNumber`], or of verbs, by [`rdmacm_verbs::CommandNumber`].
+    pub fn fail_next(&self, command: impl Into<KernelCommand>, count: usize, errno: i32) {
         let failure = CommandFailure {
-            command,
+            command: command.into(),
             count,
             errno,
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rdmacm_abi::{CommandNumber, Ece, EventNumber, EventParam, EventResponse, PortSpace, Reserved};
+use rdmacm_abi::{Ece, EventNumber, EventParam, EventResponse, PortSpace, Reserved};
 use rdmacm_core::Transport;
 
 use crate::adapter::Adapter;
@@ -12,6 +12,7 @@ use crate::address::Address;
 use crate::device::Device;
 use crate::event_queue::{EventQueue, QueuedEvent};
 use crate::id::{Attached, Id, IdKey, State};
+use crate::kernel_command::KernelCommand;
 use crate::kernel_version::KernelVersion;
 use crate::multicast::Group;
 
@@ -44,7 +45,7 @@ pub(crate) struct HostState {
 /// Commands that fail on request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandFailure {
-    pub(crate) command: CommandNumber,
+    pub(crate) command: KernelCommand,
     pub(crate) count: usize,
     pub(crate) errno: i32,
 }
@@ -232,7 +233,8 @@ impl HostState {
     }
 
     /// The error number with which a command fails on request.
-    pub(crate) fn take_failure(&mut self, command: CommandNumber) -> Option<i32> {
+    pub(crate) fn take_failure(&mut self, command: impl Into<KernelCommand>) -> Option<i32> {
+        let command = command.into();
         let at = self
             .failures
             .iter()

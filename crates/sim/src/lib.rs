@@ -85,6 +85,7 @@ mod host;
 mod host_state;
 mod id;
 mod iwarp;
+mod kernel_command;
 mod kernel_version;
 mod multicast;
 mod network;
@@ -101,8 +102,10 @@ mod waits;
 pub use adapter::{Adapter, Port};
 pub use fabric::{Fabric, SubnetAdmin};
 pub use host::Host;
+pub use kernel_command::KernelCommand;
 pub use kernel_version::KernelVersion;
 pub use network::MessageKind;
+pub use verbs::VerbsObjects;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

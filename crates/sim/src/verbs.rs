@@ -21,6 +21,7 @@ mod event_stream;
 mod file;
 mod memory;
 mod message;
+mod objects;
 mod queue_pair;
 mod request;
 mod requester;
@@ -29,6 +30,7 @@ mod ring;
 mod transition;
 
 pub(crate) use message::{DataMessage, receive};
+pub use objects::VerbsObjects;
 pub(crate) use queue_pair::QpKey;
 pub(crate) use requester::{receiver_ready, time_out};
 

@@ -55,7 +55,7 @@ impl ConnectAttempts<'_> {
         let id = routed.id.id();
         let queue_pair = factory
             .create(id)
-            .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::QueuePair(error)))?;
+            .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))?;
         let queue_pair = Arc::new(queue_pair);
         let shared: Arc<dyn QueuePair> = queue_pair.clone();
         let established = handshake(attempt, routed, shared, self.config.param.clone()).await?;

@@ -42,7 +42,9 @@ pub enum Cause {
     /// There is no such interface or device, or it has no address of the address family.
     #[error("no address of this family on {0}")]
     NoSourceAddress(String),
-    /// The queue pair could not be created.
+    /// The queue pair could not be created: what its factory returned, unless that was the
+    /// refusal of the kernel ([`Refused`](Self::Refused)) or of the device
+    /// ([`Device`](Self::Device)).
     #[error("no queue pair: {0}")]
     QueuePair(io::Error),
     /// The listener or the connection was stopped.
@@ -114,6 +116,14 @@ impl Cause {
         match error {
             addrinfo::Error::LookupDeadline => Self::Deadline,
             error => Self::Name(error),
+        }
+    }
+
+    /// Why a queue pair was not created.
+    pub(crate) fn queue_pair(error: io::Error) -> Self {
+        match error.downcast::<core::Error>() {
+            Ok(refused) => refused.into(),
+            Err(error) => Self::QueuePair(error),
         }
     }
 }

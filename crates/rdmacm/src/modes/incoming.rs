@@ -156,7 +156,7 @@ impl Incoming {
 
     pub(super) fn create<F: QueuePairFactory>(&self, factory: &F) -> Result<F::QueuePair> {
         factory.create(self.id()).map_err(|error| {
-            let cause = Cause::QueuePair(error);
+            let cause = Cause::queue_pair(error);
             self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
         })
     }

@@ -12,7 +12,7 @@ use crate::error::{Cause, Result};
 use crate::event_loop::EventLoop;
 use crate::messages::{
     Devices, MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
-    OpenDevice, device_error,
+    OpenDevice, device_error, with_device_error,
 };
 use crate::queue_pair_factory::QueuePairFactory as _;
 use crate::stage::Stage;
@@ -27,7 +27,7 @@ fn limit_retries(param: &mut ConnParam, options: &MessageOptions) {
     }
 }
 
-fn connected(established: Established, queue_pair: Arc<MessageQueuePair>) -> Connection {
+fn open(established: Established, queue_pair: Arc<MessageQueuePair>) -> Connection {
     let connection = MessageConnection::new(established, queue_pair);
     connection.wake_up_peer();
     Connection::new(connection)
@@ -67,8 +67,9 @@ impl Connector {
     ) -> Result<Connection> {
         limit_retries(&mut self.config.param, &options);
         let factory = MessageQueuePairFactory::new(&node.event_loop, options);
-        let (established, queue_pair) = self.attempts(node).connect(&factory).await?;
-        Ok(connected(established, Arc::clone(&queue_pair)))
+        let connected = self.attempts(node).connect(&factory).await;
+        let (established, queue_pair) = connected.map_err(with_device_error)?;
+        Ok(open(established, Arc::clone(&queue_pair)))
     }
 }
 
@@ -113,12 +114,13 @@ impl Resolved {
         limit_retries(self.param_mut(), &options);
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
         let queue_pair = factory.create(self.id()).map_err(|error| {
-            let cause = Cause::QueuePair(error);
-            self.attempt().fail_on(self.id(), Stage::QueuePair, cause)
+            let cause = Cause::queue_pair(error);
+            let error = self.attempt().fail_on(self.id(), Stage::QueuePair, cause);
+            with_device_error(error)
         })?;
         let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
         let established = self.handshake(shared).await?;
-        Ok(connected(established, queue_pair))
+        Ok(open(established, queue_pair))
     }
 }
 
@@ -171,7 +173,7 @@ impl Incoming {
 
     async fn accept_with_messages(self, options: MessageOptions) -> Result<Connection> {
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
-        let queue_pair = self.create(&factory)?;
+        let queue_pair = self.create(&factory).map_err(with_device_error)?;
         let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
         let established = self.accept_queue_pair(shared).await?;
         Ok(Connection::new(MessageConnection::new(

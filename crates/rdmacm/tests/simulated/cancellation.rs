@@ -13,10 +13,10 @@ use crate::queue_pair::QueuePairs;
 use crate::tasks::{assert_client_is_clean, connect, connector, listen, node};
 
 /// More polls than any of the futures takes.
-const MAX_POLLS: usize = 200;
+pub(crate) const MAX_POLLS: usize = 200;
 
 /// Polls a future this many times at most, and drops it.
-async fn poll_at_most<F: Future>(count: usize, future: F) -> Option<F::Output> {
+pub(crate) async fn poll_at_most<F: Future>(count: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = count;
     poll_fn(|context| {

@@ -1,25 +1,36 @@
-//! Messages, reads and writes of connections.
+//! Connections that carry messages, between simulated hosts.
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rdmacm::core::{AccessFlags, EventChannel};
-use rdmacm::verbs::WcStatus;
-use rdmacm::{CLOSE_DEADLINE, Cause, Connection, Connector, Listener, Node};
-use rdmacm_sim::{Fabric, Host};
+use rdmacm::{Connection, Connector, Listener, MessageOptions, Node, NodeOptions};
+use rdmacm_sim::{Fabric, Host, VerbsObjects};
 
-use crate::hosts::PORT;
+use crate::hosts::{PORT, channel};
+
+mod cancellation;
+mod closing;
+mod commands;
+mod exchange;
+mod keep_alive;
+mod memory;
+mod tasks;
+mod waiting;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long a test may take by the machine's clock, whatever it simulates.
+const REAL_LIMIT: Duration = Duration::from_secs(20);
+
+/// Options of a node that opens a simulated host's devices.
+fn options(host: &Host) -> NodeOptions {
+    let options = Node::options().channel(channel(host));
+    options.device_source(Arc::new(host.clone()))
+}
 
 /// A node of a simulated host.
 fn node(host: &Host) -> Node {
-    let channel = EventChannel::options().ucma(host.open().unwrap());
-    let channel = channel.devices(Arc::new(host.clone()));
-    let options = Node::options().channel(channel);
-    options
-        .device_source(Arc::new(host.clone()))
-        .open()
-        .unwrap()
+    options(host).open().unwrap()
 }
 
 /// Two hosts, of which the second listens.
@@ -27,116 +38,67 @@ struct Hosts {
     fabric: Fabric,
     client: Host,
     server: Host,
+    client_node: Node,
+    listener: Listener,
+    began: Instant,
 }
 
 impl Hosts {
     fn roce() -> Self {
         let fabric = Fabric::roce(["client", "server"]).seed(7);
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
+        let [client_node, server_node] = [&client, &server].map(node);
+        let address = (server.address().unwrap(), PORT);
+        let options = Listener::options().with_node(&server_node);
         Self {
+            listener: options.bind(address).unwrap(),
             fabric,
             client,
             server,
+            client_node,
+            began: Instant::now(),
         }
     }
 
-    fn listen(&self) -> Listener {
+    fn connector(&self) -> Connector {
         let address = (self.server.address().unwrap(), PORT);
-        let options = Listener::options().with_node(&node(&self.server));
-        options.bind(address).unwrap()
+        Connector::new(address).with_node(&self.client_node)
     }
 
     /// Two connected ends: the client's and the server's.
     fn connect(&self) -> (Connection, Connection) {
-        let listener = self.listen();
-        let accept = thread::spawn(move || {
-            let incoming = listener.accept(None).unwrap();
-            incoming.accept().unwrap()
-        });
-        let address = (self.server.address().unwrap(), PORT);
-        let connector = Connector::new(address).with_node(&node(&self.client));
-        let near = connector.connect().unwrap();
-        (near, accept.join().unwrap())
+        self.connect_with(MessageOptions::new(), MessageOptions::new())
     }
-}
 
-#[test]
-fn messages_are_exchanged() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let echo = thread::spawn(move || {
-        while let Some(message) = far.receive().unwrap() {
-            far.send(&message).unwrap();
+    /// The same with options for the client and for the server.
+    fn connect_with(
+        &self,
+        client: MessageOptions,
+        server: MessageOptions,
+    ) -> (Connection, Connection) {
+        thread::scope(|scope| {
+            let accepting = scope.spawn(|| {
+                let incoming = self.listener.accept(None).unwrap();
+                incoming.accept_messages(server).unwrap()
+            });
+            let connection = self.connector().connect_messages(client).unwrap();
+            (connection, accepting.join().unwrap())
+        })
+    }
+
+    /// Waits until a host has only these ids and no object of a device: what was cancelled
+    /// may be destroyed by another thread.
+    #[track_caller]
+    fn assert_clean(&self) {
+        let left = || {
+            let objects = [&self.client, &self.server].map(Host::verbs_objects);
+            (self.client.id_count(), self.server.id_count(), objects)
+        };
+        // The listener is left.
+        let nothing = (0, 1, [VerbsObjects::default(); 2]);
+        while left() != nothing {
+            assert!(self.began.elapsed() < REAL_LIMIT, "{:?}", left());
+            thread::sleep(Duration::from_millis(1));
         }
-    });
-    for number in 0..100_u8 {
-        near.send(&[number; 17]).unwrap();
-        assert_eq!(*near.receive().unwrap().unwrap(), [number; 17]);
     }
-    near.close(CLOSE_DEADLINE).unwrap();
-    echo.join().unwrap();
-}
-
-#[test]
-fn messages_arrive_late_but_all() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    hosts.fabric.set_delay(Duration::from_secs(1));
-    let begin = hosts.fabric.now();
-    let sender = thread::spawn(move || {
-        near.send(b"late").unwrap();
-        near.flush().unwrap();
-        near
-    });
-    assert_eq!(*far.receive().unwrap().unwrap(), *b"late");
-    assert!(hosts.fabric.now().duration_since(begin) >= Duration::from_secs(1));
-    drop(sender.join().unwrap());
-}
-
-#[test]
-fn memory_is_read_and_written() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
-    let region = far.expose(16, access).unwrap();
-    region.write(0, b"to be read");
-    let buffer = near.allocate(10).unwrap();
-    let buffer = near
-        .read(buffer, region.remote().part(..10).unwrap())
-        .unwrap();
-    assert_eq!(buffer[..], *b"to be read");
-    near.write(buffer, region.remote().part(6..).unwrap())
-        .unwrap();
-    let mut bytes = [0; 10];
-    region.read(6, &mut bytes);
-    assert_eq!(bytes, *b"to be read");
-}
-
-#[test]
-fn a_peer_that_does_not_respond_fails_what_is_sent() {
-    let hosts = Hosts::roce();
-    let (near, _far) = hosts.connect();
-    hosts.server.set_responding(false);
-    let begin = hosts.fabric.now();
-    near.send(b"lost").unwrap();
-    let error = near.flush().unwrap_err();
-    let Cause::Request(request) = error.cause() else {
-        panic!("{error}");
-    };
-    assert_eq!(request.status, WcStatus::RETRY_EXC_ERR);
-    assert!(hosts.fabric.now() > begin);
-}
-
-#[test]
-fn a_peer_that_disconnects_ends_the_messages() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let peer = thread::spawn(move || {
-        far.send(b"last").unwrap();
-        far.close(CLOSE_DEADLINE).unwrap();
-    });
-    assert_eq!(*near.receive().unwrap().unwrap(), *b"last");
-    assert!(near.receive().unwrap().is_none());
-    drop(near);
-    peer.join().unwrap();
 }

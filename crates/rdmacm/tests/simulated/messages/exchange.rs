@@ -1,0 +1,214 @@
+//! Messages in both directions.
+
+use std::io::IoSlice;
+use std::thread;
+
+use rdmacm::verbs::WcStatus;
+use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
+
+use super::{Hosts, SECOND};
+
+#[test]
+fn messages_are_exchanged() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let echo = thread::spawn(move || {
+        while let Some(message) = far.receive().unwrap() {
+            far.send(&message).unwrap();
+        }
+    });
+    for number in 0..100_u8 {
+        near.send(&[number; 17]).unwrap();
+        assert_eq!(*near.receive().unwrap().unwrap(), [number; 17]);
+    }
+    near.close(CLOSE_DEADLINE).unwrap();
+    echo.join().unwrap();
+}
+
+#[test]
+fn messages_arrive_late_but_all() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    hosts.fabric.set_delay(SECOND);
+    let begin = hosts.fabric.now();
+    let sender = thread::spawn(move || {
+        near.send(b"late").unwrap();
+        near.flush().unwrap();
+        near
+    });
+    assert_eq!(*far.receive().unwrap().unwrap(), *b"late");
+    assert!(hosts.fabric.now().duration_since(begin) >= SECOND);
+    drop(sender.join().unwrap());
+}
+
+#[test]
+fn a_peer_that_does_not_respond_fails_what_is_sent() {
+    let hosts = Hosts::roce();
+    let (near, _far) = hosts.connect();
+    hosts.server.set_responding(false);
+    let begin = hosts.fabric.now();
+    near.send(b"lost").unwrap();
+    let error = near.flush().unwrap_err();
+    let Cause::Request(request) = error.cause() else {
+        panic!("{error}");
+    };
+    assert_eq!(request.status, WcStatus::RETRY_EXC_ERR);
+    assert!(hosts.fabric.now() > begin);
+}
+
+#[test]
+fn slices_are_one_message() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let long = [7; 100];
+    near.send_vectored(&[IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(&long)])
+        .unwrap();
+    let message = far.receive().unwrap().unwrap();
+    assert_eq!(message[..2], *b"ab");
+    assert_eq!(message[2..], long);
+    drop(message);
+    near.send(b"").unwrap();
+    assert!(far.receive().unwrap().unwrap().is_empty());
+}
+
+#[test]
+fn a_message_that_is_too_long_is_not_sent() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new().size(100);
+    let (near, far) = hosts.connect_with(options.clone(), options);
+    let error = near.send(&[1; 101]).unwrap_err();
+    assert!(
+        matches!(error.cause(), Cause::MessageTooLong(101)),
+        "{error}"
+    );
+    near.send(&[2; 100]).unwrap();
+    assert_eq!(far.receive().unwrap().unwrap()[..], [2; 100]);
+}
+
+#[test]
+fn a_message_that_the_peer_has_no_room_for_closes_the_connection() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect_with(MessageOptions::new(), MessageOptions::new().size(10));
+    near.send(&[1; 11]).unwrap();
+    let error = near.flush().unwrap_err();
+    let Cause::Request(request) = error.cause() else {
+        panic!("{error}");
+    };
+    assert_eq!(request.status, WcStatus::REM_OP_ERR);
+    let error = far.receive().unwrap_err();
+    assert!(
+        matches!(error.cause(), Cause::Request(_) | Cause::Closed(_)),
+        "{error}"
+    );
+    drop((near, far));
+    hosts.assert_clean();
+}
+
+#[test]
+fn a_slow_receiver_is_waited_for() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new().receives(2).sends(2);
+    let (near, far) = hosts.connect_with(options.clone(), options);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            for number in 0..50_u8 {
+                near.send(&[number]).unwrap();
+            }
+            near.flush().unwrap();
+        });
+        for number in 0..50_u8 {
+            assert_eq!(far.receive().unwrap().unwrap()[..], [number]);
+        }
+        sending.join().unwrap();
+    });
+}
+
+#[test]
+fn nothing_is_sent_without_room() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new().sends(3);
+    let (near, _far) = hosts.connect_with(options, MessageOptions::new());
+    hosts.fabric.set_delay(SECOND);
+    let sent = [(); 5].map(|()| near.try_send(b"now").unwrap());
+    assert_eq!(sent, [true, true, true, false, false]);
+    near.set_deadline(SECOND / 2);
+    let error = near.send(b"in time").unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    near.set_deadline(60 * SECOND);
+    near.flush().unwrap();
+    assert!(near.try_send(b"now").unwrap());
+}
+
+#[test]
+fn a_flush_does_not_wait_for_later_messages() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    hosts.fabric.set_delay(SECOND);
+    thread::scope(|scope| {
+        let (near, far) = (&near, &far);
+        scope.spawn(move || while far.receive().unwrap().is_some() {});
+        // Something is under way all the time.
+        let sending = scope.spawn(move || while near.send(b"more").is_ok() {});
+        let began = hosts.fabric.now();
+        near.flush().unwrap();
+        let elapsed = hosts.fabric.now() - began;
+        assert!(elapsed <= 4 * SECOND, "{elapsed:?}");
+        near.close(CLOSE_DEADLINE).unwrap();
+        sending.join().unwrap();
+    });
+}
+
+#[test]
+fn lost_messages_are_sent_again() {
+    for seed in 0..8 {
+        let hosts = Hosts::roce();
+        let _ = hosts.fabric.clone().seed(seed);
+        let (near, far) = hosts.connect();
+        hosts.fabric.set_loss(20);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..30_u8 {
+                    near.send(&[number; 80]).unwrap();
+                }
+                near.flush().unwrap();
+            });
+            for number in 0..30_u8 {
+                assert_eq!(far.receive().unwrap().unwrap()[..], [number; 80]);
+            }
+        });
+        hosts.fabric.set_loss(0);
+        drop((near, far));
+        hosts.assert_clean();
+    }
+}
+
+#[test]
+fn halves_send_and_receive_on_their_own() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let (send, receive) = near.into_split();
+    thread::scope(|scope| {
+        let echo = scope.spawn(|| {
+            while let Some(message) = far.receive().unwrap() {
+                far.send(&message).unwrap();
+            }
+        });
+        let receiving = scope.spawn(move || {
+            let mut count = 0;
+            while receive.receive().unwrap().is_some() {
+                count += 1;
+                if count == 10 {
+                    break;
+                }
+            }
+            receive
+        });
+        for _ in 0..10 {
+            send.send(b"to and fro").unwrap();
+        }
+        let receive = receiving.join().unwrap();
+        let near = send.reunite(receive).unwrap();
+        near.close(CLOSE_DEADLINE).unwrap();
+        echo.join().unwrap();
+    });
+}

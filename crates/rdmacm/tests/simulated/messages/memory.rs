@@ -1,0 +1,99 @@
+//! Memory that a peer reads and writes.
+
+use rdmacm::core::AccessFlags;
+use rdmacm::verbs::{RemoteMemory, WcStatus};
+use rdmacm::{Cause, MessageOptions, Stage};
+
+use super::{Hosts, SECOND};
+
+const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
+    .union(AccessFlags::REMOTE_READ)
+    .union(AccessFlags::REMOTE_WRITE);
+
+#[test]
+fn memory_is_read_and_written() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
+    let region = far.expose(16, access).unwrap();
+    region.write(0, b"to be read");
+    let buffer = near.allocate(10).unwrap();
+    let buffer = near
+        .read(buffer, region.remote().part(..10).unwrap())
+        .unwrap();
+    assert_eq!(buffer[..], *b"to be read");
+    near.write(buffer, region.remote().part(6..).unwrap())
+        .unwrap();
+    let mut bytes = [0; 10];
+    region.read(6, &mut bytes);
+    assert_eq!(bytes, *b"to be read");
+}
+
+#[test]
+fn many_reads_are_under_way() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    hosts.fabric.set_delay(SECOND);
+    let region = far.expose(64, ALL).unwrap();
+    region.write(0, &std::array::from_fn::<u8, 64, _>(|at| at as u8));
+    let began = hosts.fabric.now();
+    let reads: Vec<_> = (0..8_u64)
+        .map(|at| {
+            let part = region.remote().part(8 * at..8 * at + 8).unwrap();
+            near.start_read(near.allocate(8).unwrap(), part).unwrap()
+        })
+        .collect();
+    for (number, read) in (0_u8..).zip(reads) {
+        assert_eq!(read.wait().unwrap()[0], 8 * number);
+    }
+    // One way and the other, for all of them.
+    assert_eq!(hosts.fabric.now() - began, 2 * SECOND);
+}
+
+#[test]
+fn memory_that_is_not_exposed_is_not_read() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new();
+    for wrong in 0..3 {
+        let (near, far) = hosts.connect_with(options.clone(), options.clone());
+        let region = far.expose(16, AccessFlags::LOCAL_WRITE).unwrap();
+        let remote = region.remote();
+        let memory = match wrong {
+            // It is registered, for no peer.
+            0 => remote,
+            1 => RemoteMemory::new(remote.address(), remote.len(), remote.key() ^ 0x100).unwrap(),
+            _ => {
+                let readable = far.expose(16, ALL).unwrap().remote();
+                // Destroyed by now.
+                readable
+            }
+        };
+        let error = near.read(near.allocate(16).unwrap(), memory).unwrap_err();
+        let Cause::Request(request) = error.error.cause() else {
+            panic!("{}", error.error);
+        };
+        assert_eq!(request.status, WcStatus::REM_ACCESS_ERR);
+        assert_eq!(error.error.stage(), Stage::Read);
+        // A read that the peer refuses closes the connection.
+        near.send(b"more").unwrap_err();
+        drop((region, near, far));
+    }
+    hosts.assert_clean();
+}
+
+#[test]
+fn connections_of_one_domain_share_memory() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let domain = far.protection_domain().clone();
+    let table = domain.expose(8, ALL).unwrap();
+    table.write(0, b"shared!!");
+    let options = MessageOptions::new().protection_domain(&domain);
+    let (other, other_far) = hosts.connect_with(MessageOptions::new(), options);
+    for connection in [&near, &other] {
+        let bytes = connection.read(connection.allocate(8).unwrap(), table.remote());
+        assert_eq!(bytes.unwrap()[..], *b"shared!!");
+    }
+    drop((near, far, other, other_far, table, domain));
+    hosts.assert_clean();
+}

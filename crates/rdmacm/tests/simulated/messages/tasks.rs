@@ -1,0 +1,146 @@
+//! The same on tokio, whose paused clock and that of the fabric move together.
+
+use std::future::poll_fn;
+
+use rdmacm::core::Deadline;
+use rdmacm::tokio::{Connection, Connector, Listener, Node};
+use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
+use rdmacm_sim::{Fabric, Host, VerbsObjects};
+
+use super::SECOND;
+use crate::hosts::{PORT, channel};
+
+/// Two hosts, and a node of each on this runtime.
+pub(super) struct Tasks {
+    pub(super) fabric: Fabric,
+    pub(super) client: Host,
+    pub(super) server: Host,
+    client_node: Node,
+    pub(super) listener: Listener,
+}
+
+impl Tasks {
+    pub(super) fn roce() -> Self {
+        let fabric = Fabric::roce(["client", "server"]).seed(7);
+        let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
+        let [client_node, server_node] = [&client, &server].map(|host| {
+            let options = Node::options().channel(channel(host));
+            let options = options.device_source(std::sync::Arc::new(host.clone()));
+            options.open().unwrap()
+        });
+        let address = (server.address().unwrap(), PORT);
+        let options = Listener::options().with_node(&server_node);
+        Self {
+            listener: options.bind(address).unwrap(),
+            fabric,
+            client,
+            server,
+            client_node,
+        }
+    }
+
+    pub(super) fn connector(&self) -> Connector {
+        let address = (self.server.address().unwrap(), PORT);
+        Connector::new(address).with_node(&self.client_node)
+    }
+
+    pub(super) async fn connect(&self) -> (Connection, Connection) {
+        self.connect_with(MessageOptions::new()).await
+    }
+
+    pub(super) async fn connect_with(&self, options: MessageOptions) -> (Connection, Connection) {
+        let accepting = async {
+            let incoming = self.listener.accept(Deadline::Never).await.unwrap();
+            incoming.accept_messages(options.clone()).await.unwrap()
+        };
+        let connecting = self.connector().connect_messages(options.clone());
+        let (near, far) = tokio::join!(connecting, accepting);
+        (near.unwrap(), far)
+    }
+
+    /// Only the listener is left.
+    #[track_caller]
+    pub(super) fn assert_clean(&self) {
+        let ids = [&self.client, &self.server].map(Host::id_count);
+        assert_eq!(ids, [0, 1]);
+        let objects = [&self.client, &self.server].map(Host::verbs_objects);
+        assert_eq!(objects, [VerbsObjects::default(); 2]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_exchanged() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    let echo = tokio::spawn(async move {
+        while let Some(message) = far.receive().await.unwrap() {
+            far.send(&message).await.unwrap();
+        }
+    });
+    for number in 0..100_u8 {
+        near.send(&[number; 17]).await.unwrap();
+        assert_eq!(near.receive().await.unwrap().unwrap()[..], [number; 17]);
+    }
+    near.close(CLOSE_DEADLINE).await.unwrap();
+    echo.await.unwrap();
+    drop(near);
+    tasks.assert_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_of_an_hour_passes_at_once() {
+    let tasks = Tasks::roce();
+    let (near, _far) = tasks.connect().await;
+    near.set_deadline(3600 * SECOND);
+    let error = near.receive().await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+    assert_eq!(error.elapsed(), 3600 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_are_woken() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect_with(MessageOptions::new().sends(1)).await;
+    tasks.fabric.set_delay(SECOND);
+    let sending = async {
+        for number in 0..5_u8 {
+            poll_fn(|context| near.poll_send(context, &[number]))
+                .await
+                .unwrap();
+        }
+    };
+    let receiving = async {
+        for number in 0..5_u8 {
+            let message = poll_fn(|context| far.poll_receive(context)).await;
+            assert_eq!(message.unwrap().unwrap()[..], [number]);
+        }
+    };
+    tokio::join!(sending, receiving);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_peer_is_noticed_by_keep_alives() {
+    let tasks = Tasks::roce();
+    let (near, _far) = tasks
+        .connect_with(MessageOptions::new().keep_alive(SECOND))
+        .await;
+    tasks.server.set_responding(false);
+    let error = near.receive().await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Request(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_wakes_all_tasks_of_this_side() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    let peer = tokio::spawn(async move { far.receive().await.unwrap().is_none() });
+    let closing = async {
+        tokio::task::yield_now().await;
+        near.close(CLOSE_DEADLINE).await.unwrap();
+    };
+    let (first, second, reason, ()) =
+        tokio::join!(near.receive(), near.receive(), near.closed(None), closing);
+    assert!(first.unwrap().is_none() && second.unwrap().is_none());
+    assert!(reason.unwrap().is_orderly());
+    assert!(peer.await.unwrap());
+}

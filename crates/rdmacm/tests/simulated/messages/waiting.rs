@@ -1,0 +1,74 @@
+//! Several threads that wait on one connection.
+
+use std::thread;
+
+use rdmacm::Cause;
+
+use super::{Hosts, SECOND};
+
+#[test]
+fn each_message_is_received_once() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let mut received = thread::scope(|scope| {
+        let receiving = [(); 4].map(|()| {
+            scope.spawn(|| {
+                let mut received = Vec::new();
+                while let Some(message) = far.receive().unwrap() {
+                    received.push(message[0]);
+                }
+                received
+            })
+        });
+        for number in 0..200_u8 {
+            near.send(&[number]).unwrap();
+        }
+        near.close(60 * SECOND).unwrap();
+        receiving
+            .map(|receiving| receiving.join().unwrap())
+            .concat()
+    });
+    received.sort_unstable();
+    assert!(received.into_iter().eq(0..200));
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline_while_others_go_on() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    far.set_deadline(5 * SECOND);
+    thread::scope(|scope| {
+        let short = scope.spawn(|| far.receive().unwrap_err());
+        let error = short.join().unwrap();
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        assert_eq!(error.elapsed(), 5 * SECOND);
+        far.set_deadline(None);
+        let long = scope.spawn(|| far.receive().unwrap().unwrap().to_vec());
+        near.send(b"at last").unwrap();
+        assert_eq!(long.join().unwrap(), b"at last");
+    });
+}
+
+#[test]
+fn many_connections_share_two_nodes() {
+    let hosts = Hosts::roce();
+    let pairs: Vec<_> = (0..10).map(|_| hosts.connect()).collect();
+    thread::scope(|scope| {
+        for (number, (near, far)) in (0_u8..).zip(&pairs) {
+            scope.spawn(move || {
+                while let Some(message) = far.receive().unwrap() {
+                    far.send(&message).unwrap();
+                }
+            });
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    near.send(&[number; 70]).unwrap();
+                    assert_eq!(near.receive().unwrap().unwrap()[..], [number; 70]);
+                }
+                near.close(60 * SECOND).unwrap();
+            });
+        }
+    });
+    drop(pairs);
+    hosts.assert_clean();
+}
