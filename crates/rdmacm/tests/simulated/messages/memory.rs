@@ -35,7 +35,8 @@ fn many_reads_are_under_way() {
     let (near, far) = hosts.connect();
     hosts.fabric.set_delay(SECOND);
     let region = far.expose(64, ALL).unwrap();
-    region.write(0, &std::array::from_fn::<u8, 64, _>(|at| at as u8));
+    let bytes: Vec<u8> = (0..64).collect();
+    region.write(0, &bytes);
     let began = hosts.fabric.now();
     let reads: Vec<_> = (0..8_u64)
         .map(|at| {
