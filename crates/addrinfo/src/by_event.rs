@@ -1,6 +1,7 @@
 //! Resolving for an id, with an event at the end.
 
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -25,9 +26,9 @@ pub trait ResolveAddrInfo {
     /// [`AddrInfoResolved`](rdmacm_core::EventKind::AddrInfoResolved) or
     /// [`AddrInfoError`](rdmacm_core::EventKind::AddrInfoError) event of the id
     /// reports the end, on any kernel, at the latest at the deadline of the hints,
-    /// and [`query_addrinfo`](Self::query_addrinfo) has the result. The status of
-    /// a failure is a negative error number: `ENOENT` for a name that has no
-    /// address, `ETIMEDOUT` where the name server did not answer.
+    /// and then the [`AddrInfoResolution`] has the result. The status of a failure is a
+    /// negative error number: `ENOENT` for a name that has no address, `ETIMEDOUT` if the
+    /// name server did not answer.
     ///
     /// The resolution runs on a thread of the directory, of which there are at most 64 at
     /// a time. Destroying the id abandons the resolution.
@@ -41,7 +42,7 @@ pub trait ResolveAddrInfo {
     ///
     /// # Errors
     /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until its
-    /// event is read and its result taken; those of
+    /// event is read; those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
     /// [`Error::TooManyLookups`] and [`Error::NoThread`];
     /// [`Error::NothingToResolve`], [`Error::Hints`] and the like for invalid arguments.
@@ -53,16 +54,49 @@ pub trait ResolveAddrInfo {
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
-    ) -> Result<()>;
+    ) -> Result<AddrInfoResolution>;
+}
 
-    /// Takes the result of the resolution, once: the list, or the error.
+/// A resolution that an id has begun, see [`ResolveAddrInfo::resolve_addrinfo`].
+///
+/// Dropping it abandons the result. The event comes all the same.
+#[derive(Debug)]
+#[must_use = "it has the result"]
+pub struct AddrInfoResolution(Resolution);
+
+/// A result that a thread of the directory leaves for the caller.
+type SharedResult = Arc<Mutex<Option<Result<Vec<AddrInfo>>>>>;
+
+#[derive(Debug)]
+enum Resolution {
+    Names(SharedResult),
+    Service(ServiceResolution),
+    Taken,
+}
+
+impl AddrInfoResolution {
+    /// Takes the result, once: the list, or the error.
     /// Source: `rdma_query_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`Error::NothingResolved`] before the event is read and after the result was taken;
-    /// otherwise the error of the resolution, [`Error::Administrator`] for a service.
+    /// [`Error::NothingResolved`] before the resolution has ended and after the result was
+    /// taken; otherwise the error of the resolution, [`Error::Administrator`] for a service.
     #[doc(alias = "rdma_query_addrinfo")]
-    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>>;
+    pub fn take(&mut self) -> Result<Vec<AddrInfo>> {
+        let result = match &self.0 {
+            Resolution::Names(result) => lock(result).take(),
+            Resolution::Service(service) => service.records(),
+            Resolution::Taken => None,
+        };
+        let result = result.ok_or(Error::NothingResolved)?;
+        self.0 = Resolution::Taken;
+        result
+    }
+}
+
+/// The result is whole or not there, also after a panic.
+fn lock(result: &SharedResult) -> MutexGuard<'_, Option<Result<Vec<AddrInfo>>>> {
+    result.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ResolveAddrInfo for IdHandle {
@@ -72,13 +106,14 @@ impl ResolveAddrInfo for IdHandle {
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
-    ) -> Result<()> {
+    ) -> Result<AddrInfoResolution> {
         let node = node.into().map(str::to_owned);
         let service = service.into().map(str::to_owned);
         candidate::check(node.as_deref(), service.as_deref(), hints)?;
         if hints.asks_administrator() {
             let service = services::wanted(node.as_deref(), service.as_deref())?;
-            return ServiceResolution::begin(self, service, hints);
+            let service = ServiceResolution::begin(self, service, hints)?;
+            return Ok(AddrInfoResolution(Resolution::Service(service)));
         }
         let permit = directory.tasks.try_acquire().ok_or(Error::TooManyLookups)?;
         let pending = self.begin_resolution()?;
@@ -89,20 +124,23 @@ impl ResolveAddrInfo for IdHandle {
         let directory = directory.clone();
         // Sent once the thread runs, so that a failed spawn can cancel it.
         let (sender, receiver) = sync_channel::<PendingResolution>(1);
+        let result = SharedResult::default();
+        let shared = Arc::clone(&result);
         let work = move || {
             let Ok(pending) = receiver.recv() else { return };
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
             // Released before the event is visible.
             drop(permit);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            pending.finish(status, found);
+            *lock(&shared) = Some(found);
+            pending.finish(status);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
             Ok(_) => {
                 // The thread holds the receiver.
                 let _ = sender.send(pending);
-                Ok(())
+                Ok(AddrInfoResolution(Resolution::Names(result)))
             }
             Err(error) => {
                 pending.cancel();
@@ -110,45 +148,43 @@ impl ResolveAddrInfo for IdHandle {
             }
         }
     }
-
-    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>> {
-        if self.is_resolving() {
-            return Err(Error::NothingResolved);
-        }
-        if let Some(service) = self.take_result::<ServiceResolution>() {
-            return service.records(self);
-        }
-        let result: Option<Result<Vec<AddrInfo>>> = self.take_result();
-        result.unwrap_or(Err(Error::NothingResolved))
-    }
 }
 
 /// A service that the kernel resolves for the id. The kernel keeps the records.
+#[derive(Debug)]
 struct ServiceResolution {
+    id: IdHandle,
     flags: AddrInfoFlags,
     qp_type: QpType,
 }
 
 impl ServiceResolution {
-    fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
+    fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<Self> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         // The kernel's own event reports the end.
-        id.begin_resolution()?.hand_to_service(Self {
+        id.resolve_ib_service(service)?;
+        Ok(Self {
+            id: id.clone(),
             flags: hints.flags,
             qp_type: kind.qp_type,
-        });
-        let begun = id.resolve_ib_service(service);
-        if begun.is_err() {
-            drop(id.take_result::<Self>());
+        })
+    }
+
+    /// The records as addresses; `None` before the event is read.
+    fn records(&self) -> Option<Result<Vec<AddrInfo>>> {
+        if self.id.is_resolving() {
+            return None;
         }
-        Ok(begun?)
+        let failure = self.id.resolution_failure();
+        Some(match failure {
+            Some(failure) => Err(Error::Administrator(failure)),
+            None => self.addresses(),
+        })
     }
 
     /// The records as addresses, with the source that the id is bound to and no routes.
-    fn records(&self, id: &IdHandle) -> Result<Vec<AddrInfo>> {
-        if let Some(failure) = id.resolution_failure() {
-            return Err(Error::Administrator(failure));
-        }
+    fn addresses(&self) -> Result<Vec<AddrInfo>> {
+        let id = &self.id;
         let records = id.ib_service_records()?;
         let source = id.addresses()?.source;
         let via = Self::via(id)?;

@@ -5,7 +5,9 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm_addrinfo::{AddrInfo, Directory, Error, Hints, NameError, ResolveAddrInfo};
+use rdmacm_addrinfo::{
+    AddrInfo, AddrInfoResolution, Directory, Error, Hints, NameError, ResolveAddrInfo,
+};
 use rdmacm_core::{AddressAbi, CmId, Event, EventChannel, EventKind};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
@@ -14,14 +16,14 @@ use super::rc;
 use rdmacm_tests_macros::case;
 
 /// Begins to resolve the site's IPv4 address for an id.
-fn begin(site: &Site, directory: &Directory, id: &CmId) {
+fn begin(site: &Site, directory: &Directory, id: &CmId) -> AddrInfoResolution {
     let node = site.v4.to_string();
-    id.resolve_addrinfo(directory, node.as_str(), "7471", &rc())
-        .unwrap();
+    let begun = id.resolve_addrinfo(directory, node.as_str(), "7471", &rc());
+    begun.unwrap()
 }
 
 #[track_caller]
-fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
+fn expect(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
     let event = channel.next_event(PATIENCE).unwrap();
     assert!(*event.id() == *id, "{event:?}");
     assert_eq!(event.kind(), kind, "{event:?}");
@@ -31,7 +33,7 @@ fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
 #[case]
 fn completion_makes_the_descriptor_readable(site: &Site) {
     let (channel, id) = site.id();
-    begin(site, &Directory::new(), &id);
+    let _resolution = begin(site, &Directory::new(), &id);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     let patience = PollTimeout::try_from(PATIENCE).unwrap();
     assert_eq!(poll(&mut fds, patience), Ok(1));
@@ -46,37 +48,35 @@ fn completion_makes_the_descriptor_readable(site: &Site) {
 #[case]
 fn the_result_is_taken_once(site: &Site) {
     let (channel, id) = site.id();
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
     let directory = Directory::new();
-    begin(site, &directory, &id);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
+    let mut resolution = begin(site, &directory, &id);
+    expect(&channel, &id, EventKind::AddrInfoResolved);
     let node = site.v4.to_string();
     let blocking = directory.resolve(node.as_str(), "7471", &rc()).unwrap();
-    let asked = id.query_addrinfo().unwrap();
+    let by_event = resolution.take().unwrap();
 
-    let told = |list: &[AddrInfo]| {
+    let summary = |list: &[AddrInfo]| {
         let one = list.first().unwrap();
         (one.source, one.destination, one.via().cloned())
     };
-    assert_eq!(told(&asked), told(&blocking));
-    assert!(asked[0].is_reachable());
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    assert_eq!(summary(&by_event), summary(&blocking));
+    assert!(by_event[0].is_reachable());
+    assert_eq!(resolution.take(), Err(Error::NothingResolved));
 }
 
 #[case]
-fn one_resolution_runs_until_its_result_is_taken(site: &Site) {
+fn one_resolution_runs_until_its_event_is_read(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let node = site.v4.to_string();
     let again = || id.resolve_addrinfo(&directory, node.as_str(), "7471", &rc());
     let busy = Err(Error::Rdma(rdmacm_core::Error::Busy));
-    again().unwrap();
-    assert_eq!(again(), busy);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
-    assert_eq!(again(), busy);
-    id.query_addrinfo().unwrap();
-    again().unwrap();
-    hear(&channel, &id, EventKind::AddrInfoResolved);
+    let mut first = again().unwrap();
+    assert_eq!(again().map(drop), busy);
+    expect(&channel, &id, EventKind::AddrInfoResolved);
+    let mut second = again().unwrap();
+    expect(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(first.take().unwrap().len(), second.take().unwrap().len());
 }
 
 #[case]
@@ -85,8 +85,8 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
     let directory = Directory::new();
     PrivateEtc::new().run(|| {
         let begun = id.resolve_addrinfo(&directory, "nobody", "7471", &rc());
-        begun.unwrap();
-        let event = hear(&channel, &id, EventKind::AddrInfoError);
+        let mut resolution = begun.unwrap();
+        let event = expect(&channel, &id, EventKind::AddrInfoError);
         assert_eq!(event.status(), -libc::ENOENT);
         let words = event.failure().unwrap().to_string();
         assert_eq!(
@@ -94,18 +94,18 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
             "ADDRINFO_ERROR ENOENT: the name or the service is unknown"
         );
         let why = Err(Error::Name(NameError::NoName));
-        assert_eq!(id.query_addrinfo(), why);
-        assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
-        // Nobody need ask for a failure.
+        assert_eq!(resolution.take(), why);
+        assert_eq!(resolution.take(), Err(Error::NothingResolved));
+        // A failure need not be taken.
         for _ in 0..2 {
             let begun = id.resolve_addrinfo(&directory, "nobody", "7471", &rc());
-            begun.unwrap();
-            hear(&channel, &id, EventKind::AddrInfoError);
+            drop(begun.unwrap());
+            expect(&channel, &id, EventKind::AddrInfoError);
         }
     });
-    begin(site, &directory, &id);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
-    id.query_addrinfo().unwrap();
+    let mut resolution = begin(site, &directory, &id);
+    expect(&channel, &id, EventKind::AddrInfoResolved);
+    resolution.take().unwrap();
 }
 
 #[case]
@@ -113,7 +113,7 @@ fn an_invalid_lookup_starts_nothing(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let nothing = id.resolve_addrinfo(&directory, None, None, &Hints::rc());
-    assert_eq!(nothing, Err(Error::NothingToResolve));
+    assert_eq!(nothing.map(drop), Err(Error::NothingToResolve));
     let contradiction = id.resolve_addrinfo(
         &directory,
         "somebody",
@@ -122,13 +122,14 @@ fn an_invalid_lookup_starts_nothing(site: &Site) {
     );
     assert!(matches!(contradiction, Err(Error::Hints(_))));
     let nul = id.resolve_addrinfo(&directory, "some\0body", None, &Hints::rc());
-    assert_eq!(nul, Err(Error::NulInText));
-    begin(site, &directory, &id);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(nul.map(drop), Err(Error::NulInText));
+    let _resolution = begin(site, &directory, &id);
+    expect(&channel, &id, EventKind::AddrInfoResolved);
     let gone = id.handle();
     drop(id);
     let begun = gone.resolve_addrinfo(&directory, "rxe", None, &rc());
-    assert_eq!(begun, Err(Error::Rdma(rdmacm_core::Error::IdGone)));
+    let gone = Err(Error::Rdma(rdmacm_core::Error::IdGone));
+    assert_eq!(begun.map(drop), gone);
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
@@ -141,16 +142,15 @@ fn destroying_the_id_cancels_the_resolution(site: &Site) {
     let (given_up, kept) = (new(), new());
     let silent = site.silent.to_string();
     let short = rc().deadline(SECOND);
-    for id in [&given_up, &kept] {
-        id.resolve_addrinfo(&directory, silent.as_str(), "7471", &short)
-            .unwrap();
-    }
-    let handle = given_up.handle();
+    let [mut abandoned, mut resolution] = [&given_up, &kept].map(|id| {
+        let begun = id.resolve_addrinfo(&directory, silent.as_str(), "7471", &short);
+        begun.unwrap()
+    });
     drop(given_up);
-    assert_eq!(handle.query_addrinfo(), Err(Error::NothingResolved));
-    // Both end at about the same time; only one is heard of.
-    hear(&channel, &kept, EventKind::AddrInfoResolved);
-    let list = kept.query_addrinfo().unwrap();
+    assert_eq!(abandoned.take(), Err(Error::NothingResolved));
+    // Both end at about the same time; only one is reported.
+    expect(&channel, &kept, EventKind::AddrInfoResolved);
+    let list = resolution.take().unwrap();
     assert!(!list[0].is_reachable());
     let later = channel.next_event(SECOND).unwrap_err();
     assert_eq!(later, rdmacm_core::Error::DeadlinePassed);
@@ -159,7 +159,7 @@ fn destroying_the_id_cancels_the_resolution(site: &Site) {
 #[case]
 fn its_event_moves_with_the_id(site: &Site) {
     let (old, id) = site.id();
-    begin(site, &Directory::new(), &id);
+    let mut resolution = begin(site, &Directory::new(), &id);
     let mut fds = [PollFd::new(old.as_fd(), PollFlags::POLLIN)];
     let patience = PollTimeout::try_from(PATIENCE).unwrap();
     assert_eq!(poll(&mut fds, patience), Ok(1));
@@ -172,20 +172,20 @@ fn its_event_moves_with_the_id(site: &Site) {
         assert!(*event.id() == id);
     });
     assert!(old.try_next_event().unwrap().is_none());
-    id.query_addrinfo().unwrap();
+    resolution.take().unwrap();
 }
 
 /// A name resolved for it is no address of the id's.
 #[case]
 fn the_id_stays_unbound(site: &Site) {
     let (channel, id) = site.id();
-    begin(site, &Directory::new(), &id);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
+    let mut resolution = begin(site, &Directory::new(), &id);
+    expect(&channel, &id, EventKind::AddrInfoResolved);
     assert_eq!(id.addresses().unwrap().destination, None);
-    let list = id.query_addrinfo().unwrap();
+    let list = resolution.take().unwrap();
     let to = list[0].destination.unwrap();
     id.resolve_addr(None, to, PATIENCE).unwrap();
-    hear(&channel, &id, EventKind::AddrResolved);
+    expect(&channel, &id, EventKind::AddrResolved);
 }
 
 #[case]
@@ -193,15 +193,17 @@ fn many_ids_resolve_in_parallel(site: &Site) {
     let channel = site.channel();
     let directory = Directory::new();
     let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();
-    let mut waiting: Vec<_> = std::iter::repeat_with(new).take(20).collect();
-    for id in &waiting {
-        begin(site, &directory, id);
-    }
+    let ids: Vec<_> = std::iter::repeat_with(new).take(20).collect();
+    let mut waiting: Vec<_> = ids
+        .iter()
+        .map(|id| (id, begin(site, &directory, id)))
+        .collect();
     while !waiting.is_empty() {
         let event = channel.next_event(PATIENCE).unwrap();
         assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-        let whose = waiting.iter().position(|id| *event.id() == *id).unwrap();
-        assert!(waiting.swap_remove(whose).query_addrinfo().unwrap()[0].is_reachable());
+        let index = waiting.iter().position(|(id, _)| *event.id() == **id);
+        let (_, mut resolution) = waiting.swap_remove(index.unwrap());
+        assert!(resolution.take().unwrap()[0].is_reachable());
     }
 }
 
@@ -224,17 +226,16 @@ fn a_silent_name_server_delays_nobody_else() {
         let started = Instant::now();
         let hints = rc().deadline(deadline);
         let begun = slow.resolve_addrinfo(&directory, "nobody.test", "7471", &hints);
-        begun.unwrap();
-        quick
-            .resolve_addrinfo(&directory, "rxe", "7471", &rc())
-            .unwrap();
+        let mut silent = begun.unwrap();
+        let begun = quick.resolve_addrinfo(&directory, "rxe", "7471", &rc());
+        drop(begun.unwrap());
         let begun = started.elapsed();
         assert!(begun < deadline, "{begun:?}");
-        hear(&channel, &quick, EventKind::AddrInfoResolved);
-        let event = hear(&channel, &slow, EventKind::AddrInfoError);
+        expect(&channel, &quick, EventKind::AddrInfoResolved);
+        let event = expect(&channel, &slow, EventKind::AddrInfoError);
         let elapsed = started.elapsed();
         assert_eq!(event.status(), -libc::ETIMEDOUT);
-        assert_eq!(slow.query_addrinfo(), Err(Error::LookupDeadline));
+        assert_eq!(silent.take(), Err(Error::LookupDeadline));
         let longest = 2 * deadline;
         assert!(elapsed >= deadline && elapsed < longest, "{elapsed:?}");
     });
