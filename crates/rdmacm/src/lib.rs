@@ -124,6 +124,7 @@ pub use stop_handle::StopHandle;
 /// The examples of the documents, compiled.
 #[cfg(all(doctest, feature = "verbs"))]
 mod documents {
+    #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../README.md")]
     struct Readme;
     #[doc = include_str!("../README.md")]
