@@ -123,15 +123,16 @@ pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Runs it in a guest: it lists both devices, and is both sides of pings on each. Where
-/// the connection manager is a module it is not loaded before: the first ping has the
-/// kernel load it.
+/// Runs it in a guest, as in an empty container: its root directory holds nothing but
+/// itself and the device nodes. It lists both devices, and is both sides of pings on each.
+/// If the connection manager is a module, it is not loaded before: the first ping makes
+/// the kernel load it.
 pub(crate) fn run_static(guest: &Guest, program: &Path, step: &str, totals: &mut Totals) {
     totals.measure(&format!("{step}/static"), || plays(guest, program));
 }
 
 /// Loads modules from the kernel's own folder, `$1`, which the guest's root lacks. The
-/// client tries until the server listens or has gone.
+/// client tries until the server listens or has ended.
 const SCRIPT: &str = r#"
 set -e
 if test -n "$1"; then
@@ -141,10 +142,14 @@ if test -n "$1"; then
     rmmod rdma_ucm
     test ! -e /dev/infiniband/rdma_cm
 fi
-"$0" devices
+image=$(mktemp -d)
+mkdir -p "$image/dev/infiniband"
+mount --bind /dev/infiniband "$image/dev/infiniband"
+cp "$0" "$image/rdmacm"
+chroot "$image" /rdmacm devices
 for address in 10.71.1.1 10.71.2.1; do
-    "$0" ping --listen $address --persistent &
-    until "$0" ping $address --count 5 --interval 0 --validate; do
+    chroot "$image" /rdmacm ping --listen $address --persistent &
+    until chroot "$image" /rdmacm ping $address --count 5 --interval 0 --validate; do
         test -d /proc/$!
     done
     kill $!
