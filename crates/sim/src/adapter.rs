@@ -9,7 +9,7 @@ use rdmacm_core::{Gid, Guid, IbAddr, Transport};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adapter {
     pub(crate) name: String,
-    pub(crate) guid: Guid,
+    guid: Option<Guid>,
     pub(crate) transport: Transport,
     /// The ports of an InfiniBand adapter.
     pub(crate) ports: Vec<Port>,
@@ -29,7 +29,7 @@ pub struct Port {
 
 impl Adapter {
     /// An InfiniBand adapter of this name, such as `mlx5_0`, without ports. Its GUID
-    /// is derived from the name unless [`guid`](Self::guid) sets it.
+    /// is derived from its name and its host unless [`guid`](Self::guid) sets it.
     #[must_use]
     pub fn infiniband(name: impl Into<String>) -> Self {
         Self::new(name.into(), Transport::InfiniBand)
@@ -51,7 +51,7 @@ impl Adapter {
 
     fn new(name: String, transport: Transport) -> Self {
         Self {
-            guid: guid_of(&name),
+            guid: None,
             name,
             transport,
             ports: Vec::new(),
@@ -63,8 +63,16 @@ impl Adapter {
     /// Sets the GUID of its node.
     #[must_use]
     pub fn guid(mut self, guid: Guid) -> Self {
-        self.guid = guid;
+        self.guid = Some(guid);
         self
+    }
+
+    /// The GUID of the adapter in the host of this index, which no other host's has.
+    pub(crate) fn guid_in(&self, host: usize) -> Guid {
+        self.guid.unwrap_or_else(|| {
+            let host = (host as u64).to_be_bytes();
+            guid_of(self.name.bytes().chain(host))
+        })
     }
 
     /// Adds a port. Ports are numbered from 1; those beyond the 255th, and those of a
@@ -147,9 +155,9 @@ impl Port {
 }
 
 /// A GUID that differs if names do (FNV-1a).
-fn guid_of(name: &str) -> Guid {
+fn guid_of(bytes: impl Iterator<Item = u8>) -> Guid {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    Guid(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+    Guid(bytes.fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
 #[cfg(test)]
@@ -167,10 +175,10 @@ mod tests {
     }
 
     #[test]
-    fn adapters_of_different_names_differ() {
-        assert_ne!(
-            Adapter::infiniband("mlx5_0").guid,
-            Adapter::infiniband("mlx5_1").guid
-        );
+    fn adapters_of_different_names_or_hosts_differ() {
+        let [one, other] = ["mlx5_0", "mlx5_1"].map(Adapter::infiniband);
+        assert_ne!(one.guid_in(0), other.guid_in(0));
+        assert_ne!(one.guid_in(0), one.guid_in(1));
+        assert_eq!(one.guid(Guid(7)).guid_in(1), Guid(7));
     }
 }

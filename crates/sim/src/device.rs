@@ -25,10 +25,10 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(adapter: Adapter) -> Self {
+    pub(crate) fn new(host: usize, adapter: Adapter) -> Self {
         Self {
+            guid: adapter.guid_in(host),
             name: adapter.name,
-            guid: adapter.guid,
             transport: adapter.transport,
             ports: adapter.ports,
             addresses: adapter.addresses,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_path_mtu_fits_the_interface() {
-        let mtu = |bytes| Device::new(Adapter::roce("rxe0").mtu(bytes)).path_mtu();
+        let mtu = |bytes| Device::new(0, Adapter::roce("rxe0").mtu(bytes)).path_mtu();
         assert_eq!(mtu(1500), Some(PathMtu::B1024));
         assert_eq!(mtu(9000), Some(PathMtu::B4096));
         assert_eq!(mtu(4096), Some(PathMtu::B2048));

@@ -98,8 +98,9 @@ impl Fabric {
             for port in adapters.iter().flat_map(|adapter| &adapter.ports) {
                 state.subnet.attach(port.clone());
             }
-            state.hosts.push(HostState::new(name, adapters));
-            state.hosts.len() - 1
+            let index = state.hosts.len();
+            state.hosts.push(HostState::new(index, name, adapters));
+            index
         });
         Host::new(Arc::clone(&self.state), index)
     }

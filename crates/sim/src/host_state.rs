@@ -98,10 +98,18 @@ impl EventDetails {
 }
 
 impl HostState {
-    pub(crate) fn new(name: String, adapters: impl IntoIterator<Item = Adapter>) -> Self {
+    /// A machine that is the host of this index.
+    pub(crate) fn new(
+        index: usize,
+        name: String,
+        adapters: impl IntoIterator<Item = Adapter>,
+    ) -> Self {
+        let adapters = adapters.into_iter();
         Self {
             name,
-            devices: adapters.into_iter().map(Device::new).collect(),
+            devices: adapters
+                .map(|adapter| Device::new(index, adapter))
+                .collect(),
             version: KernelVersion::default(),
             ids: BTreeMap::new(),
             files: BTreeMap::new(),

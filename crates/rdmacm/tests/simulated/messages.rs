@@ -45,7 +45,7 @@ struct Hosts {
 
 impl Hosts {
     fn roce() -> Self {
-        let fabric = Fabric::roce(["client", "server"]).seed(7);
+        let fabric = Fabric::roce(["client", "server", "other"]).seed(7);
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
         let [client_node, server_node] = [&client, &server].map(node);
         let address = (server.address().unwrap(), PORT);

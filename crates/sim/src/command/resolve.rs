@@ -276,6 +276,7 @@ mod tests {
     #[test]
     fn a_route_begins_at_the_nearest_address() {
         let host = HostState::new(
+            0,
             String::new(),
             [
                 Adapter::roce("rxe0").address([10, 1, 0, 7]),

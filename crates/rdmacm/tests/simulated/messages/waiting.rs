@@ -4,7 +4,7 @@ use std::thread;
 
 use rdmacm::Cause;
 
-use super::{Hosts, SECOND};
+use super::{Hosts, SECOND, node};
 
 #[test]
 fn each_message_is_received_once() {
@@ -46,6 +46,35 @@ fn a_wait_ends_at_its_deadline_while_others_go_on() {
         let long = scope.spawn(|| far.receive().unwrap().unwrap().to_vec());
         near.send(b"at last").unwrap();
         assert_eq!(long.join().unwrap(), b"at last");
+    });
+}
+
+#[test]
+fn clients_of_several_hosts_have_the_same_queue_pair_numbers() {
+    let hosts = Hosts::roce();
+    let other = hosts.fabric.find_host("other").unwrap();
+    thread::scope(|scope| {
+        let accepting = [(); 2].map(|()| {
+            scope.spawn(|| {
+                let incoming = hosts.listener.accept(None).unwrap();
+                incoming.accept().unwrap()
+            })
+        });
+        let near = hosts.connector().connect().unwrap();
+        let other = hosts
+            .connector()
+            .with_node(&node(&other))
+            .connect()
+            .unwrap();
+        assert_eq!(near.queue_pair().number(), other.queue_pair().number());
+        for connection in [&near, &other] {
+            connection.send(b"from each").unwrap();
+            connection.flush().unwrap();
+        }
+        for accepting in accepting {
+            let far = accepting.join().unwrap();
+            assert_eq!(far.receive().unwrap().unwrap()[..], *b"from each");
+        }
     });
 }
 
