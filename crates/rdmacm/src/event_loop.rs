@@ -10,8 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use rdmacm_core::{Error, EventChannel, IdHandle};
 
 use crate::blocking_executor::BlockingExecutor;
 use crate::runtime::Reactor;
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 
 mod cm_events;
 mod connecting;

@@ -91,6 +91,7 @@ mod retry;
 mod runtime;
 mod stage;
 mod stop_handle;
+mod sync;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 #[cfg(feature = "tracing")]

@@ -142,10 +142,10 @@ impl Fabric {
         self.state.change(|state| state.network.loss = percent);
     }
 
-    /// Sets for how long, by the machine's clock, nothing must happen before a wait
-    /// moves the fabric's clock although a thread works that has never used the fabric,
-    /// such as one of another test. It is 20 ms otherwise. A thread that has used the
-    /// fabric and never sleeps delays the clock fifty times as long.
+    /// Sets for how long a thread that has never used the fabric, such as one of another
+    /// test, may compute while nothing happens on the fabric, before a wait moves the
+    /// fabric's clock all the same. It is 20 ms of processor time otherwise. A thread that
+    /// has used the fabric and does not sleep may compute fifty times as long.
     pub fn set_idle_time(&self, time: Duration) {
         self.state.change(|state| state.waits.idle_time = time);
     }

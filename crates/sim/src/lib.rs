@@ -64,10 +64,10 @@
 //! The clock stands still until the program waits, and moves straight to what happens
 //! next or to the end of a wait. It moves as soon as all threads of the process sleep,
 //! which `/proc/self/task` says: a thread that works, or is about to, is not overtaken by
-//! another one's deadline. While a thread works that has never used the fabric, it moves
-//! after the [idle time](Fabric::set_idle_time), 20 ms of the machine's clock, if nothing
-//! has happened on the fabric meanwhile. A wait without a deadline for what never happens
-//! never ends, as with the kernel. A runtime with its own timers uses
+//! another one's deadline. A thread that has never used the fabric, such as one of another
+//! test, delays it until it has computed for the [idle time](Fabric::set_idle_time), 20 ms
+//! in which nothing has happened on the fabric. A wait without a deadline for what never
+//! happens never ends, as with the kernel. A runtime with its own timers uses
 //! [`next_due`](rdmacm_core::ucma::UcmaFile::next_due) and
 //! [`advance_to`](rdmacm_core::ucma::UcmaFile::advance_to).
 

@@ -15,7 +15,7 @@ use crate::id::{Id, IdKey};
 use crate::network::Network;
 use crate::random::Random;
 use crate::subnet::Subnet;
-use crate::threads::{Activity, Users};
+use crate::threads::{Quiet, Users};
 use crate::waits::Waits;
 
 /// How often a wait looks whether the clock may move, while it may not.
@@ -110,8 +110,8 @@ impl SharedState {
     /// `until`; the last two return `None`.
     ///
     /// The clock moves as soon as all threads of the process sleep: what could happen
-    /// before then would need one that runs. While a thread works that has not used the
-    /// fabric, it moves after the idle time has passed without a change.
+    /// before then would need one that runs. A thread that has computed for a while without
+    /// a change counts as asleep.
     ///
     /// # Errors
     /// Those of `eventfd(2)` and `poll(2)`.
@@ -146,7 +146,7 @@ impl SharedState {
                 quiet.update(changes);
                 let idle_time = state.waits.idle_time;
                 drop(state);
-                if quiet.is_over(users.activity(), idle_time) && self.move_clock(changes) {
+                if quiet.is_over(&users, idle_time) && self.move_clock(changes) {
                     continue;
                 }
             } else {
@@ -165,47 +165,6 @@ impl SharedState {
             state.advance_to(next);
         }
         next.is_some()
-    }
-}
-
-/// The time since something last happened, by the machine's clock.
-struct Quiet {
-    changes: u64,
-    since: Instant,
-}
-
-impl Quiet {
-    fn new() -> Self {
-        Self {
-            changes: u64::MAX,
-            since: Instant::now(),
-        }
-    }
-
-    fn update(&mut self, changes: u64) {
-        if changes != self.changes {
-            *self = Self {
-                changes,
-                ..Self::new()
-            };
-        }
-    }
-
-    /// Whether nothing happens any more unless the clock moves.
-    fn is_over(&self, activity: Activity, idle_time: Duration) -> bool {
-        let elapsed = self.since.elapsed();
-        match activity {
-            Activity {
-                is_any_active: false,
-                ..
-            } => true,
-            Activity {
-                is_user_active: false,
-                ..
-            } => elapsed >= idle_time,
-            // Perhaps it never sleeps.
-            _ => elapsed >= idle_time.saturating_mul(50),
-        }
     }
 }
 

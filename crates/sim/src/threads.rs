@@ -1,66 +1,137 @@
 //! What the threads of the process are doing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::time::{Duration, Instant};
 
 use nix::unistd::{Pid, gettid};
+
+/// How many times the idle time a thread that has used the fabric may compute.
+const USER_FACTOR: u32 = 50;
 
 /// Threads that have used a fabric.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Users(BTreeSet<Pid>);
-
-/// What threads other than the calling one are doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Activity {
-    /// A thread runs, or is about to.
-    pub(crate) is_any_active: bool,
-    /// One of those that have used the fabric does.
-    pub(crate) is_user_active: bool,
-}
 
 impl Users {
     /// Records the calling thread.
     pub(crate) fn add_this(&mut self) {
         self.0.insert(gettid());
     }
+}
 
-    /// Looks at all threads of the process but the calling one. Twice, because a thread
-    /// may wake another one that was looked at before, and sleep when it is looked at itself.
-    ///
-    /// Without `/proc`, other threads that have not used the fabric count as active.
-    pub(crate) fn activity(&self) -> Activity {
-        let unknown = Activity {
-            is_any_active: true,
-            is_user_active: false,
-        };
-        (0..2)
-            .map(|_| self.look().unwrap_or(unknown))
-            .find(|activity| activity.is_any_active)
-            .unwrap_or_default()
+/// The time since something last happened on a fabric, as far as one wait has seen.
+///
+/// It is measured by the processor time of each thread: one that is ready to run and gets
+/// no processor is about to act, however long that takes.
+#[derive(Debug)]
+pub(crate) struct Quiet {
+    changes: u64,
+    since: Instant,
+    /// The processor time of each thread when it was first looked at.
+    begun: Times,
+}
+
+type Times = BTreeMap<Pid, Duration>;
+
+/// What a thread other than the calling one is doing.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// It runs, or is about to.
+    is_active: bool,
+    /// The processor time that it has used; `None` if the kernel does not count it.
+    used: Option<Duration>,
+}
+
+impl Quiet {
+    pub(crate) fn new() -> Self {
+        Self {
+            changes: u64::MAX,
+            since: Instant::now(),
+            begun: Times::new(),
+        }
     }
 
-    fn look(&self) -> io::Result<Activity> {
-        let mut activity = Activity::default();
-        let this = gettid();
-        for entry in fs::read_dir("/proc/self/task")? {
-            let entry = entry?;
-            let number = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok());
-            let Some(thread) = number.map(Pid::from_raw).filter(|thread| *thread != this) else {
+    /// Begins anew if something has happened.
+    pub(crate) fn update(&mut self, changes: u64) {
+        if changes != self.changes {
+            *self = Self {
+                changes,
+                ..Self::new()
+            };
+        }
+    }
+
+    /// Whether nothing happens any more unless the clock moves: all other threads sleep, or
+    /// have computed for the idle time; fifty times as long if they have used the fabric.
+    ///
+    /// Without `/proc`, it is the idle time by the machine's clock.
+    pub(crate) fn is_over(&mut self, users: &Users, idle_time: Duration) -> bool {
+        // A thread may wake one that was looked at before, and sleep when it is looked at
+        // itself: one of them has run when they are looked at again.
+        let looks = [(); 2].map(|()| self.sleeping(users, idle_time));
+        match looks {
+            [Ok(Some(first)), Ok(Some(second))] => first == second,
+            [Err(_), _] | [_, Err(_)] => self.since.elapsed() >= idle_time,
+            _ => false,
+        }
+    }
+
+    /// The threads that sleep, and what they have used; `None` if one is active.
+    fn sleeping(&mut self, users: &Users, idle_time: Duration) -> io::Result<Option<Times>> {
+        let mut sleeping = Times::new();
+        for thread in other_threads()? {
+            // One that has ended meanwhile has no file any more.
+            let Ok(look) = look_at(thread) else {
                 continue;
             };
-            // A thread that has ended meanwhile has no file any more.
-            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            if is_active(&stat) {
-                activity.is_any_active = true;
-                activity.is_user_active |= self.0.contains(&thread);
+            let factor = if users.0.contains(&thread) {
+                USER_FACTOR
+            } else {
+                1
+            };
+            if self.computed(thread, look.used) >= idle_time.saturating_mul(factor) {
+                continue;
             }
+            if look.is_active {
+                return Ok(None);
+            }
+            sleeping.insert(thread, look.used.unwrap_or_default());
         }
-        Ok(activity)
+        Ok(Some(sleeping))
     }
+
+    /// How long a thread has computed since something happened.
+    fn computed(&mut self, thread: Pid, used: Option<Duration>) -> Duration {
+        let Some(used) = used else {
+            return self.since.elapsed();
+        };
+        let begun = *self.begun.entry(thread).or_insert(used);
+        used.saturating_sub(begun)
+    }
+}
+
+fn other_threads() -> io::Result<Vec<Pid>> {
+    let this = gettid();
+    let mut threads = Vec::new();
+    for entry in fs::read_dir("/proc/self/task")? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        threads.extend(number.map(Pid::from_raw).filter(|thread| *thread != this));
+    }
+    Ok(threads)
+}
+
+fn look_at(thread: Pid) -> io::Result<Look> {
+    let read = |name| fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));
+    // First, so that a thread that has run since does not seem to sleep all the time.
+    let used = read("schedstat").ok();
+    let stat = read("stat")?;
+    Ok(Look {
+        is_active: is_active(&stat),
+        used: used.as_deref().and_then(processor_time),
+    })
 }
 
 /// Whether a thread runs, is runnable, or waits for a page or another uninterruptible
@@ -71,8 +142,16 @@ fn is_active(stat: &str) -> bool {
     state.is_some_and(|state| state.starts_with(['R', 'D']))
 }
 
+/// Nanoseconds, before the time that the thread has waited for a processor. Source:
+/// `Documentation/scheduler/sched-stats.rst`.
+fn processor_time(schedstat: &str) -> Option<Duration> {
+    let nanoseconds = schedstat.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::hint::spin_loop;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
     use std::thread;
@@ -88,42 +167,56 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_works_is_active() {
+    fn processor_times_are_read() {
+        let time = processor_time("178374 1236141 2\n");
+        assert_eq!(time, Some(Duration::from_nanos(178_374)));
+        assert_eq!(processor_time("\n"), None);
+    }
+
+    /// Looks at a thread that repeats `work` until `is_reached`.
+    fn look_until(work: fn(), is_reached: impl Fn(Look) -> bool) {
         let (sender, receiver) = channel();
         let is_done = AtomicBool::new(false);
-        let mut users = Users::default();
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let worker = scope.spawn(|| {
                 sender.send(gettid()).unwrap();
                 while !is_done.load(Ordering::Relaxed) {
-                    thread::yield_now();
+                    work();
                 }
             });
             let thread = receiver.recv().unwrap();
-            let without = users.look().unwrap();
-            users.0.insert(thread);
-            let with = users.look().unwrap();
+            while !is_reached(look_at(thread).unwrap()) {
+                thread::yield_now();
+            }
             is_done.store(true, Ordering::Relaxed);
-            assert!(without.is_any_active && !without.is_user_active);
-            assert!(with.is_any_active && with.is_user_active);
+            worker.thread().unpark();
+        });
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_active() {
+        look_until(spin_loop, |look| look.is_active);
+        let enough = Duration::from_millis(5);
+        look_until(spin_loop, |look| {
+            look.used.is_some_and(|used| used > enough)
         });
     }
 
     #[test]
     fn a_thread_that_sleeps_is_not_active() {
-        let (sender, receiver) = channel::<()>();
-        let (names, name) = channel();
-        let mut users = Users::default();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                names.send(gettid()).unwrap();
-                let _ = receiver.recv();
-            });
-            users.0.insert(name.recv().unwrap());
-            while users.look().unwrap().is_user_active {
-                thread::yield_now();
-            }
-            drop(sender);
-        });
+        look_until(thread::park, |look| !look.is_active);
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_idle_after_its_share() {
+        let second = Duration::from_secs(1);
+        let thread = Pid::from_raw(1);
+        let mut quiet = Quiet::new();
+        quiet.update(1);
+        assert_eq!(quiet.computed(thread, Some(second)), Duration::ZERO);
+        quiet.update(1);
+        assert_eq!(quiet.computed(thread, Some(second * 3)), second * 2);
+        quiet.update(2);
+        assert_eq!(quiet.computed(thread, Some(second * 3)), Duration::ZERO);
     }
 }

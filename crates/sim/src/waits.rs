@@ -14,8 +14,8 @@ pub(crate) struct Waits {
     last: u64,
     /// Counts what happened on the fabric.
     pub(crate) changes: u64,
-    /// How long nothing must happen before a wait moves the clock while some thread works
-    /// that has not used the fabric.
+    /// How long a thread that has not used the fabric may compute while nothing happens,
+    /// before a wait moves the clock.
     pub(crate) idle_time: Duration,
 }
 

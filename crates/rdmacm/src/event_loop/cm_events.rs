@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
 
 use super::event_queue::{EventQueue, QueuedEvent};
 use super::source::{Drained, EventSource, MAX_EVENTS};
+use crate::sync::{Mutex, MutexGuard};
 
 /// An event channel, and the event queues of its ids.
 #[derive(Debug)]

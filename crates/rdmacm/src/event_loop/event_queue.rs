@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
 
 use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
 
 use super::WaitSource;
 use crate::close_reason::CloseReason;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
 
 /// One thing that came for an id.

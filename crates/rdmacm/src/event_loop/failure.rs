@@ -1,11 +1,11 @@
 //! Failures of the event loop itself, which all waiters receive.
 
-use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use rdmacm_core::{Error, Result};
 
 use super::EventLoop;
+use crate::sync::Ordering;
 
 impl EventLoop {
     /// Reports a failure to all waiters. Later waits try again: what is short now, such as

@@ -1,13 +1,13 @@
 //! An asynchronous runtime that runs the event loop.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use super::{Drained, EventLoop};
 use crate::runtime::{Reactor, Sleep};
+use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// What a runtime watches for an event loop, with the event loop's own waker: it does not
 /// matter which task polled last.

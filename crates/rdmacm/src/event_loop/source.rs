@@ -3,13 +3,14 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use rdmacm_core::{Deadline, Result};
 
 use super::cm_events::CmEvents;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How many events a source handles in one call of [`drain`](EventSource::drain). A peer
 /// that never stops sending delays timers and other sources for no longer than that.

@@ -1,11 +1,12 @@
 //! Waiting for what runs on the blocking executor.
 
 use std::future::{Future, poll_fn};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
 use super::{EventLoop, sleep_until};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The result of a task, and its waiter.
 struct Slot<T> {

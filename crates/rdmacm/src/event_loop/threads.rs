@@ -2,13 +2,13 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use rdmacm_core::{Deadline, Error};
 
 use super::{EventLoop, Leader};
+use crate::sync::{AtomicBool, Ordering};
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {

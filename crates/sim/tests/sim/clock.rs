@@ -1,6 +1,8 @@
 //! Time, wake-ups and the descriptor.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -209,7 +211,7 @@ fn a_runtime_sees_what_is_due_and_advances() {
     let hosts = TwoHosts::new();
     hosts.fabric.set_subnet_admin_delay(2 * SECOND);
     let file = hosts.here.open().unwrap();
-    let options = EventChannel::options().ucma(std::sync::Arc::clone(&file));
+    let options = EventChannel::options().ucma(Arc::clone(&file));
     let channel = options.open().unwrap();
     let id = resolved(&channel);
     assert_eq!(file.next_due(), None);
@@ -242,5 +244,50 @@ fn a_thread_that_was_notified_acts_before_the_clock_moves() {
         let event = channel.next_event(None).unwrap();
         assert_eq!(event.kind(), EventKind::ConnectResponse);
         assert_eq!(channel.now(), begun);
+    });
+}
+
+/// Computes until it is dropped.
+struct Load(Arc<AtomicBool>);
+
+impl Load {
+    /// More threads than there are processors.
+    fn start() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        for _ in 0..8 {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || while !is_over.load(Ordering::Relaxed) {});
+        }
+        Self(is_over)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_busy_machine_does_not_move_the_clock() {
+    let hosts = Hosts::roce();
+    hosts.fabric.set_idle_time(Duration::from_millis(1));
+    let channels = [(); 2].map(|()| hosts.client.channel().unwrap());
+    let _idle = hosts.server.channel().unwrap();
+    let _load = Load::start();
+    thread::scope(|scope| {
+        let [one, other] = &channels;
+        let waiting = scope.spawn(|| other.next_event(3600 * SECOND));
+        for _ in 0..20 {
+            let begun = one.now();
+            one.next_event(SECOND).unwrap_err();
+            // Between two waits: the others compute, and the clock does not move.
+            for _ in 0..4 {
+                thread::yield_now();
+            }
+            assert_eq!(one.now() - begun, SECOND);
+        }
+        hosts.fabric.advance(3600 * SECOND);
+        waiting.join().unwrap().unwrap_err();
     });
 }

@@ -1,0 +1,203 @@
+//! Threads that wait: one of them leads.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use rdmacm::core::Error;
+use shuttle::sync::mpsc;
+use shuttle::thread;
+
+use crate::event_loop::{QueuedEvent, block_on, sleep_until};
+use crate::node::{Node, SECOND, join_all, poll_once};
+use crate::schedules::check;
+
+/// A thread that waits for this many events of an id.
+fn wait_for(node: &Arc<Node>, id: usize, events: usize) -> thread::JoinHandle<()> {
+    let node = Arc::clone(node);
+    thread::spawn(move || {
+        for _ in 0..events {
+            let event = node.wait(id).unwrap();
+            assert!(matches!(event, QueuedEvent::Cm(_)), "{event:?}");
+        }
+    })
+}
+
+#[test]
+fn each_thread_receives_its_events() {
+    check(|| {
+        let node = Node::of_threads(3);
+        let threads = [0, 1, 2].map(|id| wait_for(&node, id, 2));
+        for id in [0, 1, 2, 2, 1, 0] {
+            node.device.post(id);
+        }
+        join_all(threads);
+    });
+}
+
+#[test]
+fn threads_that_share_an_id_receive_each_event_once() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let threads = [(); 3].map(|()| wait_for(&node, 0, 2));
+        for _ in 0..6 {
+            node.device.post(0);
+        }
+        join_all(threads);
+        assert!(node.ids[0].queue().pop().is_none());
+    });
+}
+
+/// The second event comes only when the first was received: its receiver has led until
+/// then, or another thread has.
+#[test]
+fn a_leader_hands_over() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let late = wait_for(&node, 1, 1);
+        let early = wait_for(&node, 0, 1);
+        node.device.post(0);
+        early.join().unwrap();
+        node.device.post(1);
+        late.join().unwrap();
+    });
+}
+
+#[test]
+fn closing_a_queue_wakes_all_its_waiters() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let other = wait_for(&node, 1, 1);
+        let threads = [(); 2].map(|()| {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                let event = node.wait(0).unwrap();
+                assert!(matches!(event, QueuedEvent::Closed), "{event:?}");
+            })
+        });
+        node.ids[0].queue().close();
+        join_all(threads);
+        node.device.post(1);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_result_of_another_thread_wakes_the_waiter() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let other = wait_for(&node, 1, 1);
+        let waiting = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                let event = node.wait(0).unwrap();
+                assert!(matches!(event, QueuedEvent::CommandReturned(_)));
+            })
+        };
+        let queue = Arc::clone(node.ids[0].queue());
+        let pushing = thread::spawn(move || queue.push(QueuedEvent::CommandReturned(Ok(()))));
+        join_all([waiting, pushing]);
+        node.device.post(1);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn each_thread_wakes_at_its_time() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let late = wait_for(&node, 0, 1);
+        let begun = node.event_loop.now();
+        let sleeping = [3, 1, 2].map(|seconds| {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                let until = begun + seconds * SECOND;
+                block_on(&node.event_loop, sleep_until(&node.event_loop, until)).unwrap();
+                assert!(node.event_loop.now() >= until);
+            })
+        });
+        join_all(sleeping);
+        node.device.post(0);
+        late.join().unwrap();
+    });
+}
+
+/// A thread whose deadline is earlier than that of the sleeping leader.
+#[test]
+fn an_event_or_the_deadline_ends_a_wait() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let leader = wait_for(&node, 1, 1);
+        let short = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                let until = node.after(SECOND);
+                match block_on(&node.event_loop, node.ids[0].next(Some(until))) {
+                    Ok(event) => assert!(matches!(event, QueuedEvent::Cm(_))),
+                    Err(error) => assert_eq!(error, Error::DeadlinePassed),
+                }
+            })
+        };
+        node.device.post(0);
+        short.join().unwrap();
+        node.device.post(1);
+        leader.join().unwrap();
+    });
+}
+
+/// More events than a leader reads before it steps down.
+#[test]
+fn what_a_leader_leaves_is_read() {
+    const EVENTS: usize = 40;
+    check(|| {
+        let node = Node::of_threads(2);
+        for _ in 0..EVENTS {
+            node.device.post(0);
+        }
+        node.device.post(1);
+        join_all([wait_for(&node, 1, 1), wait_for(&node, 0, EVENTS)]);
+    });
+}
+
+#[test]
+fn a_wait_that_is_dropped_leaves_its_event_to_another() {
+    check(|| {
+        let node = Node::of_threads(1);
+        let staying = wait_for(&node, 0, 1);
+        let leaving = {
+            let node = Arc::clone(&node);
+            thread::spawn(move || {
+                let next = poll_once(node.ids[0].next(None));
+                if block_on(&node.event_loop, next).is_some() {
+                    node.device.post(0);
+                }
+            })
+        };
+        node.device.post(0);
+        join_all([staying, leaving]);
+    });
+}
+
+#[test]
+fn all_waiters_receive_a_failure() {
+    check(|| {
+        let node = Node::of_threads(2);
+        let (sender, waiting) = mpsc::channel();
+        let failing = [0, 1].map(|id| {
+            let (node, sender) = (Arc::clone(&node), sender.clone());
+            thread::spawn(move || {
+                let error = block_on(&node.event_loop, async {
+                    let mut next = pin!(node.ids[id].next(None));
+                    assert!(poll_once(next.as_mut()).await.is_none());
+                    sender.send(()).unwrap();
+                    next.await.unwrap_err()
+                });
+                assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+            })
+        });
+        for _ in 0..2 {
+            waiting.recv().unwrap();
+        }
+        node.device.fail(libc::ENOMEM);
+        join_all(failing);
+    });
+}
