@@ -1,6 +1,7 @@
 //! Resolving for an id, with an event at the end.
 
-use std::sync::mpsc::sync_channel;
+use std::fmt;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Instant;
 
@@ -24,10 +25,10 @@ pub trait ResolveAddrInfo {
     /// returns at once. An
     /// [`AddrInfoResolved`](rdmacm_core::EventKind::AddrInfoResolved) or
     /// [`AddrInfoError`](rdmacm_core::EventKind::AddrInfoError) event of the id
-    /// reports the end, on any kernel, at the latest at the deadline of the hints,
-    /// and [`query_addrinfo`](Self::query_addrinfo) has the result. The status of
-    /// a failure is a negative error number: `ENOENT` for a name that has no
-    /// address, `ETIMEDOUT` where the name server did not answer.
+    /// reports the end, on any kernel, at the latest at the deadline of the hints.
+    /// [`take_result`](AddrInfoResolution::take_result) then returns the result. The
+    /// status of a failure is a negative error number: `ENOENT` for a name that has no
+    /// address, `ETIMEDOUT` if the name server did not answer.
     ///
     /// The resolution runs on a thread of the directory, of which there are at most 64 at
     /// a time. Destroying the id abandons the resolution.
@@ -40,8 +41,8 @@ pub trait ResolveAddrInfo {
     /// Source: `rdma_resolve_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until its
-    /// event is read and its result taken; those of
+    /// [`rdmacm_core::Error::Busy`] while the id resolves a name or a service, until the
+    /// event is read; those of
     /// [`resolve_ib_service`](IdHandle::resolve_ib_service) for a service;
     /// [`Error::TooManyLookups`] and [`Error::NoThread`];
     /// [`Error::NothingToResolve`], [`Error::Hints`] and the like for invalid arguments.
@@ -53,16 +54,52 @@ pub trait ResolveAddrInfo {
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
-    ) -> Result<()>;
+    ) -> Result<AddrInfoResolution>;
+}
 
-    /// Takes the result of the resolution, once: the list, or the error.
+/// A resolution that an id has begun. Dropping it discards the result; the event comes all
+/// the same.
+pub struct AddrInfoResolution {
+    id: IdHandle,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// The thread of the resolution sends it before the event is visible.
+    Lookup(Receiver<Result<Vec<AddrInfo>>>),
+    /// The kernel keeps the records. `None` once they were taken.
+    Service(Option<ServiceResolution>),
+}
+
+impl AddrInfoResolution {
+    /// Takes the result, once: the list, or the error.
     /// Source: `rdma_query_addrinfo(3)`.
     ///
     /// # Errors
-    /// [`Error::NothingResolved`] before the event is read and after the result was taken;
-    /// otherwise the error of the resolution, [`Error::Administrator`] for a service.
+    /// [`Error::NothingResolved`] before the event is read and after the result was taken,
+    /// and while the id resolves again; otherwise the error of the resolution,
+    /// [`Error::Administrator`] for a service.
     #[doc(alias = "rdma_query_addrinfo")]
-    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>>;
+    pub fn take_result(&mut self) -> Result<Vec<AddrInfo>> {
+        if self.id.is_resolving() {
+            return Err(Error::NothingResolved);
+        }
+        match &mut self.outcome {
+            Outcome::Lookup(result) => result.try_recv().unwrap_or(Err(Error::NothingResolved)),
+            Outcome::Service(service) => match service.take() {
+                Some(service) => service.records(&self.id),
+                None => Err(Error::NothingResolved),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for AddrInfoResolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddrInfoResolution")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ResolveAddrInfo for IdHandle {
@@ -72,13 +109,17 @@ impl ResolveAddrInfo for IdHandle {
         node: impl Into<Option<&'name str>>,
         service: impl Into<Option<&'name str>>,
         hints: &Hints,
-    ) -> Result<()> {
+    ) -> Result<AddrInfoResolution> {
         let node = node.into().map(str::to_owned);
         let service = service.into().map(str::to_owned);
         candidate::check(node.as_deref(), service.as_deref(), hints)?;
         if hints.asks_administrator() {
             let service = services::wanted(node.as_deref(), service.as_deref())?;
-            return ServiceResolution::begin(self, service, hints);
+            let service = ServiceResolution::begin(self, service, hints)?;
+            return Ok(AddrInfoResolution {
+                id: self.clone(),
+                outcome: Outcome::Service(Some(service)),
+            });
         }
         let permit = directory.tasks.try_acquire().ok_or(Error::TooManyLookups)?;
         let pending = self.begin_resolution()?;
@@ -89,37 +130,32 @@ impl ResolveAddrInfo for IdHandle {
         let directory = directory.clone();
         // Sent once the thread runs, so that a failed spawn can cancel it.
         let (sender, receiver) = sync_channel::<PendingResolution>(1);
+        let (result_sender, result) = sync_channel(1);
         let work = move || {
             let Ok(pending) = receiver.recv() else { return };
             let found = directory.resolve(node.as_deref(), service.as_deref(), &hints);
             // Released before the event is visible.
             drop(permit);
             let status = found.as_ref().err().map_or(0, |error| -errno(error));
-            pending.finish(status, found);
+            // Nobody receives it if the resolution was dropped.
+            let _ = result_sender.send(found);
+            pending.finish(status);
         };
         let thread = thread::Builder::new().name("rdmacm-resolve".to_owned());
         match thread.spawn(work) {
             Ok(_) => {
                 // The thread holds the receiver.
                 let _ = sender.send(pending);
-                Ok(())
+                Ok(AddrInfoResolution {
+                    id: self.clone(),
+                    outcome: Outcome::Lookup(result),
+                })
             }
             Err(error) => {
                 pending.cancel();
                 Err(Error::NoThread(error.kind()))
             }
         }
-    }
-
-    fn query_addrinfo(&self) -> Result<Vec<AddrInfo>> {
-        if self.is_resolving() {
-            return Err(Error::NothingResolved);
-        }
-        if let Some(service) = self.take_result::<ServiceResolution>() {
-            return service.records(self);
-        }
-        let result: Option<Result<Vec<AddrInfo>>> = self.take_result();
-        result.unwrap_or(Err(Error::NothingResolved))
     }
 }
 
@@ -130,18 +166,14 @@ struct ServiceResolution {
 }
 
 impl ServiceResolution {
-    fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<()> {
+    fn begin(id: &IdHandle, service: IbService, hints: &Hints) -> Result<Self> {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         // The kernel's own event reports the end.
-        id.begin_resolution()?.hand_to_service(Self {
+        id.resolve_ib_service(service)?;
+        Ok(Self {
             flags: hints.flags,
             qp_type: kind.qp_type,
-        });
-        let begun = id.resolve_ib_service(service);
-        if begun.is_err() {
-            drop(id.take_result::<Self>());
-        }
-        Ok(begun?)
+        })
     }
 
     /// The records as addresses, with the source that the id is bound to and no routes.

@@ -41,7 +41,7 @@ mod unreachable;
 
 pub use acm::Acm;
 pub use addr_info::AddrInfo;
-pub use by_event::ResolveAddrInfo;
+pub use by_event::{AddrInfoResolution, ResolveAddrInfo};
 pub use directory::Directory;
 pub use error::{Error, NameError, Result, Unanswered};
 pub use flags::AddrInfoFlags;

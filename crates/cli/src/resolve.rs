@@ -81,10 +81,10 @@ fn by_event(
         Some(_) => args.timeout().into(),
         None => Deadline::Never,
     };
-    id.resolve_addrinfo(directory, node, service, hints)?;
+    let mut resolution = id.resolve_addrinfo(directory, node, service, hints)?;
     loop {
         channel.next_event(until)?;
-        match id.query_addrinfo() {
+        match resolution.take_result() {
             Err(Error::NothingResolved) => {}
             answer => return answer,
         }

@@ -1,6 +1,5 @@
 //! Address resolution outside the kernel.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -26,7 +25,7 @@ pub struct PendingResolution {
 
 impl IdHandle {
     /// Begins an address resolution outside the kernel. An id has one at a time,
-    /// until its event is read and, if it succeeded, its result is taken.
+    /// until its event is read.
     ///
     /// # Errors
     /// [`Error::Busy`](crate::Error::Busy) during that time, and while the kernel
@@ -38,13 +37,6 @@ impl IdHandle {
             id: Arc::downgrade(id.state()),
             has_ended: false,
         })
-    }
-
-    /// Takes the result of the id's resolution after its event was read. Returns
-    /// `None` if there is no result of this type, or no more.
-    #[must_use]
-    pub fn take_result<T: Any>(&self) -> Option<T> {
-        self.enter().ok()?.resolution().take()
     }
 
     /// The failure of the id's last resolution, or of the kernel's resolution of a
@@ -64,22 +56,12 @@ impl IdHandle {
 
 impl PendingResolution {
     /// Ends the resolution with an event of this status: 0 for success, otherwise a
-    /// negative error number. The result is kept with the id, for
-    /// [`IdHandle::take_result`].
-    pub fn finish(mut self, status: i32, result: impl Any + Send) {
-        self.report(status, Some(Box::new(result)));
+    /// negative error number. The caller makes the result available before.
+    pub fn finish(mut self, status: i32) {
+        self.report(status);
     }
 
-    /// Ends the resolution without an event, and keeps a result with the id for the
-    /// kernel's resolution of a service, whose event ends it.
-    pub fn hand_to_service(mut self, result: impl Any + Send) {
-        self.has_ended = true;
-        if let Some(id) = self.id.upgrade() {
-            id.resolution().store_for_service(Box::new(result));
-        }
-    }
-
-    /// Ends the resolution without an event or a result.
+    /// Ends the resolution without an event.
     pub fn cancel(mut self) {
         self.has_ended = true;
         if let Some(id) = self.id.upgrade() {
@@ -87,12 +69,11 @@ impl PendingResolution {
         }
     }
 
-    fn report(&mut self, status: i32, result: Option<Box<dyn Any + Send>>) {
+    fn report(&mut self, status: i32) {
         self.has_ended = true;
         let Some(id) = self.id.upgrade().filter(|id| id.is_open()) else {
             return;
         };
-        id.resolution().store(result);
         let event = match status {
             0 => EventNumber::ADDRINFO_RESOLVED,
             _ => EventNumber::ADDRINFO_ERROR,
@@ -104,7 +85,7 @@ impl PendingResolution {
 impl Drop for PendingResolution {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.report(-libc::ECANCELED, None);
+            self.report(-libc::ECANCELED);
         }
     }
 }

@@ -5,7 +5,9 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm_addrinfo::{AddrInfo, Directory, Error, Hints, NameError, ResolveAddrInfo};
+use rdmacm_addrinfo::{
+    AddrInfo, AddrInfoResolution, Directory, Error, Hints, NameError, ResolveAddrInfo,
+};
 use rdmacm_core::{AddressAbi, CmId, Event, EventChannel, EventKind};
 use rdmacm_tests::{PATIENCE, SECOND, Site};
 
@@ -14,10 +16,10 @@ use super::rc;
 use rdmacm_tests_macros::case;
 
 /// Begins to resolve the site's IPv4 address for an id.
-fn begin(site: &Site, directory: &Directory, id: &CmId) {
+fn begin(site: &Site, directory: &Directory, id: &CmId) -> AddrInfoResolution {
     let node = site.v4.to_string();
     id.resolve_addrinfo(directory, node.as_str(), "7471", &rc())
-        .unwrap();
+        .unwrap()
 }
 
 #[track_caller]
@@ -31,7 +33,7 @@ fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> Event {
 #[case]
 fn completion_makes_the_descriptor_readable(site: &Site) {
     let (channel, id) = site.id();
-    begin(site, &Directory::new(), &id);
+    let _resolution = begin(site, &Directory::new(), &id);
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     let patience = PollTimeout::try_from(PATIENCE).unwrap();
     assert_eq!(poll(&mut fds, patience), Ok(1));
@@ -46,13 +48,13 @@ fn completion_makes_the_descriptor_readable(site: &Site) {
 #[case]
 fn the_result_is_taken_once(site: &Site) {
     let (channel, id) = site.id();
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
     let directory = Directory::new();
-    begin(site, &directory, &id);
+    let mut resolution = begin(site, &directory, &id);
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
     hear(&channel, &id, EventKind::AddrInfoResolved);
     let node = site.v4.to_string();
     let blocking = directory.resolve(node.as_str(), "7471", &rc()).unwrap();
-    let asked = id.query_addrinfo().unwrap();
+    let asked = resolution.take_result().unwrap();
 
     let told = |list: &[AddrInfo]| {
         let one = list.first().unwrap();
@@ -60,23 +62,24 @@ fn the_result_is_taken_once(site: &Site) {
     };
     assert_eq!(told(&asked), told(&blocking));
     assert!(asked[0].is_reachable());
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
 }
 
 #[case]
-fn one_resolution_runs_until_its_result_is_taken(site: &Site) {
+fn one_resolution_runs_until_its_event_is_read(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let node = site.v4.to_string();
     let again = || id.resolve_addrinfo(&directory, node.as_str(), "7471", &rc());
     let busy = Err(Error::Rdma(rdmacm_core::Error::Busy));
-    again().unwrap();
-    assert_eq!(again(), busy);
+    let mut first = again().unwrap();
+    assert_eq!(again().map(drop), busy);
     hear(&channel, &id, EventKind::AddrInfoResolved);
-    assert_eq!(again(), busy);
-    id.query_addrinfo().unwrap();
-    again().unwrap();
+    let mut second = again().unwrap();
     hear(&channel, &id, EventKind::AddrInfoResolved);
+    for resolution in [&mut first, &mut second] {
+        resolution.take_result().unwrap();
+    }
 }
 
 #[case]
@@ -85,7 +88,7 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
     let directory = Directory::new();
     PrivateEtc::new().run(|| {
         let begun = id.resolve_addrinfo(&directory, "nobody", "7471", &rc());
-        begun.unwrap();
+        let mut resolution = begun.unwrap();
         let event = hear(&channel, &id, EventKind::AddrInfoError);
         assert_eq!(event.status(), -libc::ENOENT);
         let words = event.failure().unwrap().to_string();
@@ -94,18 +97,18 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
             "ADDRINFO_ERROR ENOENT: the name or the service is unknown"
         );
         let why = Err(Error::Name(NameError::NoName));
-        assert_eq!(id.query_addrinfo(), why);
-        assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
-        // Nobody need ask for a failure.
+        assert_eq!(resolution.take_result(), why);
+        assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
+        // The result of a failure need not be taken.
         for _ in 0..2 {
             let begun = id.resolve_addrinfo(&directory, "nobody", "7471", &rc());
             begun.unwrap();
             hear(&channel, &id, EventKind::AddrInfoError);
         }
     });
-    begin(site, &directory, &id);
+    let mut resolution = begin(site, &directory, &id);
     hear(&channel, &id, EventKind::AddrInfoResolved);
-    id.query_addrinfo().unwrap();
+    resolution.take_result().unwrap();
 }
 
 #[case]
@@ -113,7 +116,7 @@ fn an_invalid_lookup_starts_nothing(site: &Site) {
     let (channel, id) = site.id();
     let directory = Directory::new();
     let nothing = id.resolve_addrinfo(&directory, None, None, &Hints::rc());
-    assert_eq!(nothing, Err(Error::NothingToResolve));
+    assert_eq!(nothing.map(drop), Err(Error::NothingToResolve));
     let contradiction = id.resolve_addrinfo(
         &directory,
         "somebody",
@@ -122,13 +125,16 @@ fn an_invalid_lookup_starts_nothing(site: &Site) {
     );
     assert!(matches!(contradiction, Err(Error::Hints(_))));
     let nul = id.resolve_addrinfo(&directory, "some\0body", None, &Hints::rc());
-    assert_eq!(nul, Err(Error::NulInText));
-    begin(site, &directory, &id);
+    assert_eq!(nul.map(drop), Err(Error::NulInText));
+    let _resolution = begin(site, &directory, &id);
     hear(&channel, &id, EventKind::AddrInfoResolved);
     let gone = id.handle();
     drop(id);
     let begun = gone.resolve_addrinfo(&directory, "rxe", None, &rc());
-    assert_eq!(begun, Err(Error::Rdma(rdmacm_core::Error::IdGone)));
+    assert_eq!(
+        begun.map(drop),
+        Err(Error::Rdma(rdmacm_core::Error::IdGone))
+    );
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
@@ -141,16 +147,15 @@ fn destroying_the_id_cancels_the_resolution(site: &Site) {
     let (given_up, kept) = (new(), new());
     let silent = site.silent.to_string();
     let short = rc().deadline(SECOND);
-    for id in [&given_up, &kept] {
+    let [mut abandoned, mut resolution] = [&given_up, &kept].map(|id| {
         id.resolve_addrinfo(&directory, silent.as_str(), "7471", &short)
-            .unwrap();
-    }
-    let handle = given_up.handle();
+            .unwrap()
+    });
     drop(given_up);
-    assert_eq!(handle.query_addrinfo(), Err(Error::NothingResolved));
+    assert_eq!(abandoned.take_result(), Err(Error::NothingResolved));
     // Both end at about the same time; only one is heard of.
     hear(&channel, &kept, EventKind::AddrInfoResolved);
-    let list = kept.query_addrinfo().unwrap();
+    let list = resolution.take_result().unwrap();
     assert!(!list[0].is_reachable());
     let later = channel.next_event(SECOND).unwrap_err();
     assert_eq!(later, rdmacm_core::Error::DeadlinePassed);
@@ -159,7 +164,7 @@ fn destroying_the_id_cancels_the_resolution(site: &Site) {
 #[case]
 fn its_event_moves_with_the_id(site: &Site) {
     let (old, id) = site.id();
-    begin(site, &Directory::new(), &id);
+    let mut resolution = begin(site, &Directory::new(), &id);
     let mut fds = [PollFd::new(old.as_fd(), PollFlags::POLLIN)];
     let patience = PollTimeout::try_from(PATIENCE).unwrap();
     assert_eq!(poll(&mut fds, patience), Ok(1));
@@ -172,17 +177,17 @@ fn its_event_moves_with_the_id(site: &Site) {
         assert!(*event.id() == id);
     });
     assert!(old.try_next_event().unwrap().is_none());
-    id.query_addrinfo().unwrap();
+    resolution.take_result().unwrap();
 }
 
 /// A name resolved for it is no address of the id's.
 #[case]
 fn the_id_stays_unbound(site: &Site) {
     let (channel, id) = site.id();
-    begin(site, &Directory::new(), &id);
+    let mut resolution = begin(site, &Directory::new(), &id);
     hear(&channel, &id, EventKind::AddrInfoResolved);
     assert_eq!(id.addresses().unwrap().destination, None);
-    let list = id.query_addrinfo().unwrap();
+    let list = resolution.take_result().unwrap();
     let to = list[0].destination.unwrap();
     id.resolve_addr(None, to, PATIENCE).unwrap();
     hear(&channel, &id, EventKind::AddrResolved);
@@ -193,15 +198,19 @@ fn many_ids_resolve_in_parallel(site: &Site) {
     let channel = site.channel();
     let directory = Directory::new();
     let new = || channel.create_id(rdmacm_core::PortSpace::TCP).unwrap();
-    let mut waiting: Vec<_> = std::iter::repeat_with(new).take(20).collect();
-    for id in &waiting {
-        begin(site, &directory, id);
-    }
+    let ids = std::iter::repeat_with(new).take(20);
+    let mut waiting: Vec<_> = ids
+        .map(|id| {
+            let resolution = begin(site, &directory, &id);
+            (id, resolution)
+        })
+        .collect();
     while !waiting.is_empty() {
         let event = channel.next_event(PATIENCE).unwrap();
         assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-        let whose = waiting.iter().position(|id| *event.id() == *id).unwrap();
-        assert!(waiting.swap_remove(whose).query_addrinfo().unwrap()[0].is_reachable());
+        let index = waiting.iter().position(|(id, _)| *event.id() == *id);
+        let (_id, mut resolution) = waiting.swap_remove(index.unwrap());
+        assert!(resolution.take_result().unwrap()[0].is_reachable());
     }
 }
 
@@ -224,8 +233,8 @@ fn a_silent_name_server_delays_nobody_else() {
         let started = Instant::now();
         let hints = rc().deadline(deadline);
         let begun = slow.resolve_addrinfo(&directory, "nobody.test", "7471", &hints);
-        begun.unwrap();
-        quick
+        let mut resolution = begun.unwrap();
+        let _quick = quick
             .resolve_addrinfo(&directory, "rxe", "7471", &rc())
             .unwrap();
         let begun = started.elapsed();
@@ -234,7 +243,7 @@ fn a_silent_name_server_delays_nobody_else() {
         let event = hear(&channel, &slow, EventKind::AddrInfoError);
         let elapsed = started.elapsed();
         assert_eq!(event.status(), -libc::ETIMEDOUT);
-        assert_eq!(slow.query_addrinfo(), Err(Error::LookupDeadline));
+        assert_eq!(resolution.take_result(), Err(Error::LookupDeadline));
         let longest = 2 * deadline;
         assert!(elapsed >= deadline && elapsed < longest, "{elapsed:?}");
     });

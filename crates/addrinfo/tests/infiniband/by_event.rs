@@ -27,22 +27,22 @@ fn service() -> Hints {
 }
 
 #[track_caller]
-fn hear(channel: &EventChannel, id: &CmId, kind: EventKind) -> i32 {
+fn wait_for(channel: &EventChannel, id: &CmId, kind: EventKind) -> i32 {
     let event = channel.next_event(Duration::from_secs(60)).unwrap();
     assert!(*event.id() == *id, "{event:?}");
     assert_eq!(event.kind(), kind, "{event:?}");
     event.status()
 }
 
-/// Another thread has told of an end. This one's clock must not run away meanwhile, as
-/// it does where the simulated kernel is waited for.
-fn is_told(channel: &EventChannel) {
+/// Waits until another thread has ended a resolution. `EventChannel::next_event` would move
+/// the simulated clock meanwhile.
+fn wait_until_readable(channel: &EventChannel) {
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, PollTimeout::NONE), Ok(1));
 }
 
-fn told(channel: &EventChannel) -> Event {
-    is_told(channel);
+fn next_event(channel: &EventChannel) -> Event {
+    wait_until_readable(channel);
     channel.try_next_event().unwrap().unwrap()
 }
 
@@ -55,12 +55,11 @@ fn the_kernel_finds_a_service_for_the_id() {
     let id = bound(&channel);
     let directory = Directory::new();
     let begin = || id.resolve_addrinfo(&directory, None, "storage", &service());
-    begin().unwrap();
-    assert_eq!(begin(), BUSY);
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
-    hear(&channel, &id, EventKind::AddrInfoResolved);
-    assert_eq!(begin(), BUSY);
-    let list = id.query_addrinfo().unwrap();
+    let mut resolution = begin().unwrap();
+    assert_eq!(begin().map(drop), BUSY);
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
+    wait_for(&channel, &id, EventKind::AddrInfoResolved);
+    let list = resolution.take_result().unwrap();
     let [info] = list.as_slice() else {
         panic!("{list:?}");
     };
@@ -74,7 +73,7 @@ fn the_kernel_finds_a_service_for_the_id() {
         (info.flags, info.port_space),
         (AddrInfoFlags::SA, PortSpace::IB)
     );
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
 }
 
 #[test]
@@ -86,10 +85,11 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
     fabric.register_service(record);
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
-    id.resolve_addrinfo(&Directory::new(), None, "storage", &service())
+    let mut resolution = id
+        .resolve_addrinfo(&Directory::new(), None, "storage", &service())
         .unwrap();
-    hear(&channel, &id, EventKind::AddrInfoResolved);
-    let list = id.query_addrinfo().unwrap();
+    wait_for(&channel, &id, EventKind::AddrInfoResolved);
+    let list = resolution.take_result().unwrap();
     let gids: Vec<_> = list
         .iter()
         .map(|info| {
@@ -102,22 +102,22 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
 }
 
 #[test]
-fn a_service_nobody_offers_leaves_the_id_free() {
+fn an_id_can_resolve_again_after_an_unknown_service() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
     let directory = Directory::new();
     let begin = |name| id.resolve_addrinfo(&directory, None, name, &service());
     begin("nobodys").unwrap();
-    let status = hear(&channel, &id, EventKind::AddrInfoError);
+    let status = wait_for(&channel, &id, EventKind::AddrInfoError);
     assert_eq!(status, -libc::ENODATA);
-    begin("storage").unwrap();
-    hear(&channel, &id, EventKind::AddrInfoResolved);
-    assert_eq!(id.query_addrinfo().unwrap().len(), 1);
+    let mut resolution = begin("storage").unwrap();
+    wait_for(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(resolution.take_result().unwrap().len(), 1);
 }
 
 #[test]
-fn every_failure_of_a_service_is_told_as_it_was() {
+fn each_failure_of_a_service_has_its_error_number() {
     let (fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
@@ -129,18 +129,18 @@ fn every_failure_of_a_service_is_told_as_it_was() {
     ] {
         fabric.set_subnet_admin(administrator);
         let begun = id.resolve_addrinfo(&directory, None, name, &service());
-        begun.unwrap();
-        let status = hear(&channel, &id, EventKind::AddrInfoError);
+        let mut resolution = begun.unwrap();
+        let status = wait_for(&channel, &id, EventKind::AddrInfoError);
         assert_eq!(status, -errno);
-        let Err(Error::Administrator(failure)) = id.query_addrinfo() else {
+        let Err(Error::Administrator(failure)) = resolution.take_result() else {
             panic!("{administrator:?}");
         };
         assert_eq!(failure.raw_os_error(), Some(errno));
-        assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+        assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
     }
 }
 
-/// A failure that nobody has read would be taken for the next resolution's.
+/// An event that was not read would be taken for the next resolution's.
 #[test]
 fn a_failure_is_read_before_the_next_resolution() {
     let (_fabric, here) = fabric();
@@ -148,50 +148,51 @@ fn a_failure_is_read_before_the_next_resolution() {
     let id = channel.create_id(PortSpace::IB).unwrap();
     let directory = directory(&here).acm(None).resolver(Nobody);
     let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
-    begin().unwrap();
-    is_told(&channel);
-    assert_eq!(begin(), BUSY);
-    assert_eq!(id.query_addrinfo(), Err(Error::NothingResolved));
+    let mut resolution = begin().unwrap();
+    wait_until_readable(&channel);
+    assert_eq!(begin().map(drop), BUSY);
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
     let event = channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     let why = Err(Error::Name(NameError::NoName));
-    assert_eq!(id.query_addrinfo(), why);
+    assert_eq!(resolution.take_result(), why);
     begin().unwrap();
 }
 
-/// Nobody asked why the first failed; the second is not the first's to tell of.
 #[test]
-fn a_search_without_a_resolution_leaves_no_result() {
+fn a_resolution_of_a_service_follows_a_failure_that_was_not_taken() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
     let directory = directory(&here).acm(None).resolver(Nobody);
     let begin = || id.resolve_addrinfo(&directory, "somebody", "7471", &Hints::rc());
     begin().unwrap();
-    told(&channel);
+    next_event(&channel);
     id.resolve_ib_service(IbService::with_id(SERVICE)).unwrap();
-    assert_eq!(begin(), BUSY);
-    hear(&channel, &id, EventKind::AddrInfoResolved);
+    assert_eq!(begin().map(drop), BUSY);
+    wait_for(&channel, &id, EventKind::AddrInfoResolved);
     assert_eq!(id.ib_service_records().unwrap().len(), 1);
     begin().unwrap();
 }
 
-/// A search that fails takes no result away that nobody has taken.
 #[test]
-fn a_search_without_a_resolution_loses_no_result() {
+fn a_resolution_keeps_its_result_while_the_id_resolves_a_service() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = bound(&channel);
     let directory = directory(&here).acm(None);
     let hints = Hints::new().port_space(PortSpace::IB);
     let hints = hints.destination(IbAddr::new(gid(THERE)));
-    id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
-    told(&channel);
+    let begin = || id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    let mut resolution = begin();
+    next_event(&channel);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
-    hear(&channel, &id, EventKind::AddrInfoError);
-    let again = id.resolve_addrinfo(&directory, None, None, &hints);
-    assert_eq!(again, BUSY);
-    assert_eq!(id.query_addrinfo().unwrap().len(), 1);
+    assert_eq!(resolution.take_result(), Err(Error::NothingResolved));
+    wait_for(&channel, &id, EventKind::AddrInfoError);
+    let mut again = begin();
+    next_event(&channel);
+    assert_eq!(resolution.take_result().unwrap().len(), 1);
+    assert_eq!(again.take_result().unwrap().len(), 1);
 }
 
 /// Knows no names.
@@ -205,7 +206,7 @@ impl Resolver for Nobody {
 }
 
 #[test]
-fn what_is_refused_at_once_leaves_the_id_free() {
+fn an_id_whose_resolution_was_refused_is_not_busy() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let unbound = channel.create_id(PortSpace::IB).unwrap();
@@ -218,12 +219,12 @@ fn what_is_refused_at_once_leaves_the_id_free() {
         );
     }
     let with_node = unbound.resolve_addrinfo(&directory, "node", "storage", &service());
-    assert_eq!(with_node, Err(Error::SaWithNode));
+    assert_eq!(with_node.map(drop), Err(Error::SaWithNode));
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
 #[test]
-fn a_kernel_that_does_not_know_the_command_says_so() {
+fn services_are_unsupported_on_a_kernel_without_the_command() {
     let fabric = Fabric::new();
     let adapter = Adapter::infiniband("mlx5_0").port(Port::new(gid(HERE)));
     let old = fabric
@@ -238,19 +239,18 @@ fn a_kernel_that_does_not_know_the_command_says_so() {
     assert_eq!(command, CommandNumber::RESOLVE_IB_SERVICE);
 }
 
-/// Names need nothing of the kernel's to be told by an event.
 #[test]
-fn an_address_is_told_by_an_event_whatever_the_kernel_knows() {
+fn an_address_is_resolved_with_an_event_on_any_kernel() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::IB).unwrap();
     let directory = directory(&here).acm(None);
     let to = CmAddr::from(IbAddr::new(gid(THERE)));
     let hints = Hints::new().port_space(PortSpace::IB).destination(to);
-    id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
-    let event = told(&channel);
+    let mut resolution = id.resolve_addrinfo(&directory, None, None, &hints).unwrap();
+    let event = next_event(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-    let list = id.query_addrinfo().unwrap();
+    let list = resolution.take_result().unwrap();
     assert_eq!(list[0].destination, Some(to));
     assert!(list[0].is_reachable(), "{list:?}");
 }
@@ -269,32 +269,33 @@ impl Resolver for OneHost {
     }
 }
 
-/// Which is also what is done without the flag; services are looked for by `SA`.
 #[test]
-fn a_name_is_looked_up_for_the_id_where_the_flag_says_so() {
+fn a_name_is_looked_up_with_the_flag_dns() {
     let (_fabric, here) = fabric();
     let channel = channel(&here).unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();
     let directory = directory(&here).resolver(OneHost).acm(None);
     let by_name = Hints::rc().flags(AddrInfoFlags::DNS);
-    id.resolve_addrinfo(&directory, "storage-7", "7471", &by_name)
+    let mut resolution = id
+        .resolve_addrinfo(&directory, "storage-7", "7471", &by_name)
         .unwrap();
-    let event = told(&channel);
+    let event = next_event(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
-    let list = id.query_addrinfo().unwrap();
+    let list = resolution.take_result().unwrap();
     assert_eq!(list.len(), 1);
     assert_eq!(list[0].destination, Some(([10, 1, 0, 7], 7471).into()));
     assert!(list[0].flags.contains(AddrInfoFlags::DNS));
     assert!(channel.try_next_event().unwrap().is_none());
 
-    id.resolve_addrinfo(&directory, "storage-8", "7471", &by_name)
+    let mut resolution = id
+        .resolve_addrinfo(&directory, "storage-8", "7471", &by_name)
         .unwrap();
-    let event = told(&channel);
+    let event = next_event(&channel);
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.status(), -libc::ENOENT);
-    assert_eq!(id.query_addrinfo(), Err(NameError::NoName.into()));
+    assert_eq!(resolution.take_result(), Err(NameError::NoName.into()));
 
     let both = by_name.subnet_administrator();
     let refused = id.resolve_addrinfo(&directory, None, "storage", &both);
-    assert_eq!(refused, Err(Error::SaAndDns));
+    assert_eq!(refused.map(drop), Err(Error::SaAndDns));
 }

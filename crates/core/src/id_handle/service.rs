@@ -39,14 +39,14 @@ impl IdHandle {
     pub fn resolve_ib_service(&self, service: IbService) -> Result<()> {
         let id = self.enter()?;
         // Before the kernel can report the event.
-        id.resolution().begin_service()?;
+        id.resolution().begin()?;
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
         let begun = id.if_supported(CommandNumber::RESOLVE_IB_SERVICE, || {
             id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
         });
         if begun.is_err() {
-            id.resolution().cancel_service();
+            id.resolution().cancel();
         }
         begun
     }

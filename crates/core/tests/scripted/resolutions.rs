@@ -10,30 +10,24 @@ use crate::script::FIRST_ID;
 use crate::{Fixture, errno};
 
 #[test]
-fn a_resolution_ends_with_an_event_and_its_result_is_taken_once() {
+fn a_resolution_is_pending_until_its_event_is_read() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
     assert!(!id.is_resolving());
     let pending = id.begin_resolution().unwrap();
     assert!(id.is_resolving());
     assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
-    pending.finish(0, 7_u8);
+    pending.finish(0);
     assert!(
         fixture.ucma.is_notified(),
         "a waiting caller must check for it"
     );
-    assert_eq!(id.take_result::<u8>(), None, "the event was not read");
+    assert!(id.is_resolving(), "the event was not read");
+    assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoResolved);
     assert!(!id.is_resolving());
-    assert_eq!(
-        id.begin_resolution().unwrap_err(),
-        Error::Busy,
-        "the result was not taken"
-    );
-    assert_eq!(id.take_result::<u16>(), None, "of another type");
-    assert_eq!(id.take_result::<u8>(), Some(7));
-    assert_eq!(id.take_result::<u8>(), None);
+    assert_eq!(id.resolution_failure(), None);
     assert!(id.begin_resolution().is_ok());
 }
 
@@ -41,7 +35,7 @@ fn a_resolution_ends_with_an_event_and_its_result_is_taken_once() {
 fn a_failure_is_kept_until_the_next_resolution() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.begin_resolution().unwrap().finish(-libc::ENOENT, ());
+    id.begin_resolution().unwrap().finish(-libc::ENOENT);
     let event = fixture.channel.try_next_event().unwrap().unwrap();
     assert_eq!(event.kind(), EventKind::AddrInfoError);
     assert_eq!(event.status(), -libc::ENOENT);
@@ -59,14 +53,9 @@ fn a_failure_is_kept_until_the_next_resolution() {
 }
 
 #[test]
-fn a_resolution_handed_to_a_service_or_cancelled_has_no_event() {
+fn a_cancelled_resolution_has_no_event() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::TCP);
-    id.begin_resolution().unwrap().hand_to_service(7_u8);
-    assert!(fixture.channel.try_next_event().unwrap().is_none());
-    assert!(!id.is_resolving());
-    assert_eq!(id.begin_resolution().unwrap_err(), Error::Busy);
-    assert_eq!(id.take_result::<u8>(), Some(7));
     id.begin_resolution().unwrap().cancel();
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert!(!id.is_resolving());
@@ -74,14 +63,14 @@ fn a_resolution_handed_to_a_service_or_cancelled_has_no_event() {
 }
 
 #[test]
-fn a_service_that_fails_discards_the_result_it_was_handed() {
+fn the_failure_of_a_service_is_kept_until_the_next_resolution() {
     let fixture = Fixture::new();
     let id = fixture.id(PortSpace::IB);
-    id.begin_resolution().unwrap().hand_to_service(7_u8);
     id.resolve_ib_service(IbService::with_id(1)).unwrap();
     let _event = fixture.event(EventNumber::ADDRINFO_ERROR, -libc::ENODATA);
     assert!(id.resolution_failure().is_some());
-    assert!(id.begin_resolution().is_ok(), "there is no result to take");
+    let _pending = id.begin_resolution().unwrap();
+    assert_eq!(id.resolution_failure(), None);
 }
 
 #[test]
@@ -90,9 +79,9 @@ fn a_resolution_that_outlives_its_id_reports_no_event() {
     let id = fixture.id(PortSpace::TCP);
     let pending = id.begin_resolution().unwrap();
     let (posted, handle) = (fixture.id(PortSpace::TCP), id.handle());
-    posted.begin_resolution().unwrap().finish(0, ());
+    posted.begin_resolution().unwrap().finish(0);
     drop((id, posted));
-    pending.finish(0, ());
+    pending.finish(0);
     assert!(fixture.channel.try_next_event().unwrap().is_none());
     assert_eq!(handle.begin_resolution().unwrap_err(), Error::IdGone);
     assert!(!handle.is_resolving() && handle.resolution_failure().is_none());
