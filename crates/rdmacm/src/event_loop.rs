@@ -23,6 +23,10 @@ use crate::runtime::Reactor;
 mod cm_events;
 mod connecting;
 mod event_queue;
+#[cfg(feature = "verbs")]
+mod extensions;
+#[cfg(not(feature = "verbs"))]
+#[path = "event_loop/no_extensions.rs"]
 mod extensions;
 mod failure;
 mod handshakes;

@@ -21,9 +21,9 @@ pub use options::MessageOptions;
 pub use registered_buffer::RegisteredBuffer;
 pub use transfer_error::TransferError;
 
-pub(crate) use completions::next_completion;
+pub(crate) use completions::{WatchedChannels, next_completion};
 pub(crate) use connection::MessageConnection;
-pub(crate) use device::{Devices, OpenDevice, open_context};
+pub(crate) use device::{Devices, OpenDevice, OpenDevices, open_context};
 pub(crate) use factory::MessageQueuePairFactory;
 pub(crate) use failure::Failure;
 pub(crate) use queue_pair::{Destination, MessageQueuePair};

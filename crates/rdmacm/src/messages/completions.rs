@@ -98,7 +98,7 @@ impl WaitSource for CompletionSource<'_> {
 
 /// The completion channels that callers wait for, in an event loop.
 #[derive(Debug, Default)]
-struct WatchedChannels(Mutex<Vec<Arc<WatchedChannel>>>);
+pub(crate) struct WatchedChannels(Mutex<Vec<Arc<WatchedChannel>>>);
 
 /// A channel of one completion queue, and who waits for that. It is watched only while
 /// somebody waits.
@@ -115,7 +115,7 @@ impl WatchedChannels {
         key: u64,
         waker: &Waker,
     ) -> rdmacm_verbs::Result<Arc<WatchedChannel>> {
-        let channels = event_loop.extensions().get_or_default::<Self>();
+        let channels = &event_loop.extensions().watched_channels;
         // Held until the channel is watched, so that nobody removes it meanwhile.
         let mut watched = channels.watched();
         if let Some(one) = watched.iter().find(|one| one.is(channel)) {
@@ -141,7 +141,7 @@ impl WatchedChannels {
     }
 
     fn remove(event_loop: &EventLoop, channel: &Arc<WatchedChannel>, key: u64) {
-        let channels = event_loop.extensions().get_or_default::<Self>();
+        let channels = &event_loop.extensions().watched_channels;
         let mut watched = channels.watched();
         let waiter = channel.waiters().remove(&key);
         if channel.waiters().is_empty() {

@@ -13,7 +13,7 @@ use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
 /// The devices that an event loop has open. A device is open for as long as a queue pair
 /// uses it, so that an idle event loop does not keep one from being removed.
 #[derive(Debug, Default)]
-struct OpenDevices(Mutex<Vec<Weak<OpenDevice>>>);
+pub(crate) struct OpenDevices(Mutex<Vec<Weak<OpenDevice>>>);
 
 impl OpenDevices {
     fn find(&self, is_it: impl Fn(&OpenDevice) -> bool) -> Option<Arc<OpenDevice>> {
@@ -63,11 +63,7 @@ impl Default for Devices {
 /// # Errors
 /// Those of [`DeviceSource::open`].
 pub(crate) fn open_context(event_loop: &EventLoop, id: DeviceId) -> Result<Context> {
-    event_loop
-        .extensions()
-        .get_or_default::<Devices>()
-        .0
-        .open(id)
+    event_loop.extensions().devices.0.open(id)
 }
 
 impl OpenDevice {
@@ -76,11 +72,11 @@ impl OpenDevice {
     /// # Errors
     /// Those of opening it, or of watching its completion channel.
     pub(crate) fn open(event_loop: &EventLoop, id: DeviceId) -> Result<Arc<Self>> {
-        let devices = event_loop.extensions().get_or_default::<OpenDevices>();
+        let devices = &event_loop.extensions().open_devices;
         if let Some(open) = devices.find(|device| device.id == id) {
             return Ok(open);
         }
-        Self::add(event_loop, &devices, id, open_context(event_loop, id)?)
+        Self::add(event_loop, devices, id, open_context(event_loop, id)?)
     }
 
     /// The device of a context that is open already.
@@ -92,11 +88,11 @@ impl OpenDevice {
         id: DeviceId,
         context: &Context,
     ) -> Result<Arc<Self>> {
-        let devices = event_loop.extensions().get_or_default::<OpenDevices>();
+        let devices = &event_loop.extensions().open_devices;
         if let Some(open) = devices.find(|device| device.context == *context) {
             return Ok(open);
         }
-        Self::add(event_loop, &devices, id, context.clone())
+        Self::add(event_loop, devices, id, context.clone())
     }
 
     fn add(

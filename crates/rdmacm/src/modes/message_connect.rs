@@ -185,8 +185,8 @@ impl NodeOptions {
     /// Opens devices for messages, datagrams and endpoints from this source, instead of this
     /// host: for a simulation, together with a simulated event channel.
     #[must_use]
-    pub fn device_source(self, source: Arc<dyn DeviceSource>) -> Self {
-        self.extensions.insert(Devices::new(source));
+    pub fn device_source(mut self, source: Arc<dyn DeviceSource>) -> Self {
+        self.extensions.devices = Devices::new(source);
         self
     }
 }
