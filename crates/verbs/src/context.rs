@@ -1,6 +1,5 @@
 //! An open device.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +13,7 @@ use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, Result};
 use crate::gid_table::GidEntry;
 use crate::limits::DeviceLimits;
+use crate::memory::Memory;
 use crate::operation::Operation;
 use crate::port::PortAttr;
 use crate::protection_domain::ProtectionDomain;
@@ -39,7 +39,7 @@ struct Open {
     tokens: AtomicU32,
     uverbs: Uverbs,
     /// Memory that the device may use as long as a queue pair exists.
-    kept: Mutex<Vec<Box<dyn Any + Send>>>,
+    kept: Mutex<Vec<Arc<dyn Memory>>>,
 }
 
 impl Drop for Open {
@@ -291,10 +291,10 @@ impl Context {
 
     /// Keeps memory that the device may still use because the kernel did not destroy its
     /// user, until the context is closed; leaks it if that does not end the use either.
-    pub(crate) fn keep(&self, what: impl Any + Send) {
+    pub(crate) fn keep(&self, memory: Arc<dyn Memory>) {
         let kept = self.0.kept.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
-        kept.push(Box::new(what));
+        kept.push(memory);
     }
 
     /// The token of the next object, by which events and requests name it.

@@ -11,6 +11,7 @@ mod sge;
 mod tests;
 
 pub use buffer::Buffer;
+pub(crate) use region::Memory;
 pub use region::RawRegion;
 pub use remote::RemoteMemory;
 pub use remote_access_region::RemoteAccessRegion;

@@ -1,5 +1,6 @@
 //! Registered memory.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -97,7 +98,7 @@ impl Registration {
 }
 
 /// Memory that can be registered.
-pub(super) trait Memory: Send + Sync + 'static {
+pub(crate) trait Memory: fmt::Debug + Send + Sync + 'static {
     fn address(&self) -> u64;
 
     /// Bytes it has, at least one.
@@ -143,7 +144,8 @@ impl<M: Memory> Region<M> {
     /// Keeps the memory until the context ends, however long this lives.
     pub(super) fn keep(&self) {
         let context = self.registration.domain.context();
-        context.keep(Arc::clone(&self.memory));
+        let memory: Arc<dyn Memory> = self.memory.clone();
+        context.keep(memory);
     }
 }
 
