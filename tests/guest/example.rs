@@ -88,6 +88,34 @@ fn deadlines_are_kept(site: &Site) {
 }
 
 #[case]
+fn a_container_is_ready(site: &Site) {
+    assert_eq!(printed("static_container", &[&address(site)]), "ready\n");
+}
+
+#[case]
+fn a_container_without_the_address_is_not_ready() {
+    let example = built("examples/static_container");
+    // Of no machine (RFC 5737).
+    let output = Command::new(example)
+        .arg("192.0.2.1:7471")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.starts_with("not ready: listen on 192.0.2.1:7471: "),
+        "{stderr}"
+    );
+}
+
+#[case]
+fn tests_on_simulated_hosts_pass() {
+    for name in ["simulated", "simulated_async"] {
+        assert_eq!(printed(name, &[]), "");
+    }
+}
+
+#[case]
 fn an_event_loop_of_poll_resolves_a_route(site: &Site) {
     let text = printed("poll_loop", &[&address(site)]);
     assert_eq!(text, format!("via {}\n", site.device));
