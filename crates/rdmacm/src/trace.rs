@@ -7,8 +7,8 @@ use std::sync::Once;
 use std::time::Duration;
 
 use rdmacm_core::{Event, EventKind, IdHandle};
+use tracing::Span;
 use tracing::field::{Empty, debug, display};
-use tracing::{Level, Span};
 
 use crate::close_reason::CloseReason;
 use crate::stage::Stage;
@@ -25,7 +25,7 @@ pub(crate) struct Trace {
 
 impl Default for Trace {
     fn default() -> Self {
-        let span = tracing::debug_span!(
+        let span = tracing::info_span!(
             target: TARGET,
             "cm_id",
             id = Empty,
@@ -82,9 +82,9 @@ impl Trace {
         tracing::info!(target: TARGET, parent: &self.span, reason, sent, received, "closed");
     }
 
-    /// Queries the kernel, so only where somebody reads the span.
+    /// Queries the kernel, so only if a subscriber reads the span.
     fn record_addresses(&self, id: &IdHandle) {
-        if self.span.is_disabled() || !tracing::enabled!(target: TARGET, Level::INFO) {
+        if self.span.is_disabled() {
             return;
         }
         if let Ok(Some(device)) = id.rdma_device() {
