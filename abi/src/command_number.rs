@@ -37,7 +37,7 @@ numbers! {
         GET_OPTION = 13 => "RDMA_USER_CM_CMD_GET_OPTION",
         /// Sets an option. [`SetOption`](crate::SetOption).
         SET_OPTION = 14 => "RDMA_USER_CM_CMD_SET_OPTION",
-        /// Tells of an event of the queue pair. [`Notify`](crate::Notify).
+        /// Reports an event of the queue pair. [`Notify`](crate::Notify).
         NOTIFY = 15 => "RDMA_USER_CM_CMD_NOTIFY",
         /// Joins an IP multicast group.
         /// [`JoinIpMulticast`](crate::JoinIpMulticast).

@@ -48,7 +48,7 @@ numbers! {
         MODIFY_QP = 26 => "IB_USER_VERBS_CMD_MODIFY_QP",
         /// Destroys a queue pair. [`DestroyQp`](super::DestroyQp).
         DESTROY_QP = 27 => "IB_USER_VERBS_CMD_DESTROY_QP",
-        /// Tells of work in the send queue. [`PostSend`](super::PostSend).
+        /// Announces requests in the send queue (the doorbell). [`PostSend`](super::PostSend).
         POST_SEND = 28 => "IB_USER_VERBS_CMD_POST_SEND",
         /// Has a queue pair receive what is sent to a group.
         /// [`AttachMulticast`](super::AttachMulticast).

@@ -56,7 +56,7 @@ impl Peer {
         let bracketed = node
             .strip_prefix('[')
             .and_then(|node| node.strip_suffix(']'));
-        // Without brackets an IPv6 address cannot be told from its port.
+        // Without brackets an IPv6 address cannot be separated from its port.
         if service.is_empty() || (bracketed.is_none() && node.contains([':', '[', ']'])) {
             return invalid();
         }

@@ -10,7 +10,7 @@ use crate::event_loop::{EventQueue, ManagedId, QueuedEvent};
 use crate::id_options::IdOptions;
 use crate::stage::Stage;
 
-/// What the kernel is told if the caller sets no deadline.
+/// The timeout of a command if the caller sets no deadline.
 const NO_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// An id whose route to the destination is resolved.

@@ -167,7 +167,7 @@ impl EventLoop {
                 break;
             }
             *alarm = None;
-            // The clock of a simulation moves when it is told to.
+            // A simulated clock moves on request only.
             self.channel().advance_to(first);
             if self.now() < first {
                 // The runtime's clock is ahead of the channel's: other tasks run first.

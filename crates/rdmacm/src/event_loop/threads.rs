@@ -65,7 +65,7 @@ impl EventLoop {
                 return;
             }
             if state.leader == Leader::None {
-                // Under one lock with the reads of `is_woken` and the timers: whoever
+                // Under one lock with the reads of `is_woken` and the timers: a thread that
                 // changes either from here on wakes the leader.
                 state.leader = Leader::Asleep;
                 let first = state.timers.first_key_value();

@@ -258,7 +258,7 @@ mod tests {
         drop(listener);
         for _ in 0..3 {
             assert!(is_closed(&sockets.check(now), "siw0"));
-            // Nothing can come any more: every caller is told.
+            // No request can arrive any more: every caller receives the error.
             assert!(sockets.next_check().is_some());
         }
         assert_eq!(sockets.unsafe_ids(), BTreeSet::from([0]));

@@ -61,7 +61,7 @@ by_mode! {
         /// waits on the node, [`closed`](Self::closed) for example, or
         /// [`Node::drive`](super::Node::drive).
         ///
-        /// Dropping the connection aborts it: what is posted is flushed, the peer is told, and
+        /// Dropping the connection aborts it: what is posted is flushed, the peer is notified, and
         /// nothing is waited for. [`close`](Self::close) closes it in order.
         ///
         /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.

@@ -66,7 +66,7 @@ by_mode! {
         /// A RoCE or InfiniBand peer that disconnects waits for a reply, which any call sends
         /// that waits on the node, or [`Node::drive`].
         ///
-        /// Dropping the connection aborts it: requests are flushed, the peer is told, and nothing
+        /// Dropping the connection aborts it: requests are flushed, the peer is notified, and nothing
         /// is waited for. [`close`](Self::close) closes it in order.
         ///
         /// A device of siw, or of rxe on Linux 6.1, can be removed only when nobody has it open.
@@ -198,7 +198,7 @@ impl Connection {
 
     /// Wakes all callers that wait to send or to receive: [`receive`](Self::receive) returns
     /// the messages that have arrived, then `None`; sending fails with [`Cause::Stopped`]. The
-    /// peer is told when the connection is closed or dropped.
+    /// peer is notified when the connection is closed or dropped.
     pub fn stop(&self) {
         self.inner.stop();
     }

@@ -54,7 +54,7 @@ by_mode! {
         /// ```
         ///
         /// Dropping a future cancels the attempt: the id and the queue pair are destroyed, and a
-        /// peer that has received the connect request is told.
+        /// peer that has received the connect request is notified.
     }
     #[derive(Debug)]
     #[doc(alias = "rdma_connect")]
@@ -164,7 +164,7 @@ impl Connector {
         self
     }
 
-    /// What the peer is told, all at once: depths, retries, private data. The connector fills
+    /// The parameters of the connect request, all at once: depths, retries, private data. The connector fills
     /// in the number of the queue pair.
     #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {

@@ -160,7 +160,7 @@ impl Endpoint {
     }
 
     waits! {
-        /// Connects. `param` is what the peer is told; the number of the queue pair is filled
+        /// Connects. `param` has the parameters of the connect request; the number of the queue pair is filled
         /// in.
         awaited {
             /// Dropping the future cancels the attempt.
@@ -210,7 +210,7 @@ impl IncomingEndpoint {
     }
 
     waits! {
-        /// Accepts the peer. `param` is what it is told; the number of the queue pair is filled
+        /// Accepts the peer. `param` has the parameters of the reply; the number of the queue pair is filled
         /// in.
         awaited {
             /// Dropping the future rejects the peer.

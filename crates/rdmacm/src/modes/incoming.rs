@@ -112,7 +112,7 @@ impl Incoming {
         self
     }
 
-    /// What the peer is told. The number of the queue pair is filled in. Depths that are not
+    /// The parameters of the reply. The number of the queue pair is filled in. Depths that are not
     /// set grant what the peer asks for, within the limits of the device.
     #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {

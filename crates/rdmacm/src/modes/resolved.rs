@@ -85,7 +85,7 @@ impl Resolved {
         self
     }
 
-    /// What the peer is told. The number of the queue pair is filled in.
+    /// The parameters of the connect request. The number of the queue pair is filled in.
     #[must_use]
     pub fn param(mut self, param: ConnParam) -> Self {
         self.config.param = param;

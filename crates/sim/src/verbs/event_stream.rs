@@ -9,7 +9,7 @@ use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{AsyncEvent, AsyncEventKind, CompletionEvent};
 use zerocopy::IntoBytes;
 
-/// What tells the descriptors of a stream from those of others.
+/// What identifies the descriptors of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamId {
     device: u64,

@@ -1,4 +1,4 @@
-//! Whether somebody listens on an address.
+//! Whether a socket listens on an address.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ pub(super) struct SocketProbe {
 }
 
 impl SocketProbe {
-    /// A probe of an address on an interface, or wherever the address is; `None` unless
-    /// somebody listens there now.
+    /// A probe of an address, on an interface or on any; `None` unless a socket listens there
+    /// now.
     pub(super) fn new(address: SocketAddr, interface: Option<&str>) -> Option<Self> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::Inet,
@@ -32,7 +32,7 @@ impl SocketProbe {
         // Connections that were accepted have the same port, and may outlive the listener.
         setsockopt(&socket, sockopt::ReuseAddr, &true).ok()?;
         if address.is_ipv6() {
-            // Who listens on IPv4 alone is another one.
+            // A socket that listens on IPv4 only does not matter.
             setsockopt(&socket, sockopt::Ipv6V6Only, &true).ok()?;
         }
         if let Some(interface) = interface {
@@ -47,9 +47,9 @@ impl SocketProbe {
         (probe.try_bind() == Err(Errno::EADDRINUSE)).then_some(probe)
     }
 
-    /// Whether nobody listens on the address any more. The probe has taken it then, and is
-    /// to be dropped. Any other refusal (the address has been removed, a privileged port)
-    /// tells nothing.
+    /// Whether no socket listens on the address any more. The probe has taken it then, and
+    /// must be dropped. Any other refusal (the address was removed, a privileged port) proves
+    /// nothing.
     pub(super) fn bind(&self) -> bool {
         self.try_bind().is_ok()
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_cannot_be_bound_while_somebody_listens() {
+    fn an_address_cannot_be_bound_while_a_socket_listens() {
         for address in ["127.71.5.1:0", "[::1]:0"] {
             let (listener, address) = listen(address);
             let probe = SocketProbe::new(address, None).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_on_which_nobody_listens_is_not_probed() {
+    fn an_address_without_a_listener_is_not_probed() {
         let (listener, address) = listen("127.71.8.1:0");
         drop(listener);
         assert!(SocketProbe::new(address, None).is_none());
