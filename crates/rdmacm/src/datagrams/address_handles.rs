@@ -1,6 +1,6 @@
 //! A cache of address handles.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdmacm_core::AhAttr;
@@ -15,13 +15,20 @@ use crate::messages::device_error;
 /// replies to any sender would cache any number of handles without it.
 const MAX_HANDLES: usize = 256;
 
-type Handles = HashMap<Key, AddressHandle>;
 /// The fields of an address, without padding.
 type Key = ([u8; 16], u32, [u8; 8], u16);
 
 /// Address handles by the attributes that they were created with.
 #[derive(Debug, Default)]
-pub(super) struct AddressHandles(Mutex<Handles>);
+pub(super) struct AddressHandles(Mutex<Newest<AddressHandle>>);
+
+/// The values of the [`MAX_HANDLES`] keys that were added last.
+#[derive(Debug)]
+struct Newest<V> {
+    values: HashMap<Key, V>,
+    /// The oldest key is the first.
+    keys: VecDeque<Key>,
+}
 
 impl AddressHandles {
     /// The handle for these attributes. The kernel may resolve the neighbour for up to a
@@ -33,33 +40,47 @@ impl AddressHandles {
         attr: AhAttr,
     ) -> Result<AddressHandle, Cause> {
         let key = key(&attr);
-        if let Some(handle) = self.handles().get(&key) {
+        if let Some(handle) = self.handles().values.get(&key) {
             return Ok(handle.clone());
         }
         let domain = domain.clone();
         let create = move || domain.create_address_handle(attr);
         let created = spawn_blocking(&attempt.event_loop, attempt.until, create).await;
         let handle = created.ok_or(Cause::Deadline)?.map_err(device_error)?;
-        let evicted = self.insert(key, handle.clone());
+        let evicted = self.handles().insert(key, handle.clone());
+        // Without the lock: destroying the last reference is a system call.
         drop(evicted);
         Ok(handle)
     }
 
-    /// Returns evicted handles, which the caller drops without the lock: destroying the last
-    /// reference to one is a system call.
-    fn insert(&self, key: Key, handle: AddressHandle) -> Handles {
-        let mut handles = self.handles();
-        let evicted = if handles.len() < MAX_HANDLES {
-            Handles::new()
-        } else {
-            std::mem::take(&mut *handles)
-        };
-        handles.insert(key, handle);
-        evicted
-    }
-
-    fn handles(&self) -> MutexGuard<'_, Handles> {
+    fn handles(&self) -> MutexGuard<'_, Newest<AddressHandle>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V> Newest<V> {
+    /// Returns the value that is dropped for it: the key's, or the oldest one.
+    #[must_use]
+    fn insert(&mut self, key: Key, value: V) -> Option<V> {
+        let replaced = self.values.insert(key, value);
+        if replaced.is_some() {
+            return replaced;
+        }
+        self.keys.push_back(key);
+        if self.keys.len() <= MAX_HANDLES {
+            return None;
+        }
+        let oldest = self.keys.pop_front()?;
+        self.values.remove(&oldest)
+    }
+}
+
+impl<V> Default for Newest<V> {
+    fn default() -> Self {
+        Self {
+            values: HashMap::new(),
+            keys: VecDeque::new(),
+        }
     }
 }
 
@@ -81,4 +102,25 @@ fn key(attr: &AhAttr) -> Key {
         numbers,
         attr.destination_lid,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> Key {
+        ([0; 16], number, [0; 8], 0)
+    }
+
+    #[test]
+    fn the_oldest_handle_is_dropped_for_a_new_one() {
+        let mut newest = Newest::default();
+        for number in (0..MAX_HANDLES).map_while(|number| u32::try_from(number).ok()) {
+            assert_eq!(newest.insert(key(number), number), None);
+        }
+        assert_eq!(newest.insert(key(7), 1000), Some(7));
+        assert_eq!(newest.insert(key(2000), 2000), Some(0));
+        assert_eq!(newest.values.len(), MAX_HANDLES);
+        assert_eq!(newest.values.get(&key(7)), Some(&1000));
+    }
 }
