@@ -9,6 +9,7 @@ use rdmacm_sim::{Fabric, Host, VerbsObjects};
 
 use crate::hosts::{PORT, channel};
 
+mod backpressure;
 mod cancellation;
 mod closing;
 mod commands;
@@ -16,7 +17,9 @@ mod exchange;
 mod keep_alive;
 mod memory;
 mod tasks;
+mod transfers;
 mod waiting;
+mod work_requests;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long a test may take by the machine's clock, whatever it simulates.

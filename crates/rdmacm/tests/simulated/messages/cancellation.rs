@@ -1,6 +1,8 @@
 //! Futures of messages that are dropped after each possible number of polls.
 
 use rdmacm::core::{AccessFlags, Deadline};
+use rdmacm::tokio::Connection;
+use rdmacm::verbs::{Buffer, RemoteMemory};
 use rdmacm::{CLOSE_DEADLINE, MessageOptions};
 
 use super::SECOND;
@@ -109,27 +111,71 @@ async fn sending() {
     let (closed, received) = tokio::join!(near.close(60 * SECOND), receiving);
     closed.unwrap();
     assert_eq!(received, sent);
+    drop((near, far));
+    tasks.assert_clean();
 }
 
-#[tokio::test(start_paused = true)]
-async fn reading_memory() {
+/// What a future transfers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Send,
+    Read,
+    Write,
+}
+
+async fn transfer(
+    connection: &Connection,
+    kind: Kind,
+    buffer: Buffer,
+    remote: RemoteMemory,
+) -> Buffer {
+    let transferred = match kind {
+        Kind::Send => connection.send_buffer(buffer).await,
+        Kind::Read => connection.read(buffer, remote).await,
+        Kind::Write => connection.write(buffer, remote).await,
+    };
+    transferred.unwrap()
+}
+
+/// Each transfer is dropped after each number of polls, while it waits for room as well.
+async fn transferring(kind: Kind, is_full: bool) {
     let tasks = Tasks::roce();
-    let (near, far) = tasks.connect().await;
-    tasks.fabric.set_delay(SECOND);
-    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ;
+    let (near, far) = tasks.connect_with(MessageOptions::new().sends(1)).await;
+    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
     let region = far.expose(8, access).unwrap();
-    region.write(0, b"readable");
+    tasks.fabric.set_delay(SECOND);
+    let regions = || tasks.client.verbs_objects().memory_regions;
+    let before = regions();
     let mut polls = 0;
     loop {
-        // The memory of a dropped read stays registered until the read is done.
-        let reading = near.read(near.allocate(8).unwrap(), region.remote());
-        let read = poll_at_most(polls, reading).await;
-        let is_complete = read.is_some();
-        if let Some(read) = read {
-            assert_eq!(read.unwrap()[..], *b"readable");
+        region.write(0, b"exposed!");
+        let mut buffer = near.allocate(8).unwrap();
+        buffer.copy_from_slice(b"buffered");
+        if is_full {
+            near.send(b"takes the room").await.unwrap();
         }
+        let transferring = transfer(&near, kind, buffer, region.remote());
+        let transferred = poll_at_most(polls, transferring).await;
+        // A future that was polled may have posted. The device has the memory until it is
+        // done, and this side not longer.
         near.flush().await.unwrap();
-        if is_complete {
+        assert_eq!(regions(), before + usize::from(transferred.is_some()));
+        let mut exposed = [0; 8];
+        region.read(0, &mut exposed);
+        let is_written = exposed == *b"buffered";
+        assert!(is_written || exposed == *b"exposed!");
+        let mut received = Vec::new();
+        while let Some(message) = far.try_receive().unwrap() {
+            received.push(message.to_vec());
+        }
+        if is_full {
+            assert_eq!(received.remove(0), b"takes the room");
+        }
+        assert!(received.is_empty() || received == [b"buffered"]);
+        if let Some(buffer) = transferred {
+            assert_eq!(is_written, kind == Kind::Write);
+            assert_eq!(!received.is_empty(), kind == Kind::Send);
+            assert_eq!(buffer[..] == *b"exposed!", kind == Kind::Read);
             break;
         }
         polls += 1;
@@ -137,6 +183,105 @@ async fn reading_memory() {
     }
     assert!(polls > 0);
     drop((region, near, far));
+    tasks.assert_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn sending_registered_memory() {
+    transferring(Kind::Send, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sending_registered_memory_without_room() {
+    transferring(Kind::Send, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_memory() {
+    transferring(Kind::Read, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_memory_without_room() {
+    transferring(Kind::Read, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn writing_memory() {
+    transferring(Kind::Write, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn writing_memory_without_room() {
+    transferring(Kind::Write, true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn flushing() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    tasks.fabric.set_delay(SECOND);
+    let mut polls = 0;
+    loop {
+        near.send(b"message").await.unwrap();
+        let flushed = poll_at_most(polls, near.flush()).await;
+        if let Some(flushed) = flushed {
+            flushed.unwrap();
+            break;
+        }
+        polls += 1;
+        assert!(polls < MAX_POLLS);
+    }
+    // Each message arrives once.
+    for _ in 0..=polls {
+        assert_eq!(far.receive().await.unwrap().unwrap()[..], *b"message");
+    }
+    assert!(far.try_receive().unwrap().is_none());
+    drop((near, far));
+    tasks.assert_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_the_end() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    // Nothing wakes it for a second poll.
+    for polls in [0, 1, 1] {
+        assert!(poll_at_most(polls, near.closed(None)).await.is_none());
+    }
+    let waiting = near.closed(SECOND);
+    let (waited, ()) = tokio::join!(waiting, async { drop(far) });
+    assert!(waited.unwrap().is_orderly());
+    drop(near);
+    tasks.assert_clean();
+}
+
+/// A transfer that was started is dropped after each number of polls of its wait.
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_transfer() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    tasks.fabric.set_delay(SECOND);
+    let regions = || tasks.client.verbs_objects().memory_regions;
+    let before = regions();
+    let mut polls = 0;
+    loop {
+        let transfer = near.start_send(near.allocate(8).unwrap()).await.unwrap();
+        let waited = poll_at_most(polls, transfer.wait()).await;
+        let is_complete = waited.is_some();
+        drop(waited);
+        near.flush().await.unwrap();
+        assert_eq!(regions(), before);
+        if is_complete {
+            break;
+        }
+        polls += 1;
+        assert!(polls < MAX_POLLS);
+    }
+    for _ in 0..=polls {
+        assert_eq!(far.receive().await.unwrap().unwrap().len(), 8);
+    }
+    drop((near, far));
     tasks.assert_clean();
 }
 

@@ -72,6 +72,41 @@ fn slices_are_one_message() {
 }
 
 #[test]
+fn messages_of_every_length_arrive() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    // What is posted inline, copied, and as long as it may be.
+    for length in [0, 1, 63, 64, 65, 1023, 4095, 4096] {
+        let message: Vec<u8> = (0..length).map(|at: u32| at.to_le_bytes()[0]).collect();
+        near.send(&message).unwrap();
+        let received = far.receive().unwrap().unwrap();
+        assert_eq!(received[..], message[..]);
+        assert_eq!(received.immediate(), None);
+    }
+}
+
+#[test]
+fn a_connection_moves_to_another_node_with_what_was_not_received() {
+    let hosts = Hosts::roce();
+    let (near, mut far) = hosts.connect();
+    near.send(b"before").unwrap();
+    near.flush().unwrap();
+    let node = super::node(&hosts.server);
+    far.migrate(&node).unwrap();
+    near.send(b"after").unwrap();
+    for message in [&b"before"[..], b"after"] {
+        assert_eq!(far.receive().unwrap().unwrap()[..], *message);
+    }
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| far.receive().unwrap());
+        near.close(CLOSE_DEADLINE).unwrap();
+        assert!(receiving.join().unwrap().is_none());
+    });
+    drop((near, far));
+    hosts.assert_clean();
+}
+
+#[test]
 fn a_message_that_is_too_long_is_not_sent() {
     let hosts = Hosts::roce();
     let options = MessageOptions::new().size(100);

@@ -1,6 +1,8 @@
 //! Memory that a peer reads and writes.
 
-use rdmacm::core::AccessFlags;
+use std::thread;
+
+use rdmacm::core::{AccessFlags, ConnParam};
 use rdmacm::verbs::{RemoteMemory, WcStatus};
 use rdmacm::{Cause, MessageOptions, Stage};
 
@@ -79,6 +81,94 @@ fn memory_that_is_not_exposed_is_not_read() {
         near.send(b"more").unwrap_err();
         drop((region, near, far));
     }
+    hosts.assert_clean();
+}
+
+#[test]
+fn more_than_the_peer_exposes_is_not_read() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let region = far.expose(16, ALL).unwrap();
+    region.write(0, b"sixteen bytes ..");
+    let failed = near
+        .read(near.allocate(17).unwrap(), region.remote())
+        .unwrap_err();
+    assert!(matches!(failed.error.cause(), Cause::Device { .. }));
+    assert_eq!(failed.error.stage(), Stage::Read);
+    assert_eq!(failed.buffer.unwrap().len(), 17);
+    // Nothing was posted: the connection goes on.
+    let read = near.read(near.allocate(16).unwrap(), region.remote());
+    assert_eq!(read.unwrap()[..], *b"sixteen bytes ..");
+    // A peer that claims more memory than it has is found out by its device.
+    let remote = region.remote();
+    let claimed = RemoteMemory::new(remote.address(), 17, remote.key()).unwrap();
+    let failed = near.write(near.allocate(17).unwrap(), claimed).unwrap_err();
+    let request = failed.error.failed_request().unwrap();
+    assert_eq!(request.status, WcStatus::REM_ACCESS_ERR);
+    assert_eq!(failed.buffer.unwrap().len(), 17);
+}
+
+#[test]
+fn a_key_is_invalid_once_its_region_is_dropped() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    let region = far.expose(8, ALL).unwrap();
+    let remote = region.remote();
+    near.write(near.allocate(8).unwrap(), remote).unwrap();
+    drop(region);
+    let failed = near
+        .write(near.allocate(8).unwrap(), remote)
+        .map_err(|failed| failed.error);
+    let error = failed.unwrap_err();
+    let request = error.failed_request().unwrap();
+    assert_eq!(request.status, WcStatus::REM_ACCESS_ERR);
+    assert!(error.is_closed(), "{error}");
+    drop((near, far));
+    hosts.assert_clean();
+}
+
+#[test]
+fn keys_are_in_the_private_data() {
+    let hosts = Hosts::roce();
+    let connector = hosts.connector();
+    let (near, far, table) = thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = hosts.listener.accept(None).unwrap();
+            let domain = incoming.protection_domain().unwrap();
+            let table = domain.expose(8, ALL).unwrap();
+            table.write(0, b"prepared");
+            let key = table.remote().to_bytes();
+            let param = ConnParam::new().private_data(&key).unwrap();
+            let options = MessageOptions::new().protection_domain(&domain);
+            let far = incoming.param(param).accept_messages(options).unwrap();
+            (far, table)
+        });
+        let near = connector.connect().unwrap();
+        let (far, table) = accepting.join().unwrap();
+        (near, far, table)
+    });
+    let remote = near.private_data().get(..RemoteMemory::SIZE).unwrap();
+    let remote = RemoteMemory::from_bytes(remote).unwrap();
+    assert_eq!(remote, table.remote());
+    let read = near.read(near.allocate(8).unwrap(), remote);
+    assert_eq!(read.unwrap()[..], *b"prepared");
+    drop((near, far, table));
+    hosts.assert_clean();
+}
+
+#[test]
+fn memory_outlives_its_connection() {
+    let hosts = Hosts::roce();
+    let (near, far) = hosts.connect();
+    near.send(b"keep me").unwrap();
+    let kept = far.receive().unwrap().unwrap();
+    let buffer = far.allocate(3).unwrap();
+    let region = far.expose(8, ALL).unwrap();
+    drop((near, far));
+    assert_eq!(kept[..], *b"keep me");
+    assert_eq!(buffer[..], [0; 3]);
+    region.write(0, b"writable");
+    drop((kept, buffer, region));
     hosts.assert_clean();
 }
 

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 
-use rdmacm::core::Deadline;
+use rdmacm::core::{Deadline, EventKind};
 use rdmacm::tokio::{Connection, Connector, Listener, Node};
 use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
 use rdmacm_sim::{Fabric, Host, VerbsObjects};
@@ -143,4 +143,50 @@ async fn closing_wakes_all_tasks_of_this_side() {
     assert!(first.unwrap().is_none() && second.unwrap().is_none());
     assert!(reason.unwrap().is_orderly());
     assert!(peer.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn halves_send_and_receive_on_their_own() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    let echo = tokio::spawn(async move {
+        while let Some(message) = far.receive().await.unwrap() {
+            far.send(&message).await.unwrap();
+        }
+    });
+    let (send, receive) = near.into_split();
+    let receiving = tokio::spawn(async move {
+        for number in 0..50_u8 {
+            assert_eq!(receive.receive().await.unwrap().unwrap()[..], [number; 70]);
+        }
+        receive
+    });
+    for number in 0..50_u8 {
+        send.send(&[number; 70]).await.unwrap();
+    }
+    let near = send.reunite(receiving.await.unwrap()).unwrap();
+    near.close(CLOSE_DEADLINE).await.unwrap();
+    echo.await.unwrap();
+    drop(near);
+    tasks.assert_clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn removing_the_own_device_ends_all_tasks() {
+    let tasks = Tasks::roce();
+    let (near, far) = tasks.connect().await;
+    let removing = async {
+        tokio::task::yield_now().await;
+        tasks.client.remove_device("rxe0");
+    };
+    let (first, second, reason, ()) =
+        tokio::join!(near.receive(), near.receive(), near.closed(None), removing);
+    for received in [first, second] {
+        let error = received.unwrap_err();
+        assert!(error.is_closed(), "{error}");
+    }
+    assert_eq!(reason.unwrap().kind(), EventKind::DeviceRemoval);
+    near.send(b"to nobody").await.unwrap_err();
+    near.close(CLOSE_DEADLINE).await.unwrap();
+    drop((near, far));
 }
