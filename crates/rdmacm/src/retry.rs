@@ -105,6 +105,8 @@ fn random_part(most: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::error::Cause;
     use crate::stage::Stage;
@@ -132,5 +134,41 @@ mod tests {
         assert!(policy.pause(1, &failed(Cause::Deadline)).is_none());
         let limited = policy.attempt_limit(Duration::from_secs(1));
         assert!(limited.pause(1, &failed(Cause::Deadline)).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn pauses_are_within_their_bounds(
+            attempts in 0..100_u32,
+            made in 1..100_u32,
+            first in 0..u64::MAX,
+            longest in 0..u64::MAX,
+        ) {
+            let (first, longest) = (Duration::from_nanos(first), Duration::from_nanos(longest));
+            let policy = RetryPolicy::attempts(attempts);
+            let policy = policy.first_pause(first).longest_pause(longest);
+            let pause = policy.pause(made, &failed(Cause::PeerGone));
+            prop_assert_eq!(pause.is_some(), made < attempts);
+            if let Some(pause) = pause {
+                let doubled = 2_u32.checked_pow(made - 1).unwrap_or(u32::MAX);
+                let most = first.saturating_mul(doubled).min(longest);
+                prop_assert!(pause <= most && pause >= most / 2, "{:?}", pause);
+            }
+        }
+
+        #[test]
+        fn pauses_grow_until_the_longest(first in 1..1000_u64, longest in 1..100_000_u64) {
+            let (first, longest) = (Duration::from_micros(first), Duration::from_micros(longest));
+            let policy = RetryPolicy::until_deadline().first_pause(first).longest_pause(longest);
+            // What is left of a pause is at least a half, so every second one is longer.
+            let pauses: Vec<_> = (1..60)
+                .filter_map(|made| policy.pause(made, &failed(Cause::PeerGone)))
+                .collect();
+            prop_assert_eq!(pauses.len(), 59);
+            for pair in pauses.windows(3) {
+                prop_assert!(pair[2] >= pair[0].min(longest / 2));
+            }
+            prop_assert!(pauses[58] >= longest / 2);
+        }
     }
 }

@@ -98,6 +98,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     #[derive(Default)]
@@ -131,5 +133,61 @@ mod tests {
     #[test]
     fn the_limit_is_at_least_one() {
         assert_eq!(HandshakeLimit::new(0).limit(), 1);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Take,
+        /// One of the permits.
+        Drop(usize),
+        Register(u64),
+        Deregister(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            Just(Step::Take),
+            (0..4_usize).prop_map(Step::Drop),
+            (0..4_u64).prop_map(Step::Register),
+            (0..4_u64).prop_map(Step::Deregister),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn permits_are_limited_and_wake_the_first_waiter(
+            limit in 1..4_usize,
+            steps in proptest::collection::vec(step(), 0..60),
+        ) {
+            let handshakes = HandshakeLimit::new(limit);
+            let mut source = &handshakes;
+            let mut permits = Vec::new();
+            let mut waiters = BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Take => {
+                        let permit = source.take();
+                        prop_assert_eq!(permit.is_some(), permits.len() < limit);
+                        permits.extend(permit);
+                    }
+                    Step::Drop(one) if one < permits.len() => drop(permits.swap_remove(one)),
+                    Step::Drop(_) => continue,
+                    Step::Register(key) => {
+                        let woken = Arc::new(WakeCount::default());
+                        source.register(key, &Waker::from(woken.clone()));
+                        waiters.insert(key, woken);
+                    }
+                    Step::Deregister(key) => {
+                        source.deregister(key);
+                        waiters.remove(&key);
+                    }
+                }
+                let may_begin = permits.len() < limit;
+                let first = waiters.values().next().map(|woken| woken.0.load(Ordering::Relaxed));
+                if matches!(step, Step::Drop(_) | Step::Deregister(_)) && may_begin {
+                    prop_assert_ne!(first, Some(0));
+                }
+            }
+        }
     }
 }

@@ -55,6 +55,8 @@ impl KeepAlive {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -79,5 +81,30 @@ mod tests {
             keep_alive.advance(now);
         }
         assert_eq!(keep_alive.next(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_write_is_due_one_interval_after_the_last(
+            interval in proptest::option::of(1..10_000_u64),
+            wakes_up in any::<bool>(),
+            late in proptest::collection::vec(0..5000_u64, 1..20),
+        ) {
+            let mut now = Instant::now();
+            let interval = interval.map(Duration::from_millis);
+            let mut keep_alive = KeepAlive::new(interval, now);
+            if wakes_up {
+                keep_alive.wake_up_peer(now);
+            }
+            let mut wake_ups = [50, 200, 800].map(Duration::from_millis).into_iter();
+            for late in late {
+                let wake_up = wake_ups.next().filter(|_| wakes_up);
+                let expected = wake_up.or(interval).map(|after| now + after);
+                prop_assert_eq!(keep_alive.next(), expected);
+                // A write that is sent late does not bring the next one forward.
+                now = expected.unwrap_or(now) + Duration::from_millis(late);
+                keep_alive.advance(now);
+            }
+        }
     }
 }

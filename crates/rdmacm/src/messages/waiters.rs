@@ -63,6 +63,11 @@ impl Waiters {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -87,5 +92,50 @@ mod tests {
         assert_eq!(waiters.flushed(2).count(), 0);
         assert_eq!(waiters.flushed(3).count(), 2);
         assert_eq!(waiters.flushed(u64::MAX).count(), 3);
+    }
+
+    /// A waiter with an interest in one of a few things.
+    fn waiter() -> impl Strategy<Value = (Interest, u64)> {
+        let interest = prop_oneof![
+            Just(Interest::Arrival),
+            Just(Interest::Room),
+            (0..4_u64).prop_map(Interest::Flushed),
+            Just(Interest::Closed),
+        ];
+        (interest, 0..4_u64)
+    }
+
+    proptest! {
+        #[test]
+        fn waiters_are_those_that_were_added_and_not_removed(
+            steps in vec((waiter(), any::<bool>()), 0..50)
+        ) {
+            let mut waiters = Waiters::default();
+            let mut model = BTreeSet::new();
+            for ((interest, key), is_added) in steps {
+                let was_there = model.contains(&(interest, key));
+                let former = if is_added {
+                    model.insert((interest, key));
+                    waiters.add(interest, key, Waker::noop())
+                } else {
+                    model.remove(&(interest, key));
+                    waiters.remove(interest, key)
+                };
+                prop_assert_eq!(former.is_some(), was_there);
+            }
+            prop_assert_eq!(waiters.is_empty(), model.is_empty());
+            prop_assert_eq!(waiters.all().count(), model.len());
+            for interest in [Interest::Arrival, Interest::Room, Interest::Closed] {
+                let is_there = model.iter().any(|(one, _)| *one == interest);
+                prop_assert_eq!(waiters.first(interest).is_some(), is_there);
+            }
+            for requests in 0..4 {
+                let flushed = |one: &&(Interest, u64)| {
+                    matches!(one.0, Interest::Flushed(of) if of <= requests)
+                };
+                let expected = model.iter().filter(flushed).count();
+                prop_assert_eq!(waiters.flushed(requests).count(), expected);
+            }
+        }
     }
 }

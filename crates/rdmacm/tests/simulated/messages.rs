@@ -16,6 +16,7 @@ mod commands;
 mod exchange;
 mod keep_alive;
 mod memory;
+mod random;
 mod tasks;
 mod transfers;
 mod waiting;
