@@ -30,7 +30,7 @@ impl AddressHandle {
         let context = domain.context();
         let uverbs = context.uverbs();
         let operation = Operation::CreateAddressHandle;
-        if !uverbs.provider().can(QpType::UD, &SendOperation::Send) {
+        if !uverbs.provider().supports(QpType::UD, &SendOperation::Send) {
             return Err(Error::invalid(operation, "the device has no datagrams"));
         }
         let mtu = context.port(attr.port_number)?.active_mtu;

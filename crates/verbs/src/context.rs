@@ -76,7 +76,7 @@ impl Context {
         let node = device.uverbs_node()?.ok_or_else(|| Error::NoNode {
             device: name.clone(),
         })?;
-        let provider = provider::choose(&provider::known(), name, node.driver, node.abi_version)?;
+        let provider = provider::choose(&provider::all(), name, node.driver, node.abi_version)?;
         let path = node.path();
         let file = KernelFile::open(name, &path, node.number)?;
         let context = Self::open_file(name, Box::new(file), provider)?;
@@ -102,7 +102,7 @@ impl Context {
         driver: DriverId,
         abi_version: u32,
     ) -> Result<Self> {
-        let provider = provider::choose(&provider::known(), device, driver, abi_version)?;
+        let provider = provider::choose(&provider::all(), device, driver, abi_version)?;
         Self::open_file(device, file, provider)
     }
 

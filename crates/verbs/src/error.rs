@@ -37,9 +37,10 @@ pub enum Error {
         /// The device's name, or its GUID where it has no name any more.
         device: String,
     },
-    /// The device's driver, or the version of its words, is not known here.
+    /// The device's driver, or the version of its ABI, is not supported.
     #[error(
-        "open {device}: its driver is {driver:?}, version {abi_version}; known here are {}",
+        "open {device}: the driver {driver:?}, version {abi_version}, is not supported; supported are \
+         {}",
         cause::known(known)
     )]
     Driver {
@@ -47,9 +48,9 @@ pub enum Error {
         device: String,
         /// Its driver.
         driver: DriverId,
-        /// The version of the driver's words.
+        /// The version of the driver's ABI.
         abi_version: u32,
-        /// The drivers that are known, and the versions of their words.
+        /// The supported drivers and the versions of their ABIs.
         known: Vec<(DriverId, u32)>,
     },
     /// The device is gone, or its context was closed, as it is in a child of the

@@ -184,12 +184,12 @@ impl QueuePair {
     #[doc(alias = "ibv_query_qp")]
     pub fn query(&self) -> Result<QpAttr> {
         let uverbs = self.context().uverbs();
-        let tells = uverbs.provider().tells();
+        let queryable = uverbs.provider().queryable_attributes();
         let number = self.number;
         let operation = Operation::QueryQueuePair { number };
-        let request = QueryQp::new(self.handle, tells);
+        let request = QueryQp::new(self.handle, queryable);
         let answer = uverbs.ask(operation, &request)?;
-        Ok(from_query(tells, answer))
+        Ok(from_query(queryable, answer))
     }
 
     /// Queries its state; `None` if the driver does not report it, as siw of Linux 6.1,

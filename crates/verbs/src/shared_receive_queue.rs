@@ -129,7 +129,7 @@ impl SharedReceiveQueue {
         let operation = Operation::SharedReceiveQueue;
         uverbs
             .provider()
-            .limit_srq(uverbs, operation, self.0.handle, limit)
+            .set_srq_limit(uverbs, operation, self.0.handle, limit)
     }
 
     /// The limit that is set; 0 once it was reached, but on siw.

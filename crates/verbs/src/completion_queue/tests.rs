@@ -52,7 +52,7 @@ fn a_queue_says_what_it_is() {
     assert_eq!(context.device_name(), "test0");
     let other = context.create_completion_queue(3).unwrap();
     assert_ne!(queue.token(), other.token());
-    let stingy = Stub::stingy().open();
+    let stingy = Stub::with_missing_entries().open();
     refused(stingy.create_completion_queue(3), "smaller than asked for");
 }
 
@@ -105,9 +105,9 @@ fn arming_is_a_command_to_the_device() {
     let (channel, _far) = channel(&context);
     let queue = CompletionQueue::options(1).channel(&channel);
     let queue = queue.create(&context).unwrap();
-    device.told_bytes();
+    device.command_bytes();
     queue.arm(true).unwrap();
-    assert_ne!(device.told_bytes(), 0);
+    assert_ne!(device.command_bytes(), 0);
 }
 
 #[test]
@@ -356,13 +356,13 @@ fn a_queue_pair_names_the_queues_it_was_given() {
     let options = QueuePair::options(QpType::RC).caps(CAPS);
     let options = options.send_queue(&sends).receive_queue(&receives);
     let own = options.create(&context).unwrap();
-    let asked = device.asked().unwrap();
+    let asked = device.last_create_qp().unwrap();
     assert_eq!((asked.send_cq, asked.recv_cq), (1, 2));
     assert_eq!((asked.is_srq, asked.max_recv_wr), (0, CAPS.max_recv_wr));
     assert!(own.shared_receive_queue().is_none());
     let sharing = options.shared_receive_queue(&shared);
     let sharing = sharing.create(&context).unwrap();
-    let asked = device.asked().unwrap();
+    let asked = device.last_create_qp().unwrap();
     assert_eq!((asked.srq, asked.is_srq, asked.max_recv_wr), (3, 1, 0));
     let token = sharing
         .shared_receive_queue()

@@ -133,9 +133,9 @@ fn memory_that_is_not_written_to_takes_nothing_in() {
     let (device, domain) = domain();
     let exposed = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
     assert!(!exposed.part(0..8).unwrap().is_writable());
-    device.told_bytes();
+    device.command_bytes();
     exposed.change_access(AccessFlags::LOCAL_WRITE).unwrap();
-    assert_ne!(device.told_bytes(), 0);
+    assert_ne!(device.command_bytes(), 0);
     assert_eq!(exposed.access(), AccessFlags::LOCAL_WRITE);
     assert!(exposed.part(0..8).unwrap().is_writable());
     let other = device.open().create_protection_domain().unwrap();
@@ -147,9 +147,9 @@ fn memory_is_deregistered_before_it_is_freed_and_kept_where_it_cannot_be() {
     let (device, domain) = domain();
     let buffer = filled(&domain, 4);
     let is_freed = buffer.grave();
-    device.told_bytes();
+    device.command_bytes();
     drop(buffer);
-    assert!(is_freed() && device.told_bytes() > 0);
+    assert!(is_freed() && device.command_bytes() > 0);
     let buffer = filled(&domain, 4);
     let is_freed = buffer.grave();
     device.refuse(true);

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn rxe_tells_everything() {
         let answer = QueryQpResponse::read_from_bytes(&pattern::<128>()).unwrap();
-        let attr = from_query(Rxe.tells(), answer);
+        let attr = from_query(Rxe.queryable_attributes(), answer);
         assert_eq!(attr.ah_attr, answer.destination.into());
         assert_eq!(attr.alternate_ah_attr, answer.alternate_destination.into());
         // Sizes, then the words from the queue key to the access flags.
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn what_siw_leaves_to_chance_is_zero() {
         let mut answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
-        let attr = from_query(Siw.tells(), answer);
+        let attr = from_query(Siw.queryable_attributes(), answer);
         let expected = QpAttr {
-            mask: Siw.tells() - QpAttrMask::STATE,
+            mask: Siw.queryable_attributes() - QpAttrMask::STATE,
             path_mtu: PathMtu::new(0xa5),
             access_flags: AccessFlags::from_bits_retain(0xa5a5_a5a5),
             max_send_wr: 0xa5a5_a5a5,
@@ -224,13 +224,13 @@ mod tests {
         assert_eq!(attr, expected);
         answer.qp_state = 3;
         let expected = QpAttr {
-            mask: Siw.tells(),
+            mask: Siw.queryable_attributes(),
             qp_state: QpState::RTS,
             ..expected
         };
-        assert_eq!(from_query(Siw.tells(), answer), expected);
+        assert_eq!(from_query(Siw.queryable_attributes(), answer), expected);
         answer.qp_state = 0;
-        let attr = from_query(Siw.tells(), answer);
+        let attr = from_query(Siw.queryable_attributes(), answer);
         assert!(!attr.mask.contains(QpAttrMask::STATE));
     }
 }

@@ -61,7 +61,7 @@ fn a_queue_pair_says_what_it_is() {
 
 #[test]
 fn a_queue_pair_smaller_than_asked_for_is_refused() {
-    let context = Stub::stingy().open();
+    let context = Stub::with_missing_entries().open();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
     let error = options.create(&context).unwrap_err();
     assert!(
@@ -73,7 +73,7 @@ fn a_queue_pair_smaller_than_asked_for_is_refused() {
 #[test]
 fn only_an_iwarp_connection_that_is_drained_is_broken() {
     for (transport, broken) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
-        let device = Stub::of_transport(transport);
+        let device = Stub::with_transport(transport);
         let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
         to(&queue_pair, QpState::RTS);
         assert!(!queue_pair.is_broken());

@@ -185,10 +185,10 @@ impl SendQueue {
     fn allows_reads(&self) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
         let provider = uverbs.provider();
-        let tells = provider.tells();
-        let request = QueryQp::new(self.parts.handle, tells);
+        let queryable = provider.queryable_attributes();
+        let request = QueryQp::new(self.parts.handle, queryable);
         let answer = uverbs.ask(Operation::Send, &request)?;
-        match provider.initiator_depth(&from_query(tells, answer)) {
+        match provider.initiator_depth(&from_query(queryable, answer)) {
             0 => Err(invalid("the connection allows no reads and atomics")),
             _ => Ok(()),
         }
@@ -267,7 +267,7 @@ impl SendQueue {
         let uverbs = self.parts.domain.context().uverbs();
         uverbs
             .provider()
-            .ring(uverbs, Operation::Send, self.parts.handle)
+            .ring_doorbell(uverbs, Operation::Send, self.parts.handle)
     }
 
     /// Forgets what the device has forgotten. The memory stays.

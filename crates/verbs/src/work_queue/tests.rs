@@ -71,11 +71,11 @@ fn the_device_is_rung_for() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     for _ in 0..2 {
-        device.told_bytes();
+        device.command_bytes();
         let work = request(&queue_pair);
-        device.told_bytes();
+        device.command_bytes();
         queue_pair.post_send(work).unwrap();
-        assert_ne!(device.told_bytes(), 0);
+        assert_ne!(device.command_bytes(), 0);
     }
 }
 
@@ -107,17 +107,17 @@ fn reads_are_refused_where_the_connection_allows_none() {
             .map(drop)
             .map_err(|refused| refused.error.to_string())
     };
-    let device = Stub::of_depth(0);
+    let device = Stub::with_depth(0);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let refused = read(&queue_pair).unwrap_err();
     assert!(refused.contains("allows no reads"), "{refused}");
-    let device = Stub::of_depth(1);
+    let device = Stub::with_depth(1);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     let bytes = [(); 3].map(|()| {
-        device.told_bytes();
+        device.command_bytes();
         read(&queue_pair).unwrap();
-        device.told_bytes()
+        device.command_bytes()
     });
     assert!(bytes[0] > bytes[1], "the first asks");
     assert_eq!(bytes[1], bytes[2]);
@@ -171,7 +171,7 @@ fn a_silent_request_that_fails_is_told_of() {
 
 #[test]
 fn where_requests_are_done_one_by_one_each_waits_for_those_before_it() {
-    let device = Stub::apart();
+    let device = Stub::completing_individually();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let works = [send(&queue_pair), silent(&queue_pair), send(&queue_pair)];
     complete(&device, 2, WcStatus::SUCCESS);
@@ -208,7 +208,7 @@ fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
 
 #[test]
 fn what_a_device_forgets_in_err_is_flushed_behind_what_it_tells() {
-    let device = Stub::forgetful();
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let sends = [send(&queue_pair), silent(&queue_pair), silent(&queue_pair)];
     let receives = [(); 2].map(|()| queue_pair.post_receive(memory(&queue_pair)).unwrap());
@@ -231,7 +231,7 @@ fn what_a_device_forgets_in_err_is_flushed_behind_what_it_tells() {
 
 #[test]
 fn what_was_flushed_may_be_told_of_late_and_has_room() {
-    let device = Stub::forgetful();
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
@@ -250,7 +250,7 @@ fn what_was_flushed_may_be_told_of_late_and_has_room() {
 
 #[test]
 fn a_device_that_flushes_all_is_waited_for() {
-    let device = Stub::apart();
+    let device = Stub::completing_individually();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let work = send(&queue_pair);
     fail(&queue_pair);
@@ -261,7 +261,7 @@ fn a_device_that_flushes_all_is_waited_for() {
 
 #[test]
 fn room_of_what_was_flushed_ends_with_the_queue_pair() {
-    let device = Stub::forgetful();
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
@@ -287,7 +287,7 @@ fn pieces_without_bytes_are_left_out_and_counted() {
     let sg_list: crate::memory::SgList = vec![empty(), memory(&queue_pair).into()].into();
     let request = SendRequest::new(SendOperation::Send, sg_list);
     queue_pair.post_send(request).unwrap();
-    assert_eq!(device.sg_list(), [[8]]);
+    assert_eq!(device.sg_lists(), [[8]]);
 }
 
 #[test]

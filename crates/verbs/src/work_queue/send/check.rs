@@ -18,7 +18,7 @@ pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), 
     if queue.health.is_broken() {
         return Err("the queue pair is in the error state");
     }
-    if !provider.can(queue.qp_type, &request.operation) {
+    if !provider.supports(queue.qp_type, &request.operation) {
         return Err("queue pairs of this type and device cannot do that");
     }
     match (&request.destination, queue.qp_type == QpType::UD) {
@@ -50,7 +50,7 @@ fn inline(queue: &SendParts, operation: &SendOperation, bytes: &[u8]) -> Result<
     let provider = queue.domain.context().uverbs().provider();
     if operation.fetches() {
         Err("what comes back needs registered memory")
-    } else if !provider.can_inline(operation) {
+    } else if !provider.supports_inline(operation) {
         Err("the device carries nothing in line with that")
     } else if bytes.len() > queue.max_inline as usize {
         Err("it is more than the queue pair carries in line (QpCaps::max_inline_data)")
@@ -66,7 +66,7 @@ fn sg_list(
 ) -> Result<u64, &'static str> {
     let provider = queue.domain.context().uverbs().provider();
     let most = match operation {
-        SendOperation::Read(_) => queue.max_sges.min(provider.max_read_pieces()),
+        SendOperation::Read(_) => queue.max_sges.min(provider.max_read_sges()),
         _ => queue.max_sges,
     };
     let length = sg_list.iter().map(|sge| sge.len() as u64).sum();
