@@ -54,7 +54,7 @@ pub struct QueuePair {
     send_queue: CompletionQueue,
     receive_queue: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
-    health: Arc<QpStatus>,
+    qp_status: Arc<QpStatus>,
     sends: Arc<SendQueue>,
     receives: Option<Arc<ReceiveQueue>>,
     destroyed: bool,
@@ -153,7 +153,7 @@ impl QueuePair {
         // An iWARP connection cannot leave SQD again.
         let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
         if state == QpState::ERR || drained {
-            self.health.set_broken();
+            self.qp_status.set_broken();
         }
         if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
             self.flush();
@@ -164,7 +164,7 @@ impl QueuePair {
                 receives.reset();
                 self.receive_queue.purge(receives.token());
             }
-            self.health.set_whole();
+            self.qp_status.set_working();
         }
     }
 
@@ -223,7 +223,7 @@ impl QueuePair {
     /// Whether a request has failed, so that posting fails.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.health.is_broken()
+        self.qp_status.is_broken()
     }
 
     /// Destroys it and returns the memory of outstanding requests, oldest first, receives

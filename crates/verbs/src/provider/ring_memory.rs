@@ -26,7 +26,7 @@ impl RingMemory {
         let file = tempfile::tempfile().unwrap();
         file.set_len(length as u64).unwrap();
         let mapped = file.try_clone().unwrap();
-        let uverbs = Uverbs::of_file(mapped, Arc::new(provider));
+        let uverbs = Uverbs::with_file(mapped, Arc::new(provider));
         Self { file, uverbs }
     }
 

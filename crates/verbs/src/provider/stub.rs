@@ -123,7 +123,7 @@ impl Stub {
     pub(crate) fn open(&self) -> Context {
         let [front, _] = &*self.commands;
         let file = File::from(OwnedFd::from(front.try_clone().unwrap()));
-        Context::of_uverbs(Uverbs::of_file(file, Arc::new(self.clone())))
+        Context::of_uverbs(Uverbs::with_file(file, Arc::new(self.clone())))
     }
 
     /// Refuses commands from now on, or accepts them again.

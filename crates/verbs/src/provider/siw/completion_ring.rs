@@ -70,7 +70,10 @@ impl CompletionRing for CompletionSlots {
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
-        Err(Error::invalid(operation, "siw's queues keep their size"))
+        Err(Error::invalid(
+            operation,
+            "siw cannot resize completion queues",
+        ))
     }
 }
 
