@@ -118,7 +118,7 @@ pub struct SockaddrIb {
     /// [`AddressFamily::IB`].
     #[doc(alias = "sib_family")]
     pub family: AddressFamily,
-    /// The partition key; 0xFFFF where the kernel was not told one.
+    /// The partition key; 0xFFFF if none was given to the kernel.
     #[doc(alias = "sib_pkey")]
     pub pkey: Be16,
     /// Traffic class and flow label.
