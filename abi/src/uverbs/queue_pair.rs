@@ -72,7 +72,7 @@ pub struct CreateQpResponse {
     pub max_send_sge: u32,
     /// Pieces of memory a receive request names.
     pub max_recv_sge: u32,
-    /// Bytes a send request carries in line.
+    /// Bytes of inline data of a send request.
     pub max_inline_data: u32,
     /// Zero.
     pub reserved: Reserved<4>,

@@ -17,8 +17,8 @@ pub use completion::{CqControl, Cqe, CqeFlags, CqeStatus, NotifyFlags};
 pub use memory_region::{MrKey, MrResponse, MrTag, RegMr};
 pub use work_queue::{Opcode, Rqe, Sqe, WqeFlags};
 
-/// `SIW_ABI_VERSION`: the version of this driver's words, which sysfs and
-/// netlink tell.
+/// `SIW_ABI_VERSION`: the version of this driver's ABI, which sysfs and
+/// netlink report.
 #[doc(alias = "SIW_ABI_VERSION")]
 pub const ABI_VERSION: u32 = 1;
 
@@ -26,7 +26,7 @@ pub const ABI_VERSION: u32 = 1;
 #[doc(alias = "SIW_MAX_SGE")]
 pub const MAX_SGE: usize = 6;
 
-/// `SIW_MAX_INLINE`: how many bytes a send request carries in line at most.
+/// `SIW_MAX_INLINE`: the limit of inline data of a send request in bytes.
 #[doc(alias = "SIW_MAX_INLINE")]
 pub const MAX_INLINE: usize = size_of::<Sge>() * (MAX_SGE - 1);
 

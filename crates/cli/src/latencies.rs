@@ -15,7 +15,7 @@ const PART_BITS: u32 = 6;
 /// Values below `PARTS` have a bucket each, then come the powers of two.
 const BUCKETS: usize = (64 - PART_BITS as usize + 1) * PARTS;
 
-/// Any number of durations; percentiles are told to 1/64.
+/// Any number of durations; percentiles are accurate to 1/64.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     buckets: Vec<u64>,
@@ -89,7 +89,7 @@ impl Latencies {
 }
 
 fn bucket_of(value: u64) -> usize {
-    // Beyond the last bit that tells the parts of a power of two apart.
+    // Beyond the last bit that distinguishes the parts of a power of two.
     let shift = (u64::BITS - value.leading_zeros()).saturating_sub(PART_BITS + 1);
     let parts = value >> shift;
     // Twice as many parts as there are, at most; the upper half is a group further.

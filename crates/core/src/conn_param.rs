@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn connecting_asks_for_the_devices_most_unless_told_otherwise() {
+    fn connecting_requests_the_devices_limits_by_default() {
         let wire = limited().for_connect(CONNECT).unwrap();
         assert_eq!(depths(&wire), (16, 8));
         let param = limited().responder_resources(2).initiator_depth(0);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn unless_told_otherwise_retries_are_seven() {
+    fn there_are_seven_retries_by_default() {
         let wire = ConnParam::new().for_connect(CONNECT).unwrap();
         assert_eq!(
             (wire.retry_count, wire.rnr_retry_count, wire.valid),

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_and_unreachable_peers_are_told_apart() {
+    fn timeouts_and_unreachable_peers_are_distinguished() {
         assert!(Error::DeadlinePassed.is_timeout() && !Error::DeadlinePassed.is_unreachable());
         for errno in [libc::ENETUNREACH, libc::EHOSTUNREACH] {
             assert!(refused(errno).is_unreachable() && !refused(errno).is_timeout());

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_goes_in_front() {
+    fn the_length_precedes_the_data() {
         let data = PrivateData::new(b"hi").unwrap();
         assert_eq!(data.as_ref(), b"\x02hi");
     }

@@ -11,8 +11,8 @@ use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::request::SendOperation;
 
-/// A way to a peer, for datagrams. Clones are the same handle; the kernel's goes
-/// when they and the datagrams on their way are gone.
+/// The address of a peer for datagrams. Clones are the same handle. It is destroyed when all
+/// of them and all outstanding datagrams are dropped.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_ah")]
 pub struct AddressHandle(Arc<Created>);
@@ -22,7 +22,7 @@ struct Created {
     domain: ProtectionDomain,
     handle: u32,
     driver_number: u32,
-    longest: u32,
+    max_message: u32,
 }
 
 impl AddressHandle {
@@ -30,7 +30,7 @@ impl AddressHandle {
         let context = domain.context();
         let uverbs = context.uverbs();
         let operation = Operation::CreateAddressHandle;
-        if !uverbs.provider().can(QpType::UD, &SendOperation::Send) {
+        if !uverbs.provider().supports(QpType::UD, &SendOperation::Send) {
             return Err(Error::invalid(operation, "the device has no datagrams"));
         }
         let mtu = context.port(attr.port_number)?.active_mtu;
@@ -40,21 +40,21 @@ impl AddressHandle {
             domain: domain.clone(),
             handle: answer.handle,
             driver_number,
-            // The kernel names an MTU of a port that is there.
-            longest: mtu.bytes().unwrap_or(u32::MAX),
+            // The kernel reports a valid MTU for an existing port.
+            max_message: mtu.bytes().unwrap_or(u32::MAX),
         })))
     }
 
-    /// The domain it was made in.
+    /// Its protection domain.
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
         &self.0.domain
     }
 
-    /// Bytes of the longest datagram, the port's MTU when this was made.
+    /// The length of the longest datagram: the port's MTU when the handle was created.
     #[must_use]
     pub fn max_message(&self) -> u32 {
-        self.0.longest
+        self.0.max_message
     }
 
     pub(crate) fn driver_number(&self) -> u32 {

@@ -1,4 +1,4 @@
-//! What happens to objects unasked.
+//! Asynchronous events.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -11,45 +11,45 @@ use crate::error::Result;
 use crate::readable::Readable;
 use crate::token::Token;
 
-/// What happens unasked to the objects of a context: a queue pair breaks, a port
-/// goes down, a shared queue runs low. Each event is read once, by whoever reads.
+/// The asynchronous events of a context's objects: a queue pair fails, a port goes down, a
+/// shared receive queue reaches its limit. Each event is read once, by one reader.
 ///
-/// Its descriptor, for event loops, is readable while there is something to
-/// [`take`](Self::take), and when the device has gone.
+/// Its descriptor, for event loops, is readable while there is an event to
+/// [`take`](Self::take), and when the device is gone.
 #[derive(Debug)]
 #[doc(alias = "ibv_async_event")]
 pub struct AsyncEvents(Readable);
 
-/// What happened.
+/// An asynchronous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncEvent {
-    /// What.
+    /// Its kind.
     #[doc(alias = "event_type")]
     pub kind: AsyncEventKind,
-    /// To whom.
+    /// Its object.
     pub subject: AsyncEventSource,
 }
 
-/// What an event is about.
+/// The object of an asynchronous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AsyncEventSource {
-    /// The queue pair of this token.
+    /// The queue pair with this token.
     QueuePair(Token),
-    /// The completion queue of this token.
+    /// The completion queue with this token.
     CompletionQueue(Token),
-    /// The shared receive queue of this token.
+    /// The shared receive queue with this token.
     SharedReceiveQueue(Token),
-    /// The port of this number, from 1.
+    /// The port with this number, from 1.
     Port(u64),
     /// The device.
     Device,
-    /// An event that is not known here, and the number that came with it.
+    /// The object of an unknown kind of event, with its number.
     Unknown(u64),
 }
 
 impl AsyncEvents {
-    pub(crate) fn of(context: &Context) -> Result<Self> {
+    pub(crate) fn open(context: &Context) -> Result<Self> {
         let file = context.uverbs().async_events();
         Readable::new(context, file.ok_or_else(|| context.gone())?).map(Self)
     }
@@ -57,18 +57,17 @@ impl AsyncEvents {
     /// Takes one event, if there is one.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) when the device has.
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_async_event")]
     pub fn take(&self) -> Result<Option<AsyncEvent>> {
         let event: Option<uverbs::AsyncEvent> = self.0.read()?;
         Ok(event.map(AsyncEvent::from))
     }
 
-    /// Takes the next event, waited for until the deadline; `None` when it has
-    /// come.
+    /// Waits for the next event and takes it; `None` if the deadline passes.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) when the device has.
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_async_event")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<AsyncEvent>> {
         let until = deadline.into().until(Instant::now());
@@ -93,7 +92,7 @@ impl From<uverbs::AsyncEvent> for AsyncEvent {
     fn from(event: uverbs::AsyncEvent) -> Self {
         let unknown = AsyncEventSource::Unknown(event.element);
         let object = |subject: fn(Token) -> AsyncEventSource| {
-            Token::told(event.element).map_or(unknown, subject)
+            Token::from_handle(event.element).map_or(unknown, subject)
         };
         let subject = match event.kind {
             AsyncEventKind::CQ_ERR => object(AsyncEventSource::CompletionQueue),
@@ -138,7 +137,7 @@ mod tests {
     use crate::provider::stub::Stub;
     use crate::readable;
 
-    fn told(kind: Kind, element: u64) -> uverbs::AsyncEvent {
+    fn event(kind: Kind, element: u64) -> uverbs::AsyncEvent {
         uverbs::AsyncEvent {
             element,
             kind,
@@ -147,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_subject() {
-        let token = Token::told(7).unwrap();
+    fn each_kind_has_its_source() {
+        let token = Token::from_handle(7).unwrap();
         for (kinds, subject) in [
             (
                 &[Kind::CQ_ERR][..],
@@ -187,24 +186,24 @@ mod tests {
             (&[Kind::new(99)], AsyncEventSource::Unknown(7)),
         ] {
             for kind in kinds {
-                let event = AsyncEvent::from(told(*kind, 7));
+                let event = AsyncEvent::from(event(*kind, 7));
                 assert_eq!((event.kind, event.subject), (*kind, subject));
             }
         }
-        // No object has such a name.
-        let strange = AsyncEvent::from(told(Kind::CQ_ERR, u64::MAX));
-        assert_eq!(strange.subject, AsyncEventSource::Unknown(u64::MAX));
+        // No object has such a token.
+        let unknown = AsyncEvent::from(event(Kind::CQ_ERR, u64::MAX));
+        assert_eq!(unknown.subject, AsyncEventSource::Unknown(u64::MAX));
     }
 
     #[test]
-    fn events_are_taken_as_they_come_and_waited_for() {
+    fn events_are_taken_in_order_with_and_without_waiting() {
         let context = Stub::new(false).open();
         let (file, mut far) = readable::tests::file();
         let events = AsyncEvents(Readable::new(&context, Arc::clone(&file)).unwrap());
         assert_eq!(events.take(), Ok(None));
         assert_eq!(events.next(Duration::ZERO), Ok(None));
         for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {
-            far.write_all(told(Kind::PORT_ERR, 2).as_bytes()).unwrap();
+            far.write_all(event(Kind::PORT_ERR, 2).as_bytes()).unwrap();
             let event = next(&events).unwrap().unwrap();
             assert_eq!(event.subject, AsyncEventSource::Port(2));
         }

@@ -1,20 +1,20 @@
-//! How those who wait hear that a context has ended.
+//! Ending waits when a context is closed.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::error::Result;
-use crate::readable::waiting;
+use crate::readable::wait_error;
 use crate::removal::Removals;
 
-/// What a context's waits end by.
+/// Descriptors that end a context's waits.
 #[derive(Debug)]
 pub(crate) struct CloseSignal {
-    /// Readable for good once the context has ended.
-    ended: EventFd,
-    /// Where the kernel announces the device's removal. Not to be had in every
-    /// sandbox: there it is heard of by other errors, or not at all.
+    /// Readable once the context is closed.
+    closed: EventFd,
+    /// The kernel's announcements of removed devices. `None` if the sandbox forbids them:
+    /// removal then shows in other errors, or not at all.
     removals: Option<Removals>,
 }
 
@@ -22,22 +22,22 @@ impl CloseSignal {
     pub(crate) fn new() -> Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {
-            ended: EventFd::from_flags(flags).map_err(waiting)?,
+            closed: EventFd::from_flags(flags).map_err(wait_error)?,
             removals: Removals::open().ok(),
         })
     }
 
-    pub(crate) fn ended(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
+    pub(crate) fn closed(&self) -> BorrowedFd<'_> {
+        self.closed.as_fd()
     }
 
     pub(crate) fn removals(&self) -> Option<&Removals> {
         self.removals.as_ref()
     }
 
-    /// Wakes all who wait, and those who will.
+    /// Ends all current and future waits.
     pub(crate) fn set(&self) {
-        // It cannot be full: nothing else is written, and this a few times at most.
-        let _ = self.ended.write(1);
+        // The counter cannot overflow: this is called only a few times.
+        let _ = self.closed.write(1);
     }
 }

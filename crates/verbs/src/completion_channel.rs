@@ -15,11 +15,10 @@ use crate::readable::Readable;
 use crate::revocable_file::RevocableFile;
 use crate::token::Token;
 
-/// A descriptor on which completion queues tell that they have something. Clones
-/// are the same channel.
+/// A channel for notifications of completion queues. Clones are the same channel.
 ///
-/// Its descriptor, for event loops, is readable while there is something to
-/// [`take`](Self::take), and when the device has gone.
+/// Its descriptor, for event loops, is readable while there is a notification to
+/// [`take`](Self::take), and when the device is gone.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_comp_channel")]
 pub struct CompletionChannel(Arc<Created>);
@@ -34,11 +33,11 @@ struct Created {
 impl CompletionChannel {
     pub(crate) fn create(context: &Context) -> Result<Self> {
         let file = context.uverbs().create_completion_channel()?;
-        Self::of(context, file)
+        Self::with_file(context, file)
     }
 
-    /// One on whose file the kernel tells, or a test.
-    pub(crate) fn of(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
+    /// With a file to which the kernel or a test writes notifications.
+    pub(crate) fn with_file(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
         Ok(Self(Arc::new(Created {
             readable: Readable::new(context, Arc::clone(&file))?,
             file,
@@ -46,28 +45,27 @@ impl CompletionChannel {
         })))
     }
 
-    /// The device it was made on.
+    /// Its context.
     #[must_use]
     pub fn context(&self) -> &Context {
         self.0.readable.context()
     }
 
-    /// Takes one event, if there is one: the [token](crate::CompletionQueue::token)
-    /// of a queue that was armed and has something.
+    /// Takes one notification, if there is one: the [token](crate::CompletionQueue::token) of
+    /// an armed queue that has a completion.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) when the device has.
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_cq_event")]
     pub fn take(&self) -> Result<Option<Token>> {
         let event: Option<CompletionEvent> = self.0.readable.read()?;
-        Ok(event.and_then(|event| Token::told(event.user_handle)))
+        Ok(event.and_then(|event| Token::from_handle(event.user_handle)))
     }
 
-    /// Takes the next event, waited for until the deadline; `None` when it has
-    /// come.
+    /// Waits for the next notification and takes it; `None` if the deadline passes.
     ///
     /// # Errors
-    /// [`Error::Gone`](crate::Error::Gone) when the device has.
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_cq_event")]
     pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Token>> {
         let until = deadline.into().until(Instant::now());
@@ -85,7 +83,7 @@ impl CompletionChannel {
         self.0.readable.wait(until)
     }
 
-    /// The kernel's own descriptor once more, for a command to name.
+    /// Duplicates the kernel's descriptor, for use in a command.
     pub(crate) fn duplicate(&self) -> Result<File> {
         let duplicate = self.0.file.with(File::try_clone);
         duplicate
@@ -93,16 +91,16 @@ impl CompletionChannel {
             .map_err(|error| Error::wait(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// How many queues have it.
+    /// How many completion queues use it.
     pub(crate) fn queues(&self) -> usize {
         self.0.queues.load(Ordering::Acquire)
     }
 
-    pub(crate) fn join(&self) {
+    pub(crate) fn add_queue(&self) {
         self.0.queues.fetch_add(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn leave(&self) {
+    pub(crate) fn remove_queue(&self) {
         self.0.queues.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -18,14 +18,14 @@ use crate::token::Token;
 use crate::work_queue::WorkQueue;
 
 mod credits;
+mod leader;
 mod options;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use credits::CqCredits;
+use leader::LeaderElection;
 pub use options::CqOptions;
-use turn::Turn;
 
 /// A completion queue. Clones are handles to the same queue; the kernel's object is
 /// destroyed when they and the queue pairs that use it are dropped.
@@ -43,7 +43,7 @@ struct Created {
     handle: u32,
     credits: CqCredits,
     channel: Option<CompletionChannel>,
-    turn: Turn,
+    leader: LeaderElection,
     state: Mutex<State>,
 }
 
@@ -102,16 +102,16 @@ impl CompletionQueue {
             }
         };
         if let Some(channel) = channel {
-            channel.join();
+            channel.add_queue();
         }
         let holds = answer.entries.min(ring.capacity());
         let queue = Self(Arc::new(Created {
             context: context.clone(),
             token,
             handle: answer.handle,
-            credits: CqCredits::of(holds),
+            credits: CqCredits::new(holds),
             channel: channel.clone(),
-            turn: Turn::default(),
+            leader: LeaderElection::default(),
             state: Mutex::new(State {
                 ring,
                 taken: VecDeque::new(),
@@ -195,7 +195,7 @@ impl CompletionQueue {
         if state.ready.is_empty() {
             let queues = state.queues.values();
             let queues: Vec<_> = queues.filter_map(|one| one.queue.upgrade()).collect();
-            let given_up = queues.iter().flat_map(|queue| queue.give_up());
+            let given_up = queues.iter().flat_map(|queue| queue.fail_all());
             state.ready.extend(given_up.map(|one| self.safe(one)));
         }
         let completion = state.ready.pop_front();
@@ -204,7 +204,7 @@ impl CompletionQueue {
 
     /// Returns no memory that the device may still use: keeps it.
     fn safe(&self, mut completion: Completion) -> Completion {
-        if !self.context().is_quiet() {
+        if !self.context().is_destroyed() {
             std::mem::take(&mut completion.sg_list).keep();
         }
         completion
@@ -247,7 +247,7 @@ impl CompletionQueue {
             return Err(Error::invalid(Operation::Arm, reason));
         }
         let uverbs = self.context().uverbs();
-        if uverbs.is_elsewhere() {
+        if uverbs.is_in_child() {
             return Err(uverbs.gone());
         }
         self.state().ring.arm(uverbs, self.0.handle, solicited_only)
@@ -274,7 +274,7 @@ impl CompletionQueue {
 
     fn wait(&self, until: Option<Instant>) -> Result<Option<Completion>> {
         let channel = self.own_channel()?;
-        let Some(_turn) = self.0.turn.take(until) else {
+        let Some(_guard) = self.0.leader.lead(until) else {
             return self.poll();
         };
         loop {
@@ -423,7 +423,7 @@ impl CompletionQueue {
 
     /// Takes all completions out of the ring.
     fn take_out(&self, state: &mut State) {
-        if self.context().is_elsewhere() {
+        if self.context().is_in_child() {
             return;
         }
         while let Some(told) = state.ring.pop() {
@@ -458,7 +458,7 @@ impl Drop for Created {
     fn drop(&mut self) {
         self.context.uverbs().destroy(&DestroyCq::new(self.handle));
         if let Some(channel) = &self.channel {
-            channel.leave();
+            channel.remove_queue();
         }
     }
 }

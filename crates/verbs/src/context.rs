@@ -45,7 +45,7 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.uverbs.close();
-        if !self.uverbs.is_quiet() {
+        if !self.uverbs.is_destroyed() {
             // A forked child may hold the file open, and with it queue pairs that the
             // kernel did not destroy.
             let kept = self.kept.get_mut();
@@ -76,7 +76,7 @@ impl Context {
         let node = device.uverbs_node()?.ok_or_else(|| Error::NoNode {
             device: name.clone(),
         })?;
-        let provider = provider::choose(&provider::known(), name, node.driver, node.abi_version)?;
+        let provider = provider::choose(&provider::all(), name, node.driver, node.abi_version)?;
         let path = node.path();
         let file = KernelFile::open(name, &path, node.number)?;
         let context = Self::open_file(name, Box::new(file), provider)?;
@@ -102,7 +102,7 @@ impl Context {
         driver: DriverId,
         abi_version: u32,
     ) -> Result<Self> {
-        let provider = provider::choose(&provider::known(), device, driver, abi_version)?;
+        let provider = provider::choose(&provider::all(), device, driver, abi_version)?;
         Self::open_file(device, file, provider)
     }
 
@@ -245,7 +245,7 @@ impl Context {
     /// [`Error::Wait`] if no file descriptor is available.
     #[doc(alias = "ibv_get_async_event")]
     pub fn async_events(&self) -> Result<AsyncEvents> {
-        AsyncEvents::of(self)
+        AsyncEvents::open(self)
     }
 
     /// Closes the context although objects created on it exist, for example so that the
@@ -265,12 +265,12 @@ impl Context {
         self.uverbs().is_gone()
     }
 
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        self.uverbs().is_elsewhere()
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.uverbs().is_in_child()
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.uverbs().is_quiet()
+    pub(crate) fn is_destroyed(&self) -> bool {
+        self.uverbs().is_destroyed()
     }
 
     pub(crate) fn gone(&self) -> Error {

@@ -1,4 +1,4 @@
-//! Why something failed, in words a person can act on.
+//! Errors of the verbs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ pub use post_error::PostError;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why something failed. Errors compare equal when everything they say is equal,
-/// so tests can compare whole results.
+/// An error of the verbs. Errors are equal if all their fields are, so tests can compare
+/// whole results.
 ///
 /// The text is complete: it includes what the error holds, and
 /// [`source`](std::error::Error::source) returns `None`.
@@ -34,22 +34,23 @@ pub enum Error {
          not loaded: modprobe ib_uverbs"
     )]
     NoNode {
-        /// The device's name, or its GUID where it has no name any more.
+        /// The device's name, or its GUID if it has no name any more.
         device: String,
     },
-    /// The device's driver, or the version of its words, is not known here.
+    /// The device's driver, or the version of its ABI, is not supported.
     #[error(
-        "open {device}: its driver is {driver:?}, version {abi_version}; known here are {}",
-        cause::known(known)
+        "open {device}: the driver {driver:?}, version {abi_version}, is not supported; supported are \
+         {}",
+        cause::drivers(known)
     )]
     Driver {
         /// The device's name.
         device: String,
         /// Its driver.
         driver: DriverId,
-        /// The version of the driver's words.
+        /// The version of the driver's ABI.
         abi_version: u32,
-        /// The drivers that are known, and the versions of their words.
+        /// The supported drivers and the versions of their ABIs.
         known: Vec<(DriverId, u32)>,
     },
     /// The device is gone, or its context was closed, as it is in a child of the
@@ -74,13 +75,13 @@ pub enum Error {
         errno: i32,
     },
     /// A completion of a request that is not outstanding.
-    #[error("the device completed a request that was not posted, or once more: {number:#x}")]
+    #[error("the device completed request {number:#x}, which is not outstanding")]
     Stray {
-        /// What it called the request.
+        /// The number of the request.
         number: u64,
     },
-    /// Memory that the driver shares could not be mapped.
-    #[error("map a queue of the driver's: {}: {}", ErrnoName(*errno), io::Error::from_raw_os_error(*errno))]
+    /// A queue of the driver could not be mapped.
+    #[error("map a queue of the driver: {}: {}", ErrnoName(*errno), io::Error::from_raw_os_error(*errno))]
     Map {
         /// The error number of `mmap(2)`.
         errno: i32,
@@ -101,7 +102,7 @@ pub enum Error {
         /// The likely cause, and what to do.
         cause: &'static str,
     },
-    /// The node is not the device it is said to be.
+    /// The node is not that of the device.
     #[error(
         "open {}: it is not the node of {device}: a node of another device, or one left from \
          before, has its name",
@@ -113,29 +114,28 @@ pub enum Error {
         /// The device's name.
         device: String,
     },
-    /// The kernel would not tell about the device.
+    /// Looking up the device failed.
     #[error(transparent)]
     Devices(#[from] rdmacm_core::Error),
     /// The kernel refused a command.
     #[error(transparent)]
     Command(Box<CommandError>),
-    /// The caller's values were refused before the kernel saw them; nothing
-    /// has changed.
+    /// An argument is invalid. Nothing was sent to the kernel.
     #[error("{operation}: {reason}")]
     InvalidInput {
-        /// What was asked for.
+        /// The operation.
         operation: Box<Operation>,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
-    /// The kernel's answer cannot be right.
+    /// The kernel's answer is invalid.
     #[error("{operation}: the kernel's answer to {command:?} makes no sense: {what}")]
     Answer {
-        /// What was asked for.
+        /// The operation.
         operation: Box<Operation>,
         /// The kernel command.
         command: CommandNumber,
-        /// What is wrong with the answer.
+        /// Why the answer is invalid.
         what: &'static str,
     },
 }
@@ -151,8 +151,8 @@ impl Error {
     }
 
     pub(crate) fn map(error: &io::Error) -> Self {
-        // A place that `mmap(2)` cannot be asked for. EIO would say that the device
-        // is gone.
+        // Without an errno, the offset is out of range for `mmap(2)`. EIO would mean that the
+        // device is gone.
         let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
         Self::Map { errno }
     }
@@ -189,7 +189,7 @@ impl Error {
         }
     }
 
-    /// The error number the kernel gave, if the error is the kernel's.
+    /// The kernel's error number, if the error has one.
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {

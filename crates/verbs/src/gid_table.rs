@@ -7,21 +7,21 @@ use std::path::PathBuf;
 
 use rdmacm_core::Gid;
 
-/// A GID of a port, and what speaks under it.
+/// An entry of a port's GID table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_gid_entry")]
 #[non_exhaustive]
 pub struct GidEntry {
-    /// Its index in the port's table, as address handles and queue pairs name it.
+    /// Its index in the port's table, for address handles and queue pairs.
     #[doc(alias = "sgid_index")]
     pub index: u32,
     /// The GID.
     pub gid: Gid,
-    /// What is spoken under it, in the kernel's words: `RoCE v2`, `IB/RoCE v1`.
-    /// `None` where the kernel does not tell.
+    /// Its type, as the kernel names it: `RoCE v2`, `IB/RoCE v1`. `None` if the kernel does not
+    /// report it.
     #[doc(alias = "gid_type")]
     pub kind: Option<String>,
-    /// The network interface it belongs to; none on InfiniBand.
+    /// Its network interface; `None` on InfiniBand.
     pub interface: Option<String>,
 }
 
@@ -38,13 +38,13 @@ impl GidEntry {
     }
 }
 
-/// Where sysfs has the GIDs of a port.
+/// The GID table of a port in sysfs.
 pub(crate) struct GidTable {
     port: PathBuf,
 }
 
 impl GidTable {
-    pub(crate) fn of(device: &str, port: u8) -> Self {
+    pub(crate) fn new(device: &str, port: u8) -> Self {
         let class = PathBuf::from("/sys/class/infiniband");
         Self {
             port: class.join(device).join("ports").join(port.to_string()),
@@ -55,16 +55,16 @@ impl GidTable {
     pub(crate) fn entry(&self, index: u32) -> io::Result<Option<GidEntry>> {
         let text = fs::read_to_string(self.file("gids", index))?;
         let gid = parse(&text).ok_or(io::ErrorKind::InvalidData)?;
-        // The kernel refuses to tell these of an empty entry.
-        let word = |directory| {
+        // Reading these fails for an empty entry.
+        let attribute = |directory| {
             let text = fs::read_to_string(self.file(directory, index)).ok()?;
-            Some(text.trim().to_owned()).filter(|word| !word.is_empty())
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
         };
         Ok((gid != Gid::UNSPECIFIED).then(|| GidEntry {
             index,
             gid,
-            kind: word("gid_attrs/types"),
-            interface: word("gid_attrs/ndevs"),
+            kind: attribute("gid_attrs/types"),
+            interface: attribute("gid_attrs/ndevs"),
         }))
     }
 
@@ -73,7 +73,7 @@ impl GidTable {
     }
 }
 
-/// A GID in the kernel's words: an IPv6 address in full.
+/// A GID in the kernel's format: an unabbreviated IPv6 address.
 fn parse(text: &str) -> Option<Gid> {
     text.trim().parse::<Ipv6Addr>().ok().map(Gid::from)
 }
@@ -84,7 +84,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn an_entry_is_its_gid_and_what_else_is_told_of_it() {
+    fn an_entry_has_its_gid_type_and_interface() {
         let folder = TempDir::new().unwrap();
         let file = |directory: &str, text: &str| {
             let directory = folder.path().join(directory);
@@ -105,20 +105,20 @@ mod tests {
         assert_eq!(table.entry(3).unwrap().unwrap().interface, None);
         file("gids", "0000:0000:0000:0000:0000:0000:0000:0000\n");
         assert_eq!(table.entry(3).unwrap().map(|entry| entry.index), None);
-        file("gids", "nonsense");
+        file("gids", "invalid");
         assert!(table.entry(3).is_err());
     }
 
     #[test]
-    fn a_gid_in_full_is_read() {
+    fn an_unabbreviated_gid_is_parsed() {
         let gid = parse("0000:0000:0000:0000:0000:ffff:0a47:0101\n").unwrap();
         assert_eq!(gid.to_string(), "::ffff:10.71.1.1");
         assert_eq!(parse("0a47:0101"), None);
     }
 
     #[test]
-    fn a_device_that_is_not_there_has_no_table() {
-        let table = GidTable::of("nonexistent", 1);
+    fn a_missing_device_has_no_table() {
+        let table = GidTable::new("nonexistent", 1);
         let error = table.entry(0).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

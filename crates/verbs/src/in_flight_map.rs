@@ -1,9 +1,9 @@
-//! Requests that the device has, whichever it is done with first.
+//! Outstanding requests that complete in any order.
 
 use std::collections::HashMap;
 
-/// What the device has, each under a number that counts on for ever and is good for
-/// one completion. Some may never complete.
+/// Outstanding requests by number. Numbers increase and wrap around; each is valid for one
+/// completion. Some requests may never complete.
 #[derive(Debug)]
 pub(crate) struct InFlightMap<T> {
     entries: HashMap<u32, T>,
@@ -20,12 +20,12 @@ impl<T> Default for InFlightMap<T> {
 }
 
 impl<T> InFlightMap<T> {
-    /// How many there are.
+    /// The number of requests.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The number that the next will have: none that is in use.
+    /// The number of the next request: one that is not in use.
     pub(crate) fn next(&self) -> u32 {
         // There are fewer entries than numbers.
         let mut next = self.next;
@@ -42,7 +42,7 @@ impl<T> InFlightMap<T> {
         number
     }
 
-    /// Takes the one of this number; `None` if there is none.
+    /// Takes the request with this number, if there is one.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
         self.entries.remove(&number)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_is_good_once_in_any_order() {
+    fn each_number_is_taken_once_in_any_order() {
         let mut in_flight_map = InFlightMap::default();
         let numbers = ["a", "b", "c"].map(|entry| in_flight_map.push(entry));
         assert_eq!(numbers, [0, 1, 2]);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_wrap_around_those_that_stay() {
+    fn wrapping_numbers_skip_those_in_use() {
         let mut in_flight_map = InFlightMap::default();
         in_flight_map.push('a');
         in_flight_map.next = u32::MAX;

@@ -1,15 +1,15 @@
-//! Requests that the device has, by the order in which it got them.
+//! Outstanding requests in the order of posting.
 
 use std::collections::VecDeque;
 
-/// What the device has, each under a number that counts on for ever. Completions
-/// may come in any order; each number is good for one.
+/// Outstanding requests by number, in the order of posting. Numbers increase and wrap around.
+/// Requests may complete in any order; each number is valid for one completion.
 #[derive(Debug)]
 pub(crate) struct InFlightRing<T> {
     entries: VecDeque<Option<T>>,
     /// The number of the first entry.
     first: u32,
-    held: usize,
+    len: usize,
 }
 
 impl<T> Default for InFlightRing<T> {
@@ -17,20 +17,20 @@ impl<T> Default for InFlightRing<T> {
         Self {
             entries: VecDeque::new(),
             first: 0,
-            held: 0,
+            len: 0,
         }
     }
 }
 
 impl<T> InFlightRing<T> {
-    /// How many there are.
+    /// The number of requests.
     pub(crate) fn len(&self) -> usize {
-        self.held
+        self.len
     }
 
-    /// The number that the next will have.
+    /// The number of the next request.
     pub(crate) fn next(&self) -> u32 {
-        // As many as a queue holds, which is less than a word can say.
+        // The capacity of a queue fits into a `u32`.
         let span = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.first.wrapping_add(span)
     }
@@ -38,37 +38,37 @@ impl<T> InFlightRing<T> {
     pub(crate) fn push(&mut self, entry: T) -> u32 {
         let number = self.next();
         self.entries.push_back(Some(entry));
-        self.held += 1;
+        self.len += 1;
         number
     }
 
-    /// The one of this number; `None` if there is none.
+    /// The request with this number, if there is one.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        let place = self.place(number);
-        self.entries.get_mut(place)?.as_mut()
+        let index = self.index(number);
+        self.entries.get_mut(index)?.as_mut()
     }
 
-    /// All of them with their numbers, oldest first.
+    /// All requests with their numbers, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let numbers = (0..).map(|n| self.first.wrapping_add(n));
         let entries = numbers.zip(&self.entries);
         entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
     }
 
-    /// The same, to change them.
+    /// All requests with their numbers, oldest first, mutably.
     pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (u32, &mut T)> {
         let first = self.first;
         let entries = self.entries.iter_mut().enumerate();
-        entries.filter_map(move |(place, entry)| {
-            let place = u32::try_from(place).ok()?;
-            Some((first.wrapping_add(place), entry.as_mut()?))
+        entries.filter_map(move |(index, entry)| {
+            let index = u32::try_from(index).ok()?;
+            Some((first.wrapping_add(index), entry.as_mut()?))
         })
     }
 
-    /// Takes the one of this number; `None` if there is none.
+    /// Takes the request with this number, if there is one.
     pub(crate) fn take(&mut self, number: u32) -> Option<T> {
-        let entry = self.entries.get_mut(self.place(number))?.take()?;
-        self.held -= 1;
+        let entry = self.entries.get_mut(self.index(number))?.take()?;
+        self.len -= 1;
         while let Some(None) = self.entries.front() {
             self.entries.pop_front();
             self.first = self.first.wrapping_add(1);
@@ -76,28 +76,28 @@ impl<T> InFlightRing<T> {
         Some(entry)
     }
 
-    /// Takes all before this number, oldest first, if there is one of this number.
+    /// Takes all requests before this number, oldest first, if it is outstanding.
     pub(crate) fn take_before(&mut self, number: u32) -> Vec<(u32, T)> {
-        let place = self.place(number);
-        if place >= self.entries.len() {
+        let index = self.index(number);
+        if index >= self.entries.len() {
             return Vec::new();
         }
         let first = self.first;
-        let before = self.entries.drain(..place);
+        let before = self.entries.drain(..index);
         let before = (0..).map(|n| first.wrapping_add(n)).zip(before);
         let before: Vec<_> = before
             .filter_map(|(number, entry)| Some((number, entry?)))
             .collect();
         self.first = number;
-        self.held -= before.len();
+        self.len -= before.len();
         before
     }
 
-    /// Takes all.
+    /// Takes all requests, oldest first.
     pub(crate) fn take_all(&mut self) -> Vec<(u32, T)> {
         let first = self.first;
         self.first = self.next();
-        self.held = 0;
+        self.len = 0;
         let entries = self.entries.drain(..);
         let entries = (0..).map(|n| first.wrapping_add(n)).zip(entries);
         entries
@@ -105,7 +105,7 @@ impl<T> InFlightRing<T> {
             .collect()
     }
 
-    fn place(&self, number: u32) -> usize {
+    fn index(&self, number: u32) -> usize {
         number.wrapping_sub(self.first) as usize
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_is_good_once_in_any_order() {
+    fn each_number_is_taken_once_in_any_order() {
         let mut ring = InFlightRing::default();
         let numbers = ["a", "b", "c"].map(|entry| ring.push(entry));
         assert_eq!(numbers, [0, 1, 2]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn those_before_come_with_one_that_is_there() {
+    fn earlier_requests_are_taken_with_an_outstanding_one() {
         let mut ring = InFlightRing::default();
         for entry in 0..5 {
             ring.push(entry);

@@ -1,17 +1,17 @@
-//! What a device can hold.
+//! Limits of a device.
 
 use rdmacm_abi::uverbs::QueryDeviceResponse;
 use rdmacm_core::{DepthLimits, Guid};
 
-/// What a device can hold, as its driver says: for a soft device large round
-/// numbers that memory may end before. Source: `ibv_query_device(3)`.
+/// The limits of a device, as its driver reports them. Those of a soft device are large round
+/// numbers; memory may be exhausted before. Source: `ibv_query_device(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_device_attr")]
 #[non_exhaustive]
 pub struct DeviceLimits {
     /// The node's GUID.
     pub node_guid: Guid,
-    /// How many ports it has.
+    /// The number of ports.
     #[doc(alias = "phys_port_cnt")]
     pub port_count: u8,
     /// Queue pairs.
@@ -32,21 +32,20 @@ pub struct DeviceLimits {
     pub max_mr: u32,
     /// Address handles.
     pub max_ah: u32,
-    /// Shared receive queues; 0 where it has none.
+    /// Shared receive queues; 0 if the device does not support them.
     pub max_srq: u32,
     /// Requests a shared receive queue holds.
     pub max_srq_wr: u32,
     /// Scatter/gather entries of a request of a shared receive queue.
     pub max_srq_sge: u32,
-    /// Reads and atomics that one queue pair answers at a time.
+    /// Outstanding reads and atomics that a queue pair accepts.
     pub max_qp_rd_atom: u32,
-    /// Reads and atomics that one queue pair asks at a time.
+    /// Outstanding reads and atomics that a queue pair initiates.
     pub max_qp_init_rd_atom: u32,
 }
 
 impl DeviceLimits {
-    /// The depths a connection can ask for: the device's, as far as a byte can
-    /// say them.
+    /// The depths that a connection may request: those of the device, at most 255.
     #[must_use]
     pub fn depths(&self) -> DepthLimits {
         let byte = |limit: u32| u8::try_from(limit).unwrap_or(u8::MAX);

@@ -1,9 +1,9 @@
-//! Memory shared with the kernel's driver: queues, mapped.
+//! Memory shared with the kernel's driver: mapped queues.
 //!
 //! # Safety
 //! One of the modules with `unsafe`: it maps memory that the kernel writes to, and
-//! reads and writes there through pointers. Every access is checked against the
-//! mapping's length, so nothing outside can make one go astray.
+//! accesses it through pointers. Every access is checked against the mapping's length, so
+//! no caller can make it access other memory.
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::cell::Cell;
@@ -18,11 +18,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::process_mark::ProcessMark;
 
-/// A driver's memory, or a part of it, mapped for reading and writing. Nothing else of
-/// this process's refers to the same bytes: it is cut in two rather than shared.
+/// A driver's memory, or a part of it, mapped for reading and writing. Nothing else in this
+/// process refers to the same bytes: a mapping is split, never shared.
 ///
-/// When its context is closed it becomes memory of this process alone, zeroed, at
-/// the same address. Whoever reads or writes meanwhile goes on doing so.
+/// When the context is closed, zeroed private memory replaces it at the same address.
+/// Accesses by other threads meanwhile remain valid.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     memory: Arc<MappedMemory>,
@@ -31,7 +31,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    pub(crate) fn of(memory: &Arc<MappedMemory>) -> Self {
+    pub(crate) fn whole(memory: &Arc<MappedMemory>) -> Self {
         Self {
             memory: Arc::clone(memory),
             start: 0,
@@ -39,7 +39,7 @@ impl Mapping {
         }
     }
 
-    /// Cuts it in two behind its first `at` bytes; `None` if it has not so many.
+    /// Splits it after `at` bytes; `None` if it is shorter.
     #[must_use]
     pub(crate) fn split_at(self, at: usize) -> Option<(Self, Self)> {
         let length = self.length.checked_sub(at)?;
@@ -52,8 +52,8 @@ impl Mapping {
         Some((first, rest))
     }
 
-    /// Where `size` bytes at `offset` are; `None` beyond the end.
-    fn at(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
+    /// A pointer to `size` bytes at `offset`; `None` beyond the end.
+    fn pointer(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
         let end = offset.checked_add(size)?;
         if end > self.length {
             return None;
@@ -64,18 +64,18 @@ impl Mapping {
     }
 }
 
-/// The whole of what was mapped, until dropped.
+/// A whole mapping; unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct MappedMemory {
     base: NonNull<u8>,
     length: usize,
-    /// Whose it is: in a child it is not there, and what is in its place is not
-    /// this one's to unmap.
+    /// A forked child does not inherit the mapping, and must not unmap other memory at its
+    /// address.
     mark: Arc<ProcessMark>,
 }
 
-// SAFETY: the memory is reached through the parts of it, of which each says who may,
-// and stays mapped until the value is dropped.
+// SAFETY: the memory is accessed only through `Mapping`s, which do not overlap, and stays
+// mapped until the value is dropped.
 unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for MappedMemory {}
@@ -93,13 +93,12 @@ impl MappedMemory {
             length,
             mark: Arc::clone(mark),
         };
-        mapped.stay_here()?;
+        mapped.exclude_from_fork()?;
         Ok(mapped)
     }
 
-    /// Children of this process have nothing to do with it, and would keep the
-    /// device from going.
-    fn stay_here(&self) -> io::Result<()> {
+    /// A child that inherited the mapping would delay the removal of the device.
+    fn exclude_from_fork(&self) -> io::Result<()> {
         let (base, length) = (self.base.as_ptr().cast(), self.length);
         // SAFETY: the range is that of this mapping; the advice changes nothing
         // for this process.
@@ -109,32 +108,31 @@ impl MappedMemory {
         }
     }
 
-    /// Puts memory of this process alone in the place of the driver's, which the
-    /// driver is rid of then.
+    /// Replaces the driver's memory by private memory, which releases the driver's.
     ///
     /// # Errors
-    /// The kernel's, and the driver's memory is where it was.
+    /// Those of the kernel. The mapping is then unchanged.
     pub(crate) fn detach(&self) -> io::Result<()> {
         if !self.mark.is_here() {
             return Ok(());
         }
-        // All that can be refused is asked for here: `mmap(2)` onto the old memory
-        // counts the new against the limits when the old has gone.
+        // All allocations happen here: an `mmap(2)` onto the old memory would unmap that
+        // before it checks the limits for the new.
         let new = map(self.length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)?;
         let (from, to) = (new.as_ptr().cast(), self.base.as_ptr());
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY:
-        // - Both ranges are of mappings owned here, as long as each other.
-        // - The old pages give way to the new at once, so accesses of other threads
-        //   find either. Moving pages that nobody has touched takes nothing that
-        //   may be refused once the old ones have gone: they are counted already,
-        //   and the limit of mappings is looked at before (`mremap_to`).
+        // - Both ranges are mappings owned here, of the same length.
+        // - The new pages replace the old ones atomically, so accesses of other threads
+        //   use one or the other. Moving untouched pages cannot fail after the old
+        //   ones are unmapped: they are accounted already, and the limit of mappings is
+        //   checked before (`mremap_to`).
         let moved = unsafe { libc::mremap(from, self.length, self.length, flags, to) };
         if moved != libc::MAP_FAILED {
             return Ok(());
         }
         let error = io::Error::last_os_error();
-        // SAFETY: it is where it was, and nobody else's.
+        // SAFETY: it was not moved, and nothing else refers to it.
         let _ = unsafe { libc::munmap(from, self.length) };
         Err(error)
     }
@@ -148,12 +146,12 @@ impl Drop for MappedMemory {
         // SAFETY:
         // - Base and length are those of a mapping this value owns.
         // - Nothing borrows from it: its parts share ownership.
-        // It cannot fail for a whole mapping, and there would be nobody to tell.
+        // It cannot fail for a whole mapping.
         let _ = unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
-/// Memory where the kernel chooses.
+/// Maps memory at an address that the kernel chooses.
 fn map(
     length: usize,
     flags: libc::c_int,
@@ -161,7 +159,7 @@ fn map(
     offset: libc::off_t,
 ) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: with a null place the kernel chooses memory that nothing else uses.
+    // SAFETY: with a null address the kernel chooses memory that nothing else uses.
     let base = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, fd, offset) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -169,7 +167,7 @@ fn map(
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Memory that is words of 32 bits, which both sides read and write.
+/// Memory of 32-bit words that this process and the kernel read and write.
 #[derive(Debug)]
 pub(crate) struct Words(Mapping);
 
@@ -183,7 +181,7 @@ impl Words {
     /// The word at `offset`; `None` if it is not aligned or beyond the end.
     #[must_use]
     pub(crate) fn word(&self, offset: usize) -> Option<Word> {
-        let word: NonNull<AtomicU32> = self.0.at(offset, size_of::<AtomicU32>())?.cast();
+        let word: NonNull<AtomicU32> = self.0.pointer(offset, size_of::<AtomicU32>())?.cast();
         word.is_aligned().then(|| Word {
             _memory: Arc::clone(&self.0.memory),
             word,
@@ -191,47 +189,45 @@ impl Words {
     }
 }
 
-/// A word of 32 bits that both sides read and write.
+/// A 32-bit word that this process and the kernel read and write.
 #[derive(Debug)]
 pub(crate) struct Word {
-    /// Kept for as long as this refers to it.
+    /// Keeps the word mapped.
     _memory: Arc<MappedMemory>,
     word: NonNull<AtomicU32>,
 }
 
-// SAFETY: it refers to an atomic in a mapping, which may be used by any thread and
-// which the value keeps.
+// SAFETY: it refers to an atomic in a mapping, which any thread may use and which the value
+// keeps mapped.
 unsafe impl Send for Word {}
 // SAFETY: as above.
 unsafe impl Sync for Word {}
 
 impl Word {
-    /// The word. Its counterpart in the kernel is a load-acquire or a
-    /// store-release of the other side.
+    /// The word. The kernel accesses it with load-acquire and store-release.
     #[must_use]
     pub(crate) fn get(&self) -> &AtomicU32 {
-        // SAFETY: aligned and within the mapping, which lives as long as `self`;
-        // whoever else writes there, in this process or the kernel, does so
-        // atomically: in this process nothing but words refers to those bytes.
+        // SAFETY: aligned and within the mapping, which lives as long as `self`. This
+        // process and the kernel access it only atomically: in this process only `Word`s
+        // refer to those bytes.
         unsafe { self.word.as_ref() }
     }
 }
 
-/// An array of slots, a power of two of them. An index of a slot counts on for ever;
-/// it is taken modulo the number of slots.
+/// An array of slots, whose number is a power of two. Indices are taken modulo the number of
+/// slots.
 ///
-/// Slots are one thread's at a time, so that no two accesses of this process's meet:
-/// they can be sent to another, but not shared.
+/// Only one thread at a time accesses the slots: they are `Send` but not `Sync`.
 #[derive(Debug)]
 pub(crate) struct Slots {
     mapping: Mapping,
     stride: usize,
     mask: u32,
-    /// Not to be shared.
+    /// Makes the type not `Sync`.
     one_thread: PhantomData<Cell<()>>,
 }
 
-/// Does not compile if [`Slots`] are `Sync`: which trait is meant would be ambiguous then.
+/// Does not compile if [`Slots`] is `Sync`: the trait implementation would be ambiguous.
 const _: fn() = || {
     trait NotSync<T> {
         fn check() {}
@@ -243,13 +239,12 @@ const _: fn() = || {
 };
 
 impl Slots {
-    /// The `count` slots of `stride` bytes with which a mapping begins; `None` if
-    /// `count` is no power of two, slots are not aligned to 8 bytes, or the mapping
-    /// ends before they do.
+    /// `count` slots of `stride` bytes at the beginning of a mapping; `None` if `count` is not
+    /// a power of two, slots are not aligned to 8 bytes, or the mapping is shorter.
     #[must_use]
     pub(crate) fn new(mapping: Mapping, stride: usize, count: u32) -> Option<Self> {
         let bytes = stride.checked_mul(count.try_into().ok()?)?;
-        let start = mapping.at(0, bytes)?;
+        let start = mapping.pointer(0, bytes)?;
         let aligned = start.cast::<u64>().is_aligned() && stride % 8 == 0 && stride > 0;
         (aligned && count.is_power_of_two()).then(|| Self {
             mapping,
@@ -259,118 +254,116 @@ impl Slots {
         })
     }
 
-    /// How many there are.
+    /// The number of slots.
     #[must_use]
     pub(crate) fn count(&self) -> u32 {
         self.mask.saturating_add(1)
     }
 
-    /// Bytes of a slot.
+    /// The size of a slot in bytes.
     #[must_use]
     pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Where something is in a slot.
+    /// A pointer to `size` bytes in a slot.
     ///
     /// # Panics
-    /// If it is not within a slot: its place and size are the caller's constants.
-    fn place(&self, index: u32, offset: usize, size: usize) -> NonNull<u8> {
+    /// If they are outside of the slot: offset and size are constants of the caller.
+    fn pointer(&self, index: u32, offset: usize, size: usize) -> NonNull<u8> {
         let within = offset
             .checked_add(size)
             .is_some_and(|end| end <= self.stride);
         assert!(within, "{size} bytes at {offset} of {}", self.stride);
         let slot = self.stride * (index & self.mask) as usize;
         let mapping = &self.mapping;
-        // SAFETY: `new` found all slots within the mapping, which is one
-        // allocation; the place is within a slot.
+        // SAFETY: `new` has checked that all slots are within the mapping, which is one
+        // allocation; the offset is within a slot.
         unsafe { mapping.memory.base.add(mapping.start + slot + offset) }
     }
 
-    /// Copies bytes into a slot that is this side's to write. Says nothing to the
-    /// other side: that takes a store-release behind it.
+    /// Copies bytes into a slot that this process owns. A later store-release publishes them to
+    /// the kernel.
     ///
     /// # Panics
-    /// If they are not within the slot.
+    /// If they are outside of the slot.
     pub(crate) fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
-        let place = self.place(index, offset, bytes.len());
-        // SAFETY: the source is a slice; the destination is within the mapping, where
-        // of this process only this thread is, and no Rust reference leads; the two do
-        // not overlap, because nothing of this process's lies in a mapping of its own.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len()) };
+        let pointer = self.pointer(index, offset, bytes.len());
+        // SAFETY: the source is a slice. The destination is within the mapping, which only
+        // this thread of the process accesses, without references. The two do not overlap,
+        // because no slice refers to a mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer.as_ptr(), bytes.len()) };
     }
 
-    /// Copies a value out of a slot that a load-acquire found to be this side's
-    /// to read.
+    /// Copies a value out of a slot that this process owns, as a load-acquire has shown.
     ///
     /// # Panics
-    /// If it is not within the slot.
+    /// If it is outside of the slot.
     #[must_use]
     pub(crate) fn read<T: FromBytes + IntoBytes + Immutable>(
         &self,
         index: u32,
         offset: usize,
     ) -> T {
-        let place = self.place(index, offset, size_of::<T>());
+        let pointer = self.pointer(index, offset, size_of::<T>());
         let mut value = T::new_zeroed();
         let bytes = value.as_mut_bytes();
-        // SAFETY: the destination is an exclusive slice; the source is within the
-        // mapping, initialised as all mapped memory is, and of this process only this
-        // thread is there; the two do not overlap.
-        unsafe { ptr::copy_nonoverlapping(place.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
+        // SAFETY: the destination is an exclusive slice. The source is within the mapping,
+        // initialised as all mapped memory is, and only this thread of the process
+        // accesses it. The two do not overlap.
+        unsafe { ptr::copy_nonoverlapping(pointer.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
         value
     }
 
-    /// Reads a byte of a slot that both sides read and write, before what the other
-    /// side wrote ahead of it.
+    /// Loads a byte of a slot that the kernel also writes, with acquire ordering.
     ///
     /// # Panics
-    /// If it is not within the slot.
+    /// If it is outside of the slot.
     #[must_use]
     pub(crate) fn load_byte(&self, index: u32, offset: usize) -> u8 {
         self.byte(index, offset).load(Ordering::Acquire)
     }
 
-    /// Writes such a byte, behind all that this side wrote or read before.
+    /// Stores such a byte with release ordering.
     ///
     /// # Panics
-    /// If it is not within the slot.
+    /// If it is outside of the slot.
     pub(crate) fn store_byte(&self, index: u32, offset: usize, value: u8) {
         self.byte(index, offset).store(value, Ordering::Release);
     }
 
-    /// Reads two bytes, as [`load_byte`](Self::load_byte) one.
+    /// Loads two bytes, as [`load_byte`](Self::load_byte).
     ///
     /// # Panics
-    /// If they are not within the slot, or at an odd offset.
+    /// If they are outside of the slot, or at an odd offset.
     #[must_use]
     pub(crate) fn load_half_word(&self, index: u32, offset: usize) -> u16 {
         self.half_word(index, offset).load(Ordering::Acquire)
     }
 
-    /// Writes two bytes, as [`store_byte`](Self::store_byte) one.
+    /// Stores two bytes, as [`store_byte`](Self::store_byte).
     ///
     /// # Panics
-    /// If they are not within the slot, or at an odd offset.
+    /// If they are outside of the slot, or at an odd offset.
     pub(crate) fn store_half_word(&self, index: u32, offset: usize, value: u16) {
         self.half_word(index, offset)
             .store(value, Ordering::Release);
     }
 
     fn byte(&self, index: u32, offset: usize) -> &AtomicU8 {
-        let place = self.place(index, offset, 1).cast();
-        // SAFETY: within the mapping, which lives as long as `self`; a byte is
-        // always aligned; of this process only this thread is there, and the other
-        // side writes there atomically.
-        unsafe { place.as_ref() }
+        let pointer = self.pointer(index, offset, 1).cast();
+        // SAFETY: within the mapping, which lives as long as `self`; a byte is always aligned.
+        // Only this thread of the process accesses it, and the kernel writes it atomically.
+        unsafe { pointer.as_ref() }
     }
 
     fn half_word(&self, index: u32, offset: usize) -> &AtomicU16 {
         assert!(offset % 2 == 0, "aligned");
-        let place = self.place(index, offset, 2).cast();
-        // SAFETY: within the mapping, which lives as long as `self`; slots are
-        // aligned to 8 bytes and the offset to 2; who else is there is said above.
-        unsafe { place.as_ref() }
+        let pointer = self.pointer(index, offset, 2).cast();
+        // SAFETY: within the mapping, which lives as long as `self`; slots are aligned to 8
+        // bytes and the offset to 2. Only this thread of the process accesses it, and the
+        // kernel writes it atomically.
+        unsafe { pointer.as_ref() }
     }
 }
 
@@ -388,8 +381,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_begin_where_others_end() {
-        let (head, slots) = Mapping::of(&mapped()).split_at(16).unwrap();
+    fn a_split_mapping_has_disjoint_parts() {
+        let (head, slots) = Mapping::whole(&mapped()).split_at(16).unwrap();
         assert_eq!((head.length, slots.length), (16, LENGTH - 16));
         let head = Words::new(head);
         assert!(head.word(12).is_some());
@@ -398,13 +391,13 @@ mod tests {
         slots.write(0, 0, &[0xff; 8]);
         assert_eq!(head.word(12).unwrap().get().load(Ordering::Relaxed), 0);
         assert_eq!(slots.load_byte(4, 0), 0xff);
-        assert!(Mapping::of(&mapped()).split_at(LENGTH + 1).is_none());
+        assert!(Mapping::whole(&mapped()).split_at(LENGTH + 1).is_none());
     }
 
     #[test]
-    fn what_is_detached_is_there_and_empty() {
+    fn a_detached_mapping_is_private_and_zeroed() {
         let mapped = mapped();
-        let slots = Slots::new(Mapping::of(&mapped), 8, 8).unwrap();
+        let slots = Slots::new(Mapping::whole(&mapped), 8, 8).unwrap();
         slots.store_half_word(3, 2, 0xabcd);
         mapped.detach().unwrap();
         assert_eq!(slots.load_half_word(3, 2), 0);

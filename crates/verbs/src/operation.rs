@@ -1,10 +1,10 @@
-//! What a caller asked for, as error messages say it.
+//! Operations, as error texts name them.
 
 use std::fmt;
 
 use rdmacm_core::{QpAttrMask, QpState, QpType};
 
-/// What was asked for when an error happened, with the values that matter.
+/// The operation of an error, with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -16,12 +16,12 @@ pub enum Operation {
     CreateProtectionDomain,
     /// [`Context::create_completion_queue`](crate::Context::create_completion_queue).
     CreateCompletionQueue {
-        /// How many completions it was to hold.
+        /// The requested number of completions.
         entries: u32,
     },
     /// [`CompletionQueue::resize`](crate::CompletionQueue::resize).
     ResizeCompletionQueue {
-        /// How many completions it was to hold.
+        /// The requested number of completions.
         entries: u32,
     },
     /// [`Context::create_completion_channel`](crate::Context::create_completion_channel).
@@ -32,19 +32,19 @@ pub enum Operation {
     Wait,
     /// Registering memory, see [`ProtectionDomain`](crate::ProtectionDomain).
     Register {
-        /// How many bytes.
+        /// The length in bytes.
         length: usize,
     },
     /// [`RemoteAccessRegion::change_access`](crate::RemoteAccessRegion::change_access).
     ChangeAccess,
-    /// Naming a part of memory: [`Buffer::part`](crate::Buffer::part) and
+    /// Taking a part of memory: [`Buffer::part`](crate::Buffer::part) and
     /// [`RemoteAccessRegion::part`](crate::RemoteAccessRegion::part).
     TakePart,
     /// [`ProtectionDomain::create_address_handle`](crate::ProtectionDomain::create_address_handle).
     CreateAddressHandle,
     /// [`SrqOptions::create`](crate::SrqOptions::create).
     CreateSharedReceiveQueue,
-    /// [`SharedReceiveQueue`](crate::SharedReceiveQueue)'s questions and changes.
+    /// Queries and modifications of a [`SharedReceiveQueue`](crate::SharedReceiveQueue).
     SharedReceiveQueue,
     /// Posting a send request, see [`QueuePair::post_send`](crate::QueuePair::post_send).
     Send,
@@ -63,12 +63,12 @@ pub enum Operation {
     ModifyQueuePair {
         /// The queue pair's number.
         number: u32,
-        /// The state it was to move to, if to any.
+        /// The requested state, if any.
         state: Option<QpState>,
-        /// What was to change.
+        /// The attributes to modify.
         mask: QpAttrMask,
     },
-    /// [`QueuePair::query`](crate::QueuePair::query) and its kin.
+    /// [`QueuePair::query`](crate::QueuePair::query) and similar methods.
     QueryQueuePair {
         /// The queue pair's number.
         number: u32,
@@ -79,7 +79,7 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OpenContext => f.write_str("open the device"),
-            Self::QueryPort(number) => write!(f, "ask about port {number}"),
+            Self::QueryPort(number) => write!(f, "query port {number}"),
             Self::CreateProtectionDomain => f.write_str("create a protection domain"),
             Self::CreateCompletionQueue { entries } => {
                 write!(f, "create a completion queue of {entries}")
@@ -95,7 +95,7 @@ impl fmt::Display for Operation {
             Self::TakePart => f.write_str("take a part of memory"),
             Self::CreateAddressHandle => f.write_str("create an address handle"),
             Self::CreateSharedReceiveQueue => f.write_str("create a shared receive queue"),
-            Self::SharedReceiveQueue => f.write_str("ask or change a shared receive queue"),
+            Self::SharedReceiveQueue => f.write_str("query or modify a shared receive queue"),
             Self::Send => f.write_str("post a send request"),
             Self::Receive => f.write_str("post a receive request"),
             Self::Multicast { number } => {
@@ -113,7 +113,7 @@ impl fmt::Display for Operation {
             Self::ModifyQueuePair { number, mask, .. } => {
                 write!(f, "modify queue pair {number:#x} ({mask:?})")
             }
-            Self::QueryQueuePair { number } => write!(f, "ask about queue pair {number:#x}"),
+            Self::QueryQueuePair { number } => write!(f, "query queue pair {number:#x}"),
         }
     }
 }

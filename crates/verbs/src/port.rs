@@ -3,7 +3,7 @@
 use rdmacm_abi::uverbs::QueryPortResponse;
 use rdmacm_core::{PathMtu, PhysicalState, PortState};
 
-/// What a port is like now. Source: `ibv_query_port(3)`.
+/// The attributes of a port. Source: `ibv_query_port(3)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_port_attr")]
 #[non_exhaustive]
@@ -17,13 +17,13 @@ pub struct PortAttr {
     pub max_mtu: PathMtu,
     /// The MTU in use.
     pub active_mtu: PathMtu,
-    /// Bytes of the longest message.
+    /// The length of the longest message in bytes.
     #[doc(alias = "max_msg_sz")]
     pub max_message_size: u32,
-    /// Entries of the GID table.
+    /// The length of the GID table.
     #[doc(alias = "gid_tbl_len")]
     pub gid_table_len: u32,
-    /// Entries of the partition key table.
+    /// The length of the partition key table.
     #[doc(alias = "pkey_tbl_len")]
     pub pkey_table_len: u16,
 }

@@ -1,23 +1,23 @@
-//! Telling a process from the children that it forked.
+//! Distinguishing a process from its forked children.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: it maps a page and refers to its first word.
+//! One of the modules with `unsafe`: it maps a page and creates references to its first word.
 #![expect(unsafe_code, reason = "a page that the kernel clears in children")]
 
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A page, of which only the first word counts.
+/// The first word of a page; the mapping is rounded up.
 const LENGTH: usize = size_of::<AtomicU32>();
 
-/// A mark that the process which made it finds, and no child of it: the kernel clears
-/// the page as it forks. Looking costs no system call.
+/// A mark that is set in the process that created it and clear in its forked children: the
+/// kernel clears the page on fork. Checking it needs no system call.
 #[derive(Debug)]
 pub(crate) struct ProcessMark(NonNull<AtomicU32>);
 
-// SAFETY: the word is reached as an atomic only, by any thread, and stays mapped until
-// the value is dropped.
+// SAFETY: all threads access the word as an atomic only, and it stays mapped until the value
+// is dropped.
 unsafe impl Send for ProcessMark {}
 // SAFETY: as above.
 unsafe impl Sync for ProcessMark {}
@@ -26,7 +26,7 @@ impl ProcessMark {
     pub(crate) fn new() -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping where the kernel chooses touches no other memory.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no other memory.
         let page = unsafe { libc::mmap(ptr::null_mut(), LENGTH, protection, flags, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -41,7 +41,7 @@ impl ProcessMark {
         Ok(mark)
     }
 
-    /// Whether this is the process that made it.
+    /// Whether this is the process that created it.
     pub(crate) fn is_here(&self) -> bool {
         self.word().load(Ordering::Relaxed) == 1
     }
@@ -66,17 +66,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_does_not_find_it() {
+    fn the_mark_is_clear_in_a_child() {
         let mark = ProcessMark::new().unwrap();
         assert!(mark.is_here());
-        // SAFETY: the child looks at its memory and ends, and runs nothing else.
+        // SAFETY: the child only reads its memory and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: it ends at once.
+            // SAFETY: the child exits at once.
             unsafe { libc::_exit(i32::from(mark.is_here())) };
         }
         let mut status = -1;
-        // SAFETY: the place is this function's.
+        // SAFETY: the pointer is to a local variable.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0);
         assert!(mark.is_here());

@@ -10,9 +10,8 @@ use crate::context::Context;
 use crate::error::{PostError, Result};
 use crate::memory::{Buffer, RawRegion, RemoteAccessRegion};
 
-/// A protection domain: queue pairs reach memory of their own domain only.
-/// Clones are the same domain; the kernel's goes when they and all that was
-/// made in it are gone.
+/// A protection domain: queue pairs access memory of their own domain only. Clones are the
+/// same domain. It is destroyed when all of them and all its objects are dropped.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_pd")]
 pub struct ProtectionDomain(Arc<Allocated>);
@@ -32,41 +31,40 @@ impl ProtectionDomain {
         })))
     }
 
-    /// The device it was made on.
+    /// Its context.
     #[must_use]
     pub fn context(&self) -> &Context {
         &self.0.context
     }
 
-    /// A buffer of `length` zeros.
+    /// Allocates and registers a buffer of `length` zeros.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`](crate::Error::InvalidInput) for no bytes at all;
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) if `length` is 0;
+    /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
     /// `ENOMEM` beyond the limit of locked memory (`RLIMIT_MEMLOCK`).
     #[doc(alias = "ibv_reg_mr", alias = "rdma_reg_msgs")]
     pub fn allocate(&self, length: usize) -> Result<Buffer> {
         Buffer::allocate(self, length)
     }
 
-    /// A buffer of these bytes, where they are.
+    /// Registers these bytes as a buffer, without a copy.
     ///
     /// # Errors
-    /// Those of [`allocate`](Self::allocate), and the bytes.
+    /// Those of [`allocate`](Self::allocate), with the bytes.
     #[doc(alias = "ibv_reg_mr", alias = "rdma_reg_msgs")]
     pub fn register(&self, bytes: impl Into<Box<[u8]>>) -> Result<Buffer, PostError<Box<[u8]>>> {
-        Buffer::of(self, bytes.into())
+        Buffer::with_bytes(self, bytes.into())
     }
 
-    /// `length` zeros that peers may use as `access` says. A peer can change only
-    /// what the device may write for this side: that takes
-    /// [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE) as well. On siw every peer that has
-    /// the key can read, with or without
+    /// Allocates and registers `length` zeros that peers may access according to `access`.
+    /// Remote writes and atomics also need [`LOCAL_WRITE`](AccessFlags::LOCAL_WRITE). On siw
+    /// each peer that has the key can read, with or without
     /// [`REMOTE_READ`](AccessFlags::REMOTE_READ).
     ///
     /// # Errors
-    /// Those of [`allocate`](Self::allocate), with `EINVAL` for flags that do not
-    /// go together.
+    /// Those of [`allocate`](Self::allocate), with `EINVAL` for an invalid combination
+    /// of flags.
     #[doc(
         alias = "ibv_reg_mr",
         alias = "rdma_reg_read",
@@ -76,18 +74,17 @@ impl ProtectionDomain {
         RemoteAccessRegion::allocate(self, length, access)
     }
 
-    /// Registers memory of the caller's own, by its address.
+    /// Registers memory of the caller, by its address.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
-    /// `EFAULT` where there is no memory.
+    /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
+    /// `EFAULT` if there is no memory at the address.
     ///
     /// # Safety
-    /// Until the region is dropped, and beyond if that fails, requests of this
-    /// domain's queue pairs and, as `access` says, their peers read and write the
-    /// memory, whatever else this process does with it. The caller vouches that
-    /// this is sound.
-    #[expect(unsafe_code, reason = "passes on what the caller vouches for")]
+    /// Until the region is deregistered, requests of this domain's queue pairs and, according
+    /// to `access`, their peers read and write the memory at any time. Dropping the region
+    /// may fail to deregister it. The caller guarantees that this is sound.
+    #[expect(unsafe_code, reason = "passes on the caller's guarantee")]
     #[doc(alias = "ibv_reg_mr")]
     pub unsafe fn register_raw(
         &self,
@@ -98,18 +95,18 @@ impl ProtectionDomain {
         RawRegion::register(self, address, length, access)
     }
 
-    /// A way to a peer, for datagrams.
+    /// Creates the address of a peer for datagrams.
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) on iWARP, which has no
-    /// datagrams; [`Error::Command`](crate::Error::Command) when the kernel refuses,
-    /// with `EINVAL` for a port that is not there.
+    /// datagrams; [`Error::Command`](crate::Error::Command) if the kernel refuses, with
+    /// `EINVAL` for a missing port.
     #[doc(alias = "ibv_create_ah")]
     pub fn create_address_handle(&self, attr: AhAttr) -> Result<AddressHandle> {
         AddressHandle::create(self, attr)
     }
 
-    /// Whether both are one domain.
+    /// Whether both are the same domain.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

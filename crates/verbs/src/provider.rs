@@ -1,18 +1,18 @@
-//! What a driver adds to the kernel's verbs: words of its own in commands, and
-//! the memory in which requests and completions change hands.
+//! What a driver adds to the kernel's verbs: fields of its own in commands, and
+//! the shared memory of the queues.
 //!
-//! [`Provider`] is the one seam to a driver. This crate has two, for rxe and siw;
-//! [`Context::open_with`](crate::Context::open_with) takes others. What is common
-//! to all drivers stands above it: which buffer belongs to which request, what is
-//! refused before it is posted, in which order things are destroyed.
+//! [`Provider`] is the interface to a driver. There is one for rxe and one for siw. What is
+//! common to all drivers is above it: which memory belongs to which request, the checks
+//! before posting, and the order of destruction.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
-    CreateQpResponse, CreateSrq, CreateSrqResponse, DriverId, GetContextResponse, PostSend, RegMr,
-    RegMrResponse, ReqNotifyCq, Sge as AbiSge, WorkCompletion,
+    CreateQpResponse, CreateSrq, CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId,
+    GetContextResponse, ModifySrq, PostSend, RegMr, RegMrResponse, ReqNotifyCq, Sge as AbiSge,
+    WorkCompletion,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
@@ -32,12 +32,12 @@ pub(crate) use crate::uverbs::Uverbs;
 pub(crate) use rxe::Rxe;
 pub(crate) use siw::Siw;
 
-/// The drivers this crate knows.
-pub(crate) fn known() -> [Arc<dyn Provider>; 2] {
+/// The providers of this crate.
+pub(crate) fn all() -> [Arc<dyn Provider>; 2] {
     [Arc::new(Rxe), Arc::new(Siw)]
 }
 
-/// The one of these that knows a driver and the version of its words.
+/// The provider for a driver and its ABI version.
 pub(crate) fn choose(
     providers: &[Arc<dyn Provider>],
     device: &str,
@@ -56,81 +56,81 @@ pub(crate) fn choose(
     })
 }
 
-/// A driver, as far as verbs go.
+/// The interface to a driver.
 ///
 /// # Safety
-/// The memory of a request is given back, to be read, written and freed, once the
-/// provider says that the request is complete: by a completion from
-/// [`CompletionRing::pop`] with the request's number, or by any of a later request
-/// of the same send queue, but where they
-/// [complete apart](Self::completes_individually); or by a move to ERR, unless the driver
-/// [flushes all](Self::flushes_all) by itself. An implementer vouches that the
-/// device leaves that memory alone from then on, and that it uses no memory but
-/// that of requests it was given, within the pieces they name.
+/// The memory of a request returns to the caller, who may read, write and free it, once the
+/// request is complete:
+/// - when [`CompletionRing::pop`] returns a completion with the request's number;
+/// - when it returns the completion of a later request of the same send queue, unless
+///   requests [complete individually](Self::completes_individually);
+/// - when the queue pair moves to ERR, unless the driver [flushes](Self::flushes_all) all
+///   requests.
 ///
-/// It vouches too that the device and its rings do not meet in a slot: that it maps each
-/// of the driver's queues once, and that its rings [read](Slots::read) and
-/// [write](Slots::write) a slot only while that is this side's, as the driver's protocol
-/// has it.
-#[expect(unsafe_code, reason = "declares what implementers vouch for")]
+/// An implementer guarantees that the device does not access that memory afterwards, and
+/// that the device accesses only memory of posted requests, within their scatter/gather
+/// entries.
+///
+/// It also guarantees that the device and this process never access a slot at the same time:
+/// it maps each queue once, and its rings [read](Slots::read) and [write](Slots::write) a slot
+/// only while this process owns it by the driver's protocol.
+#[expect(unsafe_code, reason = "declares what implementers guarantee")]
 pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
-    /// The driver it is for.
+    /// The driver.
     fn driver(&self) -> DriverId;
 
-    /// The version of the driver's words that it knows.
+    /// The supported version of the driver's ABI.
     fn abi_version(&self) -> u32;
 
-    /// The protocol of the driver's devices.
+    /// The transport of the driver's devices.
     fn transport(&self) -> Transport;
 
-    /// Which attributes of a queue pair the driver tells.
-    fn tells(&self) -> QpAttrMask {
-        // Those of the kernel's command: the bits up to the last of them.
+    /// The attributes of a queue pair that the driver reports.
+    fn queryable_attributes(&self) -> QpAttrMask {
+        // Those of the kernel's command: all bits up to the last one.
         QpAttrMask::from_bits_retain((QpAttrMask::DEST_QPN.bits() << 1) - 1)
     }
 
-    /// Whether a queue pair of this type does that.
-    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool;
+    /// Whether a queue pair of this type supports the operation.
+    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool;
 
-    /// Whether a request that does this can carry its bytes in line.
-    fn can_inline(&self, operation: &SendOperation) -> bool {
+    /// Whether a request with this operation can contain inline data.
+    fn supports_inline(&self, operation: &SendOperation) -> bool {
         !operation.fetches()
     }
 
-    /// Whether each request of a send queue completes for itself only: what
-    /// completes says nothing then of those before it. To such a device all requests
-    /// are signalled.
+    /// Whether the completion of a request does not imply that earlier requests of the send
+    /// queue are complete. All requests to such a device are signalled.
     fn completes_individually(&self) -> bool {
         false
     }
 
-    /// Whether a queue pair that is moved to RESET forgets its requests, so that they
-    /// complete no more but for what the device is doing at that moment. That frees no
-    /// memory: it stays with the queue pair until it is destroyed. To any other driver
-    /// the move changes nothing.
+    /// Whether a move to RESET discards the requests of a queue pair, so that they do not
+    /// complete, except the one that the device is processing. Their memory stays with the
+    /// queue pair until it is destroyed. Other drivers ignore the move.
     fn resets(&self) -> bool {
         false
     }
 
-    /// Whether a queue pair in ERR completes whatever was posted, sooner or later.
+    /// Whether a queue pair in ERR eventually completes all posted requests.
     ///
-    /// Where it does not, the device leaves the memory of all requests of a queue pair
-    /// alone that has been moved to ERR, and they are reported as flushed by this side.
+    /// If not, the device does not access the memory of any request once the queue pair has
+    /// moved to ERR, and this crate reports the requests as flushed.
     fn flushes_all(&self) -> bool {
         true
     }
 
-    /// How many reads and atomics a queue pair may have under way, by its attributes.
+    /// How many reads and atomics a queue pair may have outstanding, by its attributes.
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {
         attr.max_rd_atomic
     }
 
-    /// How many pieces of memory a read may name, where fewer than other requests.
-    fn max_read_pieces(&self) -> u32 {
+    /// The scatter/gather entries of a read, if the limit is lower than for other requests.
+    fn max_read_sges(&self) -> u32 {
         u32::MAX
     }
 
-    /// Makes an open node a context.
+    /// Creates the context of an open verbs node.
     ///
     /// # Errors
     /// Those of [`Uverbs::ask`].
@@ -147,10 +147,10 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         request: RegMr,
     ) -> Result<RegMrResponse>;
 
-    /// Makes a completion queue and maps it.
+    /// Creates a completion queue and maps it.
     ///
     /// # Errors
-    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing was created.
     fn create_cq(
         &self,
         uverbs: &Uverbs,
@@ -158,10 +158,10 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)>;
 
-    /// Makes a queue pair and maps its queues.
+    /// Creates a queue pair and maps its queues.
     ///
     /// # Errors
-    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing was created.
     fn create_qp(
         &self,
         uverbs: &Uverbs,
@@ -169,10 +169,10 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         request: CreateQp,
     ) -> Result<NewQueuePair>;
 
-    /// Makes a shared receive queue and maps it.
+    /// Creates a shared receive queue and maps it.
     ///
     /// # Errors
-    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing is left then.
+    /// Those of [`Uverbs::ask`] and [`Uverbs::map`]; nothing was created.
     fn create_srq(
         &self,
         uverbs: &Uverbs,
@@ -180,8 +180,8 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         request: CreateSrq,
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)>;
 
-    /// Makes an address handle; the number is what
-    /// [`UdDestination::address_handle`] is to be.
+    /// Creates an address handle, and returns its number for
+    /// [`UdDestination::address_handle`].
     ///
     /// # Errors
     /// Those of [`Uverbs::ask`].
@@ -192,53 +192,95 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         request: CreateAh,
     ) -> Result<(CreateAhResponse, u32)>;
 
-    /// Sets the level of a shared receive queue below which the device reports.
+    /// Sets the limit of a shared receive queue: the device reports when fewer requests are
+    /// left.
     ///
     /// # Errors
     /// Those of [`Uverbs::ask`].
-    fn limit_srq(
+    fn set_srq_limit(
         &self,
         uverbs: &Uverbs,
         operation: Operation,
         handle: u32,
         limit: u32,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        uverbs
+            .ask(operation, &ModifySrq::limit(handle, limit))
+            .map(drop)
+    }
 
-    /// Makes the device look at the requests of a send queue.
+    /// Rings the doorbell of a send queue: the device processes its requests.
     ///
     /// # Errors
     /// Those of [`Uverbs::ask`].
-    fn ring(&self, uverbs: &Uverbs, operation: Operation, queue_pair: u32) -> Result<()> {
+    fn ring_doorbell(&self, uverbs: &Uverbs, operation: Operation, queue_pair: u32) -> Result<()> {
         uverbs
             .ask(operation, &PostSend::doorbell(queue_pair))
             .map(drop)
     }
 }
 
-/// What the driver told of a queue cannot be.
-pub(crate) fn nonsense(operation: Operation) -> Error {
+/// An object that a driver has created.
+trait CreatedObject {
+    /// Destroys it before its queues were mapped.
+    fn destroy(&self, uverbs: &Uverbs);
+}
+
+impl CreatedObject for CreateCqResponse {
+    fn destroy(&self, uverbs: &Uverbs) {
+        uverbs.undo(&DestroyCq::new(self.handle));
+    }
+}
+
+impl CreatedObject for CreateQpResponse {
+    fn destroy(&self, uverbs: &Uverbs) {
+        uverbs.undo(&DestroyQp::new(self.handle));
+    }
+}
+
+impl CreatedObject for CreateSrqResponse {
+    fn destroy(&self, uverbs: &Uverbs) {
+        uverbs.undo(&DestroySrq::new(self.handle));
+    }
+}
+
+/// The mapped queues of an object; destroys the object if mapping has failed.
+fn destroy_on_error<R>(
+    uverbs: &Uverbs,
+    object: &impl CreatedObject,
+    rings: Result<R>,
+) -> Result<R> {
+    rings.inspect_err(|_| object.destroy(uverbs))
+}
+
+/// The driver described a queue with an impossible size or offset.
+pub(crate) fn invalid_queue(operation: Operation) -> Error {
     let command = match operation {
         Operation::CreateCompletionQueue { .. } => CommandNumber::CREATE_CQ,
         Operation::ResizeCompletionQueue { .. } => CommandNumber::RESIZE_CQ,
         Operation::CreateSharedReceiveQueue => CommandNumber::CREATE_SRQ,
         _ => CommandNumber::CREATE_QP,
     };
-    Error::answer(operation, command, "a queue whose size or place cannot be")
+    Error::answer(
+        operation,
+        command,
+        "a queue with an impossible size or offset",
+    )
 }
 
-/// A queue pair as the driver made it.
+/// A queue pair that the driver has created.
 #[derive(Debug)]
 pub(crate) struct NewQueuePair {
-    /// The kernel's words.
+    /// The kernel's answer.
     pub(crate) answer: CreateQpResponse,
     /// The send queue.
     pub(crate) send: Box<dyn SendRing>,
-    /// The receive queue; none with a shared one.
+    /// The receive queue; `None` with a shared one.
     pub(crate) receive: Option<Box<dyn ReceiveRing>>,
 }
 
 impl NewQueuePair {
-    /// One with these queues.
+    /// A queue pair with these queues.
     pub(crate) fn new<S, R>(answer: CreateQpResponse, send: S, receive: Option<R>) -> Self
     where
         S: SendRing + 'static,
@@ -257,18 +299,18 @@ pub(crate) trait SendRing: fmt::Debug + Send {
     /// How many requests it holds.
     fn capacity(&self) -> u32;
 
-    /// How many bytes a request of it has room for in line.
+    /// How many bytes of inline data fit into a request.
     fn max_inline(&self) -> u32;
 
-    /// How many pieces a request of it has room for.
+    /// How many scatter/gather entries fit into a request.
     fn max_sges(&self) -> u32;
 
-    /// Whether so many more requests go in. The device makes room by itself.
+    /// Whether there is space for this many more requests. The device frees space on its own.
     fn has_room(&self, requests: usize) -> bool;
 
-    /// Puts a request in, for the device to see when it is told to look. There is
-    /// room for it, and its pieces are no more than the queue pair's requests may
-    /// name.
+    /// Adds a request, which the device processes after the doorbell. The caller has checked
+    /// that there is space for it and that it has no more scatter/gather entries than
+    /// the queue pair allows.
     fn push(&mut self, request: &SendSlot<'_>);
 }
 
@@ -277,14 +319,14 @@ pub(crate) trait ReceiveRing: fmt::Debug + Send {
     /// How many requests it holds.
     fn capacity(&self) -> u32;
 
-    /// How many pieces a request of it has room for.
+    /// How many scatter/gather entries fit into a request.
     fn max_sges(&self) -> u32;
 
-    /// Whether one more request goes in. The device makes room by itself.
+    /// Whether there is space for one more request. The device frees space on its own.
     fn has_room(&self) -> bool;
 
-    /// Puts a request in, which the device may use at once. There is room for it,
-    /// and its pieces are no more than the queue's requests may name.
+    /// Adds a request, which the device may use at once. The caller has checked that there is
+    /// space for it and that it has no more scatter/gather entries than the queue allows.
     fn push(&mut self, number: u64, sg_list: &[AbiSge]);
 }
 
@@ -296,8 +338,8 @@ pub(crate) trait CompletionRing: fmt::Debug + Send {
     /// Takes the oldest completion.
     fn pop(&mut self) -> Option<WorkCompletion>;
 
-    /// Makes the device report the next completion on the queue's channel, or the
-    /// next that its sender marked.
+    /// Requests a notification on the queue's channel for the next completion, or for the
+    /// next solicited one.
     ///
     /// # Errors
     /// Those of [`Uverbs::ask`].
@@ -309,30 +351,30 @@ pub(crate) trait CompletionRing: fmt::Debug + Send {
         uverbs.ask(Operation::Arm, &request).map(drop)
     }
 
-    /// Makes it hold so many completions, or more.
+    /// Resizes it to hold at least `entries` completions.
     ///
     /// # Errors
-    /// Those of [`Uverbs::ask`], and it is as before; those of [`Uverbs::map`], and
-    /// the context is closed, because the queue is lost.
+    /// Those of [`Uverbs::ask`]: the queue is unchanged. Those of [`Uverbs::map`]: the
+    /// context is closed, because the queue is lost.
     fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
 }
 
-/// A request as it goes into a send queue.
+/// A request in the form in which it is added to a send queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendSlot<'a> {
-    /// What its completion is to say.
+    /// The number that its completion reports.
     pub(crate) number: u64,
-    /// What to do.
+    /// The operation.
     pub(crate) operation: SendOperation,
-    /// Whether its completion is to be seen.
+    /// Whether it reports its completion.
     pub(crate) signaled: bool,
-    /// Whether the peer is to be woken.
+    /// Whether it solicits an event at the peer.
     pub(crate) solicited: bool,
-    /// Whether to wait for earlier reads.
+    /// Whether it waits for earlier reads and atomics.
     pub(crate) fence: bool,
     /// The memory.
     pub(crate) payload: SlotPayload<'a>,
-    /// To whom, on an unreliable datagram queue pair.
+    /// The receiver, on an unreliable datagram queue pair.
     pub(crate) destination: Option<UdDestination>,
 }
 
@@ -345,7 +387,7 @@ pub(crate) enum SlotPayload<'a> {
     Inline(&'a [u8]),
 }
 
-/// To whom a datagram goes.
+/// The receiver of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UdDestination {
     /// The driver's number of the address handle.
@@ -361,45 +403,45 @@ mod tests {
     use super::*;
 
     fn chosen(driver: DriverId, version: u32) -> Result<DriverId> {
-        choose(&known(), "mlx5_0", driver, version).map(|one| one.driver())
+        choose(&all(), "mlx5_0", driver, version).map(|one| one.driver())
     }
 
     #[test]
-    fn rxe_and_siw_are_known_by_driver_and_version() {
+    fn rxe_and_siw_are_supported_in_one_version() {
         assert_eq!(chosen(DriverId::RXE, 2), Ok(DriverId::RXE));
         assert_eq!(chosen(DriverId::SIW, 1), Ok(DriverId::SIW));
     }
 
     #[test]
-    fn others_are_refused_by_name_and_version() {
-        let words = |driver, version| {
+    fn other_drivers_and_versions_are_refused() {
+        let text = |driver, version| {
             let error = chosen(driver, version).unwrap_err();
             assert_eq!(error.raw_os_error(), None);
             error.to_string()
         };
         assert_eq!(
-            words(DriverId::MLX5, 1),
-            "open mlx5_0: its driver is MLX5, version 1; known here are RXE, version 2, and SIW, \
-             version 1"
+            text(DriverId::MLX5, 1),
+            "open mlx5_0: the driver MLX5, version 1, is not supported; supported are RXE, \
+             version 2, and SIW, version 1"
         );
-        assert!(words(DriverId::RXE, 3).contains("RXE, version 3;"));
-        assert!(words(DriverId::SIW, 2).contains("SIW, version 2;"));
-        assert!(words(DriverId::UNKNOWN, 2).contains("UNKNOWN, version 2;"));
-        assert!(words(DriverId::new(999), 1).contains("DriverId(999), version 1;"));
+        assert!(text(DriverId::RXE, 3).contains("RXE, version 3,"));
+        assert!(text(DriverId::SIW, 2).contains("SIW, version 2,"));
+        assert!(text(DriverId::UNKNOWN, 2).contains("UNKNOWN, version 2,"));
+        assert!(text(DriverId::new(999), 1).contains("DriverId(999), version 1,"));
     }
 
     #[test]
-    fn what_a_queue_pair_does_depends_on_type_and_driver() {
+    fn supported_operations_depend_on_queue_pair_type_and_driver() {
         let atomic = SendOperation::FetchAdd {
             remote: crate::RemoteMemory::new(0, 8, 0).unwrap(),
             add: 1,
         };
-        assert!(Rxe.can(QpType::RC, &atomic));
-        assert!(!Rxe.can(QpType::UC, &atomic));
-        assert!(!Siw.can(QpType::RC, &atomic));
+        assert!(Rxe.supports(QpType::RC, &atomic));
+        assert!(!Rxe.supports(QpType::UC, &atomic));
+        assert!(!Siw.supports(QpType::RC, &atomic));
         let immediate = SendOperation::SendWithImmediate(7);
-        assert!(Rxe.can(QpType::UD, &immediate));
-        assert!(!Siw.can(QpType::RC, &immediate));
-        assert!(!Siw.can(QpType::UD, &SendOperation::Send));
+        assert!(Rxe.supports(QpType::UD, &immediate));
+        assert!(!Siw.supports(QpType::RC, &immediate));
+        assert!(!Siw.supports(QpType::UD, &SendOperation::Send));
     }
 }

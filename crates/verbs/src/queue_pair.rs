@@ -54,7 +54,7 @@ pub struct QueuePair {
     send_queue: CompletionQueue,
     receive_queue: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
-    health: Arc<QpStatus>,
+    qp_status: Arc<QpStatus>,
     sends: Arc<SendQueue>,
     receives: Option<Arc<ReceiveQueue>>,
     destroyed: bool,
@@ -153,7 +153,7 @@ impl QueuePair {
         // An iWARP connection cannot leave SQD again.
         let drained = self.context().transport() == Transport::IWarp && state == QpState::SQD;
         if state == QpState::ERR || drained {
-            self.health.set_broken();
+            self.qp_status.set_broken();
         }
         if state == QpState::ERR && !self.context().uverbs().provider().flushes_all() {
             self.flush();
@@ -164,7 +164,7 @@ impl QueuePair {
                 receives.reset();
                 self.receive_queue.purge(receives.token());
             }
-            self.health.set_whole();
+            self.qp_status.set_working();
         }
     }
 
@@ -184,12 +184,12 @@ impl QueuePair {
     #[doc(alias = "ibv_query_qp")]
     pub fn query(&self) -> Result<QpAttr> {
         let uverbs = self.context().uverbs();
-        let tells = uverbs.provider().tells();
+        let queryable = uverbs.provider().queryable_attributes();
         let number = self.number;
         let operation = Operation::QueryQueuePair { number };
-        let request = QueryQp::new(self.handle, tells);
+        let request = QueryQp::new(self.handle, queryable);
         let answer = uverbs.ask(operation, &request)?;
-        Ok(from_query(tells, answer))
+        Ok(from_query(queryable, answer))
     }
 
     /// Queries its state; `None` if the driver does not report it, as siw of Linux 6.1,
@@ -223,7 +223,7 @@ impl QueuePair {
     /// Whether a request has failed, so that posting fails.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.health.is_broken()
+        self.qp_status.is_broken()
     }
 
     /// Destroys it and returns the memory of outstanding requests, oldest first, receives

@@ -1,4 +1,4 @@
-//! A descriptor of a context that is waited for.
+//! A descriptor of a context that threads and event loops wait for.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,9 +16,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::revocable_file::RevocableFile;
 
-/// A descriptor that the kernel made for a context, where records are read. It is
-/// waited for together with the context's end, by an epoll descriptor: that does
-/// not keep the device from going as one who sleeps on the file itself would.
+/// A descriptor of a context from which records are read. An epoll descriptor waits for it
+/// and for the closing of the context: unlike a thread that sleeps on the file itself, it
+/// does not delay the removal of the device.
 #[derive(Debug)]
 pub(crate) struct Readable {
     context: Context,
@@ -28,7 +28,7 @@ pub(crate) struct Readable {
 
 impl Readable {
     pub(crate) fn new(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(waiting)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(wait_error)?;
         let event = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
         file.with(|file| {
             let flags = OFlag::O_NONBLOCK;
@@ -36,11 +36,13 @@ impl Readable {
             epoll.add(file, event())
         })
         .ok_or_else(|| context.gone())?
-        .map_err(waiting)?;
+        .map_err(wait_error)?;
         let close_signal = context.close_signal()?;
-        epoll.add(close_signal.ended(), event()).map_err(waiting)?;
+        epoll
+            .add(close_signal.closed(), event())
+            .map_err(wait_error)?;
         if let Some(removals) = close_signal.removals() {
-            epoll.add(removals, event()).map_err(waiting)?;
+            epoll.add(removals, event()).map_err(wait_error)?;
         }
         Ok(Self {
             context: context.clone(),
@@ -53,8 +55,8 @@ impl Readable {
         &self.context
     }
 
-    /// Waits until there may be something to read, or the device has gone;
-    /// `false` when the deadline has come.
+    /// Waits until there may be a record to read, or the device is gone; `false` if the deadline
+    /// passes.
     pub(crate) fn wait(&self, until: Option<Instant>) -> Result<bool> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
@@ -63,16 +65,16 @@ impl Readable {
                 self.context.check_removal();
                 Ok(ready > 0 || left.is_none_or(|left| !left.is_zero()))
             }
-            // The caller looks for itself and comes back with the time left.
+            // The caller checks and waits again.
             Err(Errno::EINTR) => Ok(true),
-            Err(errno) => Err(waiting(errno)),
+            Err(errno) => Err(wait_error(errno)),
         }
     }
 
     /// Reads one record, if there is one.
     pub(crate) fn read<T: FromBytes + IntoBytes>(&self) -> Result<Option<T>> {
-        if self.context.is_elsewhere() {
-            // What is there is the other process's to read.
+        if self.context.is_in_child() {
+            // The records belong to the parent process.
             return Err(self.context.gone());
         }
         let mut record = T::new_zeroed();
@@ -81,7 +83,7 @@ impl Readable {
         let read = self.file.with(|mut file: &File| file.read(bytes));
         match read.ok_or_else(|| self.context.gone())? {
             Ok(length) if length == size => Ok(Some(record)),
-            // What is read is whole records.
+            // The kernel writes only whole records.
             Ok(_) => Err(Error::wait(libc::EPROTO)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.context.check_removal();
@@ -89,7 +91,7 @@ impl Readable {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
             Err(_) => {
-                // The kernel has disconnected it from the device.
+                // The kernel has disconnected the file from the device.
                 self.context.close();
                 Err(self.context.gone())
             }
@@ -103,11 +105,11 @@ impl AsFd for Readable {
     }
 }
 
-pub(crate) fn waiting(errno: Errno) -> Error {
+pub(crate) fn wait_error(errno: Errno) -> Error {
     Error::wait(errno as i32)
 }
 
-/// Rounded up, so that a wait does not end just before its deadline and spin.
+/// Rounds up, so that a wait does not end just before its deadline and spin.
 fn timeout(left: Option<Duration>) -> PollTimeout {
     let Some(left) = left else {
         return PollTimeout::NONE;

@@ -1,8 +1,8 @@
-//! Hearing of a device's removal.
+//! Detecting a device's removal.
 //!
-//! The kernel waits with removing a device of rxe or siw for all who have it open,
-//! and tells them nothing meanwhile. What it does tell is everybody: that the
-//! device's verbs node has gone.
+//! Removing a device of rxe or siw waits until all processes have closed it, without
+//! notifying them. The kernel only announces the removal of the device's verbs node, as
+//! a uevent.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,13 +13,13 @@ use nix::sys::socket::{
     AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recvfrom, socket,
 };
 
-/// The group in which the kernel speaks itself; udev's is another.
+/// The multicast group of the kernel's uevents; udev uses another.
 const KERNEL_GROUP: u32 = 1;
 
-/// More than the kernel puts into one message (`UEVENT_BUFFER_SIZE`).
-const LONGEST: usize = 4096;
+/// Longer than a uevent (`UEVENT_BUFFER_SIZE`).
+const MAX_MESSAGE: usize = 4096;
 
-/// Where the kernel announces what comes and goes.
+/// The kernel's announcements of removed devices.
 #[derive(Debug)]
 pub(crate) struct Removals {
     socket: OwnedFd,
@@ -37,18 +37,18 @@ impl Removals {
         Ok(Self { socket })
     }
 
-    /// Reads all announcements there are. Whether one of them is that this verbs
-    /// node has gone; where some were lost, whether it has.
-    pub(crate) fn tell_of(&self, node: u64) -> bool {
-        let mut buffer = [0; LONGEST];
-        let mut told = false;
+    /// Reads all announcements. Returns whether one is the removal of this verbs node, or, if
+    /// some were lost, whether the node is gone.
+    pub(crate) fn has_removed(&self, node: u64) -> bool {
+        let mut buffer = [0; MAX_MESSAGE];
+        let mut removed = false;
         loop {
             match receive(&self.socket, &mut buffer) {
-                Ok(Some(message)) => told |= is_removal(message, node),
+                Ok(Some(message)) => removed |= is_removal(message, node),
                 Ok(None) | Err(Errno::EINTR) => {}
-                // Some were lost.
-                Err(Errno::ENOBUFS) => told |= !exists(node),
-                Err(_) => return told,
+                // Announcements were lost.
+                Err(Errno::ENOBUFS) => removed |= !exists(node),
+                Err(_) => return removed,
             }
         }
     }
@@ -60,23 +60,22 @@ impl AsFd for Removals {
     }
 }
 
-/// Whether there is a device of this number. Where sysfs is not mounted there is
-/// no telling, and there may be.
+/// Whether a device with this number exists; `true` if sysfs is not mounted.
 pub(crate) fn exists(node: u64) -> bool {
     let devices = Path::new("/sys/dev/char");
     let (major, minor) = (libc::major(node), libc::minor(node));
     !devices.exists() || devices.join(format!("{major}:{minor}")).exists()
 }
 
-/// One message; `None` if it is not the kernel's.
+/// Receives one message; `None` if it is not from the kernel.
 fn receive<'a>(socket: &OwnedFd, buffer: &'a mut [u8]) -> Result<Option<&'a [u8]>, Errno> {
     let (length, from) = recvfrom::<NetlinkAddr>(socket.as_raw_fd(), buffer)?;
     let from_kernel = from.is_some_and(|from| from.pid() == 0);
     Ok(buffer.get(..length).filter(|_| from_kernel))
 }
 
-/// Whether an announcement is of the removal of the verbs node of this number.
-/// It is a headline, then `NAME=value` each ended by a zero.
+/// Whether a uevent is the removal of the verbs node with this number. A uevent is a summary,
+/// then `NAME=value` pairs, each terminated by a zero.
 fn is_removal(message: &[u8], node: u64) -> bool {
     let value = |name: &str| {
         message
@@ -102,33 +101,33 @@ mod tests {
         MAJOR=231\0MINOR=192\0DEVNAME=infiniband/uverbs0\0SEQNUM=1700\0";
 
     #[test]
-    fn the_removal_of_a_node_is_told_from_all_else() {
+    fn only_the_removal_of_the_node_matches() {
         let node = libc::makedev(231, 192);
         assert!(is_removal(MESSAGE, node));
         assert!(!is_removal(MESSAGE, node + 1));
-        for (word, other) in [
+        for (pair, other) in [
             ("ACTION=remove", "ACTION=change"),
             ("SUBSYSTEM=infiniband_verbs", "SUBSYSTEM=infiniband"),
             ("MAJOR=231", "MAJOR=x"),
             ("MINOR=192", "MINOR"),
         ] {
             let text = std::str::from_utf8(MESSAGE).unwrap();
-            assert!(!is_removal(text.replace(word, other).as_bytes(), node));
+            assert!(!is_removal(text.replace(pair, other).as_bytes(), node));
         }
         assert!(!is_removal(b"", node));
         assert!(!is_removal(&[0xff; 64], node));
     }
 
     #[test]
-    fn a_node_that_is_there_is_found() {
+    fn an_existing_node_is_found() {
         assert!(exists(libc::makedev(1, 3)), "/dev/null");
         assert!(!exists(libc::makedev(1, 4000)));
     }
 
     #[test]
-    fn nothing_is_told_when_nothing_happens() {
+    fn no_removal_is_reported_without_one() {
         let removals = Removals::open().unwrap();
-        // Others may come and go on this machine; this node is none.
-        assert!(!removals.tell_of(u64::MAX));
+        // Other devices may be removed meanwhile, but no node has this number.
+        assert!(!removals.has_removed(u64::MAX));
     }
 }

@@ -1,11 +1,11 @@
-//! What is asked of a queue pair.
+//! Send requests.
 
 use rdmacm_abi::uverbs::WrOpcode;
 
 use crate::address_handle::AddressHandle;
 use crate::memory::{RemoteMemory, SgList};
 
-/// What a send request does.
+/// The operation of a send request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_wr_opcode")]
 #[non_exhaustive]
@@ -13,50 +13,51 @@ pub enum SendOperation {
     /// Sends a message into a receive request of the peer.
     #[doc(alias = "IBV_WR_SEND")]
     Send,
-    /// The same, with a word for the peer's completion, in this machine's order.
+    /// Sends a message with immediate data for the peer's completion, in native byte order.
     #[doc(alias = "IBV_WR_SEND_WITH_IMM")]
     SendWithImmediate(u32),
-    /// The same, and the peer's device forgets this key of its own memory.
+    /// Sends a message and invalidates this key of the peer's memory.
     #[doc(alias = "IBV_WR_SEND_WITH_INV")]
     SendWithInvalidate(u32),
     /// Writes into the peer's memory.
     #[doc(alias = "IBV_WR_RDMA_WRITE")]
     Write(RemoteMemory),
-    /// The same, and takes a receive request of the peer for this word.
+    /// Writes into the peer's memory, and completes a receive request of the peer with this
+    /// immediate data.
     #[doc(alias = "IBV_WR_RDMA_WRITE_WITH_IMM")]
     WriteWithImmediate(RemoteMemory, u32),
     /// Reads from the peer's memory.
     ///
-    /// siw (Linux 6.1 to 7.3) gives fewer than 64 bytes that lie on two pages of the
-    /// peer's wrong (`siw_try_1seg`), and answers a read of nothing, if it is busy
-    /// sending, with what it sent last (`siw_activate_tx`), which ends the
-    /// connection. Where a request is to do nothing, write nothing.
+    /// siw (Linux 6.1 to 7.3) returns wrong bytes for a read of fewer than 64 bytes that cross
+    /// a page boundary of the peer (`siw_try_1seg`). While it is sending, it answers an empty
+    /// read with its last message (`siw_activate_tx`), which closes the connection. Use an empty
+    /// write instead of an empty read.
     #[doc(alias = "IBV_WR_RDMA_READ")]
     Read(RemoteMemory),
-    /// Compares eight bytes of the peer's, and puts others there if they are equal;
-    /// what was there comes back. In the order of the peer's machine, as seen by a
-    /// soft device; some others want theirs.
+    /// Compares eight bytes of the peer's memory and replaces them if they are equal; returns
+    /// the previous value. Soft devices use the byte order of the peer's host; some
+    /// other devices use their own.
     #[doc(alias = "IBV_WR_ATOMIC_CMP_AND_SWP")]
     CompareSwap {
         /// The eight bytes, aligned to eight.
         remote: RemoteMemory,
-        /// What may be there.
+        /// The expected value.
         compare: u64,
-        /// What is to be there.
+        /// The new value.
         swap: u64,
     },
-    /// Adds to eight bytes of the peer's; what was there comes back.
+    /// Adds to eight bytes of the peer's memory; returns the previous value.
     #[doc(alias = "IBV_WR_ATOMIC_FETCH_AND_ADD")]
     FetchAdd {
         /// The eight bytes, aligned to eight.
         remote: RemoteMemory,
-        /// What to add, modulo 2⁶⁴.
+        /// The value to add, modulo 2⁶⁴.
         add: u64,
     },
 }
 
 impl SendOperation {
-    /// The kernel's number.
+    /// The kernel's opcode.
     #[must_use]
     pub fn opcode(&self) -> WrOpcode {
         match self {
@@ -71,7 +72,7 @@ impl SendOperation {
         }
     }
 
-    /// The peer's memory, if it reaches there.
+    /// The peer's memory that it accesses, if any.
     #[must_use]
     pub fn remote(&self) -> Option<RemoteMemory> {
         match *self {
@@ -84,7 +85,7 @@ impl SendOperation {
         }
     }
 
-    /// Whether it brings the peer's bytes here.
+    /// Whether it fetches bytes from the peer: a read or an atomic.
     #[must_use]
     pub fn fetches(&self) -> bool {
         matches!(self, Self::Read(_)) || self.is_atomic()
@@ -97,9 +98,9 @@ impl SendOperation {
     }
 }
 
-/// A request to a send queue: what to do, with which memory, and how.
+/// A send request: an operation, its memory and options.
 ///
-/// It owns the memory, until it is posted; then the queue does.
+/// It owns the memory until it is posted; then the queue does.
 #[derive(Debug)]
 #[doc(alias = "ibv_send_wr")]
 #[must_use = "a request does nothing until it is posted"]
@@ -126,20 +127,20 @@ pub(crate) struct Destination {
 }
 
 impl<'a> SendRequest<'a> {
-    /// Does this with that memory: sends or writes it, in order, or reads into it.
-    /// An atomic takes one piece of eight bytes for what comes back.
+    /// A request that sends or writes the memory, in order, or reads into it. An atomic takes
+    /// one entry of eight bytes for the previous value.
     pub fn new(operation: SendOperation, memory: impl Into<SgList>) -> Self {
-        Self::of(operation, Payload::SgList(memory.into()))
+        Self::with_payload(operation, Payload::SgList(memory.into()))
     }
 
-    /// Sends or writes these bytes, which are copied into the queue as it is
-    /// posted: no registration, and nothing to wait for.
+    /// A request that sends or writes these bytes. Posting copies them into the queue, so they
+    /// need no registration and can be reused at once.
     #[doc(alias = "IBV_SEND_INLINE")]
     pub fn inline(operation: SendOperation, bytes: &'a [u8]) -> Self {
-        Self::of(operation, Payload::Inline(bytes))
+        Self::with_payload(operation, Payload::Inline(bytes))
     }
 
-    fn of(operation: SendOperation, payload: Payload<'a>) -> Self {
+    fn with_payload(operation: SendOperation, payload: Payload<'a>) -> Self {
         Self {
             operation,
             payload,
@@ -150,31 +151,30 @@ impl<'a> SendRequest<'a> {
         }
     }
 
-    /// Without a completion of its own: its memory comes back with that of a later
-    /// one of the queue, or of an error. At least one of the requests that fill a
-    /// queue must be signalled.
+    /// Does not report its completion: a later completion of the queue, or an error, returns its
+    /// memory. A full queue must contain at least one signalled request.
     #[doc(alias = "IBV_SEND_SIGNALED")]
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
         self
     }
 
-    /// Wakes a peer that waits for such messages only.
+    /// Solicits an event: notifies a peer that armed its queue for solicited completions only.
     #[doc(alias = "IBV_SEND_SOLICITED")]
     pub fn solicited(mut self) -> Self {
         self.solicited = true;
         self
     }
 
-    /// Waits for the reads and atomics before it.
+    /// Starts after all earlier reads and atomics are complete.
     #[doc(alias = "IBV_SEND_FENCE")]
     pub fn fence(mut self) -> Self {
         self.fence = true;
         self
     }
 
-    /// To whom it goes, on an unreliable datagram queue pair: by which way, to
-    /// which queue pair, with which queue key.
+    /// Sets the destination, on an unreliable datagram queue pair: the address handle, the
+    /// queue pair and its queue key.
     #[doc(alias = "ibv_ah")]
     pub fn to(mut self, address: &AddressHandle, queue_pair: u32, queue_key: u32) -> Self {
         self.destination = Some(Destination {
@@ -185,7 +185,7 @@ impl<'a> SendRequest<'a> {
         self
     }
 
-    /// The memory, back.
+    /// Returns the memory.
     #[must_use]
     pub fn into_sg_list(self) -> SgList {
         match self.payload {

@@ -12,16 +12,16 @@ use crate::protection_domain::ProtectionDomain;
 use crate::token::Token;
 use crate::work_queue::{ReceiveParts, ReceiveQueue, WorkQueue};
 
-/// A receive queue that several queue pairs take from. Clones are the same queue;
-/// the kernel's goes when they and the queue pairs that use it are gone.
+/// A receive queue that several queue pairs share. Clones are the same queue. It is destroyed
+/// when all of them and the queue pairs that use it are dropped.
 ///
-/// Its requests complete on the completion queue of whichever queue pair took
-/// them, which must have room for all of them. One that a queue pair was filling
-/// when it was destroyed comes back with the queue's end only.
+/// A request completes on the completion queue of the queue pair that consumed it, which
+/// must have space for all of them. A request that a queue pair was receiving into when it
+/// was destroyed is returned only when the shared queue is destroyed.
 ///
-/// That a queue pair in the error state takes no more of them is told by rxe of Linux
-/// 7.3, as [`QP_LAST_WQE_REACHED`](crate::AsyncEventKind::QP_LAST_WQE_REACHED), and not
-/// by that of 6.1 nor by siw. One that is destroyed takes no more on any of them.
+/// rxe of Linux 7.3 reports that a queue pair in the error state consumes no more requests, as
+/// [`QP_LAST_WQE_REACHED`](crate::AsyncEventKind::QP_LAST_WQE_REACHED); rxe of Linux 6.1 and
+/// siw do not. A destroyed queue pair consumes no more requests on any driver.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_srq")]
 pub struct SharedReceiveQueue(Arc<Created>);
@@ -35,21 +35,21 @@ struct Created {
     queue: Arc<ReceiveQueue>,
 }
 
-/// What a shared receive queue is to be like.
+/// Options for a shared receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "ibv_srq_init_attr")]
 pub struct SrqOptions {
-    /// How many requests it is to hold, at least 1.
+    /// The number of requests it holds, at least 1.
     pub max_wr: u32,
     /// Scatter/gather entries of a request.
     pub max_sge: u32,
 }
 
 impl SrqOptions {
-    /// Makes it in a protection domain.
+    /// Creates it in a protection domain.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
+    /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
     /// `EINVAL` for no requests or more than the device's limit.
     #[doc(alias = "ibv_create_srq", alias = "rdma_create_srq")]
     pub fn create(self, domain: &ProtectionDomain) -> Result<SharedReceiveQueue> {
@@ -89,7 +89,7 @@ impl SharedReceiveQueue {
         })))
     }
 
-    /// The domain it was made in.
+    /// Its protection domain.
     #[must_use]
     pub fn protection_domain(&self) -> &ProtectionDomain {
         &self.0.domain
@@ -101,7 +101,7 @@ impl SharedReceiveQueue {
         self.0.capacity
     }
 
-    /// Its name in events.
+    /// Its token in events.
     #[must_use]
     pub fn token(&self) -> Token {
         self.0.token
@@ -110,18 +110,18 @@ impl SharedReceiveQueue {
     /// Posts memory to receive a message into.
     ///
     /// # Errors
-    /// [`PostError`] with the memory: the queue is full, the pieces are too many, of
-    /// another domain, or not registered for writing.
+    /// [`PostError`] with the memory: the queue is full, or the memory has too many
+    /// entries, belongs to another domain, or is not registered for writing.
     #[doc(alias = "ibv_post_srq_recv")]
     pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         self.0.queue.post(memory.into())
     }
 
-    /// Asks for an [asynchronous event](crate::AsyncEvents) once, when fewer than
-    /// `limit` requests are left; 0 asks for none.
+    /// Requests one [asynchronous event](crate::AsyncEvents) when fewer than `limit` requests
+    /// are left; 0 for none.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses, with
+    /// [`Error::Command`](crate::Error::Command) if the kernel refuses, with
     /// `EINVAL` for more than it holds.
     #[doc(alias = "ibv_modify_srq", alias = "srq_limit")]
     pub fn set_limit(&self, limit: u32) -> Result<()> {
@@ -129,13 +129,13 @@ impl SharedReceiveQueue {
         let operation = Operation::SharedReceiveQueue;
         uverbs
             .provider()
-            .limit_srq(uverbs, operation, self.0.handle, limit)
+            .set_srq_limit(uverbs, operation, self.0.handle, limit)
     }
 
-    /// The limit that is set; 0 once it was reached, but on siw.
+    /// The limit; 0 once it was reached, except on siw.
     ///
     /// # Errors
-    /// [`Error::Command`](crate::Error::Command) when the kernel refuses.
+    /// [`Error::Command`](crate::Error::Command) if the kernel refuses.
     #[doc(alias = "ibv_query_srq")]
     pub fn limit(&self) -> Result<u32> {
         let uverbs = self.0.domain.context().uverbs();
@@ -158,7 +158,7 @@ impl Drop for Created {
     fn drop(&mut self) {
         let uverbs = self.domain.context().uverbs();
         if !uverbs.destroy(&DestroySrq::new(self.handle)) {
-            // A queue pair that was not destroyed may use this yet.
+            // A queue pair that was not destroyed may still use this memory.
             let posted = self.queue.take_all().into_iter();
             posted.for_each(|(_, sg_list)| sg_list.keep());
         }

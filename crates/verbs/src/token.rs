@@ -1,6 +1,6 @@
-//! What events call an object.
+//! Tokens of objects.
 
-/// What events of a context call an object of it: never used twice in a context.
+/// Identifies an object in the events of its context; never reused in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u32);
 
@@ -9,8 +9,8 @@ impl Token {
         Self(number)
     }
 
-    /// As the kernel told it; `None` for what no object is called.
-    pub(crate) fn told(handle: u64) -> Option<Self> {
+    /// From the kernel's 64-bit handle; `None` if no object has it.
+    pub(crate) fn from_handle(handle: u64) -> Option<Self> {
         handle.try_into().ok().map(Self)
     }
 
@@ -18,7 +18,7 @@ impl Token {
         self.0
     }
 
-    /// As the kernel is told it.
+    /// The kernel's 64-bit handle.
     pub(crate) fn handle(self) -> u64 {
         self.0.into()
     }

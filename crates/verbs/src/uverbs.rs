@@ -1,4 +1,4 @@
-//! The one point where commands leave this crate.
+//! The open verbs node: all commands of this crate are sent here.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,48 +29,47 @@ pub use call::Call;
 pub use file::UverbsFile;
 pub(crate) use kernel::KernelFile;
 
-/// An open verbs node that is a context.
+/// An open verbs node with a context.
 ///
-/// It can be closed under those who use it: then every command fails, those who
-/// wait are woken, and the driver is rid of its descriptors and its memory.
+/// It can be closed while it is in use: then every command fails, waiting threads are woken,
+/// and the driver's descriptors and memory are released.
 #[derive(Debug)]
 pub(crate) struct Uverbs {
     device: String,
-    /// The number of the node, by which its removal is announced.
+    /// The device number of the node, by which the kernel announces its removal.
     node: Option<u64>,
     mark: Arc<ProcessMark>,
     provider: Arc<dyn Provider>,
     file: RevocableFile<Box<dyn UverbsFile>>,
-    /// Where the kernel reports about the context's objects. It makes this
-    /// descriptor unasked.
+    /// The descriptor of asynchronous events, which the kernel creates with the context.
     async_events: OnceLock<Arc<RevocableFile>>,
-    ended: OnceLock<Ended>,
+    closed: OnceLock<Closed>,
     close_signal: OnceLock<CloseSignal>,
     resources: Mutex<Resources>,
 }
 
-/// What the driver has given out and is to get back when this ends.
+/// The driver's resources, which are released when the context is closed.
 #[derive(Debug, Default)]
 struct Resources {
     channels: Vec<Weak<RevocableFile>>,
     mappings: Vec<Weak<MappedMemory>>,
-    /// By their handles, with the multicast groups they are to leave: the kernel
-    /// destroys none that is attached.
+    /// By handle, with the multicast groups that each is attached to: the kernel does not
+    /// destroy an attached queue pair.
     queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
 }
 
-/// How a context ended.
+/// How a context was closed.
 #[derive(Clone, Copy, Debug)]
-enum Ended {
-    /// No queue pair is left.
-    Quiet,
-    /// The kernel would not destroy them all: they may use memory for as long as
-    /// somebody has the file open.
-    Unquiet,
+enum Closed {
+    /// All queue pairs are destroyed.
+    Destroyed,
+    /// The kernel did not destroy all queue pairs: they may use memory as long as any process
+    /// has the file open.
+    InUse,
 }
 
 impl Uverbs {
-    /// Makes a file of the device's node a context.
+    /// Creates the context of an open node.
     pub(crate) fn open(
         device: &str,
         file: Box<dyn UverbsFile>,
@@ -81,7 +80,7 @@ impl Uverbs {
         let operation = Operation::OpenContext;
         let number = answer.async_fd;
         let events = uverbs
-            .with(|file| uverbs.take_over(file, operation, CommandNumber::GET_CONTEXT, number))?;
+            .with(|file| uverbs.adopt_fd(file, operation, CommandNumber::GET_CONTEXT, number))?;
         let _ = uverbs.async_events.set(events);
         Ok(uverbs)
     }
@@ -98,15 +97,15 @@ impl Uverbs {
             provider,
             file: RevocableFile::new(file),
             async_events: OnceLock::new(),
-            ended: OnceLock::new(),
+            closed: OnceLock::new(),
             close_signal: OnceLock::new(),
             resources: Mutex::default(),
         })
     }
 
-    /// Of an ordinary file, to which commands are written and whose memory can be mapped.
+    /// With an ordinary file, to which commands are written and whose memory can be mapped.
     #[cfg(test)]
-    pub(crate) fn of_file(file: File, provider: Arc<dyn Provider>) -> Self {
+    pub(crate) fn with_file(file: File, provider: Arc<dyn Provider>) -> Self {
         let file = Box::new(KernelFile::ordinary(file));
         Self::without_context("test0", file, provider).expect("a page")
     }
@@ -124,18 +123,16 @@ impl Uverbs {
         &*self.provider
     }
 
-    /// Sends one command and gives its answer: the way down that every
-    /// command of this crate takes. Nothing is allocated on it.
+    /// Sends one command and returns its answer. Allocates nothing.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses, [`Error::Gone`] when the device
-    /// has gone.
+    /// [`Error::Command`] if the kernel refuses, [`Error::Gone`] if the device is gone.
     pub(crate) fn ask<C: Command>(&self, operation: Operation, request: &C) -> Result<C::Response> {
         self.with(|file| ask(file, operation, request))
     }
 
-    /// What `using` makes of the open file. The file is not closed meanwhile, and
-    /// what the driver gives out is to be noted meanwhile.
+    /// Calls `using` with the open file, which is not closed meanwhile. New resources of the
+    /// driver must be recorded in this call.
     fn with<T>(&self, using: impl FnOnce(&dyn UverbsFile) -> Result<T>) -> Result<T> {
         match self.file.with(|file| using(&**file)) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
@@ -148,11 +145,10 @@ impl Uverbs {
         }
     }
 
-    /// Maps memory of the driver's, by the offset it told.
+    /// Maps memory of the driver, at the offset of an answer.
     ///
     /// # Errors
-    /// [`Error::Map`] when the kernel refuses, [`Error::Gone`] when the device has
-    /// gone.
+    /// [`Error::Map`] if the kernel refuses, [`Error::Gone`] if the device is gone.
     pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
             let mapped = MappedMemory::new(file.memory(), offset, length, &self.mark);
@@ -160,23 +156,23 @@ impl Uverbs {
             let mut resources = self.resources();
             resources.mappings.retain(|one| one.strong_count() > 0);
             resources.mappings.push(Arc::downgrade(&mapped));
-            Ok(Mapping::of(&mapped))
+            Ok(Mapping::whole(&mapped))
         })
     }
 
-    /// The handle of a new protection domain.
+    /// Creates a protection domain, and returns its handle.
     pub(crate) fn alloc_pd(&self) -> Result<u32> {
         let answer = self.ask(Operation::CreateProtectionDomain, &AllocPd::default())?;
         Ok(answer.handle)
     }
 
-    /// The descriptor of a new completion channel.
+    /// Creates a completion channel, and returns its descriptor.
     pub(crate) fn create_completion_channel(&self) -> Result<Arc<RevocableFile>> {
         let operation = Operation::CreateCompletionChannel;
         self.with(|file| {
             let answer = ask(file, operation, &CreateCompletionChannel::default())?;
             let command = CommandNumber::CREATE_COMP_CHANNEL;
-            self.take_over(file, operation, command, answer.fd)
+            self.adopt_fd(file, operation, command, answer.fd)
         })
     }
 
@@ -185,8 +181,8 @@ impl Uverbs {
         self.async_events.get().map(Arc::clone)
     }
 
-    /// Takes over a descriptor that the kernel made for an answer.
-    fn take_over(
+    /// Takes ownership of a descriptor that an answer names.
+    fn adopt_fd(
         &self,
         file: &dyn UverbsFile,
         operation: Operation,
@@ -195,7 +191,7 @@ impl Uverbs {
     ) -> Result<Arc<RevocableFile>> {
         let fd = file
             .take_fd(number)
-            .ok_or_else(|| Error::answer(operation, command, "a descriptor that is none"))?;
+            .ok_or_else(|| Error::answer(operation, command, "an invalid descriptor"))?;
         let file = Arc::new(RevocableFile::new(File::from(fd)));
         let mut resources = self.resources();
         resources.channels.retain(|one| one.strong_count() > 0);
@@ -203,24 +199,24 @@ impl Uverbs {
         Ok(file)
     }
 
-    /// Makes a queue pair, and notes it as one that may use memory.
+    /// Creates a queue pair, and records it as one that may use memory.
     pub(crate) fn create_qp(
         &self,
         operation: Operation,
         request: CreateQp,
     ) -> Result<NewQueuePair> {
-        let made = self.provider.create_qp(self, operation, request)?;
-        let handle = made.answer.handle;
-        let note = || self.resources().queue_pairs.insert(handle, Vec::new());
-        // Closed in between, it is nobody's, and has no requests.
-        let noted = self.file.with(|_| note());
-        noted.map(|_| made).ok_or_else(|| self.gone())
+        let created = self.provider.create_qp(self, operation, request)?;
+        let handle = created.answer.handle;
+        let record = || self.resources().queue_pairs.insert(handle, Vec::new());
+        // If the file was closed in between, the queue pair has no requests.
+        let recorded = self.file.with(|_| record());
+        recorded.map(|_| created).ok_or_else(|| self.gone())
     }
 
-    /// Destroys a queue pair. Whether it uses no memory any more.
+    /// Destroys a queue pair. Returns whether it no longer uses memory.
     pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
         let destroyed = self.file.with(|file| {
-            // Before its handle becomes another's.
+            // Before the kernel can reuse the handle.
             let groups = self.resources().queue_pairs.remove(&handle);
             let groups = groups.unwrap_or_default();
             let destroyed = destroy_qp(&**file, handle, &groups);
@@ -229,10 +225,10 @@ impl Uverbs {
             }
             destroyed
         });
-        destroyed.unwrap_or_else(|| self.is_quiet())
+        destroyed.unwrap_or_else(|| self.is_destroyed())
     }
 
-    /// Attaches a queue pair to a multicast group, and notes that.
+    /// Attaches a queue pair to a multicast group, and records that.
     pub(crate) fn attach(&self, operation: Operation, group: &AttachMulticast) -> Result<()> {
         self.with(|file| {
             ask(file, operation, group)?;
@@ -246,7 +242,7 @@ impl Uverbs {
         })
     }
 
-    /// Detaches it again; `None` if it is not attached.
+    /// Detaches a queue pair; `None` if it is not attached.
     pub(crate) fn detach(
         &self,
         operation: Operation,
@@ -256,48 +252,52 @@ impl Uverbs {
             let detach = detachment(group);
             let mut resources = self.resources();
             let groups = resources.queue_pairs.entry(group.handle).or_default();
-            let Some(place) = groups.iter().position(|one| *one == detach) else {
+            let Some(index) = groups.iter().position(|one| *one == detach) else {
                 return Ok(None);
             };
             ask(file, operation, &detach)?;
-            groups.swap_remove(place);
+            groups.swap_remove(index);
             Ok(Some(()))
         })
     }
 
-    /// Destroys what nothing is made from any more; whether the device knows of it
-    /// no longer. The kernel refuses only where it would refuse everything, after
-    /// a change of credentials: the object then goes with the descriptor.
+    /// Destroys an object that no other object depends on; returns whether it is destroyed.
+    /// The kernel refuses only after a change of credentials, and then every command: the
+    /// object is then destroyed when the file is closed.
     pub(crate) fn destroy<C: Command>(&self, request: &C) -> bool {
         let destroyed = self.file.with(|file| destroy(&**file, request));
-        destroyed.unwrap_or_else(|| self.is_quiet())
+        destroyed.unwrap_or_else(|| self.is_destroyed())
     }
 
-    /// Destroys what was just made and could not be completed.
+    /// Destroys an object that was just created.
     pub(crate) fn undo<C: Command>(&self, request: &C) {
         self.destroy(request);
     }
 
-    /// Ends the context under those who use it, once commands that are under way
-    /// are back: the driver is rid of its descriptors and its memory. From
-    /// then on the device touches nothing of this process.
+    /// Closes the context while it is in use, after pending commands have returned, and
+    /// releases the driver's descriptors and memory. After that the device does not access
+    /// memory of this process.
     pub(crate) fn close(&self) {
         if !self.mark.is_here() {
-            // What goes in a child of this process is its copies alone.
+            // A forked child closes only its own copies.
             self.file.close(|_| ());
-            let _ = self.ended.set(Ended::Unquiet);
+            let _ = self.closed.set(Closed::InUse);
             return;
         }
         let closed = self.file.close(|file| {
-            // Who has inherited the descriptor keeps the file, so closing it is
-            // not enough to end these.
+            // A process that has inherited the descriptor keeps the file open, so closing
+            // it here does not destroy the queue pairs.
             let queue_pairs = std::mem::take(&mut self.resources().queue_pairs);
-            let mut quiet = true;
+            let mut all_destroyed = true;
             for (handle, groups) in queue_pairs {
-                quiet &= destroy_qp(&**file, handle, &groups);
+                all_destroyed &= destroy_qp(&**file, handle, &groups);
             }
-            let ended = if quiet { Ended::Quiet } else { Ended::Unquiet };
-            let _ = self.ended.set(ended);
+            let how = if all_destroyed {
+                Closed::Destroyed
+            } else {
+                Closed::InUse
+            };
+            let _ = self.closed.set(how);
         });
         if closed.is_none() {
             return;
@@ -309,8 +309,8 @@ impl Uverbs {
             channel.close(|_| ());
         }
         for mapping in mappings.iter().filter_map(Weak::upgrade) {
-            // Short of memory for it, the mapping stays the driver's, which then
-            // waits until it is dropped.
+            // Without memory for this, the driver's memory stays mapped, and the driver waits
+            // until the mapping is dropped.
             let _ = mapping.detach();
         }
         if let Some(close_signal) = self.close_signal.get() {
@@ -318,20 +318,21 @@ impl Uverbs {
         }
     }
 
-    /// In a child of the process that opened it, it counts as closed.
+    /// Whether it is closed. It counts as closed in a forked child of the process that opened
+    /// it.
     pub(crate) fn is_gone(&self) -> bool {
-        self.ended.get().is_some() || self.is_elsewhere()
+        self.closed.get().is_some() || self.is_in_child()
     }
 
-    /// Whether this is a child of the process that opened it, where none of the
-    /// driver's memory is.
-    pub(crate) fn is_elsewhere(&self) -> bool {
+    /// Whether this is a forked child of the process that opened it, without the driver's
+    /// memory.
+    pub(crate) fn is_in_child(&self) -> bool {
         !self.mark.is_here()
     }
 
-    /// Whether it is closed, and no queue pair is left that may use memory.
-    pub(crate) fn is_quiet(&self) -> bool {
-        matches!(self.ended.get(), Some(Ended::Quiet))
+    /// Whether it is closed and all its queue pairs are destroyed.
+    pub(crate) fn is_destroyed(&self) -> bool {
+        matches!(self.closed.get(), Some(Closed::Destroyed))
     }
 
     pub(crate) fn gone(&self) -> Error {
@@ -340,14 +341,15 @@ impl Uverbs {
         }
     }
 
-    /// What those who wait listen to besides.
+    /// Ends waits when the context is closed.
     pub(crate) fn close_signal(&self) -> Result<&CloseSignal> {
         if let Some(close_signal) = self.close_signal.get() {
             return Ok(close_signal);
         }
-        let made = CloseSignal::new()?;
-        let close_signal = self.close_signal.get_or_init(|| made);
-        // What was announced before this listened: the node has gone before it is.
+        let created = CloseSignal::new()?;
+        let close_signal = self.close_signal.get_or_init(|| created);
+        // The removal may have been announced before the socket was open: the kernel removes
+        // the node before it announces that.
         if self.node.is_some_and(|node| !removal::exists(node)) {
             self.close();
         }
@@ -357,13 +359,13 @@ impl Uverbs {
         Ok(close_signal)
     }
 
-    /// Closes if the kernel has announced that the device goes.
+    /// Closes the context if the kernel has announced the device's removal.
     pub(crate) fn check_removal(&self) {
         let Ok(close_signal) = self.close_signal() else {
             return;
         };
         let removals = close_signal.removals().zip(self.node);
-        if removals.is_some_and(|(removals, node)| removals.tell_of(node)) {
+        if removals.is_some_and(|(removals, node)| removals.has_removed(node)) {
             self.close();
         }
     }
@@ -399,7 +401,7 @@ fn detachment(group: &AttachMulticast) -> DetachMulticast {
     }
 }
 
-/// Whether it uses no memory any more.
+/// Returns whether the queue pair no longer uses memory.
 fn destroy_qp(file: &dyn UverbsFile, handle: u32, groups: &[DetachMulticast]) -> bool {
     for group in groups {
         destroy(file, group);
@@ -407,12 +409,12 @@ fn destroy_qp(file: &dyn UverbsFile, handle: u32, groups: &[DetachMulticast]) ->
     destroy(file, &DestroyQp::new(handle))
 }
 
-/// Whether the device does not know it any more.
+/// Returns whether the object is destroyed.
 fn destroy<C: Command>(file: &dyn UverbsFile, request: &C) -> bool {
     let mut response = C::Response::new_zeroed();
     match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => true,
-        // What a device had goes with it.
+        // The device is gone, and its objects with it.
         Err(error) => error.raw_os_error() == Some(libc::EIO),
     }
 }

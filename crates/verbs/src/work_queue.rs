@@ -1,4 +1,4 @@
-//! What the device was given: requests in a queue, and the memory they use.
+//! Requests in a queue, and the memory they use.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,14 +14,13 @@ mod send;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use receive::{Owner, ReceiveParts, ReceiveQueue};
+pub(crate) use receive::{OwningQueuePair, ReceiveParts, ReceiveQueue};
 pub(crate) use send::{SendParts, SendQueue};
 
 /// A queue whose requests complete on a completion queue.
 pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
-    /// What the device says of one of its requests: adds what there is to report
-    /// now, which may be nothing yet, or more. `false` if it has none of this
-    /// number.
+    /// Processes a completion of the device: appends the completions to report now, which may
+    /// be none or several. Returns `false` if no request has this number.
     fn complete(
         &self,
         number: u32,
@@ -29,28 +28,28 @@ pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
         ready: &mut VecDeque<Completion>,
     ) -> bool;
 
-    /// Gives all its requests up, because the device is gone.
-    fn give_up(&self) -> Vec<Completion>;
+    /// Completes all requests as failed because the device is gone.
+    fn fail_all(&self) -> Vec<Completion>;
 
-    /// Reports all its requests as flushed: the device leaves their memory alone, and may
-    /// tell of them yet or not.
+    /// Reports all requests as flushed. The device no longer accesses their memory, and may
+    /// or may not complete them later.
     fn flush(&self, ready: &mut VecDeque<Completion>);
 }
 
-/// What is common to the queues of one queue pair.
+/// The state shared by the queues of one queue pair.
 #[derive(Debug, Default)]
 pub(crate) struct QpStatus {
     broken: AtomicBool,
 }
 
 impl QpStatus {
-    /// Whether a request has failed: the queue pair takes no more then.
+    /// Whether a request has failed: the queue pair then accepts no more.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// After a reset it starts afresh.
-    pub(crate) fn set_whole(&self) {
+    /// After a reset it accepts requests again.
+    pub(crate) fn set_working(&self) {
         self.broken.store(false, Ordering::Release);
     }
 
@@ -59,24 +58,24 @@ impl QpStatus {
     }
 }
 
-/// Takes a request that was forgotten, and of which the device tells all the same.
-fn take_forgotten<T>(forgotten: &mut Vec<(u32, T)>, number: u32) -> Option<T> {
-    let place = forgotten.iter().position(|(one, _)| *one == number)?;
-    Some(forgotten.remove(place).1)
+/// Takes a discarded request, which the device has completed after all.
+fn take_discarded<T>(discarded: &mut Vec<(u32, T)>, number: u32) -> Option<T> {
+    let index = discarded.iter().position(|(one, _)| *one == number)?;
+    Some(discarded.remove(index).1)
 }
 
-/// Whether a device tells of a request that was reported without it.
+/// Removes a request that was reported as flushed; whether there was one.
 fn take_flushed(flushed: &mut Vec<u32>, number: u32) -> bool {
-    let place = flushed.iter().position(|one| *one == number);
-    place.map(|place| flushed.swap_remove(place)).is_some()
+    let index = flushed.iter().position(|one| *one == number);
+    index.map(|index| flushed.swap_remove(index)).is_some()
 }
 
-/// What a device would say that gives up a request of this queue pair as it goes.
+/// The completion of a request of this queue pair when the device is gone.
 fn gone(queue_pair: u32) -> WorkCompletion {
     failed(queue_pair, WcStatus::FATAL_ERR)
 }
 
-/// What a device would say of a request that it flushes.
+/// The completion of a flushed request of this queue pair.
 fn flushed(queue_pair: u32) -> WorkCompletion {
     failed(queue_pair, WcStatus::WR_FLUSH_ERR)
 }

@@ -44,11 +44,11 @@ fn unsupported_operations(site: &Site) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let memory = exposed(server, 8).remote();
-    let why = "what comes back needs registered memory";
+    let why = "the result needs registered memory";
     let read = SendRequest::inline(SendOperation::Read(memory), &[]);
     assert_refused(client, read, why);
     if site.soft == Soft::Siw {
-        let why = "queue pairs of this type and device cannot do that";
+        let why = "queue pairs of this type and device do not support this operation";
         for operation in [
             SendOperation::SendWithImmediate(1),
             SendOperation::WriteWithImmediate(memory, 1),
@@ -65,7 +65,7 @@ fn unsupported_operations(site: &Site) {
             assert_refused(client, SendRequest::new(operation, room(client, 8)), why);
         }
         let operation = SendOperation::SendWithInvalidate(memory.key());
-        let why = "the device carries nothing in line with that";
+        let why = "the device does not support inline data with this operation";
         assert_refused(client, SendRequest::inline(operation, b"x"), why);
     }
     assert_empty(client, server);
@@ -77,14 +77,14 @@ fn too_many_sges(site: &Site) {
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let caps = client.caps();
     let bytes = vec![1; caps.max_inline_data as usize + 1];
-    let why = "it is more than the queue pair carries in line (QpCaps::max_inline_data)";
+    let why = "the inline data is longer than QpCaps::max_inline_data";
     assert_refused(
         client,
         SendRequest::inline(SendOperation::Send, &bytes),
         why,
     );
 
-    let why = "it has more scatter/gather entries than the queue pair's requests may";
+    let why = "it has more scatter/gather entries than the queue pair allows";
     let sg_list = |queue_pair, count: u32| -> Vec<_> {
         let sge = |_| filled(queue_pair, b"x").into();
         (0..count).map(sge).collect()
@@ -100,7 +100,7 @@ fn too_many_sges(site: &Site) {
     let refused = server.post_receive(many).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "post a receive request: it has more scatter/gather entries than the queue's requests may"
+        "post a receive request: it has more scatter/gather entries than the queue allows"
     );
     assert_eq!(refused.returned.len(), count);
     assert_empty(client, server);
@@ -188,7 +188,7 @@ fn atomics_of_other_than_eight_bytes(site: &Site) {
         SendRequest::new(add(Some(remote)), Vec::from(two)),
         why,
     );
-    let why = "the peer's 8 bytes are not aligned to 8";
+    let why = "the peer's memory is not aligned to 8 bytes";
     assert_refused(client, SendRequest::new(add(remote.part(4..)), one(8)), why);
     let why = "the peer's memory is shorter than this side's";
     assert_refused(client, SendRequest::new(add(remote.part(..7)), one(8)), why);

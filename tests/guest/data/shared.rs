@@ -313,7 +313,7 @@ fn a_completion_queue_is_resized(site: &Site) {
     if site.soft == Soft::Siw {
         let error = queue.resize(100).unwrap_err();
         let kept = Operation::ResizeCompletionQueue { entries: 100 };
-        let reason = "siw's queues keep their size";
+        let reason = "siw cannot resize completion queues";
         assert_eq!(
             error,
             Error::InvalidInput {

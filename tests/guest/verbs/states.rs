@@ -114,7 +114,7 @@ fn unknown_attributes_are_refused(site: &Site) {
     let unknown = QpAttrMask::from_bits_retain(1 << 30);
     let (errno, words) = refused(&queue_pair, &attr, INIT | unknown);
     assert_eq!(errno, libc::EOPNOTSUPP);
-    assert!(words.contains("does not know all of these"), "{words}");
+    assert!(words.contains("does not support all of these"), "{words}");
 }
 
 #[case(needs(ModifyQp))]

@@ -53,7 +53,7 @@ pub struct QueryQpResponse {
     pub max_send_sge: u32,
     /// Pieces of memory a receive request names.
     pub max_recv_sge: u32,
-    /// Bytes a send request carries in line.
+    /// Bytes of inline data of a send request.
     pub max_inline_data: u32,
     /// The queue key.
     pub qkey: u32,

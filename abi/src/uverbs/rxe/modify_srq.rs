@@ -33,7 +33,7 @@ pub struct ModifySrq {
 }
 
 impl ModifySrq {
-    /// A request to set the limit of `handle`: an event reports, once, when
+    /// A request to set the limit of `handle`: an event reports once when
     /// fewer requests than this are left; 0 is never. EINVAL if the queue does
     /// not hold as many.
     #[must_use]

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn one_path_goes_with_it_and_of_several_an_empty_one() {
+    fn the_request_contains_one_path_and_an_empty_one_for_several() {
         let record = PathRecordData::from(&path()).record;
         for (paths, expected) in [
             (vec![path()], record.as_bytes().to_vec()),

@@ -91,7 +91,7 @@ fn one_connection_serves_questions_one_after_another() {
 
 /// The daemon of these tests and the guest suite's.
 #[test]
-fn a_question_that_was_answered_is_among_those_heard() {
+fn an_answered_request_is_received() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(answer(1))]);
     let acm = Acm::at(rundir.path());
@@ -130,7 +130,7 @@ fn absence_is_remembered_for_a_while() {
 }
 
 #[test]
-fn a_socket_nobody_listens_at_is_absence() {
+fn a_socket_without_a_listener_counts_as_absent() {
     let rundir = rundir();
     let listener = std::os::unix::net::UnixListener::bind(rundir.path().join("ibacm.sock"));
     drop(listener.unwrap());

@@ -78,7 +78,7 @@ impl Resolver for HickoryResolver {
     }
 }
 
-/// By the deadline, after which nobody wants the answer.
+/// Ends at the deadline, after which the answer is not used.
 async fn by<T>(
     question: &HostQuestion<'_>,
     answer: impl Future<Output = Result<T, ResolveError>>,

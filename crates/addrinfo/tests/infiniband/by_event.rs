@@ -42,8 +42,13 @@ fn wait_readable(channel: &EventChannel) {
 }
 
 fn next(channel: &EventChannel) -> Event {
-    wait_readable(channel);
-    channel.try_next_event().unwrap().unwrap()
+    loop {
+        wait_readable(channel);
+        // The descriptor may be readable without an event.
+        if let Some(event) = channel.try_next_event().unwrap() {
+            return event;
+        }
+    }
 }
 
 const BUSY: Result<(), Error> = Err(Error::Rdma(CoreError::Busy));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_other_versions_are_refused() {
+    fn unknown_parameters_and_other_versions_are_refused() {
         let refusal = |data: &[u8]| {
             Parameters::from_private_data(data)
                 .err()

@@ -90,7 +90,7 @@ struct Infiniband {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
 struct Device {
-    /// Null where nothing tells it without doubt.
+    /// Null if it is not certain.
     name: Option<String>,
     /// The kernel's index.
     index: Option<u32>,

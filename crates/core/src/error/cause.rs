@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infiniband_address_without_infiniband_says_so() {
+    fn the_error_of_an_infiniband_address_without_infiniband_names_the_cause() {
         let address = CmAddr::Ib("[fe80::1]".parse().unwrap());
         let words = bind(address, libc::ENODEV);
         assert!(words.contains("no InfiniBand port"), "{words}");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_blamed_only_where_there_is_one() {
+    fn a_source_is_the_likely_cause_only_if_one_was_given() {
         let resolve = |source| Operation::ResolveAddr {
             source,
             destination: CmAddr::from(([10, 0, 0, 9], 7)),

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_that_fails_says_so_in_its_end() {
+    fn the_end_of_a_failed_dump_has_its_errno() {
         let bytes = message(NLMSG_DONE, &(-libc::EINVAL).to_ne_bytes());
         assert!(matches!(
             Reply::messages(&bytes).next(),

@@ -50,7 +50,7 @@ impl CompletionError {
             WcStatus::LOC_QP_OP_ERR => {
                 "the device could not carry it out: its memory is not registered for this, or, \
                  on rxe, a message was longer than the receive request it came for, or, on siw, \
-                 the peer parted when it had the last byte and before the device looked up"
+                 the peer disconnected right after the last byte, before the device processed it"
             }
             WcStatus::LOC_PROT_ERR => "the memory is not registered for this queue pair",
             WcStatus::WR_FLUSH_ERR => {
@@ -71,7 +71,7 @@ impl CompletionError {
                  request, or its program has just ended"
             }
             WcStatus::RETRY_EXC_ERR => {
-                "the peer did not acknowledge it: it is gone, or the network is"
+                "the peer did not acknowledge it: the peer or the network is down"
             }
             WcStatus::RNR_RETRY_EXC_ERR => "the peer had no receive request posted in time",
             WcStatus::FATAL_ERR => "the device is gone",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_cause_is_told_in_words() {
+    fn each_known_cause_is_explained() {
         for (status, words) in [
             (WcStatus::LOC_LEN_ERR, "longer than the receive request"),
             (WcStatus::LOC_QP_OP_ERR, "could not carry it out"),

@@ -13,7 +13,7 @@ pub(super) struct Usage {
 }
 
 impl CqCredits {
-    pub(super) fn of(entries: u32) -> Self {
+    pub(super) fn new(entries: u32) -> Self {
         Self(Mutex::new(Usage {
             entries,
             reserved: 0,
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn no_more_is_reserved_than_the_queue_holds() {
-        let credits = CqCredits::of(3);
+        let credits = CqCredits::new(3);
         assert!(credits.reserve(2, 0));
         assert!(!credits.reserve(2, 0));
         assert!(!credits.reserve(usize::MAX, 0));

@@ -1,4 +1,4 @@
-//! Completion queues whose device a test is.
+//! Completion queues, with the device of the tests.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -37,14 +37,14 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T>, words: &str) {
     assert!(error.to_string().contains(words), "{error}");
 }
 
-/// A channel, and where what it says is written.
+/// A channel, and its other end.
 fn channel(context: &Context) -> (CompletionChannel, UnixStream) {
     let (file, far) = readable::tests::file();
-    (CompletionChannel::of(context, file).unwrap(), far)
+    (CompletionChannel::with_file(context, file).unwrap(), far)
 }
 
 #[test]
-fn a_queue_says_what_it_is() {
+fn a_queue_has_the_requested_properties() {
     let context = Stub::new(false).open();
     let queue = context.create_completion_queue(3).unwrap();
     assert_eq!(queue.entries(), 3);
@@ -52,12 +52,12 @@ fn a_queue_says_what_it_is() {
     assert_eq!(context.device_name(), "test0");
     let other = context.create_completion_queue(3).unwrap();
     assert_ne!(queue.token(), other.token());
-    let stingy = Stub::stingy().open();
+    let stingy = Stub::with_missing_entries().open();
     refused(stingy.create_completion_queue(3), "smaller than asked for");
 }
 
 #[test]
-fn a_channel_is_of_the_queues_own_context() {
+fn a_channel_of_another_context_is_refused() {
     let (context, other) = (Stub::new(false).open(), Stub::new(false).open());
     let (channel, _far) = channel(&context);
     let options = CompletionQueue::options(1).channel(&channel);
@@ -66,7 +66,7 @@ fn a_channel_is_of_the_queues_own_context() {
 }
 
 #[test]
-fn who_waits_needs_a_channel_without_other_queues() {
+fn waiting_needs_a_channel_without_other_queues() {
     let context = Stub::new(false).open();
     let without = context.create_completion_queue(1).unwrap();
     refused(without.own_channel(), "without a completion channel");
@@ -81,7 +81,7 @@ fn who_waits_needs_a_channel_without_other_queues() {
 }
 
 #[test]
-fn a_channel_tells_which_queue_has_something() {
+fn a_notification_has_the_token_of_its_queue() {
     let context = Stub::new(false).open();
     let (channel, mut far) = channel(&context);
     assert_eq!(channel.take(), Ok(None));
@@ -105,13 +105,13 @@ fn arming_is_a_command_to_the_device() {
     let (channel, _far) = channel(&context);
     let queue = CompletionQueue::options(1).channel(&channel);
     let queue = queue.create(&context).unwrap();
-    device.told_bytes();
+    device.command_bytes();
     queue.arm(true).unwrap();
-    assert_ne!(device.told_bytes(), 0);
+    assert_ne!(device.command_bytes(), 0);
 }
 
 #[test]
-fn waiting_takes_what_is_there_and_ends_at_its_deadline() {
+fn waiting_takes_a_completion_and_ends_at_its_deadline() {
     let device = Stub::new(false);
     let context = device.open();
     let (channel, mut far) = channel(&context);
@@ -129,7 +129,7 @@ fn waiting_takes_what_is_there_and_ends_at_its_deadline() {
     };
     let work = complete();
     assert_eq!(queue.next(soon()).unwrap().unwrap().work, work);
-    // An event of which nothing is left.
+    // A notification whose completion was polled.
     let told = queue.token().handle();
     far.write_all(&told.to_ne_bytes()).unwrap();
     assert!(queue.next(soon()).unwrap().is_none());
@@ -144,7 +144,7 @@ fn waiting_takes_what_is_there_and_ends_at_its_deadline() {
 }
 
 #[test]
-fn who_waits_is_told_of_the_end() {
+fn closing_the_context_ends_a_wait() {
     let device = Stub::new(false);
     let context = device.open();
     let (channel, _far) = channel(&context);
@@ -158,7 +158,7 @@ fn who_waits_is_told_of_the_end() {
         context.close();
         waiter.join().unwrap()
     });
-    // What was outstanding is told first.
+    // Outstanding requests are returned first.
     let completion = ended.unwrap().unwrap();
     assert_eq!(completion.work, work);
     assert!(completion.result.is_err());
@@ -166,7 +166,7 @@ fn who_waits_is_told_of_the_end() {
 }
 
 #[test]
-fn a_queue_is_made_no_smaller_than_what_may_still_come() {
+fn a_queue_is_not_resized_below_its_reserved_entries() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     send(&queue_pair);
@@ -180,7 +180,7 @@ fn a_queue_is_made_no_smaller_than_what_may_still_come() {
 }
 
 #[test]
-fn many_are_taken_at_once_and_no_more_than_asked_for() {
+fn several_completions_are_polled_up_to_the_limit() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let works = [send(&queue_pair), send(&queue_pair)];
@@ -197,7 +197,7 @@ fn many_are_taken_at_once_and_no_more_than_asked_for() {
 }
 
 #[test]
-fn what_was_not_posted_is_told_of_after_what_came_before() {
+fn a_stray_completion_is_reported_after_earlier_ones() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     send(&queue_pair);
@@ -209,13 +209,13 @@ fn what_was_not_posted_is_told_of_after_what_came_before() {
     let stray = Err(Error::Stray { number: posted });
     assert_eq!(queue.poll_into(&mut taken, 4), stray);
     assert_eq!(queue.poll_into(&mut taken, 4), Ok(0), "once");
-    // Of nobody's queue.
+    // Of no queue.
     device.complete(u64::MAX, WcStatus::SUCCESS, WcOpcode::SEND);
     assert!(queue.poll().unwrap().is_none());
 }
 
 #[test]
-fn other_numbers_of_a_queue_complete_nothing() {
+fn unknown_numbers_of_a_queue_complete_nothing() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let first = send(&queue_pair);
@@ -236,13 +236,13 @@ fn other_numbers_of_a_queue_complete_nothing() {
         assert_eq!(queue.poll().unwrap_err(), Error::Stray { number });
         assert!(queue.poll().unwrap().is_none());
     }
-    // What was posted completes all the same.
+    // The posted request still completes.
     complete(next);
     assert_eq!(queue.poll().unwrap().unwrap().work, second);
 }
 
 #[test]
-fn completions_of_other_queues_are_passed_over() {
+fn completions_of_destroyed_queue_pairs_are_skipped() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let work = send(&queue_pair);
@@ -258,7 +258,7 @@ fn completions_of_other_queues_are_passed_over() {
 }
 
 #[test]
-fn what_was_outstanding_comes_back_when_the_device_goes() {
+fn outstanding_requests_are_returned_when_the_device_is_gone() {
     for quiet in [true, false] {
         let device = Stub::new(false);
         let (queue_pair, queue) = device.queue_pair(CAPS, 4);
@@ -274,7 +274,7 @@ fn what_was_outstanding_comes_back_when_the_device_goes() {
             assert_eq!(completion.queue_pair, FIRST_NUMBER + 2);
             let failure = completion.result.unwrap_err();
             assert_eq!(failure.status, WcStatus::FATAL_ERR);
-            // The device may use it yet where it would not be stopped.
+            // The device may still use it if its queue pair was not destroyed.
             assert_eq!(completion.sg_list.len(), usize::from(quiet));
         }
         let gone = queue.poll_into(&mut Vec::new(), 4);
@@ -285,7 +285,7 @@ fn what_was_outstanding_comes_back_when_the_device_goes() {
 }
 
 #[test]
-fn a_queue_pair_that_goes_leaves_the_completions_of_others() {
+fn destroying_a_queue_pair_keeps_the_completions_of_others() {
     let device = Stub::new(false);
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
@@ -302,7 +302,7 @@ fn a_queue_pair_that_goes_leaves_the_completions_of_others() {
 }
 
 #[test]
-fn a_queue_pair_that_goes_after_its_device_leaves_those_of_others() {
+fn destroying_a_queue_pair_after_its_device_keeps_those_of_others() {
     let device = Stub::new(false);
     let context = device.open();
     let queue = context.create_completion_queue(8).unwrap();
@@ -327,7 +327,7 @@ fn a_queue_pair_that_goes_after_its_device_leaves_those_of_others() {
 }
 
 #[test]
-fn what_completed_before_a_reset_is_forgotten_and_its_memory_kept() {
+fn a_reset_discards_completions_and_keeps_their_memory() {
     let device = Stub::new(true);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let work = send(&queue_pair);
@@ -346,7 +346,7 @@ fn what_completed_before_a_reset_is_forgotten_and_its_memory_kept() {
 }
 
 #[test]
-fn a_queue_pair_names_the_queues_it_was_given() {
+fn a_queue_pair_returns_its_queues() {
     let device = Stub::new(false);
     let context = device.open();
     let domain = context.create_protection_domain().unwrap();
@@ -356,13 +356,13 @@ fn a_queue_pair_names_the_queues_it_was_given() {
     let options = QueuePair::options(QpType::RC).caps(CAPS);
     let options = options.send_queue(&sends).receive_queue(&receives);
     let own = options.create(&context).unwrap();
-    let asked = device.asked().unwrap();
+    let asked = device.last_create_qp().unwrap();
     assert_eq!((asked.send_cq, asked.recv_cq), (1, 2));
     assert_eq!((asked.is_srq, asked.max_recv_wr), (0, CAPS.max_recv_wr));
     assert!(own.shared_receive_queue().is_none());
     let sharing = options.shared_receive_queue(&shared);
     let sharing = sharing.create(&context).unwrap();
-    let asked = device.asked().unwrap();
+    let asked = device.last_create_qp().unwrap();
     assert_eq!((asked.srq, asked.is_srq, asked.max_recv_wr), (3, 1, 0));
     let token = sharing
         .shared_receive_queue()
@@ -371,7 +371,7 @@ fn a_queue_pair_names_the_queues_it_was_given() {
 }
 
 #[test]
-fn a_queue_pair_is_made_of_what_belongs_together() {
+fn objects_of_different_contexts_are_refused() {
     let (context, other) = (Stub::new(false).open(), Stub::new(false).open());
     let own = "of its own context";
     let queue = other.create_completion_queue(4).unwrap();
@@ -393,7 +393,7 @@ fn a_queue_pair_is_made_of_what_belongs_together() {
 }
 
 #[test]
-fn room_for_a_shared_queue_is_set_aside_once_for_all_its_queue_pairs() {
+fn entries_for_a_shared_queue_are_reserved_once_for_all_its_queue_pairs() {
     let device = Stub::new(false);
     let context = device.open();
     let domain = context.create_protection_domain().unwrap();
@@ -416,7 +416,7 @@ fn room_for_a_shared_queue_is_set_aside_once_for_all_its_queue_pairs() {
     assert_eq!(outstanding[0].0, work);
     assert!(queue.reserve(4, 0));
     queue.release(2);
-    // No room is left for all that may be received.
+    // Not enough entries are left for all receives.
     let narrow = context.create_completion_queue(1).unwrap();
     refused(
         options.receive_queue(&narrow).create(&context),

@@ -1,4 +1,4 @@
-//! Likely causes of error numbers, one table for each moment.
+//! Likely causes of error numbers.
 
 use rdmacm_core::DriverId;
 
@@ -24,23 +24,23 @@ pub(super) fn open_cause(errno: i32) -> &'static str {
     }
 }
 
-/// Drivers and versions, as a list in words.
-pub(super) fn known(drivers: &[(DriverId, u32)]) -> String {
-    let words = |(driver, version): &(DriverId, u32)| format!("{driver:?}, version {version}");
-    let words: Vec<_> = drivers.iter().map(words).collect();
-    words.join(", and ")
+/// A list of drivers and versions.
+pub(super) fn drivers(drivers: &[(DriverId, u32)]) -> String {
+    let text = |(driver, version): &(DriverId, u32)| format!("{driver:?}, version {version}");
+    let texts: Vec<_> = drivers.iter().map(text).collect();
+    texts.join(", and ")
 }
 
 /// Why waiting failed.
 pub(super) fn wait_cause(errno: i32) -> &'static str {
     match errno {
         libc::EMFILE | libc::ENFILE => "no file descriptor is left: raise the limit (ulimit -n)",
-        libc::EPROTO => "the kernel said half a thing",
-        _ => "the system would not make or poll the descriptors that takes",
+        libc::EPROTO => "the kernel returned an incomplete record",
+        _ => "the system failed to create or poll the descriptors",
     }
 }
 
-/// Why the kernel refused a command, where the number tells.
+/// The likely cause of a refused command.
 pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'static str> {
     if (operation, errno) == (&Operation::ChangeAccess, libc::EACCES) {
         return Some(
@@ -55,13 +55,13 @@ pub(super) fn command_cause(operation: &Operation, errno: i32) -> Option<&'stati
         Operation::CreateCompletionQueue { .. } => (errno == libc::EINVAL)
             .then_some("it must hold at least 1 completion and no more than the device's limit"),
         Operation::ResizeCompletionQueue { .. } => {
-            (errno == libc::EOPNOTSUPP).then_some("the driver's queues keep their size")
+            (errno == libc::EOPNOTSUPP).then_some("the driver cannot resize completion queues")
         }
         Operation::Register { .. } => register_cause(errno),
         Operation::ChangeAccess => (errno == libc::EOPNOTSUPP)
-            .then_some("the driver cannot: siw, and rxe before Linux 6.4, have no such thing"),
+            .then_some("the driver does not support it: siw never does, rxe since Linux 6.4"),
         Operation::Send => (errno == libc::EINVAL || errno == libc::ENOTCONN)
-            .then_some("the queue pair is not connected: it is not ready to send yet, or no more"),
+            .then_some("the queue pair is not connected: not ready to send yet, or disconnected"),
         Operation::CreateQueuePair(_) => create_cause(errno),
         Operation::ModifyQueuePair { .. } => modify_cause(errno),
         _ => None,
@@ -87,12 +87,12 @@ fn register_cause(errno: i32) -> Option<&'static str> {
     Some(match errno {
         libc::ENOMEM => {
             "the limit of locked memory is reached (ulimit -l, LimitMEMLOCK of systemd), or \
-             there is no more"
+             memory is exhausted"
         }
         libc::EFAULT => "there is no memory at this address",
         libc::EINVAL => {
-            "no bytes, or access flags that do not go together: what peers may change the \
-             device must be allowed to write"
+            "no bytes, or an invalid combination of access flags: REMOTE_WRITE and \
+             REMOTE_ATOMIC need LOCAL_WRITE"
         }
         _ => return None,
     })
@@ -100,10 +100,9 @@ fn register_cause(errno: i32) -> Option<&'static str> {
 
 fn create_cause(errno: i32) -> Option<&'static str> {
     match errno {
-        libc::EINVAL => Some(
-            "a size is beyond the device's limits, or there is no room for a single request to \
-             send",
-        ),
+        libc::EINVAL => {
+            Some("a size is beyond the device's limits, or the send queue has no entries")
+        }
         libc::EOPNOTSUPP => {
             Some("the device has no queue pairs of this type: siw has reliable connections only")
         }
@@ -114,10 +113,10 @@ fn create_cause(errno: i32) -> Option<&'static str> {
 fn modify_cause(errno: i32) -> Option<&'static str> {
     match errno {
         libc::EINVAL => Some(
-            "its state does not allow this, the attributes are too many or too few for it, or a \
-             value is out of range",
+            "its state does not allow this transition, attributes are missing or not allowed \
+             in it, or a value is out of range",
         ),
-        libc::EOPNOTSUPP => Some("the kernel's command does not know all of these attributes"),
+        libc::EOPNOTSUPP => Some("the kernel's command does not support all of these attributes"),
         libc::EPERM => Some("a queue key with the top bit set needs CAP_NET_RAW"),
         _ => None,
     }

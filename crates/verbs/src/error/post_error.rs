@@ -1,18 +1,18 @@
-//! What was not taken.
+//! Refused requests.
 
 use std::fmt;
 use std::io;
 
 use super::Error;
 
-/// Something that was not taken, and why. It comes back unchanged.
+/// A refused request or memory, returned unchanged, with the error.
 ///
 /// The text is that of `error`, so [`source`](std::error::Error::source) returns `None`.
 #[derive(Debug)]
 pub struct PostError<T> {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// What comes back.
+    /// The refused value.
     pub returned: T,
 }
 

@@ -1,4 +1,4 @@
-//! What errors say.
+//! Error texts and kinds.
 
 use super::*;
 use rdmacm_core::{QpAttrMask, QpState, QpType};
@@ -17,13 +17,13 @@ fn an_error_names_operation_command_errno_and_cause() {
     assert_eq!(
         refused(operation, CommandNumber::MODIFY_QP, libc::EINVAL).to_string(),
         "move queue pair 0x11 to RTS (STATE | SQ_PSN) (MODIFY_QP): EINVAL: its state does \
-         not allow this, the attributes are too many or too few for it, or a value is out of \
-         range"
+         not allow this transition, attributes are missing or not allowed in it, or a value is \
+         out of range"
     );
 }
 
 #[test]
-fn changed_credentials_are_explained_whatever_was_asked() {
+fn changed_credentials_are_explained_for_any_command() {
     for (operation, command) in [
         (Operation::QueryPort(1), CommandNumber::QUERY_PORT),
         (
@@ -31,13 +31,13 @@ fn changed_credentials_are_explained_whatever_was_asked() {
             CommandNumber::CREATE_QP,
         ),
     ] {
-        let words = refused(operation, command, libc::EACCES).to_string();
-        assert!(words.contains("EACCES: this process's credentials have changed"));
+        let text = refused(operation, command, libc::EACCES).to_string();
+        assert!(text.contains("EACCES: this process's credentials have changed"));
     }
 }
 
 #[test]
-fn an_errno_without_a_known_cause_gets_the_systems_words() {
+fn an_errno_without_a_known_cause_has_the_systems_text() {
     let error = refused(
         Operation::OpenContext,
         CommandNumber::GET_CONTEXT,
@@ -81,35 +81,35 @@ fn the_text_of_an_error_is_complete_and_has_no_source() {
     ];
     for error in errors {
         assert!(std::error::Error::source(&error).is_none(), "{error:?}");
-        let words = error.to_string();
+        let text = error.to_string();
         let refused = PostError::new(error.clone(), ());
-        assert_eq!(refused.to_string(), words);
-        assert!(std::error::Error::source(&refused).is_none(), "{words}");
+        assert_eq!(refused.to_string(), text);
+        assert!(std::error::Error::source(&refused).is_none(), "{text}");
         let wrapped = io::Error::from(error);
-        assert_eq!(wrapped.to_string(), words);
-        assert!(std::error::Error::source(&wrapped).is_none(), "{words}");
+        assert_eq!(wrapped.to_string(), text);
+        assert!(std::error::Error::source(&wrapped).is_none(), "{text}");
     }
 }
 
-/// Each of these numbers, as the answer to this, is told in these words.
+/// Each of these errnos has a likely cause that contains this text.
 #[track_caller]
-fn told(operation: Operation, causes: &[(i32, &str)]) {
-    for (errno, words) in causes {
+fn assert_causes(operation: Operation, causes: &[(i32, &str)]) {
+    for (errno, text) in causes {
         let error = refused(operation, CommandNumber::CREATE_QP, *errno);
         let Error::Command(command) = &error else {
             panic!("{error:?}")
         };
         match command.cause() {
-            Some(cause) => assert!(cause.contains(words), "{errno}: {cause}"),
-            None => assert_eq!(*words, "", "{errno}: {error}"),
+            Some(cause) => assert!(cause.contains(text), "{errno}: {cause}"),
+            None => assert_eq!(*text, "", "{errno}: {error}"),
         }
     }
 }
 
 #[test]
-fn every_known_cause_is_told_in_words() {
+fn each_known_cause_is_explained() {
     let other = (libc::ENOTTY, "");
-    told(
+    assert_causes(
         Operation::CreateProtectionDomain,
         &[
             (libc::EACCES, "credentials have changed"),
@@ -120,19 +120,19 @@ fn every_known_cause_is_told_in_words() {
             other,
         ],
     );
-    told(
+    assert_causes(
         Operation::QueryPort(9),
         &[(libc::EINVAL, "no port of this number"), other],
     );
-    told(
+    assert_causes(
         Operation::CreateCompletionQueue { entries: 0 },
         &[(libc::EINVAL, "at least 1 completion"), other],
     );
-    told(
+    assert_causes(
         Operation::ResizeCompletionQueue { entries: 9 },
-        &[(libc::EOPNOTSUPP, "keep their size"), other],
+        &[(libc::EOPNOTSUPP, "cannot resize"), other],
     );
-    told(
+    assert_causes(
         Operation::Register { length: 1 },
         &[
             (libc::ENOMEM, "locked memory"),
@@ -141,15 +141,15 @@ fn every_known_cause_is_told_in_words() {
             other,
         ],
     );
-    told(
+    assert_causes(
         Operation::ChangeAccess,
         &[
             (libc::EACCES, "not registered for writing"),
-            (libc::EOPNOTSUPP, "the driver cannot"),
+            (libc::EOPNOTSUPP, "does not support it"),
             other,
         ],
     );
-    told(
+    assert_causes(
         Operation::Send,
         &[
             (libc::EINVAL, "not connected"),
@@ -157,7 +157,7 @@ fn every_known_cause_is_told_in_words() {
             other,
         ],
     );
-    told(
+    assert_causes(
         Operation::CreateQueuePair(QpType::RC),
         &[
             (libc::EINVAL, "beyond the device's limits"),
@@ -170,11 +170,11 @@ fn every_known_cause_is_told_in_words() {
         state: None,
         mask: QpAttrMask::QKEY,
     };
-    told(
+    assert_causes(
         modify,
         &[
             (libc::EINVAL, "its state does not allow"),
-            (libc::EOPNOTSUPP, "does not know all"),
+            (libc::EOPNOTSUPP, "does not support all"),
             (libc::EPERM, "CAP_NET_RAW"),
             other,
         ],
@@ -182,8 +182,8 @@ fn every_known_cause_is_told_in_words() {
 }
 
 #[test]
-fn what_a_node_or_a_wait_fails_by_is_told_in_words() {
-    for (errno, words) in [
+fn each_cause_of_a_failed_open_or_wait_is_explained() {
+    for (errno, text) in [
         (libc::ENOENT, "missing here"),
         (libc::EACCES, "0666"),
         (libc::EPERM, "another network namespace"),
@@ -191,16 +191,16 @@ fn what_a_node_or_a_wait_fails_by_is_told_in_words() {
         (libc::EIO, "would not open"),
     ] {
         let error = Error::open(Path::new("/dev/x"), &io::Error::from_raw_os_error(errno));
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
         assert_eq!(error.raw_os_error(), Some(errno));
     }
-    for (errno, words) in [
+    for (errno, text) in [
         (libc::ENFILE, "no file descriptor"),
-        (libc::EPROTO, "half a thing"),
-        (libc::EIO, "would not make or poll"),
+        (libc::EPROTO, "incomplete record"),
+        (libc::EIO, "failed to create or poll"),
     ] {
         let error = Error::wait(errno).to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(text), "{error}");
     }
 }
 
@@ -216,14 +216,14 @@ fn each_error_has_its_io_kind() {
         path: "/dev/x".into(),
         device: "rxe0".to_owned(),
     };
-    let half = Error::command(operation, command, &Kind::WriteZero.into());
-    assert!(half.to_string().contains("part"), "{half}");
+    let partial = Error::command(operation, command, &Kind::WriteZero.into());
+    assert!(partial.to_string().contains("part"), "{partial}");
     let numberless = Error::command(operation, command, &Kind::Other.into());
     assert!(numberless.to_string().contains("number"), "{numberless}");
     for (error, kind) in [
         (gone, Kind::NotConnected),
         (other, Kind::InvalidData),
-        (half, Kind::InvalidData),
+        (partial, Kind::InvalidData),
         (Error::invalid(operation, "no"), Kind::InvalidInput),
     ] {
         assert_eq!(io::Error::from(error.clone()).kind(), kind, "{error}");

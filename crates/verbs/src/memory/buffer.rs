@@ -1,10 +1,10 @@
-//! Memory to send from and to receive into.
+//! Memory to send from and receive into.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: it gives slices of memory that a device also
-//! uses. It may, because a device uses the memory of a [`Buffer`] only while the
-//! buffer lies in a queue, where nobody can reach it: posting takes it and the
-//! completion gives it back.
+//! One of the modules with `unsafe`: it returns slices of memory that a device also
+//! uses. This is sound because a device uses the memory of a [`Buffer`] only while the
+//! buffer is in a queue, where no reference to it exists: posting moves it there and the
+//! completion returns it.
 #![expect(
     unsafe_code,
     reason = "slices of memory that a device may use at other times"
@@ -23,21 +23,21 @@ use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
-/// Registered bytes to send from and to receive into, owned.
+/// An owned buffer of registered memory to send from and receive into.
 ///
-/// In hand it is a slice. Posted, it belongs to the queue, and comes back with
-/// the completion: so neither this process nor the allocator touches it while
-/// the device may. No peer can reach it; for that there is
-/// [`RemoteAccessRegion`](super::RemoteAccessRegion). (A peer on siw that guesses the key, 32
-/// random bits, can read it: siw asks nobody for the right to read.)
+/// It dereferences to a slice. Posting moves it into the queue, and the completion returns
+/// it, so neither this process nor the allocator accesses it while the device may. Peers
+/// cannot access it; [`RemoteAccessRegion`](super::RemoteAccessRegion) is for that. (A peer
+/// on siw that guesses the key, 32 random bits, can read it: siw does not check the right to
+/// read.)
 ///
-/// Registering costs a system call and pins the pages: register much, then
-/// [`split_off`](Self::split_off) or [`pieces`](Self::into_chunks). The
-/// registration ends with the last part of it.
+/// Registering costs a system call and pins the pages: register one large buffer, then use
+/// [`split_off`](Self::split_off) or [`into_chunks`](Self::into_chunks). The memory is
+/// deregistered when the last part is dropped.
 #[doc(alias = "ibv_mr", alias = "ibv_sge")]
 pub struct Buffer {
     region: Arc<Region<Heap>>,
-    // Within the region, and of no other buffer.
+    // The range is within the region and belongs to no other buffer.
     start: usize,
     length: usize,
 }
@@ -51,12 +51,12 @@ impl Buffer {
         buffer.map_err(|(error, _)| error)
     }
 
-    pub(crate) fn of(
+    pub(crate) fn with_bytes(
         domain: &ProtectionDomain,
         bytes: Box<[u8]>,
     ) -> Result<Self, PostError<Box<[u8]>>> {
         let operation = Operation::Register { length: 0 };
-        let heap = Heap::of(bytes)
+        let heap = Heap::from_box(bytes)
             .map_err(|bytes| PostError::new(Error::invalid(operation, NO_BYTES), bytes))?;
         Self::register(domain, heap)
             .map_err(|(error, heap)| PostError::new(error, heap.into_boxed()))
@@ -71,11 +71,11 @@ impl Buffer {
         })
     }
 
-    /// Cuts it in two: `self` keeps the first `at` bytes and the rest is returned.
+    /// Splits it: `self` keeps the first `at` bytes, and the rest is returned.
     ///
     /// # Panics
-    /// If it has not so many, as [`Vec::split_off`].
-    #[must_use = "the part cut off is gone otherwise"]
+    /// If `at` is beyond the end, as [`Vec::split_off`].
+    #[must_use = "the rest is dropped otherwise"]
     pub fn split_off(&mut self, at: usize) -> Self {
         assert!(
             at <= self.length,
@@ -91,7 +91,7 @@ impl Buffer {
         rest
     }
 
-    /// Cuts it into buffers of `size` bytes, the last of which may be smaller.
+    /// Splits it into buffers of `size` bytes, the last of which may be smaller.
     ///
     /// # Panics
     /// If `size` is 0.
@@ -107,12 +107,12 @@ impl Buffer {
         chunks
     }
 
-    /// A part of it, to be posted. The whole comes back.
+    /// A part of it, to post. The completion returns the whole buffer.
     ///
     /// # Errors
-    /// [`PostError`] with the buffer, where the range is not within.
+    /// [`PostError`] with the buffer if the range is outside of it.
     pub fn part(self, range: Range<usize>) -> Result<Sge, PostError<Self>> {
-        Sge::of_buffer(self, range)
+        Sge::with_buffer(self, range)
     }
 
     /// The domain it is registered in.
@@ -125,10 +125,10 @@ impl Buffer {
         self.region.keep();
     }
 
-    /// Tells whether its memory has been freed.
+    /// Returns whether its memory has been freed.
     #[cfg(test)]
-    pub(crate) fn grave(&self) -> impl Fn() -> bool + use<> {
-        let memory = self.region.watch();
+    pub(crate) fn free_probe(&self) -> impl Fn() -> bool + use<> {
+        let memory = self.region.weak_memory();
         move || memory.strong_count() == 0
     }
 
@@ -141,14 +141,14 @@ impl Buffer {
     }
 }
 
-const NO_BYTES: &str = "there must be at least one byte, and no more than memory holds";
+const NO_BYTES: &str = "the length must be at least 1, and the memory available";
 
 impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is this buffer's alone; no device writes there while
-        // the buffer can be reached, and the slice borrows it.
+        // SAFETY: the range belongs to this buffer only. No device writes to it while a
+        // reference to the buffer exists, and the slice borrows the buffer.
         unsafe { self.region.memory().bytes(self.start, self.length) }
     }
 }

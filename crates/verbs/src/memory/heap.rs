@@ -1,9 +1,9 @@
-//! Bytes of the allocator's.
+//! Memory from the allocator.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: the device writes to this memory without
-//! Rust's knowledge, so no reference to it may exist but for as long as nobody
-//! else uses it. It is held by a raw pointer, and each way in says who vouches.
+//! One of the modules with `unsafe`: a device writes to this memory, so a reference to it
+//! may exist only while nothing else uses it. The memory is held by a raw pointer, and each
+//! accessor states what its caller guarantees.
 #![expect(unsafe_code, reason = "memory that a device writes to")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -12,23 +12,24 @@ use std::slice;
 
 use super::region::Memory;
 
-/// What memory for whole cache lines is aligned to.
+/// The alignment: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// Bytes of the heap, at least one.
+/// At least one byte of the heap.
 #[derive(Debug)]
 pub(super) struct Heap {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: it owns plain bytes, and who reads or writes them vouches for that.
+// SAFETY: it owns plain bytes, and the caller of each accessor guarantees exclusive or shared
+// access.
 unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// Zeros; `None` for no bytes, too many, or where memory is short.
+    /// Zeroed memory; `None` if `length` is 0 or too large, or memory is exhausted.
     pub(super) fn zeroed(length: usize) -> Option<Self> {
         let layout = Layout::from_size_align(length, ALIGNMENT).ok()?;
         if length == 0 {
@@ -39,8 +40,8 @@ impl Heap {
         Some(Self { start, layout })
     }
 
-    /// These bytes; they come back if there are none.
-    pub(super) fn of(bytes: Box<[u8]>) -> Result<Self, Box<[u8]>> {
+    /// The memory of a box; returns it if it is empty.
+    pub(super) fn from_box(bytes: Box<[u8]>) -> Result<Self, Box<[u8]>> {
         if bytes.is_empty() {
             return Err(bytes);
         }
@@ -50,8 +51,8 @@ impl Heap {
     }
 
     /// # Panics
-    /// If they are not within.
-    fn place(&self, start: usize, length: usize) -> NonNull<u8> {
+    /// If the range is outside of the memory.
+    fn pointer(&self, start: usize, length: usize) -> NonNull<u8> {
         let within = start
             .checked_add(length)
             .is_some_and(|end| end <= self.len());
@@ -63,47 +64,45 @@ impl Heap {
     /// Bytes to read.
     ///
     /// # Safety
-    /// As long as the slice lives, nobody writes to these bytes: no thread, and no
-    /// device.
+    /// While the slice lives, no thread and no device writes to these bytes.
     ///
     /// # Panics
-    /// If they are not within.
+    /// If the range is outside of the memory.
     pub(super) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
-        let place = self.place(start, length);
-        // SAFETY: within the allocation, initialised when it was made; the caller
-        // vouches that they do not change.
-        unsafe { slice::from_raw_parts(place.as_ptr(), length) }
+        let pointer = self.pointer(start, length);
+        // SAFETY: within the allocation, which is initialised; the caller guarantees that the
+        // bytes do not change.
+        unsafe { slice::from_raw_parts(pointer.as_ptr(), length) }
     }
 
     /// Bytes to write.
     ///
     /// # Safety
-    /// As long as the slice lives, nobody else reads or writes these bytes: no
-    /// thread, no device, no other slice.
+    /// While the slice lives, no other thread, device or slice reads or writes these bytes.
     ///
     /// # Panics
-    /// If they are not within.
+    /// If the range is outside of the memory.
     #[expect(
         clippy::mut_from_ref,
-        reason = "the caller vouches for being the only one"
+        reason = "the caller guarantees exclusive access"
     )]
     pub(super) unsafe fn bytes_mut(&self, start: usize, length: usize) -> &mut [u8] {
-        let place = self.place(start, length);
-        // SAFETY: within the allocation, initialised when it was made; the caller
-        // vouches for being the only one.
-        unsafe { slice::from_raw_parts_mut(place.as_ptr(), length) }
+        let pointer = self.pointer(start, length);
+        // SAFETY: within the allocation, which is initialised; the caller guarantees exclusive
+        // access.
+        unsafe { slice::from_raw_parts_mut(pointer.as_ptr(), length) }
     }
 
-    /// The bytes as a box again, if they came as one.
+    /// The bytes as a box; without a copy if they came from one.
     pub(super) fn into_boxed(self) -> Box<[u8]> {
         if self.layout.align() != 1 {
-            // SAFETY: `self` is owned: nobody else is there.
+            // SAFETY: `self` is owned, so nothing else accesses the memory.
             return unsafe { self.bytes(0, self.len()) }.into();
         }
         let bytes = ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.len());
         std::mem::forget(self);
-        // SAFETY: the pointer came out of a box of this length in `of`, the only
-        // one to make this layout, and is forgotten here.
+        // SAFETY: the pointer is from a box of this length: only `from_box` creates this
+        // layout. `self` is forgotten, so the memory is freed once.
         unsafe { Box::from_raw(bytes) }
     }
 }
@@ -120,8 +119,7 @@ impl Memory for Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, by `zeroed` or by a box of so many
-        // bytes, and owned.
+        // SAFETY: allocated with this layout by `zeroed` or as a box, and owned.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
@@ -131,11 +129,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_box_comes_back_as_it_was() {
+    fn a_box_is_returned_without_a_copy() {
         let bytes: Box<[u8]> = vec![7, 8, 9].into();
-        let place = bytes.as_ptr();
-        let bytes = Heap::of(bytes).unwrap().into_boxed();
-        assert_eq!((bytes.as_ptr(), &*bytes), (place, &[7, 8, 9][..]));
+        let pointer = bytes.as_ptr();
+        let bytes = Heap::from_box(bytes).unwrap().into_boxed();
+        assert_eq!((bytes.as_ptr(), &*bytes), (pointer, &[7, 8, 9][..]));
         let copied = Heap::zeroed(3).unwrap().into_boxed();
         assert_eq!(*copied, [0; 3]);
     }
@@ -144,12 +142,12 @@ mod tests {
     fn no_bytes_are_refused() {
         assert!(Heap::zeroed(0).is_none());
         assert!(Heap::zeroed(usize::MAX).is_none());
-        assert!(Heap::of(Box::default()).is_err());
+        assert!(Heap::from_box(Box::default()).is_err());
     }
 
     #[test]
     #[should_panic(expected = "2 bytes at 3 of 4")]
-    fn nothing_is_beyond_the_end() {
-        Heap::zeroed(4).unwrap().place(3, 2);
+    fn ranges_beyond_the_end_panic() {
+        Heap::zeroed(4).unwrap().pointer(3, 2);
     }
 }

@@ -1,7 +1,7 @@
-//! Memory that devices of others reach.
+//! Memory that peers may access.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: it maps memory and refers to its words.
+//! One of the modules with `unsafe`: it maps memory and creates references to its words.
 #![expect(unsafe_code, reason = "memory that a device writes to")]
 
 use std::ptr::{self, NonNull};
@@ -13,34 +13,33 @@ use super::region::Memory;
 /// Bytes of a word.
 const WORD: usize = size_of::<AtomicU64>();
 
-/// Pages of this process, which nothing else of it ever gets while a device holds
-/// on to them. siw may go on with a segment or a read when the region has gone
-/// (`siw_proc_write`, `siw_qp_sq_process`), and then does it to nobody's memory.
+/// Pages of this process, which are used for nothing else while a device references
+/// them. siw may finish a segment or a read after the region was deregistered
+/// (`siw_proc_write`, `siw_qp_sq_process`), and then accesses pages that are otherwise unused.
 ///
-/// They are read and written as words alone, so that no two accesses of this
-/// process's are of different sizes; for a device's an atomic is the nearest that
-/// Rust knows.
+/// This process reads and writes only whole words, so that its accesses are all of one
+/// size. Atomics are Rust's closest model of a device's accesses.
 #[derive(Debug)]
 pub(super) struct Pages {
     start: NonNull<AtomicU64>,
     length: usize,
 }
 
-// SAFETY: the memory is reached through atomics only, by any thread, and stays
-// mapped until the value is dropped.
+// SAFETY: all threads access the memory through atomics only, and it stays mapped until the
+// value is dropped.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Zeros; `None` for no bytes, too many, or where memory is short.
+    /// Zeroed memory; `None` if `length` is 0 or too large, or memory is exhausted.
     pub(super) fn zeroed(length: usize) -> Option<Self> {
         if length == 0 || isize::try_from(length).is_err() {
             return None;
         }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping where the kernel chooses touches no other memory.
+        // SAFETY: a new mapping at an address that the kernel chooses affects no other memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return None;
@@ -49,20 +48,20 @@ impl Pages {
         Some(Self { start, length })
     }
 
-    /// Whether `length` bytes at `start` are within.
+    /// Whether `length` bytes at `start` are within the memory.
     fn holds(&self, start: usize, length: usize) -> bool {
         start
             .checked_add(length)
             .is_some_and(|end| end <= self.length)
     }
 
-    /// Eight bytes; `None` if they are not within or not aligned.
+    /// A word of 8 bytes; `None` if it is outside of the memory or not aligned.
     pub(super) fn word(&self, at: usize) -> Option<&AtomicU64> {
-        (self.holds(at, WORD) && at % WORD == 0).then(|| self.of(at))
+        (self.holds(at, WORD) && at % WORD == 0).then(|| self.word_of(at))
     }
 
-    /// The word that this byte is of.
-    fn of(&self, byte: usize) -> &AtomicU64 {
+    /// The word that contains this byte.
+    fn word_of(&self, byte: usize) -> &AtomicU64 {
         assert!(byte < self.length, "byte {byte} of {}", self.length);
         // SAFETY: the byte is within the mapping, whose pages are whole words.
         let word = unsafe { self.start.add(byte / WORD) };
@@ -70,7 +69,7 @@ impl Pages {
         unsafe { word.as_ref() }
     }
 
-    /// The whole words from the word of this byte on.
+    /// `count` words, from the word of this byte on.
     fn words(&self, byte: usize, count: usize) -> &[AtomicU64] {
         self.check(byte, count * WORD);
         // SAFETY: the byte is within the mapping, or at its end if there are no words.
@@ -82,11 +81,11 @@ impl Pages {
         unsafe { slice::from_raw_parts(first.as_ptr(), count) }
     }
 
-    /// Copies bytes out that others may be writing: each aligned word is a value that it has
-    /// had, and the words need not be from one moment.
+    /// Copies bytes out while devices may write: each aligned word has a value that it had at
+    /// some time, and words may be from different times.
     ///
     /// # Panics
-    /// If they are not within.
+    /// If the range is outside of the memory.
     pub(super) fn load(&self, start: usize, into: &mut [u8]) {
         self.check(start, into.len());
         let (head, rest) = into.split_at_mut(into.len().min(to_boundary(start)));
@@ -100,22 +99,22 @@ impl Pages {
         self.load_part(start + words.len() * WORD, chunks.into_remainder());
     }
 
-    /// Copies bytes of one word out.
+    /// Copies a part of one word out.
     fn load_part(&self, at: usize, into: &mut [u8]) {
         if into.is_empty() {
             return;
         }
-        let bytes = self.of(at).load(Ordering::Relaxed).to_ne_bytes();
+        let bytes = self.word_of(at).load(Ordering::Relaxed).to_ne_bytes();
         for (to, from) in into.iter_mut().zip(bytes.iter().skip(at % WORD)) {
             *to = *from;
         }
     }
 
-    /// Copies bytes in that others may be reading. What is beside them in a word
-    /// stays as it is, also if a device is writing there.
+    /// Copies bytes in while devices may read. Preserves the other bytes of a word, also if a
+    /// device writes to them.
     ///
     /// # Panics
-    /// If they are not within.
+    /// If the range is outside of the memory.
     pub(super) fn store(&self, start: usize, from: &[u8]) {
         self.check(start, from.len());
         let (head, rest) = from.split_at(from.len().min(to_boundary(start)));
@@ -131,7 +130,7 @@ impl Pages {
         self.merge(start + words.len() * WORD, tail);
     }
 
-    /// Copies bytes of one word in.
+    /// Copies a part of one word in.
     fn merge(&self, at: usize, part: &[u8]) {
         if part.is_empty() {
             return;
@@ -143,8 +142,8 @@ impl Pages {
             }
             Some(u64::from_ne_bytes(bytes))
         };
-        let word = self.of(at);
-        // Always some: it is tried until nobody has come between.
+        let word = self.word_of(at);
+        // Never fails: it retries until no other write intervenes.
         let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, merged);
     }
 
@@ -154,7 +153,7 @@ impl Pages {
     }
 }
 
-/// How many bytes there are to the next word; 0 at the beginning of one.
+/// How many bytes remain to the next word boundary; 0 at a boundary.
 fn to_boundary(byte: usize) -> usize {
     byte.wrapping_neg() % WORD
 }
@@ -171,8 +170,7 @@ impl Memory for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and owned. It cannot fail for a whole
-        // mapping.
+        // SAFETY: mapped with this length, and owned. It cannot fail for a whole mapping.
         let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
@@ -182,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_cross_words_and_edges() {
+    fn copies_cross_word_boundaries() {
         let pages = Pages::zeroed(67).unwrap();
         let bytes: Vec<u8> = (1..=50).collect();
         for start in [0, 1, 3, 7, 8, 17] {
@@ -200,9 +198,9 @@ mod tests {
         pages.load(67, &mut []);
     }
 
-    /// Against a slice, at every alignment and length.
+    /// At every alignment and length.
     #[test]
-    fn copies_are_those_of_slices() {
+    fn copies_equal_copies_of_slices() {
         let pages = Pages::zeroed(80).unwrap();
         let mut expected = [0; 80];
         let mut next = 0_u8;
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_aligned_and_within() {
+    fn words_outside_or_unaligned_are_none() {
         let pages = Pages::zeroed(20).unwrap();
         pages.word(8).unwrap().store(7, Ordering::Relaxed);
         let mut bytes = [0; 8];
@@ -242,7 +240,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "2 bytes at 3 of 4")]
-    fn nothing_is_read_beyond_the_end() {
+    fn reads_beyond_the_end_panic() {
         Pages::zeroed(4).unwrap().load(3, &mut [0; 2]);
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
-/// A range of addresses that a device knows by keys.
+/// A range of addresses that is registered with a device.
 #[derive(Debug)]
 pub(super) struct Registration {
     domain: ProtectionDomain,
@@ -89,7 +89,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Whether the device has forgotten the keys.
+    /// Invalidates the keys; whether that succeeded.
     fn deregister(&self) -> bool {
         let uverbs = self.domain.context().uverbs();
         let handle = self.handle;
@@ -101,11 +101,11 @@ impl Registration {
 pub(crate) trait Memory: fmt::Debug + Send + Sync + 'static {
     fn address(&self) -> u64;
 
-    /// Bytes it has, at least one.
+    /// The length in bytes, at least 1.
     fn len(&self) -> usize;
 }
 
-/// Registered memory of this process's.
+/// Registered memory of this process.
 #[derive(Debug)]
 pub(super) struct Region<M: Memory> {
     registration: Registration,
@@ -113,7 +113,7 @@ pub(super) struct Region<M: Memory> {
 }
 
 impl<M: Memory> Region<M> {
-    /// Registers memory; it comes back when that fails.
+    /// Registers memory; returns it on error.
     pub(super) fn register(
         domain: &ProtectionDomain,
         memory: M,
@@ -137,11 +137,11 @@ impl<M: Memory> Region<M> {
     }
 
     #[cfg(test)]
-    pub(super) fn watch(&self) -> std::sync::Weak<M> {
+    pub(super) fn weak_memory(&self) -> std::sync::Weak<M> {
         Arc::downgrade(&self.memory)
     }
 
-    /// Keeps the memory until the context ends, however long this lives.
+    /// Keeps the memory until the context is closed, even if the region is dropped.
     pub(super) fn keep(&self) {
         let context = self.registration.domain.context();
         let memory: Arc<dyn Memory> = self.memory.clone();
@@ -150,8 +150,8 @@ impl<M: Memory> Region<M> {
 }
 
 impl<M: Memory> Drop for Region<M> {
-    /// The device forgets the keys before the memory is freed. Where it does not,
-    /// because the kernel no longer listens to this process, that is kept.
+    /// Invalidates the keys before the memory is freed. Keeps the memory if the kernel refuses
+    /// commands of this process.
     fn drop(&mut self) {
         if !self.registration.deregister() {
             self.keep();
@@ -159,7 +159,7 @@ impl<M: Memory> Drop for Region<M> {
     }
 }
 
-/// Memory of the caller's own that a device knows by keys, until this is dropped.
+/// Memory of the caller that is registered with a device until this is dropped.
 #[derive(Debug)]
 #[doc(alias = "ibv_mr")]
 pub struct RawRegion(Registration);
@@ -174,14 +174,14 @@ impl RawRegion {
         Registration::new(domain, address, length, access).map(Self)
     }
 
-    /// The key of local requests.
+    /// The key for local requests.
     #[must_use]
     #[doc(alias = "lkey")]
     pub fn local_key(&self) -> u32 {
         self.0.local_key()
     }
 
-    /// The key that peers use.
+    /// The key for peers.
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn remote_key(&self) -> u32 {
@@ -191,7 +191,7 @@ impl RawRegion {
 
 impl Drop for RawRegion {
     fn drop(&mut self) {
-        // If the device does not listen, the memory is the caller's concern.
+        // If this fails, the caller is responsible for the memory.
         self.0.deregister();
     }
 }

@@ -37,8 +37,8 @@ impl RemoteMemory {
         })
     }
 
-    /// Of this process, where no allocation goes beyond the last address.
-    pub(super) fn of_allocation(address: u64, length: usize, key: u32) -> Self {
+    /// Memory of this process: no allocation goes beyond the last address.
+    pub(super) fn from_allocation(address: u64, length: usize, key: u32) -> Self {
         Self {
             address,
             length: length as u64,
@@ -106,7 +106,7 @@ impl RemoteMemory {
         self.key
     }
 
-    /// A part of it; `None` if the range is not within.
+    /// A part of it; `None` if the range is outside of it.
     #[must_use]
     pub fn part(&self, range: impl RangeBounds<u64>) -> Option<Self> {
         let start = match range.start_bound() {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_within() {
+    fn a_part_outside_is_none() {
         let whole = RemoteMemory::new(100, 10, 7).unwrap();
         assert_eq!(whole.part(..), Some(whole));
         let part = whole.part(2..=5).unwrap();

@@ -17,13 +17,13 @@ use crate::protection_domain::ProtectionDomain;
 /// Registered memory that peers may read, write or modify atomically, as its access flags
 /// say.
 ///
-/// A peer may do so at any time, so this is never a slice: bytes are copied in and out, each
-/// aligned word of 8 bytes at once. The peers agree on when something was written, by a
-/// message behind the write for example.
+/// A peer may do so at any time, so this is never a slice: bytes are copied in and out, one
+/// aligned word of 8 bytes at a time. The peers agree on when something was written, for
+/// example by a message after the write.
 ///
 /// Clones are the same memory. It is registered until all of them, and the requests that use
-/// it, are dropped. Later accesses of peers are refused, except what a soft iWARP device has
-/// under way. It has pages of its own, which nothing else of this process uses while a device
+/// it, are dropped. Later accesses of peers are refused, except those that siw has
+/// begun. It has pages of its own, which nothing else of this process uses while a device
 /// may access them.
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_mr")]
@@ -37,7 +37,7 @@ impl RemoteAccessRegion {
     ) -> Result<Self> {
         let operation = Operation::Register { length };
         let pages = Pages::zeroed(length).ok_or_else(|| {
-            let reason = "there must be at least one byte, and no more than memory holds";
+            let reason = "the length must be at least 1, and the memory available";
             Error::invalid(operation, reason)
         })?;
         match Region::register(domain, pages, access) {
@@ -46,14 +46,14 @@ impl RemoteAccessRegion {
         }
     }
 
-    /// Bytes it has, at least one.
+    /// The length in bytes, at least 1.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "none is empty")]
     pub fn len(&self) -> usize {
         self.0.memory().len()
     }
 
-    /// What peers may do, and the device itself.
+    /// What peers and the local device may do.
     #[must_use]
     pub fn access(&self) -> AccessFlags {
         self.region().access()
@@ -65,27 +65,27 @@ impl RemoteAccessRegion {
         self.region().domain()
     }
 
-    /// All of it as a peer needs to know it.
+    /// Describes the whole region for a peer.
     #[must_use]
     #[doc(alias = "rkey")]
     pub fn remote(&self) -> RemoteMemory {
         let address = self.0.memory().address();
-        RemoteMemory::of_allocation(address, self.len(), self.region().remote_key())
+        RemoteMemory::from_allocation(address, self.len(), self.region().remote_key())
     }
 
-    /// A part of it, for a request of this side.
+    /// A part of it, for a local request.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the range is not within.
+    /// [`Error::InvalidInput`] if the range is outside of it.
     pub fn part(&self, range: Range<usize>) -> Result<Sge> {
-        Sge::of_exposed(self.clone(), range)
+        Sge::with_region(self.clone(), range)
     }
 
     /// Copies bytes out, from `start` on. They are copied in words of 8 bytes, as peers may
     /// write at the same time: a MiB takes about twice as long as with `memcpy`.
     ///
     /// # Panics
-    /// If they are not within, as a slice.
+    /// If the range is outside of it, as a slice.
     pub fn read(&self, start: usize, into: &mut [u8]) {
         self.0.memory().load(start, into);
     }
@@ -93,27 +93,27 @@ impl RemoteAccessRegion {
     /// Copies bytes in, from `start` on, as [`read`](Self::read) copies them out.
     ///
     /// # Panics
-    /// If they are not within, as a slice.
+    /// If the range is outside of it, as a slice.
     pub fn write(&self, start: usize, from: &[u8]) {
         self.0.memory().store(start, from);
     }
 
-    /// Eight bytes as one value, in this machine's order; `None` where they are
-    /// not within or `at` is no multiple of 8. What is read is some value it had.
-    /// Changing it while a peer does loses one of the changes: devices' atomics are
-    /// atomic among themselves only.
+    /// Eight bytes as one value in native byte order; `None` if they are outside of the region
+    /// or `at` is not a multiple of 8. A load returns some value that the word had.
+    /// If this process and a peer modify it at the same time, one modification is lost:
+    /// the atomics of devices are atomic only among themselves.
     #[must_use]
     pub fn word(&self, at: usize) -> Option<&AtomicU64> {
         self.0.memory().word(at)
     }
 
-    /// Changes what peers may do. Keys that peers hold may be out of date then:
-    /// tell them [`remote`](Self::remote) anew.
+    /// Changes what peers may do. This may change the keys: send [`remote`](Self::remote) to
+    /// the peers again.
     ///
     /// # Errors
-    /// [`Error::Command`] with `EOPNOTSUPP` where the driver cannot: siw, and rxe
-    /// of Linux 6.1; with `EACCES` where anybody is to write to what was exposed for
-    /// reading alone; with `EINVAL` for flags that do not go together.
+    /// [`Error::Command`] with `EOPNOTSUPP` if the driver does not support it: siw, and rxe of
+    /// Linux 6.1; with `EACCES` to allow writing to memory that was registered for reading
+    /// only; with `EINVAL` for an invalid combination of flags.
     #[doc(alias = "ibv_rereg_mr")]
     pub fn change_access(&self, access: AccessFlags) -> Result<()> {
         self.region().change_access(access)

@@ -1,8 +1,9 @@
-//! What requests take.
+//! Scatter/gather entries.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: who names memory by its address vouches for it.
-#![expect(unsafe_code, reason = "memory of the caller's own, by its address")]
+//! One of the modules with `unsafe`: the caller guarantees that memory given by its address
+//! is valid.
+#![expect(unsafe_code, reason = "memory of the caller, by its address")]
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -17,27 +18,27 @@ use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 
-/// A piece of registered memory in a request: a [`Buffer`], a part of one, or a
-/// part of [`RemoteAccessRegion`].
+/// A scatter/gather entry: a [`Buffer`], a part of one, or a part of a
+/// [`RemoteAccessRegion`].
 #[derive(Debug)]
 #[doc(alias = "ibv_sge")]
 pub struct Sge {
     memory: Memory,
-    // Within the memory.
+    // The range is within the memory.
     range: Range<usize>,
 }
 
 #[derive(Debug)]
 enum Memory {
     Buffer(Buffer),
-    Exposed(RemoteAccessRegion),
+    Region(RemoteAccessRegion),
     Raw(AbiSge),
 }
 
-const NOT_WITHIN: &str = "the part is not within the memory, or longer than a request can say";
+const NOT_WITHIN: &str = "the part is outside of the memory, or longer than 4 GiB";
 
 impl Sge {
-    pub(super) fn of_buffer(
+    pub(super) fn with_buffer(
         buffer: Buffer,
         range: Range<usize>,
     ) -> Result<Self, PostError<Buffer>> {
@@ -49,22 +50,21 @@ impl Sge {
         Ok(Self { memory, range })
     }
 
-    pub(super) fn of_exposed(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
+    pub(super) fn with_region(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
         if !fits(&range, memory.len()) {
             return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
         }
-        let memory = Memory::Exposed(memory);
+        let memory = Memory::Region(memory);
         Ok(Self { memory, range })
     }
 
-    /// Memory of the caller's own, by its address and the key of a
+    /// Memory of the caller, by its address and the key of a
     /// [`RawRegion`](super::RawRegion).
     ///
     /// # Safety
-    /// From posting it until its completion is taken, or the queue pair is
-    /// destroyed, the device reads this memory, or writes to it if the request
-    /// does. The caller vouches that it is there, and that nobody else's access
-    /// to it meanwhile makes that unsound.
+    /// From posting until its completion is polled, or the queue pair is destroyed, the
+    /// device reads this memory, or writes to it if the request does. The caller guarantees
+    /// that the memory exists, and that no other access to it makes this unsound.
     #[must_use]
     #[doc(alias = "ibv_sge")]
     pub unsafe fn raw(address: u64, length: u32, key: u32) -> Self {
@@ -77,13 +77,13 @@ impl Sge {
         Self { memory, range }
     }
 
-    /// Bytes of the part.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether it has none.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
@@ -94,27 +94,27 @@ impl Sge {
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.memory {
             Memory::Buffer(buffer) => Some(buffer),
-            Memory::Exposed(_) | Memory::Raw(_) => None,
+            Memory::Region(_) | Memory::Raw(_) => None,
         }
     }
 
-    /// Gives it up where a device may still use its memory, which is kept then
-    /// whoever has other parts of it.
+    /// Drops it although a device may still use its memory, which is kept until the context is
+    /// closed.
     fn keep(self) {
         match &self.memory {
             Memory::Buffer(buffer) => buffer.keep(),
-            Memory::Exposed(memory) => memory.keep(),
+            Memory::Region(memory) => memory.keep(),
             Memory::Raw(_) => {}
         }
     }
 
-    /// Whether it is registered in this domain, as far as is known here.
+    /// Whether it is registered in this domain; always `true` for raw memory.
     pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
         self.region()
             .is_none_or(|region| region.domain().is(domain))
     }
 
-    /// Whether the device may write there for this side, as far as is known here.
+    /// Whether it has local write access; always `true` for raw memory.
     pub(crate) fn is_writable(&self) -> bool {
         self.region()
             .is_none_or(|region| region.access().contains(AccessFlags::LOCAL_WRITE))
@@ -123,13 +123,13 @@ impl Sge {
     pub(crate) fn sge(&self) -> AbiSge {
         let (region, start) = match &self.memory {
             Memory::Buffer(buffer) => (buffer.region(), buffer.start()),
-            Memory::Exposed(memory) => (memory.region(), 0),
+            Memory::Region(memory) => (memory.region(), 0),
             Memory::Raw(sge) => return *sge,
         };
         let offset = start + self.range.start;
         AbiSge {
             address: region.address() + offset as u64,
-            // As checked when it was made.
+            // Checked on construction.
             length: u32::try_from(self.len()).unwrap_or(u32::MAX),
             lkey: region.local_key(),
         }
@@ -138,7 +138,7 @@ impl Sge {
     fn region(&self) -> Option<&Registration> {
         match &self.memory {
             Memory::Buffer(buffer) => Some(buffer.region()),
-            Memory::Exposed(memory) => Some(memory.region()),
+            Memory::Region(memory) => Some(memory.region()),
             Memory::Raw(_) => None,
         }
     }
@@ -148,12 +148,12 @@ fn fits(range: &Range<usize>, length: usize) -> bool {
     range.start <= range.end && range.end <= length && u32::try_from(range.len()).is_ok()
 }
 
-/// The pieces of one request, in order. One takes no allocation.
+/// The scatter/gather list of a request. A single entry needs no allocation.
 #[derive(Default)]
-pub struct SgList(Few);
+pub struct SgList(Entries);
 
 #[derive(Default)]
-enum Few {
+enum Entries {
     #[default]
     None,
     One(Sge),
@@ -161,28 +161,28 @@ enum Few {
 }
 
 impl SgList {
-    /// None.
-    pub const NONE: Self = Self(Few::None);
+    /// No entries.
+    pub const NONE: Self = Self(Entries::None);
 
-    /// One more, behind the others.
+    /// Appends an entry.
     pub fn push(&mut self, sge: Sge) {
         self.0 = match std::mem::take(&mut self.0) {
-            Few::None => Few::One(sge),
-            Few::One(first) => Few::Many(vec![first, sge]),
-            Few::Many(mut sg_list) => {
+            Entries::None => Entries::One(sge),
+            Entries::One(first) => Entries::Many(vec![first, sge]),
+            Entries::Many(mut sg_list) => {
                 sg_list.push(sge);
-                Few::Many(sg_list)
+                Entries::Many(sg_list)
             }
         };
     }
 
-    /// Gives them up where a device may still use their memory: it is kept until the
-    /// context ends.
+    /// Drops the entries although a device may still use their memory, which is kept until the
+    /// context is closed.
     pub(crate) fn keep(self) {
         self.into_iter().for_each(Sge::keep);
     }
 
-    /// The first buffer among them: of a request with one, that one.
+    /// The first buffer of the list.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer> {
         self.into_iter().find_map(Sge::into_buffer)
@@ -194,9 +194,9 @@ impl Deref for SgList {
 
     fn deref(&self) -> &[Sge] {
         match &self.0 {
-            Few::None => &[],
-            Few::One(sge) => std::slice::from_ref(sge),
-            Few::Many(sg_list) => sg_list,
+            Entries::None => &[],
+            Entries::One(sge) => std::slice::from_ref(sge),
+            Entries::Many(sg_list) => sg_list,
         }
     }
 }
@@ -207,9 +207,9 @@ impl IntoIterator for SgList {
 
     fn into_iter(self) -> Self::IntoIter {
         let (one, many) = match self.0 {
-            Few::None => (None, Vec::new()),
-            Few::One(sge) => (Some(sge), Vec::new()),
-            Few::Many(sg_list) => (None, sg_list),
+            Entries::None => (None, Vec::new()),
+            Entries::One(sge) => (Some(sge), Vec::new()),
+            Entries::Many(sg_list) => (None, sg_list),
         };
         one.into_iter().chain(many)
     }
@@ -223,7 +223,7 @@ impl fmt::Debug for SgList {
 
 impl From<Sge> for SgList {
     fn from(sge: Sge) -> Self {
-        Self(Few::One(sge))
+        Self(Entries::One(sge))
     }
 }
 
@@ -235,13 +235,13 @@ impl From<Buffer> for SgList {
 
 impl From<Vec<Sge>> for SgList {
     fn from(sg_list: Vec<Sge>) -> Self {
-        Self(Few::Many(sg_list))
+        Self(Entries::Many(sg_list))
     }
 }
 
 impl From<Buffer> for Sge {
     fn from(buffer: Buffer) -> Self {
-        // No longer than a request can say: `sge` clamps what no device takes.
+        // `sge` clamps a length that no device accepts.
         let range = 0..buffer.len();
         Self {
             memory: Memory::Buffer(buffer),

@@ -1,4 +1,4 @@
-//! Memory that is registered with a test's device.
+//! Registered memory, with the device of the tests.
 
 use rdmacm_abi::AccessFlags;
 
@@ -18,7 +18,7 @@ fn filled(domain: &ProtectionDomain, length: u8) -> Buffer {
 }
 
 #[test]
-fn a_buffers_bytes_are_its_own_and_can_be_changed() {
+fn a_buffer_is_a_mutable_slice() {
     let (_device, domain) = domain();
     let mut buffer = filled(&domain, 6);
     buffer[2] = 77;
@@ -29,7 +29,7 @@ fn a_buffers_bytes_are_its_own_and_can_be_changed() {
 }
 
 #[test]
-fn a_part_that_is_cut_off_is_a_buffer_of_its_own() {
+fn split_off_returns_a_separate_buffer() {
     let (_device, domain) = domain();
     let mut first = filled(&domain, 9);
     let mut second = first.split_off(4);
@@ -38,13 +38,13 @@ fn a_part_that_is_cut_off_is_a_buffer_of_its_own() {
     assert_eq!(*second, [4, 5, 6]);
     assert_eq!(*third, [7, 8]);
     let start = Sge::from(first).sge();
-    let place = Sge::from(third).sge();
-    assert_eq!((place.address - start.address, place.length), (7, 2));
-    assert_eq!(place.lkey, start.lkey);
+    let last = Sge::from(third).sge();
+    assert_eq!((last.address - start.address, last.length), (7, 2));
+    assert_eq!(last.lkey, start.lkey);
 }
 
 #[test]
-fn chunks_are_of_one_size_but_for_the_last() {
+fn all_chunks_but_the_last_have_the_same_size() {
     let (_device, domain) = domain();
     let lengths = |length, size| {
         let chunks = filled(&domain, length).into_chunks(size);
@@ -56,7 +56,7 @@ fn chunks_are_of_one_size_but_for_the_last() {
 }
 
 #[test]
-fn a_piece_names_its_part_of_the_memory() {
+fn an_entry_has_the_address_and_length_of_its_part() {
     let (_device, domain) = domain();
     let mut buffer = filled(&domain, 20);
     let rest = buffer.split_off(8);
@@ -64,27 +64,27 @@ fn a_piece_names_its_part_of_the_memory() {
     assert_eq!((start.length, start.lkey), (8, FIRST_LOCAL_KEY + 1));
     let sge = rest.part(2..5).unwrap();
     assert_eq!((sge.len(), sge.is_empty()), (3, false));
-    let named = sge.sge();
-    assert_eq!((named.address, named.length), (start.address + 10, 3));
+    let entry = sge.sge();
+    assert_eq!((entry.address, entry.length), (start.address + 10, 3));
     assert!(sge.is_of(&domain) && sge.is_writable());
     let rest = sge.into_buffer().unwrap();
     assert!(rest.part(4..4).unwrap().is_empty());
 }
 
 #[test]
-#[expect(clippy::reversed_empty_ranges, reason = "what a caller may say")]
-fn a_part_is_within_its_memory() {
+#[expect(clippy::reversed_empty_ranges, reason = "invalid input")]
+fn parts_outside_of_the_memory_are_refused() {
     let (_device, domain) = domain();
     for (range, within) in [(0..8, true), (8..8, true), (0..9, false), (5..4, false)] {
         let buffer = filled(&domain, 8).part(range.clone());
         assert_eq!(buffer.is_ok(), within, "{range:?}");
-        let exposed = domain.expose(8, AccessFlags::LOCAL_WRITE).unwrap();
-        assert_eq!(exposed.part(range.clone()).is_ok(), within, "{range:?}");
+        let region = domain.expose(8, AccessFlags::LOCAL_WRITE).unwrap();
+        assert_eq!(region.part(range.clone()).is_ok(), within, "{range:?}");
     }
 }
 
 #[test]
-fn pieces_keep_their_order() {
+fn entries_keep_their_order() {
     let (_device, domain) = domain();
     let sge = |length| Sge::from(filled(&domain, length));
     let mut sg_list = SgList::from(vec![sge(1), sge(2)]);
@@ -102,56 +102,56 @@ fn pieces_keep_their_order() {
 }
 
 #[test]
-fn what_is_exposed_is_named_for_the_peer_and_can_be_read_and_written() {
+fn a_region_is_described_for_peers_and_can_be_read_and_written() {
     let (_device, domain) = domain();
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
-    let exposed = domain.expose(24, access).unwrap();
-    assert_eq!((exposed.len(), exposed.access()), (24, access));
-    assert!(exposed.protection_domain().is(&domain));
-    let remote = exposed.remote();
+    let region = domain.expose(24, access).unwrap();
+    assert_eq!((region.len(), region.access()), (24, access));
+    assert!(region.protection_domain().is(&domain));
+    let remote = region.remote();
     assert_eq!((remote.len(), remote.key()), (24, FIRST_REMOTE_KEY + 1));
     assert!(!remote.is_empty() && remote.part(..0).unwrap().is_empty());
-    let sge = exposed.part(8..24).unwrap();
-    let named = sge.sge();
-    assert_eq!(named.address, remote.address() + 8);
-    assert_eq!((named.length, named.lkey), (16, FIRST_LOCAL_KEY + 1));
-    exposed.write(3, b"hello");
+    let sge = region.part(8..24).unwrap();
+    let entry = sge.sge();
+    assert_eq!(entry.address, remote.address() + 8);
+    assert_eq!((entry.length, entry.lkey), (16, FIRST_LOCAL_KEY + 1));
+    region.write(3, b"hello");
     let mut read = [0; 7];
-    exposed.read(2, &mut read);
+    region.read(2, &mut read);
     assert_eq!(read, *b"\0hello\0");
-    let word = exposed.word(16).unwrap();
+    let word = region.word(16).unwrap();
     word.store(7, std::sync::atomic::Ordering::Relaxed);
     let mut read = [0; 8];
-    exposed.read(16, &mut read);
+    region.read(16, &mut read);
     assert_eq!(read, 7_u64.to_ne_bytes());
-    assert!(exposed.word(17).is_none());
+    assert!(region.word(17).is_none());
     assert!(domain.expose(0, access).is_err());
 }
 
 #[test]
-fn memory_that_is_not_written_to_takes_nothing_in() {
+fn a_region_is_writable_with_local_write_access() {
     let (device, domain) = domain();
-    let exposed = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
-    assert!(!exposed.part(0..8).unwrap().is_writable());
-    device.told_bytes();
-    exposed.change_access(AccessFlags::LOCAL_WRITE).unwrap();
-    assert_ne!(device.told_bytes(), 0);
-    assert_eq!(exposed.access(), AccessFlags::LOCAL_WRITE);
-    assert!(exposed.part(0..8).unwrap().is_writable());
+    let region = domain.expose(8, AccessFlags::REMOTE_READ).unwrap();
+    assert!(!region.part(0..8).unwrap().is_writable());
+    device.command_bytes();
+    region.change_access(AccessFlags::LOCAL_WRITE).unwrap();
+    assert_ne!(device.command_bytes(), 0);
+    assert_eq!(region.access(), AccessFlags::LOCAL_WRITE);
+    assert!(region.part(0..8).unwrap().is_writable());
     let other = device.open().create_protection_domain().unwrap();
-    assert!(!exposed.part(0..8).unwrap().is_of(&other));
+    assert!(!region.part(0..8).unwrap().is_of(&other));
 }
 
 #[test]
-fn memory_is_deregistered_before_it_is_freed_and_kept_where_it_cannot_be() {
+fn memory_is_freed_after_deregistration_and_kept_if_that_fails() {
     let (device, domain) = domain();
     let buffer = filled(&domain, 4);
-    let is_freed = buffer.grave();
-    device.told_bytes();
+    let is_freed = buffer.free_probe();
+    device.command_bytes();
     drop(buffer);
-    assert!(is_freed() && device.told_bytes() > 0);
+    assert!(is_freed() && device.command_bytes() > 0);
     let buffer = filled(&domain, 4);
-    let is_freed = buffer.grave();
+    let is_freed = buffer.free_probe();
     device.refuse(true);
     drop(buffer);
     assert!(!is_freed());

@@ -1,31 +1,32 @@
-//! A driver's memory, written by a test.
+//! A driver's shared memory, written by a test.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread;
 
-use rdmacm_abi::uverbs::WorkCompletion;
+use rdmacm_abi::uverbs::{Sge as AbiSge, WorkCompletion};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{CompletionRing, Provider, SendRing, SendSlot, SlotPayload};
 use crate::error::Error;
+use crate::memory::RemoteMemory;
 use crate::request::SendOperation;
 use crate::uverbs::Uverbs;
 
-/// A file that is mapped as a driver's memory, and what the driver does to it.
-pub(super) struct ByHand {
+/// A file that is mapped as a driver's memory. A test reads and writes it as the driver does.
+pub(super) struct RingMemory {
     file: File,
     pub(super) uverbs: Uverbs,
 }
 
-impl ByHand {
-    /// So many zeros.
-    pub(super) fn of(length: usize, provider: impl Provider + 'static) -> Self {
+impl RingMemory {
+    /// Zeroed memory.
+    pub(super) fn new(length: usize, provider: impl Provider + 'static) -> Self {
         let file = tempfile::tempfile().unwrap();
         file.set_len(length as u64).unwrap();
         let mapped = file.try_clone().unwrap();
-        let uverbs = Uverbs::of_file(mapped, Arc::new(provider));
+        let uverbs = Uverbs::with_file(mapped, Arc::new(provider));
         Self { file, uverbs }
     }
 
@@ -42,15 +43,42 @@ impl ByHand {
     }
 }
 
-/// The driver said something that cannot be, and it was noticed.
-pub(super) fn assert_nonsense<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+/// The driver's description of a queue was refused.
+#[track_caller]
+pub(super) fn assert_invalid_queue<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     let error = outcome.unwrap_err();
     assert!(matches!(error, Error::Answer { .. }), "{error}");
-    let words = error.to_string();
-    assert!(words.contains("size or place cannot be"), "{words}");
+    let text = error.to_string();
+    assert!(text.contains("impossible size or offset"), "{text}");
 }
 
-/// Posts a short message of this number.
+/// Memory of a peer.
+pub(super) fn remote() -> RemoteMemory {
+    RemoteMemory::new(0x1000, 64, 0x77).unwrap()
+}
+
+/// A request without options.
+pub(super) fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
+    SendSlot {
+        number: 0x1_0000_0002,
+        operation,
+        signaled: false,
+        solicited: false,
+        fence: false,
+        payload,
+        destination: None,
+    }
+}
+
+pub(super) fn sge(address: u64, length: u32) -> AbiSge {
+    AbiSge {
+        address,
+        length,
+        lkey: 3,
+    }
+}
+
+/// Posts a short message with this number.
 pub(super) fn push(ring: &mut impl SendRing, number: u64) {
     ring.push(&SendSlot {
         number,
@@ -63,20 +91,23 @@ pub(super) fn push(ring: &mut impl SendRing, number: u64) {
     });
 }
 
-/// What is in a ring, which ends after no more than it can hold.
-pub(super) fn all(ring: &mut dyn CompletionRing) -> Vec<WorkCompletion> {
+/// Polls all completions; at most as many as the ring holds.
+pub(super) fn poll_all(ring: &mut dyn CompletionRing) -> Vec<WorkCompletion> {
     let mut all = Vec::new();
     while let Some(completion) = ring.pop() {
         all.push(completion);
-        assert!(all.len() <= ring.capacity() as usize + 1, "no end");
+        assert!(
+            all.len() <= ring.capacity() as usize + 1,
+            "more completions than the ring holds"
+        );
     }
     all
 }
 
-/// The context ends while somebody reads: what comes is what was written or nothing,
-/// and it comes to an end.
-pub(super) fn read_while_closed(
-    ring_memory: &ByHand,
+/// Closes the context while a thread polls: it reads only completions that were written, or
+/// zeros, and polling ends.
+pub(super) fn poll_while_closing(
+    ring_memory: &RingMemory,
     mut ring: impl CompletionRing,
     is_written: impl Fn(&WorkCompletion) -> bool + Sync,
 ) {
@@ -84,18 +115,18 @@ pub(super) fn read_while_closed(
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut read = 0;
-            // The last look begins when all is over.
+            // The last poll begins after the context was closed.
             loop {
-                let is_over = ring_memory.uverbs.is_gone();
+                let is_closed = ring_memory.uverbs.is_gone();
                 while let Some(completion) = ring.pop() {
                     assert!(
                         is_written(&completion) || completion.id == 0,
                         "{completion:?}"
                     );
                     read += 1;
-                    assert!(read <= most, "no end");
+                    assert!(read <= most, "more completions than the ring holds");
                 }
-                if is_over {
+                if is_closed {
                     return;
                 }
             }

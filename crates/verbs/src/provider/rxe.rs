@@ -1,38 +1,37 @@
 //! rxe: RoCE v2 in software.
 
-use rdmacm_abi::uverbs::rxe::{self, MapInfo, ModifySrq};
+use rdmacm_abi::uverbs::rxe::{self, ModifySrq, QpQueues, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
-    DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse, RegMr,
-    RegMrResponse, Rxe as OfRxe,
+    DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse, Rxe as RxeCommand,
+    WorkCompletion,
 };
 use rdmacm_core::{QpType, Transport};
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
-use crate::error::{Error, Result};
+use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
+use crate::error::Result;
 use crate::operation::Operation;
 use crate::request::SendOperation;
 
-mod completions;
+mod completion_ring;
 mod queue;
-mod receives;
-mod sends;
+mod receive_ring;
+mod send_ring;
 #[cfg(test)]
 mod tests;
 
-use completions::Completions;
 use queue::Queue;
-use receives::Receives;
-use sends::Sends;
 
 /// The driver `rdma_rxe`, version 2: RoCE v2 in software.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rxe;
 
-// SAFETY: rxe completes a request when it has done with its memory
-// (`rxe_completer`, `rxe_responder`), uses its queues in order, and looks at the
-// elements that `Sends` and `Receives` write from the pieces they are given.
-#[expect(unsafe_code, reason = "vouches for the driver")]
+// SAFETY:
+// - rxe completes a request only after its last access to the request's memory
+//   (`rxe_completer`, `rxe_responder`), and uses its queues in order.
+// - It accesses only the memory that the elements of its queues name; `Queue` writes them
+//   from the scatter/gather entries it is given.
+#[expect(unsafe_code, reason = "asserts how the driver uses memory")]
 unsafe impl Provider for Rxe {
     fn driver(&self) -> DriverId {
         DriverId::RXE
@@ -46,7 +45,7 @@ unsafe impl Provider for Rxe {
         Transport::RoCE
     }
 
-    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool {
+    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool {
         match operation {
             SendOperation::Send | SendOperation::SendWithImmediate(_) => true,
             SendOperation::Write(_) | SendOperation::WriteWithImmediate(..) => {
@@ -63,7 +62,7 @@ unsafe impl Provider for Rxe {
     }
 
     fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {
-        uverbs.ask(Operation::OpenContext, &OfRxe(GetContext::default()))
+        uverbs.ask(Operation::OpenContext, &RxeCommand(GetContext::default()))
     }
 
     fn register(
@@ -72,7 +71,7 @@ unsafe impl Provider for Rxe {
         operation: Operation,
         request: RegMr,
     ) -> Result<RegMrResponse> {
-        uverbs.ask(operation, &OfRxe(request))
+        uverbs.ask(operation, &RxeCommand(request))
     }
 
     fn create_cq(
@@ -81,9 +80,9 @@ unsafe impl Provider for Rxe {
         operation: Operation,
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
-        let answer = uverbs.ask(operation, &OfRxe(request))?;
-        let ring = Completions::map(uverbs, operation, answer.queue)
-            .inspect_err(|_| uverbs.undo(&DestroyCq::new(answer.common.handle)))?;
+        let answer = uverbs.ask(operation, &RxeCommand(request))?;
+        let ring = Queue::<WorkCompletion>::map(uverbs, operation, answer.queue);
+        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
         Ok((answer.common, Box::new(ring)))
     }
 
@@ -93,14 +92,10 @@ unsafe impl Provider for Rxe {
         operation: Operation,
         request: CreateQp,
     ) -> Result<NewQueuePair> {
-        let shared = request.is_srq != 0;
-        let answer = uverbs.ask(operation, &OfRxe(request))?;
-        let undo = |_: &Error| uverbs.undo(&DestroyQp::new(answer.common.handle));
-        let send = Sends::map(uverbs, operation, answer.queues.send).inspect_err(undo)?;
-        let receive = (!shared)
-            .then(|| Receives::map(uverbs, operation, answer.queues.receive))
-            .transpose()
-            .inspect_err(undo)?;
+        let has_receive_queue = request.is_srq == 0;
+        let answer = uverbs.ask(operation, &RxeCommand(request))?;
+        let rings = map_queues(uverbs, operation, &answer.queues, has_receive_queue);
+        let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
         Ok(NewQueuePair::new(answer.common, send, receive))
     }
 
@@ -110,9 +105,9 @@ unsafe impl Provider for Rxe {
         operation: Operation,
         request: CreateSrq,
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
-        let answer = uverbs.ask(operation, &OfRxe(request))?;
-        let ring = Receives::map(uverbs, operation, answer.srq.queue)
-            .inspect_err(|_| uverbs.undo(&DestroySrq::new(answer.common.handle)))?;
+        let answer = uverbs.ask(operation, &RxeCommand(request))?;
+        let ring = Queue::<RecvWqe>::map(uverbs, operation, answer.srq.queue);
+        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
         Ok((answer.common, Box::new(ring)))
     }
 
@@ -122,11 +117,11 @@ unsafe impl Provider for Rxe {
         operation: Operation,
         request: CreateAh,
     ) -> Result<(CreateAhResponse, u32)> {
-        let answer = uverbs.ask(operation, &OfRxe(request))?;
+        let answer = uverbs.ask(operation, &RxeCommand(request))?;
         Ok((answer.common, answer.ah.number))
     }
 
-    fn limit_srq(
+    fn set_srq_limit(
         &self,
         uverbs: &Uverbs,
         operation: Operation,
@@ -138,16 +133,16 @@ unsafe impl Provider for Rxe {
     }
 }
 
-/// The queue that an answer of the driver's describes.
-fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Queue> {
-    let mapping = uverbs.map(info.offset, info.size as usize)?;
-    Queue::of(mapping).ok_or_else(|| super::nonsense(operation))
-}
-
-/// Whether the queue's slots have room for its elements.
-fn holds<T>(queue: &Queue, operation: Operation) -> Result<()> {
-    if queue.slots().stride() < size_of::<T>() {
-        return Err(super::nonsense(operation));
-    }
-    Ok(())
+/// Maps the send queue, and the receive queue unless the queue pair uses a shared one.
+fn map_queues(
+    uverbs: &Uverbs,
+    operation: Operation,
+    queues: &QpQueues,
+    has_receive_queue: bool,
+) -> Result<(Queue<SendWqe>, Option<Queue<RecvWqe>>)> {
+    let send = Queue::map(uverbs, operation, queues.send)?;
+    let receive = has_receive_queue
+        .then(|| Queue::map(uverbs, operation, queues.receive))
+        .transpose()?;
+    Ok((send, receive))
 }

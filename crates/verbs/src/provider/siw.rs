@@ -1,45 +1,46 @@
 //! siw: iWARP in software.
 
-use rdmacm_abi::uverbs::siw::{self, MrKey};
+use rdmacm_abi::uverbs::siw::{self, MrKey, QpQueues, Rqe, Sqe};
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq,
-    CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId, GetContext, GetContextResponse,
-    ModifySrq, RegMr, RegMrResponse, Siw as OfSiw,
+    CreateSrqResponse, DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse,
+    Siw as SiwCommand,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs};
+use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::random;
 use crate::request::SendOperation;
 
-mod completions;
+mod completion_ring;
 mod queue;
-mod receives;
-mod sends;
+mod receive_ring;
+mod send_ring;
 #[cfg(test)]
 mod tests;
 
-use completions::Completions;
-use receives::Receives;
-use sends::Sends;
+use completion_ring::CompletionSlots;
+use queue::Queue;
 
 /// The driver `siw`, version 1: iWARP in software. Reliable connections only, no
 /// atomics and no immediate data.
 ///
-/// Whoever has the key of memory can read it, with or without the right to: the key is
-/// the guard. Its 32 bits are random: the driver draws 24 of them, this crate eight, each
-/// from the kernel's generator, for each registration anew.
+/// siw does not check the right to read: any peer that has the key of a memory region can
+/// read it. The 32 bits of a key are therefore random: for each registration the driver
+/// draws 24 bits and this crate 8, from the kernel's generator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Siw;
 
-// SAFETY: siw completes a request that is signalled when it has done with its memory
-// (`siw_sqe_complete`, `siw_rqe_complete`). It sends and receives in RTS alone, with its
-// lock on the state, and a move to ERR, which takes that lock as well, is for good
-// (`siw_qp_sq_process`, `siw_qp_llp_data_ready`, `siw_qp_modify`). It looks at the elements that `Sends` and
-// `Receives` write from the pieces they are given.
-#[expect(unsafe_code, reason = "vouches for the driver")]
+// SAFETY:
+// - siw completes a signalled request only after its last access to the request's memory
+//   (`siw_sqe_complete`, `siw_rqe_complete`).
+// - It sends and receives only in RTS, under its state lock. A move to ERR takes that lock
+//   too and is final (`siw_qp_sq_process`, `siw_qp_llp_data_ready`, `siw_qp_modify`).
+// - It accesses only the memory that the elements of its queues name; `Queue` writes them
+//   from the scatter/gather entries it is given.
+#[expect(unsafe_code, reason = "asserts how the driver uses memory")]
 unsafe impl Provider for Siw {
     fn driver(&self) -> DriverId {
         DriverId::SIW
@@ -53,7 +54,7 @@ unsafe impl Provider for Siw {
         Transport::IWarp
     }
 
-    fn tells(&self) -> QpAttrMask {
+    fn queryable_attributes(&self) -> QpAttrMask {
         QpAttrMask::STATE
             | QpAttrMask::CAP
             | QpAttrMask::PATH_MTU
@@ -62,40 +63,40 @@ unsafe impl Provider for Siw {
             | QpAttrMask::MAX_DEST_RD_ATOMIC
     }
 
-    fn can(&self, qp_type: QpType, operation: &SendOperation) -> bool {
-        qp_type == QpType::RC && sends::opcode(operation).is_some()
+    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool {
+        qp_type == QpType::RC && send_ring::opcode(operation).is_some()
     }
 
-    fn can_inline(&self, operation: &SendOperation) -> bool {
-        // What it does not take it leaves in the queue, and all behind it
-        // (`siw_activate_tx_from_sq`).
+    fn supports_inline(&self, operation: &SendOperation) -> bool {
+        // siw stops at an inline request of another operation and leaves it and all later
+        // requests in the queue (`siw_activate_tx_from_sq`).
         matches!(operation, SendOperation::Send | SendOperation::Write(_))
     }
 
     fn completes_individually(&self) -> bool {
-        // A message is complete when TCP has taken it, however long the answer to
-        // a read before it takes (`siw_qp_sq_process`). And what is not signalled
-        // TCP takes without a copy, and may send again from there.
+        // A message completes once the TCP socket has accepted it, even if an earlier read
+        // is still outstanding (`siw_qp_sq_process`). The socket accepts an unsignalled
+        // message without a copy, and may retransmit from its memory later.
         true
     }
 
     fn flushes_all(&self) -> bool {
-        // It flushes its queues when the connection ends, takes requests all the same
-        // (`siw_post_send`), and never looks at them in ERR (`siw_qp_modify`).
+        // siw flushes its queues when the connection ends. It still accepts requests
+        // afterwards (`siw_post_send`), but never processes them in ERR (`siw_qp_modify`).
         false
     }
 
     fn initiator_depth(&self, attr: &QpAttr) -> u8 {
-        // The other way round (`siw_query_qp`).
+        // siw reports the two depths swapped (`siw_query_qp`).
         attr.max_destination_rd_atomic
     }
 
-    fn max_read_pieces(&self) -> u32 {
+    fn max_read_sges(&self) -> u32 {
         1
     }
 
     fn open(&self, uverbs: &Uverbs) -> Result<GetContextResponse> {
-        let answer = uverbs.ask(Operation::OpenContext, &OfSiw(GetContext::default()))?;
+        let answer = uverbs.ask(Operation::OpenContext, &SiwCommand(GetContext::default()))?;
         Ok(answer.common)
     }
 
@@ -120,9 +121,9 @@ unsafe impl Provider for Siw {
         operation: Operation,
         request: CreateCq,
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
-        let answer = uverbs.ask(operation, &OfSiw(request))?;
-        let ring = Completions::map(uverbs, operation, answer.queue)
-            .inspect_err(|_| uverbs.undo(&DestroyCq::new(answer.common.handle)))?;
+        let answer = uverbs.ask(operation, &SiwCommand(request))?;
+        let ring = CompletionSlots::map(uverbs, operation, answer.queue);
+        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
         Ok((answer.common, Box::new(ring)))
     }
 
@@ -132,20 +133,9 @@ unsafe impl Provider for Siw {
         operation: Operation,
         request: CreateQp,
     ) -> Result<NewQueuePair> {
-        let answer = uverbs.ask(operation, &OfSiw(request))?;
-        let queues = answer.queues;
-        let undo = |_: &Error| uverbs.undo(&DestroyQp::new(answer.common.handle));
-        let send = Sends::map(uverbs, operation, queues.send_offset, queues.send_entries)
-            .inspect_err(undo)?;
-        // With a shared queue none was asked for. The offset does not tell: a queue may
-        // lie where `NO_QUEUE` says that there is none.
-        let receive = (queues.receive_entries > 0)
-            .then(|| {
-                let (offset, entries) = (queues.receive_offset, queues.receive_entries);
-                Receives::map(uverbs, operation, offset, entries)
-            })
-            .transpose()
-            .inspect_err(undo)?;
+        let answer = uverbs.ask(operation, &SiwCommand(request))?;
+        let rings = map_queues(uverbs, operation, &answer.queues);
+        let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
         Ok(NewQueuePair::new(answer.common, send, receive))
     }
 
@@ -155,10 +145,10 @@ unsafe impl Provider for Siw {
         operation: Operation,
         request: CreateSrq,
     ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
-        let answer = uverbs.ask(operation, &OfSiw(request))?;
-        let queue = answer.queue;
-        let ring = Receives::map(uverbs, operation, queue.offset, queue.entries)
-            .inspect_err(|_| uverbs.undo(&DestroySrq::new(answer.common.handle)))?;
+        let answer = uverbs.ask(operation, &SiwCommand(request))?;
+        let (offset, entries) = (answer.queue.offset, answer.queue.entries);
+        let ring = Queue::<Rqe>::map(uverbs, operation, offset, entries);
+        let ring = destroy_on_error(uverbs, &answer.common, ring)?;
         Ok((answer.common, Box::new(ring)))
     }
 
@@ -170,15 +160,21 @@ unsafe impl Provider for Siw {
     ) -> Result<(CreateAhResponse, u32)> {
         Err(Error::invalid(operation, "iWARP has no datagrams"))
     }
+}
 
-    fn limit_srq(
-        &self,
-        uverbs: &Uverbs,
-        operation: Operation,
-        handle: u32,
-        limit: u32,
-    ) -> Result<()> {
-        let request = ModifySrq::limit(handle, limit);
-        uverbs.ask(operation, &request).map(drop)
-    }
+/// Maps the send queue, and the receive queue unless the queue pair uses a shared one: then
+/// it has no entries. Its offset does not show that: `NO_QUEUE` is also a valid offset.
+fn map_queues(
+    uverbs: &Uverbs,
+    operation: Operation,
+    queues: &QpQueues,
+) -> Result<(Queue<Sqe>, Option<Queue<Rqe>>)> {
+    let send = Queue::map(uverbs, operation, queues.send_offset, queues.send_entries)?;
+    let receive = (queues.receive_entries > 0)
+        .then(|| {
+            let (offset, entries) = (queues.receive_offset, queues.receive_entries);
+            Queue::map(uverbs, operation, offset, entries)
+        })
+        .transpose()?;
+    Ok((send, receive))
 }

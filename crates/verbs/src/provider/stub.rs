@@ -1,4 +1,4 @@
-//! A device that is a test: it keeps what it is given and tells what it is told to.
+//! A device for tests: it records requests and reports the completions that a test sets.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,43 +25,43 @@ use crate::operation::Operation;
 use crate::queue_pair::{QpCaps, QueuePair};
 use crate::request::SendOperation;
 
-/// Its queue pairs are numbered from here.
+/// The number of its first queue pair.
 pub(crate) const FIRST_NUMBER: u32 = 0x100;
 
-/// So are the keys of its memory.
+/// The keys of its first memory region.
 pub(crate) const FIRST_LOCAL_KEY: u32 = 0x1000;
 pub(crate) const FIRST_REMOTE_KEY: u32 = 0x2000;
 
-/// The device, of which clones are the same.
+/// The device. Clones are the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
-    /// Where commands go, and where they come out.
+    /// Where commands are written, and the other end.
     commands: Arc<[UnixStream; 2]>,
-    held: Arc<Mutex<Held>>,
+    state: Arc<Mutex<State>>,
     resets: bool,
     transport: Transport,
-    /// How many entries its queues lack.
-    lacks: u32,
-    /// Its requests are done one by one.
-    apart: bool,
-    /// Its queue pairs in ERR complete what they have.
+    /// How many entries its queues have less than requested.
+    missing: u32,
+    /// Its requests complete individually.
+    individually: bool,
+    /// Its queue pairs complete all requests in ERR.
     flushes: bool,
-    /// How many reads it has under way.
+    /// How many reads it may have outstanding.
     depth: u8,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct State {
     sends: Vec<u64>,
-    sg_list: Vec<Vec<u32>>,
+    sg_lists: Vec<Vec<u32>>,
     receives: Vec<u64>,
-    told: VecDeque<WorkCompletion>,
+    completions: VecDeque<WorkCompletion>,
     handles: u32,
-    asked: Option<CreateQp>,
+    create_qp: Option<CreateQp>,
 }
 
 impl Stub {
-    /// One whose queue pairs forget their requests in RESET, or do not.
+    /// `resets`: its queue pairs discard their requests in RESET.
     pub(crate) fn new(resets: bool) -> Self {
         let (front, back) = UnixStream::pair().unwrap();
         for one in [&front, &back] {
@@ -69,34 +69,34 @@ impl Stub {
         }
         Self {
             commands: Arc::new([front, back]),
-            held: Arc::default(),
+            state: Arc::default(),
             resets,
             transport: Transport::RoCE,
-            lacks: 0,
-            apart: false,
+            missing: 0,
+            individually: false,
             flushes: true,
             depth: 1,
         }
     }
 
-    /// One whose requests are done one by one, in any order.
-    pub(crate) fn apart() -> Self {
+    /// One whose requests complete individually, in any order.
+    pub(crate) fn completing_individually() -> Self {
         Self {
-            apart: true,
+            individually: true,
             ..Self::new(false)
         }
     }
 
-    /// The same, and in ERR they need not be done at all.
-    pub(crate) fn forgetful() -> Self {
+    /// The same, and in ERR they may not complete at all.
+    pub(crate) fn not_flushing() -> Self {
         Self {
             flushes: false,
-            ..Self::apart()
+            ..Self::completing_individually()
         }
     }
 
-    /// One whose connections have so many reads under way.
-    pub(crate) fn of_depth(depth: u8) -> Self {
+    /// One whose connections allow this many outstanding reads.
+    pub(crate) fn with_depth(depth: u8) -> Self {
         Self {
             depth,
             ..Self::new(false)
@@ -104,33 +104,33 @@ impl Stub {
     }
 
     /// One of another transport.
-    pub(crate) fn of_transport(transport: Transport) -> Self {
+    pub(crate) fn with_transport(transport: Transport) -> Self {
         Self {
             transport,
             ..Self::new(false)
         }
     }
 
-    /// One whose queues have an entry less than they are asked for.
-    pub(crate) fn stingy() -> Self {
+    /// One whose queues have one entry less than requested.
+    pub(crate) fn with_missing_entries() -> Self {
         Self {
-            lacks: 1,
+            missing: 1,
             ..Self::new(false)
         }
     }
 
-    /// It opened. To every command the kernel's answer is zeros.
+    /// Opens it. The kernel's answer to each command is zeros.
     pub(crate) fn open(&self) -> Context {
         let [front, _] = &*self.commands;
         let file = File::from(OwnedFd::from(front.try_clone().unwrap()));
-        Context::of_uverbs(Uverbs::of_file(file, Arc::new(self.clone())))
+        Context::of_uverbs(Uverbs::with_file(file, Arc::new(self.clone())))
     }
 
-    /// Refuses commands from now on, or no more.
+    /// Refuses commands from now on, or accepts them again.
     pub(crate) fn refuse(&self, refused: bool) {
         let [mut front, mut back] = self.commands.each_ref();
         let mut bytes = [0; 4096];
-        // It is full then, or empty.
+        // Until the socket is full, or empty.
         let error = loop {
             let moved = if refused {
                 front.write(&bytes[..1])
@@ -144,15 +144,14 @@ impl Stub {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
-    /// How many bytes of commands it was sent since the last question.
-    pub(crate) fn told_bytes(&self) -> usize {
+    /// How many bytes of commands were written since the last call.
+    pub(crate) fn command_bytes(&self) -> usize {
         let [_, mut back] = self.commands.each_ref();
         let mut bytes = [0; 4096];
         std::iter::from_fn(|| back.read(&mut bytes).ok()).sum()
     }
 
-    /// A queue pair and the one queue where it reports, with room for so many
-    /// completions.
+    /// A queue pair and its completion queue, which holds this many completions.
     pub(crate) fn queue_pair(&self, caps: QpCaps, entries: u32) -> (QueuePair, CompletionQueue) {
         let context = self.open();
         let queue = context.create_completion_queue(entries).unwrap();
@@ -161,29 +160,29 @@ impl Stub {
         (options.create(&context).unwrap(), queue)
     }
 
-    /// The numbers of the send requests it was given, oldest first.
+    /// The numbers of the posted send requests, oldest first.
     pub(crate) fn sends(&self) -> Vec<u64> {
-        self.held().sends.clone()
+        self.state().sends.clone()
     }
 
-    /// What the last queue pair was to be like.
-    pub(crate) fn asked(&self) -> Option<CreateQp> {
-        self.held().asked
+    /// The request that created the last queue pair.
+    pub(crate) fn last_create_qp(&self) -> Option<CreateQp> {
+        self.state().create_qp
     }
 
-    /// How long the pieces of memory are that the send requests name.
-    pub(crate) fn sg_list(&self) -> Vec<Vec<u32>> {
-        self.held().sg_list.clone()
+    /// The lengths of the scatter/gather entries of each posted send request.
+    pub(crate) fn sg_lists(&self) -> Vec<Vec<u32>> {
+        self.state().sg_lists.clone()
     }
 
-    /// The numbers of the receives it was given, oldest first.
+    /// The numbers of the posted receives, oldest first.
     pub(crate) fn receives(&self) -> Vec<u64> {
-        self.held().receives.clone()
+        self.state().receives.clone()
     }
 
     /// Completes a request.
     pub(crate) fn complete(&self, number: u64, status: WcStatus, opcode: WcOpcode) {
-        self.held().told.push_back(WorkCompletion {
+        self.state().completions.push_back(WorkCompletion {
             id: number,
             status,
             opcode,
@@ -191,19 +190,19 @@ impl Stub {
         });
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next_handle(&self) -> u32 {
-        let mut held = self.held();
-        held.handles += 1;
-        held.handles
+        let mut state = self.state();
+        state.handles += 1;
+        state.handles
     }
 }
 
-// SAFETY: it touches no memory of any request.
-#[expect(unsafe_code, reason = "vouches for a device that does nothing")]
+// SAFETY: it does not access the memory of any request.
+#[expect(unsafe_code, reason = "asserts that the device accesses no memory")]
 unsafe impl Provider for Stub {
     fn driver(&self) -> DriverId {
         DriverId::UNKNOWN
@@ -217,7 +216,7 @@ unsafe impl Provider for Stub {
         self.transport
     }
 
-    fn can(&self, _: QpType, _: &SendOperation) -> bool {
+    fn supports(&self, _: QpType, _: &SendOperation) -> bool {
         true
     }
 
@@ -230,7 +229,7 @@ unsafe impl Provider for Stub {
     }
 
     fn completes_individually(&self) -> bool {
-        self.apart
+        self.individually
     }
 
     fn flushes_all(&self) -> bool {
@@ -258,7 +257,7 @@ unsafe impl Provider for Stub {
     ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
         let answer = CreateCqResponse {
             handle: self.next_handle(),
-            entries: request.entries - self.lacks,
+            entries: request.entries - self.missing,
         };
         let ring = Ring(self.clone(), request.entries);
         Ok((answer, Box::new(ring)))
@@ -266,11 +265,11 @@ unsafe impl Provider for Stub {
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
         let handle = self.next_handle();
-        self.held().asked = Some(request);
+        self.state().create_qp = Some(request);
         let answer = CreateQpResponse {
             handle,
             number: FIRST_NUMBER + handle,
-            max_send_wr: request.max_send_wr - self.lacks,
+            max_send_wr: request.max_send_wr - self.missing,
             max_recv_wr: request.max_recv_wr,
             max_send_sge: request.max_send_sge,
             max_recv_sge: request.max_recv_sge,
@@ -305,13 +304,9 @@ unsafe impl Provider for Stub {
     fn create_ah(&self, _: &Uverbs, _: Operation, _: CreateAh) -> Result<(CreateAhResponse, u32)> {
         Ok((CreateAhResponse::new_zeroed(), 0))
     }
-
-    fn limit_srq(&self, _: &Uverbs, _: Operation, _: u32, _: u32) -> Result<()> {
-        Ok(())
-    }
 }
 
-/// One of its queues, and how many requests that holds. There is always room.
+/// One of its queues, with its capacity. It accepts any number of requests.
 #[derive(Debug)]
 struct Ring(Stub, u32);
 
@@ -333,10 +328,11 @@ impl SendRing for Ring {
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        let mut held = self.0.held();
-        held.sends.push(request.number);
+        let mut state = self.0.state();
+        state.sends.push(request.number);
         if let SlotPayload::SgList(sg_list) = request.payload {
-            held.sg_list
+            state
+                .sg_lists
                 .push(sg_list.iter().map(|one| one.length).collect());
         }
     }
@@ -356,7 +352,7 @@ impl ReceiveRing for Ring {
     }
 
     fn push(&mut self, number: u64, _: &[AbiSge]) {
-        self.0.held().receives.push(number);
+        self.0.state().receives.push(number);
     }
 }
 
@@ -366,7 +362,7 @@ impl CompletionRing for Ring {
     }
 
     fn pop(&mut self) -> Option<WorkCompletion> {
-        self.0.held().told.pop_front()
+        self.0.state().completions.pop_front()
     }
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {

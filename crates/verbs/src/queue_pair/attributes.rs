@@ -1,12 +1,12 @@
-//! A queue pair's attributes in the shapes of its commands.
+//! Conversions between a queue pair's attributes and its commands.
 
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{ModifyQp, QueryQpResponse};
 use rdmacm_core::{PathMtu, QpAttr, QpAttrMask, QpState};
 use zerocopy::FromZeros;
 
-/// The request that sets the attributes in `mask`. What the mask leaves out is
-/// passed on as far as a byte can say it: the kernel does not look at it.
+/// The request that sets the attributes in `mask`. Other attributes are clamped to the size
+/// of their fields: the kernel ignores them.
 pub(super) fn to_modify(
     handle: u32,
     attr: &QpAttr,
@@ -56,12 +56,11 @@ pub(super) fn to_modify(
     })
 }
 
-/// The attributes that a driver told; zeros in place of the others.
+/// The attributes that a driver reports; the others are zero.
 ///
-/// A driver that tells few leaves the rest of its answer to chance: it is what the
-/// kernel's memory held before (`siw_query_qp`, `ib_uverbs_query_qp`). So only what
-/// it is known to tell is taken, and its state only if it may be one: siw of Linux
-/// 6.1 tells none.
+/// A driver that reports few attributes leaves the rest of its answer uninitialised
+/// (`siw_query_qp`, `ib_uverbs_query_qp`). So this uses only attributes that the driver
+/// reports, and the state only if it is valid: siw of Linux 6.1 does not report it.
 pub(crate) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
     let (answer, mask) = if tells.contains(QpAttrMask::DEST_QPN) {
         (answer, tells)
@@ -110,7 +109,7 @@ pub(crate) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
     }
 }
 
-/// What siw fills in.
+/// The fields that siw sets.
 fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
     QueryQpResponse {
         qp_state: answer.qp_state,
@@ -127,8 +126,8 @@ fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
     }
 }
 
-/// Whether siw may have told this state: it counts from INIT, and on Linux 6.1
-/// tells none.
+/// Whether siw may have reported this state: its states begin with INIT, and siw of Linux 6.1
+/// reports none.
 fn is_state_of_siw(state: u8) -> bool {
     (QpState::INIT..=QpState::ERR).contains(&QpState::new(state.into()))
 }
@@ -164,8 +163,8 @@ mod tests {
         assert_eq!((request.path_mtu, request.path_migration_state), (3, 1));
         assert_eq!(request.destination, attr.ah_attr.into());
         assert_eq!(request.alternate_destination, attr.alternate_ah_attr.into());
-        // The words from the queue key to the access flags, and the two
-        // indices, stand together in both.
+        // The 32-bit fields from the queue key to the access flags, and the two indices, are
+        // adjacent in both.
         assert_eq!(request.as_bytes()[72..92], attr.as_bytes()[20..40]);
         assert_eq!(request.as_bytes()[92..96], attr.as_bytes()[124..128]);
         assert_eq!(request.en_sqd_async_notify, attr.en_sqd_async_notify);
@@ -191,10 +190,10 @@ mod tests {
     #[test]
     fn rxe_tells_everything() {
         let answer = QueryQpResponse::read_from_bytes(&pattern::<128>()).unwrap();
-        let attr = from_query(Rxe.tells(), answer);
+        let attr = from_query(Rxe.queryable_attributes(), answer);
         assert_eq!(attr.ah_attr, answer.destination.into());
         assert_eq!(attr.alternate_ah_attr, answer.alternate_destination.into());
-        // Sizes, then the words from the queue key to the access flags.
+        // Sizes, then the 32-bit fields from the queue key to the access flags.
         assert_eq!(attr.as_bytes()[104..124], answer.as_bytes()[64..84]);
         assert_eq!(attr.as_bytes()[20..40], answer.as_bytes()[84..104]);
         assert_eq!(attr.as_bytes()[124..128], answer.as_bytes()[104..108]);
@@ -207,9 +206,9 @@ mod tests {
     #[test]
     fn what_siw_leaves_to_chance_is_zero() {
         let mut answer = QueryQpResponse::read_from_bytes(&[0xa5; 128]).unwrap();
-        let attr = from_query(Siw.tells(), answer);
+        let attr = from_query(Siw.queryable_attributes(), answer);
         let expected = QpAttr {
-            mask: Siw.tells() - QpAttrMask::STATE,
+            mask: Siw.queryable_attributes() - QpAttrMask::STATE,
             path_mtu: PathMtu::new(0xa5),
             access_flags: AccessFlags::from_bits_retain(0xa5a5_a5a5),
             max_send_wr: 0xa5a5_a5a5,
@@ -224,13 +223,13 @@ mod tests {
         assert_eq!(attr, expected);
         answer.qp_state = 3;
         let expected = QpAttr {
-            mask: Siw.tells(),
+            mask: Siw.queryable_attributes(),
             qp_state: QpState::RTS,
             ..expected
         };
-        assert_eq!(from_query(Siw.tells(), answer), expected);
+        assert_eq!(from_query(Siw.queryable_attributes(), answer), expected);
         answer.qp_state = 0;
-        let attr = from_query(Siw.tells(), answer);
+        let attr = from_query(Siw.queryable_attributes(), answer);
         assert!(!attr.mask.contains(QpAttrMask::STATE));
     }
 }

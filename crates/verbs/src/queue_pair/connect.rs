@@ -1,4 +1,4 @@
-//! Queue pairs as the connection manager wants them.
+//! The connection manager's interface to queue pairs.
 
 use std::io;
 
@@ -24,8 +24,7 @@ impl rdmacm_core::QueuePair for QueuePair {
     }
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        // The bare error number where there is one: whoever connects says
-        // what it was doing.
+        // The bare error number if there is one: the caller's error names the operation.
         Self::modify(self, attr, mask).map_err(|error| match error.raw_os_error() {
             Some(errno) => io::Error::from_raw_os_error(errno),
             None => error.into(),

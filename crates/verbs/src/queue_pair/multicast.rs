@@ -8,33 +8,33 @@ use crate::error::{Error, Result};
 use crate::operation::Operation;
 
 impl QueuePair {
-    /// Receives what is sent to a multicast group from now on. A
-    /// [`MulticastGroup`](rdmacm_core::MulticastGroup) of the connection manager's
-    /// says its GID and LID; on RoCE the LID is 0.
+    /// Attaches it to a multicast group: it receives the group's datagrams from now on. A
+    /// [`MulticastGroup`](rdmacm_core::MulticastGroup) of the connection manager has its GID
+    /// and LID; on RoCE the LID is 0.
     ///
     /// # Errors
-    /// [`Error::Command`] when the kernel refuses, with `EINVAL` for a queue pair
-    /// that is not one of datagrams or an address that is no group's.
+    /// [`Error::Command`] if the kernel refuses, with `EINVAL` for a queue pair that is not of
+    /// type UD or an address that is not a multicast group's.
     #[doc(alias = "ibv_attach_mcast")]
     pub fn attach(&self, gid: Gid, lid: u16) -> Result<()> {
         let uverbs = self.context().uverbs();
-        uverbs.attach(self.grouping(), &self.group(gid, lid))
+        uverbs.attach(self.multicast_operation(), &self.group(gid, lid))
     }
 
-    /// Receives it no more.
+    /// Detaches it from a multicast group.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a group it is not attached to;
-    /// [`Error::Command`] when the kernel refuses.
+    /// [`Error::Command`] if the kernel refuses.
     #[doc(alias = "ibv_detach_mcast")]
     pub fn detach(&self, gid: Gid, lid: u16) -> Result<()> {
-        let operation = self.grouping();
+        let operation = self.multicast_operation();
         let uverbs = self.context().uverbs();
         let detached = uverbs.detach(operation, &self.group(gid, lid))?;
         detached.ok_or_else(|| Error::invalid(operation, "it is not attached to this group"))
     }
 
-    fn grouping(&self) -> Operation {
+    fn multicast_operation(&self) -> Operation {
         let number = self.number;
         Operation::Multicast { number }
     }

@@ -15,7 +15,9 @@ use crate::protection_domain::ProtectionDomain;
 use crate::provider::NewQueuePair;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
-use crate::work_queue::{Owner, QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
+use crate::work_queue::{
+    OwningQueuePair, QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue,
+};
 
 /// The capacities of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +304,7 @@ impl QpOptions {
     fn assemble(&self, made: NewQueuePair, parts: Parts, tokens: [Token; 3]) -> QueuePair {
         let [token, send_token, receive_token] = tokens;
         let answer = made.answer;
-        let health = Arc::new(QpStatus::default());
+        let qp_status = Arc::new(QpStatus::default());
         let Parts {
             domain,
             send_queue,
@@ -319,7 +321,7 @@ impl QpOptions {
             max_inline: answer.max_inline_data,
             domain: domain.clone(),
             completions: send_queue.clone(),
-            health: Arc::clone(&health),
+            qp_status: Arc::clone(&qp_status),
         };
         let sends = Arc::new(SendQueue::new(sends, made.send));
         let queue: Weak<SendQueue> = Arc::downgrade(&sends);
@@ -330,10 +332,10 @@ impl QpOptions {
                 max_requests: answer.max_recv_wr,
                 max_sges: answer.max_recv_sge,
                 domain: domain.clone(),
-                owner: Some(Owner {
+                owner: Some(OwningQueuePair {
                     number: answer.number,
                     completions: receive_queue.clone(),
-                    health: Arc::clone(&health),
+                    qp_status: Arc::clone(&qp_status),
                 }),
                 ring,
             };
@@ -352,7 +354,7 @@ impl QpOptions {
             send_queue,
             receive_queue,
             shared: self.shared.clone(),
-            health,
+            qp_status,
             sends,
             receives,
             destroyed: false,

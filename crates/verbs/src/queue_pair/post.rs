@@ -33,7 +33,7 @@ impl QueuePair {
     #[doc(alias = "rdma_post_write")]
     #[expect(
         clippy::result_large_err,
-        reason = "a request that comes back is moved, as it came"
+        reason = "a refused request is moved back, as it was passed"
     )]
     pub fn post_send<'a>(
         &self,

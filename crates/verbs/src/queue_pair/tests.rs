@@ -1,4 +1,4 @@
-//! Queue pairs whose device a test is.
+//! Queue pairs, with the device of the tests.
 
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
 use rdmacm_core::{Gid, QpAttr, QpAttrMask, QpState, QpType, Transport};
@@ -43,7 +43,7 @@ fn reason(error: &Error) -> &'static str {
 }
 
 #[test]
-fn a_queue_pair_says_what_it_is() {
+fn a_queue_pair_has_the_requested_properties() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let known: &dyn rdmacm_core::QueuePair = &queue_pair;
@@ -60,8 +60,8 @@ fn a_queue_pair_says_what_it_is() {
 }
 
 #[test]
-fn a_queue_pair_smaller_than_asked_for_is_refused() {
-    let context = Stub::stingy().open();
+fn a_queue_pair_smaller_than_requested_is_refused() {
+    let context = Stub::with_missing_entries().open();
     let options = QueuePair::options(QpType::RC).caps(CAPS);
     let error = options.create(&context).unwrap_err();
     assert!(
@@ -73,7 +73,7 @@ fn a_queue_pair_smaller_than_asked_for_is_refused() {
 #[test]
 fn only_an_iwarp_connection_that_is_drained_is_broken() {
     for (transport, broken) in [(Transport::IWarp, true), (Transport::RoCE, false)] {
-        let device = Stub::of_transport(transport);
+        let device = Stub::with_transport(transport);
         let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
         to(&queue_pair, QpState::RTS);
         assert!(!queue_pair.is_broken());
@@ -83,7 +83,7 @@ fn only_an_iwarp_connection_that_is_drained_is_broken() {
 }
 
 #[test]
-fn a_broken_queue_pair_takes_no_requests() {
+fn a_broken_queue_pair_refuses_requests() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
     to(&queue_pair, QpState::ERR);
@@ -100,7 +100,7 @@ fn a_broken_queue_pair_takes_no_requests() {
 }
 
 #[test]
-fn only_a_group_that_was_joined_is_left() {
+fn only_an_attached_group_is_detached() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 4);
     let group = Gid([0xff; 16]);
@@ -115,7 +115,7 @@ fn only_a_group_that_was_joined_is_left() {
 }
 
 #[test]
-fn what_a_request_does_is_refused_where_it_cannot() {
+fn invalid_requests_are_refused() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let refused = |operation, sg_list: crate::memory::SgList| {
@@ -146,7 +146,7 @@ fn what_a_request_does_is_refused_where_it_cannot() {
     let [first, second] = [(); 2].map(|()| memory(&queue_pair));
     let mut two = crate::memory::SgList::from(first);
     two.push(second.into());
-    let many = "it has more scatter/gather entries than the queue pair's requests may";
+    let many = "it has more scatter/gather entries than the queue pair allows";
     assert_eq!(refused(SendOperation::Send, two), many);
     let other = Stub::new(false).open().create_protection_domain().unwrap();
     let others = other.allocate(8).unwrap();
@@ -155,7 +155,7 @@ fn what_a_request_does_is_refused_where_it_cannot() {
 }
 
 #[test]
-fn what_goes_in_line_is_sent_and_small() {
+fn inline_data_is_limited_and_only_sent() {
     let device = Stub::new(false);
     let caps = QpCaps {
         max_inline_data: 4,
@@ -169,13 +169,13 @@ fn what_goes_in_line_is_sent_and_small() {
     };
     assert!(post(SendOperation::Send, b"four").is_ok());
     let more = post(SendOperation::Send, b"five!").unwrap_err();
-    assert!(more.contains("more than the queue pair carries in line"));
+    assert!(more.contains("longer than QpCaps::max_inline_data"));
     let read = post(SendOperation::Read(remote), b"four");
-    assert_eq!(read.unwrap_err(), "what comes back needs registered memory");
+    assert_eq!(read.unwrap_err(), "the result needs registered memory");
 }
 
 #[test]
-fn the_room_of_earlier_requests_returns_with_a_later_completion() {
+fn a_later_completion_releases_the_entries_of_earlier_requests() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 2);
     for round in 1..4 {
@@ -193,11 +193,11 @@ fn the_room_of_earlier_requests_returns_with_a_later_completion() {
     }
 }
 
-const FULL: &str = "the send queue is full: take completions first";
+const FULL: &str = "the send queue is full: poll completions first";
 const NO_ROOM: &str = "the completion queue has no room left for its completion";
 
 #[test]
-fn a_reset_that_changes_nothing_gives_nothing_up() {
+fn a_reset_that_the_driver_ignores_keeps_the_requests() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let sent = queue_pair.post_send(send(&queue_pair)).unwrap();
@@ -205,7 +205,7 @@ fn a_reset_that_changes_nothing_gives_nothing_up() {
     queue_pair.post_send(send(&queue_pair)).unwrap();
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
     to(&queue_pair, QpState::RESET);
-    // Neither queue has more room, and what comes finds its memory.
+    // Both queues are still full, and completions find their memory.
     let refused = queue_pair.post_send(send(&queue_pair)).unwrap_err();
     assert_eq!(reason(&refused.error), FULL);
     let refused = queue_pair.post_receive(memory(&queue_pair)).unwrap_err();
@@ -224,7 +224,7 @@ fn a_reset_that_changes_nothing_gives_nothing_up() {
 }
 
 #[test]
-fn a_reset_that_forgets_keeps_the_memory() {
+fn a_reset_that_discards_requests_keeps_their_memory() {
     let device = Stub::new(true);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let mut works = Vec::new();
@@ -237,11 +237,11 @@ fn a_reset_that_forgets_keeps_the_memory() {
     to(&queue_pair, QpState::ERR);
     to(&queue_pair, QpState::RESET);
     assert!(!queue_pair.is_broken());
-    // What the device was doing just then is told later, and of no concern.
+    // A late completion of a discarded request is ignored.
     device.complete(device.sends()[0], WcStatus::SUCCESS, WcOpcode::SEND);
     device.complete(device.receives()[0], WcStatus::SUCCESS, WcOpcode::RECV);
     assert!(queue.poll().unwrap().is_none());
-    // There is room again, for all.
+    // The queues have space for all requests again.
     for _ in 0..2 {
         works.push(queue_pair.post_send(send(&queue_pair)).unwrap());
         works.push(queue_pair.post_receive(memory(&queue_pair)).unwrap());
@@ -257,9 +257,9 @@ fn a_reset_that_forgets_keeps_the_memory() {
 }
 
 #[test]
-fn completions_return_their_room() {
+fn completions_release_their_entries() {
     let device = Stub::new(false);
-    // One entry for either queue, again and again.
+    // One entry for each queue, repeatedly.
     let (queue_pair, queue) = device.queue_pair(CAPS, 2);
     for round in 0..8 {
         queue_pair.post_send(send(&queue_pair)).unwrap();
@@ -276,7 +276,7 @@ fn completions_return_their_room() {
 }
 
 #[test]
-fn a_destroyed_queue_pair_returns_its_room() {
+fn a_destroyed_queue_pair_releases_its_entries() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 2);
     queue_pair.post_send(send(&queue_pair)).unwrap();
@@ -287,7 +287,7 @@ fn a_destroyed_queue_pair_returns_its_room() {
 }
 
 #[test]
-fn a_queue_is_not_filled_with_what_nobody_reports() {
+fn a_queue_is_not_filled_with_unsignaled_requests() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let silent = || send(&queue_pair).unsignaled();
@@ -312,21 +312,21 @@ fn atomics_are_aligned() {
         let refused = queue_pair.post_send(add(address)).unwrap_err();
         assert_eq!(
             reason(&refused.error),
-            "the peer's 8 bytes are not aligned to 8"
+            "the peer's memory is not aligned to 8 bytes"
         );
     }
     queue_pair.post_send(add(0x1008)).unwrap();
 }
 
-/// What the kernel does after a change of one thread's credentials: it does not destroy
-/// the queue pair, but lets another thread deregister what is left of the buffer.
+/// After a change of one thread's credentials, the kernel does not destroy the queue pair, but
+/// lets another thread deregister the rest of the buffer.
 #[test]
-fn what_a_queue_pair_may_use_is_kept_whoever_has_the_rest() {
+fn memory_in_use_by_a_queue_pair_is_kept_with_the_rest_of_the_buffer() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let mut part = queue_pair.protection_domain().allocate(16).unwrap();
     let rest = part.split_off(8);
-    let is_freed = rest.grave();
+    let is_freed = rest.free_probe();
     queue_pair.post_receive(part).unwrap();
     let context = queue_pair.context().clone();
     device.refuse(true);
@@ -339,7 +339,7 @@ fn what_a_queue_pair_may_use_is_kept_whoever_has_the_rest() {
 }
 
 #[test]
-fn what_a_shared_queue_may_use_is_kept_whoever_has_the_rest() {
+fn memory_in_use_by_a_shared_queue_is_kept_with_the_rest_of_the_buffer() {
     let device = Stub::new(false);
     let context = device.open();
     let domain = context.create_protection_domain().unwrap();
@@ -347,7 +347,7 @@ fn what_a_shared_queue_may_use_is_kept_whoever_has_the_rest() {
     let shared = SrqOptions { max_wr, max_sge }.create(&domain).unwrap();
     let mut part = domain.allocate(16).unwrap();
     let rest = part.split_off(8);
-    let is_freed = rest.grave();
+    let is_freed = rest.free_probe();
     shared.post_receive(part).unwrap();
     device.refuse(true);
     drop(shared);

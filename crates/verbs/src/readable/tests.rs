@@ -1,4 +1,4 @@
-//! Descriptors whose other end a test holds.
+//! Descriptors whose other end belongs to a test.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use super::*;
 use crate::provider::stub::Stub;
 
-/// A file of a context, and where what it says is written.
+/// A file of a context, and its other end.
 pub(crate) fn file() -> (Arc<RevocableFile>, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     let file = File::from(OwnedFd::from(near));
@@ -35,9 +35,9 @@ fn a_record_is_read_whole() {
 #[test]
 fn a_wait_ends_with_a_record_or_at_its_deadline() {
     let (_context, readable, mut far) = readable();
-    // What else the machine announces may end one early.
+    // Other announcements of this host may end a wait early.
     while readable.wait(Some(Instant::now())).unwrap() {}
-    // With time left there may be something, if only the next look.
+    // A wait that is interrupted before its deadline returns true.
     let soon = || Some(Instant::now() + Duration::from_millis(2));
     while !readable.wait(soon()).unwrap() {}
     far.write_all(&7_u64.to_ne_bytes()).unwrap();
@@ -46,7 +46,7 @@ fn a_wait_ends_with_a_record_or_at_its_deadline() {
 }
 
 #[test]
-fn a_wait_ends_with_its_context() {
+fn a_wait_ends_when_the_context_is_closed() {
     let (context, readable, _far) = readable();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| while readable.wait(None).unwrap() && !context.is_gone() {});
@@ -60,10 +60,10 @@ fn a_wait_ends_with_its_context() {
 }
 
 #[test]
-fn a_descriptor_that_breaks_ends_the_context() {
+fn a_failing_descriptor_closes_the_context() {
     let context = Stub::new(false).open();
     let (file, far) = file();
-    // Closed with something unread, its other end is reset.
+    // Closing one end with unread bytes resets the other.
     file.with(|mut file| file.write_all(b"x").unwrap());
     let readable = Readable::new(&context, file).unwrap();
     drop(far);

@@ -1,10 +1,10 @@
-//! One command on its way to a device.
+//! One command to a device.
 
 use rdmacm_abi::Pointer;
 use rdmacm_abi::uverbs::{Command, CommandNumber, Header};
 use zerocopy::IntoBytes;
 
-/// One command on its way to a [`UverbsFile`](super::UverbsFile).
+/// One command to a [`UverbsFile`](super::UverbsFile).
 #[derive(Debug)]
 pub struct Call<'a> {
     pub(super) header: Header,
@@ -30,7 +30,7 @@ impl<'a> Call<'a> {
         self.header.command
     }
 
-    /// The request behind the header. The address of the response in it is not valid.
+    /// The request after the header. The address of the response in it is not valid.
     #[must_use]
     pub fn request(&self) -> &[u8] {
         self.request

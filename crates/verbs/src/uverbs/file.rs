@@ -11,18 +11,18 @@ use crate::gid_table::GidEntry;
 ///
 /// Closing it is dropping it.
 pub trait UverbsFile: fmt::Debug + Send + Sync {
-    /// Carries out one command. The response is in the call when this returns.
+    /// Executes one command. The response is in the call when this returns.
     ///
     /// # Errors
     /// The kernel's error number; `EIO` if the device is gone.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()>;
 
-    /// Hands over the descriptor of this number, which the response to the last command has
-    /// named: of a completion channel, or of asynchronous events. `None` if there is none.
+    /// Transfers the descriptor of this number, which the last response has named: of a
+    /// completion channel or of asynchronous events. `None` if it is invalid.
     fn take_fd(&self, number: u32) -> Option<OwnedFd>;
 
-    /// The descriptor whose memory is mapped, at the offsets that responses name. The memory
-    /// must stay as long as it is.
+    /// The descriptor to map queues from, at the offsets that responses name. The memory must
+    /// not shrink.
     fn memory(&self) -> BorrowedFd<'_>;
 
     /// The GID at `index` of the table of `port`, from 1; `None` for an empty entry.

@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 
 use super::Call;
 
-/// The frame of any command.
+/// The frame of a command, large enough for any.
 pub(super) type UverbsFrame<'response> = Frame<'response, { size_of::<Header>() + MAX_REQUEST }>;
 
 /// The frame of this call. The address that the kernel takes from the request is
@@ -22,7 +22,7 @@ fn fill<'call>(call: &'call mut Call<'_>) -> Option<UverbsFrame<'call>> {
     match call.pointer {
         Pointer::None => {}
         Pointer::Response { offset } => frame.set_response(offset, call.response)?,
-        // No verbs command has one.
+        // No verbs command has an option value.
         Pointer::OptionValue { .. } => return None,
     }
     Some(frame)
@@ -41,12 +41,12 @@ mod tests {
             response: 0xdead_beef,
         };
         let mut response = AllocPdResponse::new_zeroed();
-        let place = (&raw const response).addr() as u64;
+        let address = (&raw const response).addr() as u64;
         let mut call = Call::new(&request, &mut response);
         let frame = frame(&mut call).unwrap();
         assert_eq!(frame.bytes().len(), 16);
         assert_eq!(frame.bytes()[..8], [3, 0, 0, 0, 4, 0, 1, 0]);
-        assert_eq!(frame.bytes()[8..], place.to_ne_bytes());
+        assert_eq!(frame.bytes()[8..], address.to_ne_bytes());
     }
 
     #[test]
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_has_room_for_its_words() {
+    fn fields_of_the_driver_fit() {
         let request = Siw(CreateQp::new_zeroed());
         let mut response = siw::QpResponse::new_zeroed();
         let mut call = Call::new(&request, &mut response);

@@ -1,9 +1,8 @@
 //! The kernel's verbs node.
 //!
 //! # Safety
-//! One of the modules with `unsafe`: it writes addresses of this
-//! process into commands, and the kernel writes through them; and it takes
-//! over a descriptor that the kernel made.
+//! One of the modules with `unsafe`: the kernel writes to addresses that commands contain,
+//! and this module takes ownership of descriptors that the kernel created.
 #![expect(
     unsafe_code,
     reason = "a command holds an address the kernel writes to"
@@ -29,8 +28,8 @@ pub(crate) struct KernelFile {
 }
 
 impl KernelFile {
-    /// Opens the node at `path`, and makes sure that it is the one meant: a path is only a
-    /// name that somebody has given to a device number.
+    /// Opens the node at `path`, and checks its device number: the path may name another
+    /// device.
     pub(crate) fn open(device: &str, path: &Path, node: u64) -> Result<Self> {
         // std opens every file O_CLOEXEC.
         let file = OpenOptions::new().read(true).write(true).open(path);
@@ -52,29 +51,28 @@ impl KernelFile {
 
 #[cfg(test)]
 impl KernelFile {
-    /// An ordinary file in the place of a node.
+    /// An ordinary file instead of a node.
     pub(crate) fn ordinary(file: File) -> Self {
         Self {
             file,
             device: "test0".to_owned(),
-            // One that exists: that of /dev/null.
+            // An existing device number: that of /dev/null.
             node: libc::makedev(1, 3),
         }
     }
 }
 
 impl UverbsFile for KernelFile {
-    /// One `write(2)`: the kernel takes a command whole or not at all.
+    /// One `write(2)`: the kernel accepts only a whole command.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         let frame = frame(call)?;
         let bytes = frame.bytes();
         // SAFETY:
         // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also follows the address in the frame. `frame` put it
-        //   there, where the implementer of `Command` has proved that the kernel
-        //   looks, and nowhere else; it is that of the response, which the frame
-        //   borrows exclusively for longer than this call and whose size the
-        //   frame states.
+        // - The kernel also uses the address in the frame. `frame` wrote it to the only
+        //   field that the kernel reads as an address, as the implementer of `Command`
+        //   has proved. It is the address of the response, which the frame borrows
+        //   exclusively for longer than this call and whose size the frame contains.
         let written =
             unsafe { libc::write(self.file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
@@ -87,10 +85,10 @@ impl UverbsFile for KernelFile {
     fn take_fd(&self, number: u32) -> Option<OwnedFd> {
         let fd = RawFd::try_from(number).ok()?;
         // SAFETY:
-        // - The kernel opened this descriptor for the response just read: it is open, nobody
-        //   else owns it, and closing it takes nothing but `close(2)`. `Uverbs` calls this
-        //   once for each number that a response to `execute` names.
-        // - It is not -1: that is no `u32`.
+        // - The kernel has opened this descriptor for the last response: it is open, has no
+        //   other owner, and `close(2)` closes it. `Uverbs` calls this once for each
+        //   descriptor that a response names.
+        // - It is not -1, which is not a `u32`.
         Some(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -99,7 +97,7 @@ impl UverbsFile for KernelFile {
     }
 
     fn gid(&self, port: u8, index: u32) -> io::Result<Option<GidEntry>> {
-        GidTable::of(&self.device, port).entry(index)
+        GidTable::new(&self.device, port).entry(index)
     }
 
     fn node(&self) -> Option<u64> {
@@ -112,11 +110,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_is_missing_is_an_error_that_says_so() {
+    fn the_error_of_a_missing_node_names_it() {
         let error = KernelFile::open("rxe0", Path::new("/nonexistent/uverbs0"), 0).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
-        let words = error.to_string();
-        assert!(words.starts_with("open /nonexistent/uverbs0: ENOENT: the device has"));
+        let text = error.to_string();
+        assert!(text.starts_with("open /nonexistent/uverbs0: ENOENT: the device has"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdmacm_abi::uverbs::{QueryQp, Sge as AbiSge, WcStatus, WorkCompletion, WrOpcode};
 use rdmacm_core::QpType;
 
-use super::receive::NO_ROOM;
-use super::{QpStatus, WorkQueue, flushed, gone, take_flushed, take_forgotten};
+use super::receive::COMPLETION_QUEUE_FULL;
+use super::{QpStatus, WorkQueue, flushed, gone, take_discarded, take_flushed};
 use crate::address_handle::AddressHandle;
 use crate::completion::{Completion, WorkId, WorkKind, result};
 use crate::completion_queue::CompletionQueue;
@@ -22,9 +22,9 @@ use crate::request::{Payload, SendRequest};
 
 mod check;
 
-pub(super) use check::LONGEST;
+pub(super) use check::MAX_MESSAGE;
 
-/// A send queue and what the device has of it.
+/// A send queue and its posted requests.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     parts: SendParts,
@@ -46,36 +46,36 @@ pub(crate) struct SendParts {
     pub(crate) max_inline: u32,
     pub(crate) domain: ProtectionDomain,
     pub(crate) completions: CompletionQueue,
-    pub(crate) health: Arc<QpStatus>,
+    pub(crate) qp_status: Arc<QpStatus>,
 }
 
 #[derive(Debug)]
 struct State {
     ring: Box<dyn SendRing>,
     posted: InFlightRing<Posted>,
-    /// What the device had when it forgot its requests, and may yet be using.
-    forgotten: Vec<(u32, Posted)>,
-    /// What was reported as flushed, and of which the device may yet tell: room for that
-    /// stays set aside.
+    /// The requests that a reset has discarded. The device may still use their memory.
+    discarded: Vec<(u32, Posted)>,
+    /// The requests that were reported as flushed. The device may still complete them, so
+    /// their completion queue entries stay reserved.
     flushed: Vec<u32>,
     signaled: usize,
-    /// Whether the device has ever looked at this queue when told to: it does not
-    /// before the queue pair is ready to send.
+    /// Whether the device has accepted a doorbell of this queue, which it does once the queue
+    /// pair is ready to send.
     ready: bool,
     /// Whether the connection is known to allow reads and atomics.
     reads: bool,
 }
 
-/// What the device has of a request.
+/// A posted request.
 #[derive(Debug)]
 struct Posted {
     opcode: WrOpcode,
     signaled: bool,
-    /// Whether nothing but its own completion says that it is done.
-    apart: bool,
-    told: Option<WorkCompletion>,
+    /// Whether only its own completion shows that it is complete.
+    individually: bool,
+    wc: Option<WorkCompletion>,
     sg_list: SgList,
-    /// By which way it goes: not to be destroyed before.
+    /// Keeps the address handle alive until the request is complete.
     _address: Option<AddressHandle>,
 }
 
@@ -91,7 +91,7 @@ impl SendQueue {
             state: Mutex::new(State {
                 ring,
                 posted: InFlightRing::default(),
-                forgotten: Vec::new(),
+                discarded: Vec::new(),
                 flushed: Vec::new(),
                 signaled: 0,
                 ready: false,
@@ -104,10 +104,10 @@ impl SendQueue {
         self.parts.token
     }
 
-    /// Gives the device one request.
+    /// Posts one request.
     #[expect(
         clippy::result_large_err,
-        reason = "a request that comes back is moved, as it came"
+        reason = "a refused request is moved back, as it was passed"
     )]
     pub(crate) fn post<'a>(
         &self,
@@ -118,13 +118,13 @@ impl SendQueue {
             return Err(PostError::new(error, Some(request)));
         }
         let work = self.push(&mut state, request);
-        match self.ring() {
+        match self.ring_doorbell() {
             Ok(()) => Ok(work),
-            Err(error) => Err(self.stuck(error, None)),
+            Err(error) => Err(self.broken(error, None)),
         }
     }
 
-    /// Gives the device several requests and tells it once; all or none.
+    /// Posts several requests with one doorbell; all or none.
     pub(crate) fn post_all<'a>(
         &self,
         requests: Vec<SendRequest<'a>>,
@@ -137,24 +137,23 @@ impl SendQueue {
             .into_iter()
             .map(|request| self.push(&mut state, request))
             .collect();
-        match self.ring() {
+        match self.ring_doorbell() {
             Ok(()) => Ok(works),
-            Err(error) => Err(self.stuck(error, Vec::new())),
+            Err(error) => Err(self.broken(error, Vec::new())),
         }
     }
 
-    /// Requests are in the queue and the device will not look: none behind them
-    /// would go either.
-    fn stuck<T>(&self, error: Error, returned: T) -> PostError<T> {
-        self.parts.health.set_broken();
+    /// The device refused the doorbell of requests that are in the queue: it would not
+    /// process later ones either.
+    fn broken<T>(&self, error: Error, returned: T) -> PostError<T> {
+        self.parts.qp_status.set_broken();
         PostError::new(error, returned)
     }
 
-    /// Everything that can be refused, before anything changes; sets room aside
-    /// for the completions.
+    /// Does all checks before anything changes, and reserves completion queue entries.
     fn prepare(&self, state: &mut State, requests: &[SendRequest<'_>]) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
-        if uverbs.is_elsewhere() {
+        if uverbs.is_in_child() {
             return Err(uverbs.gone());
         }
         for request in requests {
@@ -162,33 +161,33 @@ impl SendQueue {
         }
         self.has_room(state, requests).map_err(invalid)?;
         if !state.ready {
-            // Nothing is in the queue yet. So the device's refusal can be told
-            // while the request is still this side's.
-            self.ring()?;
+            // The queue is empty, so the caller gets the request back if the device
+            // refuses the doorbell.
+            self.ring_doorbell()?;
             state.ready = true;
         }
         if !state.reads && requests.iter().any(|request| request.operation.fetches()) {
-            self.allows_reads()?;
+            self.check_reads()?;
             state.reads = true;
         }
-        // One that is signalled, which brings the others back, must find room.
+        // One entry stays free for a signalled request, which completes the others.
         let left = usize::from(!self.will_report(state, requests));
         if self.parts.completions.reserve(requests.len(), left) {
             Ok(())
         } else {
-            Err(invalid(NO_ROOM))
+            Err(invalid(COMPLETION_QUEUE_FULL))
         }
     }
 
-    /// Where a connection allows none, siw's queue would stop at a read and rxe's
-    /// wait for ever.
-    fn allows_reads(&self) -> Result<()> {
+    /// Checks that the connection allows reads. Otherwise siw's queue would stop at a read, and
+    /// rxe's would wait forever.
+    fn check_reads(&self) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
         let provider = uverbs.provider();
-        let tells = provider.tells();
-        let request = QueryQp::new(self.parts.handle, tells);
+        let queryable = provider.queryable_attributes();
+        let request = QueryQp::new(self.parts.handle, queryable);
         let answer = uverbs.ask(Operation::Send, &request)?;
-        match provider.initiator_depth(&from_query(tells, answer)) {
+        match provider.initiator_depth(&from_query(queryable, answer)) {
             0 => Err(invalid("the connection allows no reads and atomics")),
             _ => Ok(()),
         }
@@ -197,7 +196,7 @@ impl SendQueue {
     fn has_room(&self, state: &State, requests: &[SendRequest<'_>]) -> Result<(), &'static str> {
         let filled = state.posted.len() + requests.len();
         if filled > self.capacity || !state.ring.has_room(requests.len()) {
-            Err(FULL)
+            Err(QUEUE_FULL)
         } else if filled == self.capacity && !self.will_report(state, requests) {
             Err("the send queue would be full of requests without a completion")
         } else {
@@ -205,7 +204,7 @@ impl SendQueue {
         }
     }
 
-    /// Whether one that is signalled is among these or those before them.
+    /// Whether any of these requests or of the posted ones is signalled.
     fn will_report(&self, state: &State, requests: &[SendRequest<'_>]) -> bool {
         state.signaled > 0 || requests.iter().any(|one| self.is_signaled(one))
     }
@@ -227,7 +226,7 @@ impl SendQueue {
                 one = [sge.sge()];
                 &one
             } else {
-                // siw takes empty ones amiss (`siw_tx_hdt`).
+                // siw fails on empty entries (`siw_tx_hdt`).
                 let sg_list = sg_list.iter().filter(|sge| !sge.is_empty());
                 many = sg_list.map(Sge::sge).collect();
                 &many
@@ -235,57 +234,63 @@ impl SendQueue {
         };
         let signaled = self.is_signaled(&request);
         let provider = self.parts.domain.context().uverbs().provider();
-        let apart = provider.completes_individually();
+        let individually = provider.completes_individually();
         let slot = SendSlot {
             number: work.to_number(),
             operation: request.operation,
-            signaled: signaled || apart,
+            signaled: signaled || individually,
             solicited: request.solicited,
             fence: request.fence,
             payload,
-            destination: request.destination.as_ref().map(|to| UdDestination {
-                address_handle: to.address.driver_number(),
-                queue_pair: to.queue_pair,
-                queue_key: to.queue_key,
-            }),
+            destination: request
+                .destination
+                .as_ref()
+                .map(|destination| UdDestination {
+                    address_handle: destination.address.driver_number(),
+                    queue_pair: destination.queue_pair,
+                    queue_key: destination.queue_key,
+                }),
         };
         state.ring.push(&slot);
         state.signaled += usize::from(signaled);
         state.posted.push(Posted {
             opcode: request.operation.opcode(),
             signaled,
-            apart,
-            told: None,
-            _address: request.destination.as_ref().map(|to| to.address.clone()),
+            individually,
+            wc: None,
+            _address: request
+                .destination
+                .as_ref()
+                .map(|destination| destination.address.clone()),
             sg_list: request.into_sg_list(),
         });
         work
     }
 
-    /// Tells the device to look.
-    fn ring(&self) -> Result<()> {
+    /// Makes the device process the requests.
+    fn ring_doorbell(&self) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
         uverbs
             .provider()
-            .ring(uverbs, Operation::Send, self.parts.handle)
+            .ring_doorbell(uverbs, Operation::Send, self.parts.handle)
     }
 
-    /// Forgets what the device has forgotten. The memory stays.
+    /// Discards the requests, as the device does. Keeps their memory.
     pub(crate) fn reset(&self) {
         let mut state = self.state();
         let taken = self.take_posted(&mut state);
-        state.forgotten.extend(taken);
+        state.discarded.extend(taken);
         (state.ready, state.reads) = (false, false);
     }
 
-    /// What the device had, when the queue pair is gone in the kernel.
+    /// The memory of all requests, after the kernel has destroyed the queue pair.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
         self.parts.completions.release(flushed.len());
-        let mut all = std::mem::take(&mut state.forgotten);
+        let mut all = std::mem::take(&mut state.discarded);
         all.extend(self.take_posted(&mut state));
-        self.named(all)
+        self.with_ids(all)
             .map(|(work, posted)| (work, posted.sg_list))
             .collect()
     }
@@ -297,38 +302,38 @@ impl SendQueue {
         taken
     }
 
-    /// Reports all that is to be reported.
+    /// Appends all completions to report.
     fn report_all(&self, state: &mut State, ready: &mut VecDeque<Completion>) {
-        while let Some((number, told)) = state.next_reported() {
-            ready.extend(self.report(state, number, &told));
+        while let Some((number, wc)) = state.next_reported() {
+            ready.extend(self.report(state, number, &wc));
         }
     }
 
-    fn report(&self, state: &mut State, number: u32, told: &WorkCompletion) -> Option<Completion> {
+    fn report(&self, state: &mut State, number: u32, wc: &WorkCompletion) -> Option<Completion> {
         let before = state.posted.take_before(number);
         let posted = state.posted.take(number)?;
         let earlier_signaled = before.iter().filter(|(_, posted)| posted.signaled).count();
         state.signaled -= earlier_signaled + usize::from(posted.signaled);
         let numbers = before.iter().map(|(number, _)| *number).chain([number]);
-        let told_of = numbers.filter(|number| !state.flushed.contains(number));
-        self.parts.completions.release(told_of.count());
+        let unreported = numbers.filter(|number| !state.flushed.contains(number));
+        self.parts.completions.release(unreported.count());
         let work = WorkId {
             queue: self.parts.token,
             number,
         };
         Some(Completion {
             work,
-            queue_pair: told.qp_number,
-            result: result(WorkKind::Send(posted.opcode), work, told),
+            queue_pair: wc.qp_number,
+            result: result(WorkKind::Send(posted.opcode), work, wc),
             sg_list: posted.sg_list,
             earlier: self
-                .named(before)
+                .with_ids(before)
                 .map(|(work, posted)| (work, posted.sg_list))
                 .collect(),
         })
     }
 
-    fn named<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
+    fn with_ids<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
         let queue = self.parts.token;
         taken
             .into_iter()
@@ -344,25 +349,25 @@ fn invalid(reason: &'static str) -> Error {
     Error::invalid(Operation::Send, reason)
 }
 
-const FULL: &str = "the send queue is full: take completions first";
+const QUEUE_FULL: &str = "the send queue is full: poll completions first";
 
 impl Posted {
-    /// Whether it is to be reported, with those before it.
+    /// Whether its completion is reported, with those of earlier requests.
     fn is_reported(&self) -> bool {
-        let told = self.told.as_ref();
-        told.is_some_and(|told| self.signaled || told.status != WcStatus::SUCCESS)
+        let wc = self.wc.as_ref();
+        wc.is_some_and(|wc| self.signaled || wc.status != WcStatus::SUCCESS)
     }
 }
 
 impl State {
-    /// The oldest request to report. Requests are reported in order, whatever the
-    /// device's is.
+    /// The oldest request to report. Requests are reported in the order of posting, even if
+    /// the device completes them in another order.
     fn next_reported(&self) -> Option<(u32, WorkCompletion)> {
         for (number, posted) in self.posted.iter() {
-            match posted.told {
-                Some(told) if posted.is_reported() => return Some((number, told)),
-                None if posted.apart => return None,
-                // Done too once a later one is.
+            match posted.wc {
+                Some(wc) if posted.is_reported() => return Some((number, wc)),
+                None if posted.individually => return None,
+                // Complete once a later request is.
                 _ => {}
             }
         }
@@ -371,37 +376,32 @@ impl State {
 }
 
 impl WorkQueue for SendQueue {
-    fn complete(
-        &self,
-        number: u32,
-        told: &WorkCompletion,
-        ready: &mut VecDeque<Completion>,
-    ) -> bool {
+    fn complete(&self, number: u32, wc: &WorkCompletion, ready: &mut VecDeque<Completion>) -> bool {
         let mut state = self.state();
         let State {
             posted,
             flushed,
-            forgotten,
+            discarded,
             ..
         } = &mut *state;
         match posted.get_mut(number) {
-            Some(posted) if posted.told.is_none() => posted.told = Some(*told),
+            Some(posted) if posted.wc.is_none() => posted.wc = Some(*wc),
             Some(_) => return false,
             None if take_flushed(flushed, number) => {
                 self.parts.completions.release(1);
                 return true;
             }
-            None => return take_forgotten(forgotten, number).is_some(),
+            None => return take_discarded(discarded, number).is_some(),
         }
-        if told.status != WcStatus::SUCCESS {
-            self.parts.health.set_broken();
+        if wc.status != WcStatus::SUCCESS {
+            self.parts.qp_status.set_broken();
         }
         self.report_all(&mut state, ready);
         true
     }
 
     fn flush(&self, ready: &mut VecDeque<Completion>) {
-        let told = flushed(self.parts.number);
+        let wc = flushed(self.parts.number);
         let mut state = self.state();
         let State {
             posted,
@@ -409,25 +409,25 @@ impl WorkQueue for SendQueue {
             signaled,
             ..
         } = &mut *state;
-        for (number, one) in posted.iter_mut().filter(|(_, one)| one.told.is_none()) {
-            one.told = Some(told);
+        for (number, one) in posted.iter_mut().filter(|(_, one)| one.wc.is_none()) {
+            one.wc = Some(wc);
             flushed.push(number);
         }
-        // No later one brings those back that are silent.
+        // No later completion reports the unsignalled requests at the end.
         if let Some((_, last)) = posted.iter_mut().next_back() {
             *signaled += usize::from(!std::mem::replace(&mut last.signaled, true));
         }
         self.report_all(&mut state, ready);
     }
 
-    fn give_up(&self) -> Vec<Completion> {
-        self.parts.health.set_broken();
-        let told = gone(self.parts.number);
+    fn fail_all(&self) -> Vec<Completion> {
+        self.parts.qp_status.set_broken();
+        let wc = gone(self.parts.number);
         let taken = self.take_posted(&mut self.state());
-        let failed = self.named(taken).map(|(work, posted)| Completion {
+        let failed = self.with_ids(taken).map(|(work, posted)| Completion {
             work,
-            queue_pair: told.qp_number,
-            result: result(WorkKind::Send(posted.opcode), work, &told),
+            queue_pair: wc.qp_number,
+            result: result(WorkKind::Send(posted.opcode), work, &wc),
             sg_list: posted.sg_list,
             earlier: Vec::new(),
         });

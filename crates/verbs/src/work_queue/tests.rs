@@ -1,4 +1,4 @@
-//! Requests that a test's device has.
+//! Work queues with the device of the tests.
 
 use rdmacm_abi::AhAttr;
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
@@ -33,17 +33,17 @@ fn send(queue_pair: &QueuePair) -> WorkId {
     queue_pair.post_send(request(queue_pair)).unwrap()
 }
 
-fn silent(queue_pair: &QueuePair) -> WorkId {
+fn send_unsignaled(queue_pair: &QueuePair) -> WorkId {
     let request = request(queue_pair).unsignaled();
     queue_pair.post_send(request).unwrap()
 }
 
-fn complete(device: &Stub, place: usize, status: WcStatus) {
-    device.complete(device.sends()[place], status, WcOpcode::SEND);
+fn complete(device: &Stub, index: usize, status: WcStatus) {
+    device.complete(device.sends()[index], status, WcOpcode::SEND);
 }
 
-/// The works that are told of, each behind the earlier ones it tells of.
-fn told(queue: &CompletionQueue) -> Vec<WorkId> {
+/// Polls all completions: the ids of completed requests, earlier ones first.
+fn poll_all(queue: &CompletionQueue) -> Vec<WorkId> {
     let mut works = Vec::new();
     while let Some(completion) = queue.poll().unwrap() {
         works.extend(completion.earlier.iter().map(|(work, _)| *work));
@@ -63,24 +63,24 @@ fn several_requests_are_posted_together_or_not_at_all() {
     let works = queue_pair.post_sends(requests(4)).unwrap();
     assert_eq!(works.len(), 4);
     complete(&device, 3, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), works);
+    assert_eq!(poll_all(&queue), works);
 }
 
 #[test]
-fn the_device_is_rung_for() {
+fn each_post_rings_the_doorbell() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     for _ in 0..2 {
-        device.told_bytes();
+        device.command_bytes();
         let work = request(&queue_pair);
-        device.told_bytes();
+        device.command_bytes();
         queue_pair.post_send(work).unwrap();
-        assert_ne!(device.told_bytes(), 0);
+        assert_ne!(device.command_bytes(), 0);
     }
 }
 
 #[test]
-fn a_device_that_is_not_reached_takes_nothing_at_first_and_is_broken_later() {
+fn a_refused_doorbell_returns_the_first_request_and_breaks_the_queue_pair_later() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let (first, second) = (request(&queue_pair), request(&queue_pair));
@@ -90,15 +90,15 @@ fn a_device_that_is_not_reached_takes_nothing_at_first_and_is_broken_later() {
     device.refuse(false);
     queue_pair.post_send(refused.returned.unwrap()).unwrap();
     device.refuse(true);
-    let stuck = queue_pair.post_send(second).unwrap_err();
-    assert!(stuck.returned.is_none(), "the device may have it");
+    let broken = queue_pair.post_send(second).unwrap_err();
+    assert!(broken.returned.is_none(), "the device may have it");
     assert!(queue_pair.is_broken());
     device.refuse(false);
     assert_eq!(queue_pair.destroy().len(), 2);
 }
 
 #[test]
-fn reads_are_refused_where_the_connection_allows_none() {
+fn reads_are_refused_if_the_connection_allows_none() {
     let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
     let read = |queue_pair: &QueuePair| {
         let request = SendRequest::new(SendOperation::Read(remote), memory(queue_pair));
@@ -107,57 +107,57 @@ fn reads_are_refused_where_the_connection_allows_none() {
             .map(drop)
             .map_err(|refused| refused.error.to_string())
     };
-    let device = Stub::of_depth(0);
+    let device = Stub::with_depth(0);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let refused = read(&queue_pair).unwrap_err();
     assert!(refused.contains("allows no reads"), "{refused}");
-    let device = Stub::of_depth(1);
+    let device = Stub::with_depth(1);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     let bytes = [(); 3].map(|()| {
-        device.told_bytes();
+        device.command_bytes();
         read(&queue_pair).unwrap();
-        device.told_bytes()
+        device.command_bytes()
     });
-    assert!(bytes[0] > bytes[1], "the first asks");
+    assert!(bytes[0] > bytes[1], "only the first queries the queue pair");
     assert_eq!(bytes[1], bytes[2]);
 }
 
 #[test]
-fn one_that_will_be_told_of_brings_the_silent_ones_back() {
+fn a_signaled_request_completes_earlier_unsignaled_ones() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let first = send(&queue_pair);
-    let silents = [(); 3].map(|()| silent(&queue_pair));
+    let unsignaled = [(); 3].map(|()| send_unsignaled(&queue_pair));
     complete(&device, 0, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), [first]);
-    // None is left that will be told of, and the last place is for one.
+    assert_eq!(poll_all(&queue), [first]);
+    // No signalled request is left, and the last entry is reserved for one.
     let refused = queue_pair.post_send(request(&queue_pair).unsignaled());
     assert!(refused.is_err());
     let last = send(&queue_pair);
     complete(&device, 4, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), [&silents[..], &[last]].concat());
+    assert_eq!(poll_all(&queue), [&unsignaled[..], &[last]].concat());
 }
 
 #[test]
-fn those_that_were_skipped_are_told_of_no_more() {
+fn a_completion_completes_earlier_signaled_requests() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let works = [(); 3].map(|()| send(&queue_pair));
     complete(&device, 2, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), works);
+    assert_eq!(poll_all(&queue), works);
     for _ in 0..3 {
-        silent(&queue_pair);
+        send_unsignaled(&queue_pair);
     }
     let refused = queue_pair.post_send(request(&queue_pair).unsignaled());
-    assert!(refused.is_err(), "none of the four would be told of");
+    assert!(refused.is_err(), "none of the four would be reported");
 }
 
 #[test]
-fn a_silent_request_that_fails_is_told_of() {
+fn a_failed_unsignaled_request_is_reported() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
-    let work = silent(&queue_pair);
+    let work = send_unsignaled(&queue_pair);
     complete(&device, 0, WcStatus::LOC_PROT_ERR);
     let completion = queue.poll().unwrap().unwrap();
     assert_eq!(completion.work, work);
@@ -170,22 +170,26 @@ fn a_silent_request_that_fails_is_told_of() {
 }
 
 #[test]
-fn where_requests_are_done_one_by_one_each_waits_for_those_before_it() {
-    let device = Stub::apart();
+fn individual_completions_are_reported_in_order() {
+    let device = Stub::completing_individually();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
-    let works = [send(&queue_pair), silent(&queue_pair), send(&queue_pair)];
+    let works = [
+        send(&queue_pair),
+        send_unsignaled(&queue_pair),
+        send(&queue_pair),
+    ];
     complete(&device, 2, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), []);
+    assert_eq!(poll_all(&queue), []);
     complete(&device, 0, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), works[..1]);
+    assert_eq!(poll_all(&queue), works[..1]);
     complete(&device, 1, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), works[1..]);
-    silent(&queue_pair);
+    assert_eq!(poll_all(&queue), works[1..]);
+    send_unsignaled(&queue_pair);
     complete(&device, 3, WcStatus::SUCCESS);
-    assert_eq!(told(&queue), [], "it is silent");
+    assert_eq!(poll_all(&queue), [], "it is unsignalled");
 }
 
-/// Moves it to ERR.
+/// Moves a queue pair to ERR.
 fn fail(queue_pair: &QueuePair) {
     let error = QpAttr {
         qp_state: QpState::ERR,
@@ -194,7 +198,7 @@ fn fail(queue_pair: &QueuePair) {
     queue_pair.modify(&error, QpAttrMask::STATE).unwrap();
 }
 
-/// What it reports, each with its status.
+/// Polls all completions, with their statuses.
 fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
     let polled = std::iter::from_fn(|| queue.poll().unwrap());
     let statuses = polled.map(|one| {
@@ -207,10 +211,14 @@ fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
 }
 
 #[test]
-fn what_a_device_forgets_in_err_is_flushed_behind_what_it_tells() {
-    let device = Stub::forgetful();
+fn requests_that_do_not_complete_in_err_are_flushed_after_the_others() {
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
-    let sends = [send(&queue_pair), silent(&queue_pair), silent(&queue_pair)];
+    let sends = [
+        send(&queue_pair),
+        send_unsignaled(&queue_pair),
+        send_unsignaled(&queue_pair),
+    ];
     let receives = [(); 2].map(|()| queue_pair.post_receive(memory(&queue_pair)).unwrap());
     complete(&device, 0, WcStatus::SUCCESS);
     complete(&device, 2, WcStatus::SUCCESS);
@@ -230,8 +238,8 @@ fn what_a_device_forgets_in_err_is_flushed_behind_what_it_tells() {
 }
 
 #[test]
-fn what_was_flushed_may_be_told_of_late_and_has_room() {
-    let device = Stub::forgetful();
+fn flushed_requests_may_complete_late_and_keep_their_entries() {
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
@@ -245,12 +253,12 @@ fn what_was_flushed_may_be_told_of_late_and_has_room() {
     assert!(queue.poll().unwrap().is_none());
     queue.resize(0).unwrap();
     complete(&device, 0, WcStatus::WR_FLUSH_ERR);
-    assert!(queue.poll().is_err(), "it was told of before");
+    assert!(queue.poll().is_err(), "it was reported before");
 }
 
 #[test]
-fn a_device_that_flushes_all_is_waited_for() {
-    let device = Stub::apart();
+fn a_device_that_flushes_all_completes_the_requests() {
+    let device = Stub::completing_individually();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     let work = send(&queue_pair);
     fail(&queue_pair);
@@ -260,8 +268,8 @@ fn a_device_that_flushes_all_is_waited_for() {
 }
 
 #[test]
-fn room_of_what_was_flushed_ends_with_the_queue_pair() {
-    let device = Stub::forgetful();
+fn entries_of_flushed_requests_are_released_with_the_queue_pair() {
+    let device = Stub::not_flushing();
     let (queue_pair, queue) = device.queue_pair(CAPS, 8);
     send(&queue_pair);
     queue_pair.post_receive(memory(&queue_pair)).unwrap();
@@ -272,7 +280,7 @@ fn room_of_what_was_flushed_ends_with_the_queue_pair() {
 }
 
 #[test]
-fn pieces_without_bytes_are_left_out_and_counted() {
+fn empty_entries_are_skipped_but_counted() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let empty = || memory(&queue_pair).part(3..3).unwrap();
@@ -287,7 +295,7 @@ fn pieces_without_bytes_are_left_out_and_counted() {
     let sg_list: crate::memory::SgList = vec![empty(), memory(&queue_pair).into()].into();
     let request = SendRequest::new(SendOperation::Send, sg_list);
     queue_pair.post_send(request).unwrap();
-    assert_eq!(device.sg_list(), [[8]]);
+    assert_eq!(device.sg_lists(), [[8]]);
 }
 
 #[test]
@@ -295,11 +303,11 @@ fn a_datagram_has_a_destination_and_a_connection_has_none() {
     let device = Stub::new(false);
     let context = device.open();
     let domain = context.create_protection_domain().unwrap();
-    let make = |qp_type| {
+    let create = |qp_type| {
         let options = QueuePair::options(qp_type).caps(CAPS);
         options.protection_domain(&domain).create(&context).unwrap()
     };
-    let way = |domain: &ProtectionDomain| {
+    let address_handle = |domain: &ProtectionDomain| {
         let handle = domain.create_address_handle(AhAttr::default());
         handle.unwrap()
     };
@@ -307,15 +315,15 @@ fn a_datagram_has_a_destination_and_a_connection_has_none() {
         let refused = queue_pair.post_send(request).unwrap_err();
         refused.error.to_string()
     };
-    let (datagrams, connection) = (make(QpType::UD), make(QpType::RC));
-    let nowhere = refused(&datagrams, request(&datagrams));
-    assert!(nowhere.contains("needs a destination"), "{nowhere}");
-    let here = way(&domain);
-    let twice = refused(&connection, request(&connection).to(&here, 5, 6));
-    assert!(twice.contains("has its destination already"), "{twice}");
-    let other = way(&context.create_protection_domain().unwrap());
+    let (datagrams, connection) = (create(QpType::UD), create(QpType::RC));
+    let missing = refused(&datagrams, request(&datagrams));
+    assert!(missing.contains("needs a destination"), "{missing}");
+    let own = address_handle(&domain);
+    let twice = refused(&connection, request(&connection).to(&own, 5, 6));
+    assert!(twice.contains("has no destination"), "{twice}");
+    let other = address_handle(&context.create_protection_domain().unwrap());
     let others = refused(&datagrams, request(&datagrams).to(&other, 5, 6));
     assert!(others.contains("another protection domain"), "{others}");
-    let posted = datagrams.post_send(request(&datagrams).to(&here, 5, 6));
+    let posted = datagrams.post_send(request(&datagrams).to(&own, 5, 6));
     posted.unwrap();
 }

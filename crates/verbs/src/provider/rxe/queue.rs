@@ -1,35 +1,50 @@
 //! A queue in memory shared with rxe.
 
+use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
-use rdmacm_abi::uverbs::rxe::QueueHeader;
+use rdmacm_abi::uverbs::Sge as AbiSge;
+use rdmacm_abi::uverbs::rxe::{MapInfo, QueueHeader};
+use zerocopy::{Immutable, IntoBytes};
 
-use crate::provider::{Mapping, Slots, Word, Words};
+use crate::error::Result;
+use crate::operation::Operation;
+use crate::provider::{Mapping, Slots, Uverbs, Word, Words, invalid_queue};
 
-/// A ring of slots of which one is always empty. Each side advances its own index
-/// and reads the other's; both are kept modulo the number of slots.
+/// A ring of slots, one of which is always empty. A slot begins with a `T`. The
+/// producer and the consumer each advance an index of their own and read the other's;
+/// both indices are modulo the number of slots.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct Queue<T> {
     slots: Slots,
     producer: Word,
     consumer: Word,
+    element: PhantomData<T>,
 }
 
-impl Queue {
-    /// The queue in a mapping, whose head says how large it is; `None` if that
-    /// cannot be.
-    pub(super) fn of(mapping: Mapping) -> Option<Self> {
-        let (head, slots) = mapping.split_at(size_of::<QueueHeader>())?;
-        let head = Words::new(head);
-        let word = |offset| head.word(offset);
+impl<T: IntoBytes + Immutable> Queue<T> {
+    /// Maps the queue that an answer of the driver describes.
+    pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
+        let mapping = uverbs.map(info.offset, info.size as usize)?;
+        Self::in_mapping(mapping).ok_or_else(|| invalid_queue(operation))
+    }
+
+    /// The queue in a mapping, whose header holds its size; `None` if the size is invalid
+    /// or a `T` does not fit into a slot.
+    fn in_mapping(mapping: Mapping) -> Option<Self> {
+        let (header, slots) = mapping.split_at(size_of::<QueueHeader>())?;
+        let header = Words::new(header);
+        let word = |offset| header.word(offset);
         let read = |offset| Some(word(offset)?.get().load(Ordering::Relaxed));
         let stride = 1_usize.checked_shl(read(offset_of!(QueueHeader, log2_elem_size))?)?;
         let count = read(offset_of!(QueueHeader, index_mask))?.checked_add(1)?;
+        (stride >= size_of::<T>()).then_some(())?;
         Some(Self {
             slots: Slots::new(slots, stride, count)?,
             producer: word(offset_of!(QueueHeader, producer_index))?,
             consumer: word(offset_of!(QueueHeader, consumer_index))?,
+            element: PhantomData,
         })
     }
 
@@ -37,41 +52,61 @@ impl Queue {
         &self.slots
     }
 
+    /// How many bytes fit into a slot after its `T`.
+    pub(super) fn max_tail(&self) -> u32 {
+        u32::try_from(self.tail()).unwrap_or(u32::MAX)
+    }
+
+    /// How many scatter/gather entries fit into a slot after its `T`.
+    pub(super) fn max_slot_sges(&self) -> u32 {
+        u32::try_from(self.tail() / size_of::<AbiSge>()).unwrap_or(u32::MAX)
+    }
+
+    fn tail(&self) -> usize {
+        self.slots.stride().saturating_sub(size_of::<T>())
+    }
+
     /// How many elements it holds.
-    pub(super) fn capacity(&self) -> u32 {
+    pub(super) fn max_entries(&self) -> u32 {
         self.slots.count() - 1
     }
 
-    /// How many more go in, for the side that produces.
-    pub(super) fn free_slots(&self) -> u32 {
-        let producer = self.producer.get().load(Ordering::Relaxed);
-        // What the consumer has freed may be written over.
-        let consumer = self.consumer.get().load(Ordering::Acquire);
-        consumer.wrapping_sub(producer).wrapping_sub(1) & self.capacity()
+    /// Writes an element and the bytes after it into a slot.
+    pub(super) fn write(&self, slot: u32, element: &T, tail: &[u8]) {
+        self.slots.write(slot, 0, element.as_bytes());
+        self.slots.write(slot, size_of::<T>(), tail);
     }
 
-    /// The slot to fill next.
+    /// How many slots the producer may fill.
+    pub(super) fn free_slots(&self) -> u32 {
+        let producer = self.producer.get().load(Ordering::Relaxed);
+        // Acquire: the producer overwrites the slots that the consumer has freed.
+        let consumer = self.consumer.get().load(Ordering::Acquire);
+        consumer.wrapping_sub(producer).wrapping_sub(1) & self.max_entries()
+    }
+
+    /// The slot that the producer fills next.
     pub(super) fn next_free(&self) -> u32 {
         self.producer.get().load(Ordering::Relaxed)
     }
 
-    /// Makes the slot that was filled visible to the consumer.
+    /// Makes the filled slot visible to the consumer.
     pub(super) fn produce(&self) {
-        let next = self.next_free().wrapping_add(1) & self.capacity();
+        let next = self.next_free().wrapping_add(1) & self.max_entries();
         self.producer.get().store(next, Ordering::Release);
     }
 
-    /// The oldest element's slot, for the side that consumes.
+    /// The slot of the oldest element, for the consumer.
     pub(super) fn oldest(&self) -> Option<u32> {
         let consumer = self.consumer.get().load(Ordering::Relaxed);
         let producer = self.producer.get().load(Ordering::Acquire);
-        let capacity = self.capacity();
-        (consumer & capacity != producer & capacity).then_some(consumer)
+        let mask = self.max_entries();
+        (consumer & mask != producer & mask).then_some(consumer)
     }
 
-    /// Gives the slot back to the producer.
+    /// Frees the slot for the producer.
     pub(super) fn consume(&self, slot: u32) {
-        let next = slot.wrapping_add(1) & self.capacity();
+        let next = slot.wrapping_add(1) & self.max_entries();
         self.consumer.get().store(next, Ordering::Release);
     }
 }

@@ -1,6 +1,6 @@
-//! Queues whose other side a test is.
+//! Queues that a test accesses as the driver does.
 
-mod elements;
+mod queue_entries;
 
 use std::collections::HashSet;
 use std::mem::offset_of;
@@ -14,30 +14,32 @@ use rdmacm_abi::uverbs::{Header, RegMr, Sge as AbiSge, WcOpcode, WcStatus, WorkC
 use rdmacm_core::QpType;
 use zerocopy::FromZeros;
 
-use super::{Completions, Receives, Sends, Siw};
+use super::{CompletionSlots, Queue, Siw};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::provider::ring_memory::{ByHand, all, assert_nonsense, push, read_while_closed};
+use crate::provider::ring_memory::{
+    RingMemory, assert_invalid_queue, poll_all, poll_while_closing, push,
+};
 use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
 const COMPLETIONS: Operation = Operation::CreateCompletionQueue { entries: 8 };
 const QUEUES: Operation = Operation::CreateQueuePair(QpType::RC);
-/// Where the index turns over is among the first.
-const BEFORE_THE_LAST: u32 = u32::MAX - 2;
+/// The index wraps around soon after this.
+const BEFORE_WRAP: u32 = u32::MAX - 2;
 const FLAGS: usize = offset_of!(Cqe, flags);
 
-fn memory() -> ByHand {
-    ByHand::of(1 << 16, Siw)
+fn memory() -> RingMemory {
+    RingMemory::new(1 << 16, Siw)
 }
 
-fn completions(ring_memory: &ByHand, entries: u32) -> Result<Completions> {
+fn completions(ring_memory: &RingMemory, entries: u32) -> Result<CompletionSlots> {
     let mut queue = CqQueue::new_zeroed();
     queue.entries = entries;
-    Completions::map(&ring_memory.uverbs, COMPLETIONS, queue)
+    CompletionSlots::map(&ring_memory.uverbs, COMPLETIONS, queue)
 }
 
-fn told(id: u64) -> Cqe {
+fn completed(id: u64) -> Cqe {
     Cqe {
         id,
         flags: CqeFlags::VALID,
@@ -46,24 +48,24 @@ fn told(id: u64) -> Cqe {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn invalid_sizes_are_refused() {
     let ring_memory = memory();
     for entries in [0, 3, 6, u32::MAX] {
-        assert_nonsense(completions(&ring_memory, entries));
+        assert_invalid_queue(completions(&ring_memory, entries));
     }
     for entries in [3, 6] {
-        assert_nonsense(Sends::map(&ring_memory.uverbs, QUEUES, 0, entries));
-        assert_nonsense(Receives::map(&ring_memory.uverbs, QUEUES, 0, entries));
+        assert_invalid_queue(Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, entries));
+        assert_invalid_queue(Queue::<Rqe>::map(&ring_memory.uverbs, QUEUES, 0, entries));
     }
 }
 
 #[test]
-fn places_that_cannot_be_are_refused() {
+fn invalid_offsets_are_refused() {
     let ring_memory = memory();
     for (offset, entries) in [(0, 0), (1, 8), (u64::MAX, 8)] {
         let errors = [
-            Sends::map(&ring_memory.uverbs, QUEUES, offset, entries).map(drop),
-            Receives::map(&ring_memory.uverbs, QUEUES, offset, entries).map(drop),
+            Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, offset, entries).map(drop),
+            Queue::<Rqe>::map(&ring_memory.uverbs, QUEUES, offset, entries).map(drop),
         ];
         for error in errors {
             let error = error.unwrap_err();
@@ -75,40 +77,40 @@ fn places_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn completions_come_round_in_order() {
+fn completions_are_polled_in_order() {
     let ring_memory = memory();
     let mut ring = completions(&ring_memory, 8).unwrap();
     assert_eq!((ring.capacity(), ring.pop()), (8, None));
-    ring.next = BEFORE_THE_LAST;
+    ring.next = BEFORE_WRAP;
     for id in 1..100_u32 {
-        let slot = (BEFORE_THE_LAST.wrapping_add(id - 1) % 8) as usize * size_of::<Cqe>();
-        ring_memory.write(slot, &told(id.into()));
-        assert_eq!(all(&mut ring).len(), 1);
+        let slot = (BEFORE_WRAP.wrapping_add(id - 1) % 8) as usize * size_of::<Cqe>();
+        ring_memory.write(slot, &completed(id.into()));
+        assert_eq!(poll_all(&mut ring).len(), 1);
         let flags: u8 = ring_memory.read(slot + FLAGS);
         assert_eq!(flags, 0);
     }
-    assert_eq!(ring.next, BEFORE_THE_LAST.wrapping_add(99));
+    assert_eq!(ring.next, BEFORE_WRAP.wrapping_add(99));
 }
 
 #[test]
-fn a_queue_full_of_nonsense_has_an_end() {
+fn polling_invalid_completions_ends() {
     let ring_memory = memory();
     let mut ring = completions(&ring_memory, 8).unwrap();
     ring_memory.write(0, &[0xff_u8; 8 * size_of::<Cqe>()]);
-    let nonsense = all(&mut ring);
-    assert_eq!(nonsense.len(), 8);
-    for one in nonsense {
+    let invalid = poll_all(&mut ring);
+    assert_eq!(invalid.len(), 8);
+    for one in invalid {
         assert_eq!(one.status, WcStatus::GENERAL_ERR);
         assert_eq!(one.opcode, WcOpcode::SEND);
         assert_eq!((one.id, one.qp_number), (u64::MAX, u32::MAX));
     }
-    // Out of turn: not seen before those in front.
-    ring_memory.write(3 * size_of::<Cqe>(), &told(7));
+    // Not polled before the slots in front of it.
+    ring_memory.write(3 * size_of::<Cqe>(), &completed(7));
     assert_eq!(ring.pop(), None);
 }
 
 #[test]
-fn what_is_told_is_translated() {
+fn completions_are_translated() {
     let ring_memory = memory();
     let mut ring = completions(&ring_memory, 1).unwrap();
     let element = Cqe {
@@ -116,7 +118,7 @@ fn what_is_told_is_translated() {
         status: CqeStatus::LOC_LEN_ERR,
         bytes: 5,
         qp_number: 0xabcdef,
-        ..told(9)
+        ..completed(9)
     };
     ring_memory.write(0, &element);
     let completion = ring.pop().unwrap();
@@ -127,7 +129,7 @@ fn what_is_told_is_translated() {
 }
 
 #[test]
-fn arming_is_seen_behind_the_slots() {
+fn arming_sets_the_word_after_the_slots() {
     let ring_memory = memory();
     let mut ring = completions(&ring_memory, 8).unwrap();
     ring.arm(&ring_memory.uverbs, 0, true).unwrap();
@@ -137,13 +139,13 @@ fn arming_is_seen_behind_the_slots() {
 }
 
 #[test]
-fn requests_go_round_in_order() {
+fn requests_are_posted_in_order() {
     let sends = memory();
     let receives = memory();
-    let mut sending = Sends::map(&sends.uverbs, QUEUES, 0, 8).unwrap();
-    let mut receiving = Receives::map(&receives.uverbs, QUEUES, 0, 8).unwrap();
-    sending.0.next = BEFORE_THE_LAST;
-    receiving.0.next = BEFORE_THE_LAST;
+    let mut sending = Queue::<Sqe>::map(&sends.uverbs, QUEUES, 0, 8).unwrap();
+    let mut receiving = Queue::<Rqe>::map(&receives.uverbs, QUEUES, 0, 8).unwrap();
+    sending.next = BEFORE_WRAP;
+    receiving.next = BEFORE_WRAP;
     let sge = AbiSge {
         address: 1,
         length: 2,
@@ -156,17 +158,17 @@ fn requests_go_round_in_order() {
     }
     assert!(!sending.has_room(1) && !receiving.has_room());
     for number in 0..100 {
-        let index = BEFORE_THE_LAST.wrapping_add(number) as usize % 8;
-        let place = index * size_of::<Sqe>();
-        let element: Sqe = sends.read(place);
+        let index = BEFORE_WRAP.wrapping_add(number) as usize % 8;
+        let offset = index * size_of::<Sqe>();
+        let element: Sqe = sends.read(offset);
         assert_eq!(element.id, number.into());
         assert!(element.flags.contains(WqeFlags::VALID | WqeFlags::INLINE));
-        sends.write(place + offset_of!(Sqe, flags), &WqeFlags::empty());
-        let place = index * size_of::<Rqe>();
-        let element: Rqe = receives.read(place);
+        sends.write(offset + offset_of!(Sqe, flags), &WqeFlags::empty());
+        let offset = index * size_of::<Rqe>();
+        let element: Rqe = receives.read(offset);
         assert_eq!((element.id, element.sge_count), (number.into(), 1));
         assert_eq!((element.sges[0], element.flags), (sge, WqeFlags::VALID));
-        receives.write(place + offset_of!(Rqe, flags), &WqeFlags::empty());
+        receives.write(offset + offset_of!(Rqe, flags), &WqeFlags::empty());
         assert!(sending.has_room(1) && !sending.has_room(2));
         push(&mut sending, u64::from(number) + 8);
         assert!(receiving.has_room());
@@ -176,9 +178,9 @@ fn requests_go_round_in_order() {
     assert!(sending.has_room(0) && !sending.has_room(9));
 }
 
-/// Each registration of each context, the first too, has a byte of its own.
+/// Each registration draws a new byte.
 #[test]
-fn keys_are_not_to_be_foretold() {
+fn keys_are_random() {
     let register = RegMr {
         response: 0,
         start: 0,
@@ -193,23 +195,23 @@ fn keys_are_not_to_be_foretold() {
             let uverbs = &ring_memory.uverbs;
             let operation = Operation::Register { length: 1 };
             Siw.register(uverbs, operation, register).unwrap();
-            let place = size_of::<Header>() + offset_of!(siw::RegMr, key);
-            ring_memory.read(place)
+            let offset = size_of::<Header>() + offset_of!(siw::RegMr, key);
+            ring_memory.read(offset)
         })
         .collect();
     let different: HashSet<_> = bytes.iter().collect();
-    // Of 64 random bytes some 57 differ.
+    // About 57 of 64 random bytes are different.
     assert!(different.len() > 32, "{bytes:?}");
     let follows = |pair: &[u8]| pair[1] == pair[0].wrapping_add(1);
     let sequence = bytes.windows(2).filter(|pair| follows(pair)).count();
     assert!(sequence < 16, "{bytes:?}");
 }
 
-/// A queue that meets a read with a fence stops for good.
+/// siw stops at a read with a fence.
 #[test]
-fn reads_go_without_a_fence() {
+fn reads_are_posted_without_a_fence() {
     let ring_memory = memory();
-    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
+    let mut ring = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
     let remote = RemoteMemory::new(0x1000, 8, 7).unwrap();
     let operations = [SendOperation::Read(remote), SendOperation::Write(remote)];
     for (slot, operation) in operations.into_iter().enumerate() {
@@ -229,22 +231,22 @@ fn reads_go_without_a_fence() {
 }
 
 #[test]
-fn a_queue_is_empty_when_its_context_has_ended() {
+fn polling_ends_when_the_context_is_closed() {
     for _ in 0..200 {
         let ring_memory = memory();
         for slot in 0..8 {
-            ring_memory.write(slot * size_of::<Cqe>(), &told(7 + slot as u64));
+            ring_memory.write(slot * size_of::<Cqe>(), &completed(7 + slot as u64));
         }
         let ring = completions(&ring_memory, 8).unwrap();
         let is_written = |one: &WorkCompletion| (7..15).contains(&one.id);
-        read_while_closed(&ring_memory, ring, is_written);
+        poll_while_closing(&ring_memory, ring, is_written);
     }
 }
 
 #[test]
-fn requests_go_nowhere_when_the_context_has_ended() {
+fn requests_are_discarded_after_the_context_is_closed() {
     let ring_memory = memory();
-    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
+    let mut ring = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
     ring_memory.uverbs.close();
     for number in 0..8 {
         assert!(ring.has_room(1));

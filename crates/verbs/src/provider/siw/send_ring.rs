@@ -4,42 +4,25 @@ use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
 use zerocopy::FromZeros;
 
-use super::queue::{Queue, copy, most};
-use crate::error::Result;
-use crate::operation::Operation;
-use crate::provider::{SendRing, SendSlot, SlotPayload, Uverbs};
+use super::queue::{Queue, copy_sges, limit};
+use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
-/// How often to look again for a slot that the driver frees just after it has
-/// reported the request that was there (`siw_sqe_complete`).
-const LOOKS: usize = 10_000;
+/// How often to check for a free slot: the driver frees a slot just after it has
+/// reported the completion of its request (`siw_sqe_complete`).
+const FREE_CHECKS: usize = 10_000;
 
-/// A send queue.
-#[derive(Debug)]
-pub(super) struct Sends(pub(super) Queue<Sqe>);
-
-impl Sends {
-    pub(super) fn map(
-        uverbs: &Uverbs,
-        operation: Operation,
-        offset: u64,
-        entries: u32,
-    ) -> Result<Self> {
-        Queue::map(uverbs, operation, offset, entries).map(Self)
-    }
-}
-
-impl SendRing for Sends {
+impl SendRing for Queue<Sqe> {
     fn capacity(&self) -> u32 {
-        self.0.capacity()
+        self.max_entries()
     }
 
     fn max_inline(&self) -> u32 {
-        most(MAX_INLINE)
+        limit(MAX_INLINE)
     }
 
     fn max_sges(&self) -> u32 {
-        most(MAX_SGE)
+        limit(MAX_SGE)
     }
 
     fn has_room(&self, requests: usize) -> bool {
@@ -48,22 +31,22 @@ impl SendRing for Sends {
         };
         // Slots become free in order.
         let is_free = || {
-            let free = self.0.is_free(last);
+            let free = self.is_free(last);
             if !free {
                 std::hint::spin_loop();
             }
             free
         };
-        last < self.capacity() && (0..LOOKS).any(|_| is_free())
+        last < self.max_entries() && (0..FREE_CHECKS).any(|_| is_free())
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
         let (element, flags) = element(request);
-        self.0.push(&element, flags);
+        self.push_element(&element, flags);
     }
 }
 
-/// siw's number for it, if it has one.
+/// siw's opcode of an operation; `None` if siw does not support it.
 pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
     Some(match operation {
         SendOperation::Send => Opcode::SEND,
@@ -78,12 +61,12 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     let mut flags = WqeFlags::empty();
     flags.set(WqeFlags::SIGNALLED, request.signaled);
     flags.set(WqeFlags::SOLICITED, request.solicited);
-    // Reads are answered in order, and siw does not take one with a fence.
-    let reads = matches!(request.operation, SendOperation::Read(_));
-    flags.set(WqeFlags::READ_FENCE, request.fence && !reads);
+    // Reads are answered in order, and siw stops at a read with a fence.
+    let is_read = matches!(request.operation, SendOperation::Read(_));
+    flags.set(WqeFlags::READ_FENCE, request.fence && !is_read);
     let mut element = Sqe::new_zeroed();
     element.id = request.number;
-    // Others are refused before they come here.
+    // Other operations are refused before.
     element.opcode = opcode(&request.operation).unwrap_or(Opcode::SEND);
     if let Some(remote) = request.operation.remote() {
         element.remote_address = remote.address();
@@ -94,8 +77,8 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     }
     match request.payload {
         SlotPayload::SgList(sg_list) => {
-            element.sge_count = copy(sg_list, &mut element.sges);
-            if element.sge_count == 1 && !reads && is_short(&element.sges) {
+            element.sge_count = copy_sges(sg_list, &mut element.sges);
+            if element.sge_count == 1 && !is_read && is_short(&element.sges) {
                 element.sge_count = 2;
             }
         }
@@ -109,7 +92,7 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
                 *to = *from;
             }
             if let Some(first) = element.sges.first_mut() {
-                // No more than there is room for.
+                // At most the size of the inline data.
                 first.length = u32::try_from(length).unwrap_or(u32::MAX);
             }
         }
@@ -117,15 +100,16 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     (element, flags)
 }
 
-/// Whether siw would copy the only piece behind the message's header (`siw_try_1seg`),
-/// which goes wrong. From two pages it takes the wrong bytes. And it takes them from the
-/// poster's address space until `siw_post_send` returns, although its own thread, which
-/// has no such, may be sending by then: siw leaves the rest to that after a hundred
-/// requests, and when TCP is full. The request then fails, and the connection with it.
-/// An empty piece behind the only one keeps siw from that; being the last, it is never
-/// looked at (`siw_tx_hdt`).
+/// Whether siw would copy a single entry behind the message's header (`siw_try_1seg`), which
+/// it does wrongly. If the entry crosses a page boundary, it copies the wrong bytes. It also
+/// copies from the poster's address space, although its own thread, which has none, may be
+/// sending by then: siw leaves requests to that thread after a hundred of them and when the
+/// TCP socket is full. The request then fails, and with it the connection.
+///
+/// A second, empty entry prevents the copy. siw never uses it because it is the last
+/// (`siw_tx_hdt`).
 fn is_short(sg_list: &[AbiSge]) -> bool {
-    /// The room behind a header (`MAX_HDR_INLINE`).
-    const ROOM: u32 = 32;
-    sg_list.first().is_some_and(|sge| sge.length <= ROOM)
+    /// `MAX_HDR_INLINE`.
+    const MAX_LENGTH: u32 = 32;
+    sg_list.first().is_some_and(|sge| sge.length <= MAX_LENGTH)
 }

@@ -1,53 +1,28 @@
-//! What stands in a slot of rxe's queues.
+//! The entries of rxe's queues.
 
 use rdmacm_abi::uverbs::rxe::{DatagramTarget, QueueHeader, RdmaTarget, RecvWqe, SendWqe, Target};
 use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge as AbiSge, WrOpcode};
 use rdmacm_abi::{Be32, Reserved};
 use rdmacm_core::QpType;
 
-use super::{HEAD, QUEUES, roomy_and_short};
-use crate::memory::RemoteMemory;
-use crate::provider::ring_memory::ByHand;
-use crate::provider::rxe::{Receives, Rxe, Sends};
+use super::{HEADER, QUEUES, large_and_small_slots};
+use crate::provider::ring_memory::{RingMemory, remote, sge, slot};
+use crate::provider::rxe::{Queue, Rxe};
 use crate::provider::{Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, UdDestination};
 use crate::request::SendOperation;
 
-fn remote() -> RemoteMemory {
-    RemoteMemory::new(0x1000, 64, 0x77).unwrap()
-}
-
-fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
-    SendSlot {
-        number: 0x1_0000_0002,
-        operation,
-        signaled: false,
-        solicited: false,
-        fence: false,
-        payload,
-        destination: None,
-    }
-}
-
-/// What the driver finds, and where.
-fn written(request: &SendSlot<'_>) -> (SendWqe, ByHand) {
-    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
-    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
+/// The entry that the driver reads, and the memory.
+fn written(request: &SendSlot<'_>) -> (SendWqe, RingMemory) {
+    let [(ring_memory, info), _] = large_and_small_slots(size_of::<SendWqe>() + 32);
+    let mut ring = Queue::<SendWqe>::map(&ring_memory.uverbs, QUEUES, info).unwrap();
     ring.push(request);
-    (ring_memory.read(HEAD), ring_memory)
+    (ring_memory.read(HEADER), ring_memory)
 }
 
 const NOTHING: SlotPayload<'static> = SlotPayload::SgList(&[]);
 
-fn sge(address: u64, length: u32) -> AbiSge {
-    AbiSge {
-        address,
-        length,
-        lkey: 3,
-    }
-}
-
 #[test]
-fn each_operation_has_its_number_words_and_target() {
+fn each_operation_has_its_opcode_immediate_and_target() {
     let none = ImmediateOrKey::NONE;
     let immediate = ImmediateOrKey::from_immediate(Be32::new(0x1234));
     let rdma = Target::from_rdma(&RdmaTarget {
@@ -119,7 +94,7 @@ fn a_datagram_has_its_destination() {
 }
 
 #[test]
-fn each_wish_is_a_flag() {
+fn each_option_is_a_flag() {
     let plain = || slot(SendOperation::Send, NOTHING);
     let signaled = SendSlot {
         signaled: true,
@@ -147,46 +122,46 @@ fn each_wish_is_a_flag() {
 }
 
 #[test]
-fn pieces_and_bytes_stand_behind_the_element() {
+fn entries_and_inline_bytes_follow_the_element() {
     let sg_list = [sge(0x1000, 5), sge(0x2000, 6)];
     let request = slot(SendOperation::Send, SlotPayload::SgList(&sg_list));
     let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (11, 2));
-    let found: [AbiSge; 2] = ring_memory.read(HEAD + size_of::<SendWqe>());
+    let found: [AbiSge; 2] = ring_memory.read(HEADER + size_of::<SendWqe>());
     assert_eq!(found, sg_list);
     let request = slot(SendOperation::Send, SlotPayload::Inline(b"hello"));
     let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (5, 0));
-    let found: [u8; 6] = ring_memory.read(HEAD + size_of::<SendWqe>());
+    let found: [u8; 6] = ring_memory.read(HEADER + size_of::<SendWqe>());
     assert_eq!(found, *b"hello\0");
 }
 
 #[test]
-fn a_queue_holds_what_its_slots_do_but_one() {
-    let [(ring_memory, place), _] = roomy_and_short(size_of::<SendWqe>() + 32);
-    let behind = (place.size as usize - HEAD) / 8 - size_of::<SendWqe>();
-    let sends = Sends::map(&ring_memory.uverbs, QUEUES, place).unwrap();
+fn a_queue_holds_one_request_less_than_slots() {
+    let [(ring_memory, info), _] = large_and_small_slots(size_of::<SendWqe>() + 32);
+    let tail = (info.size as usize - HEADER) / 8 - size_of::<SendWqe>();
+    let sends = Queue::<SendWqe>::map(&ring_memory.uverbs, QUEUES, info).unwrap();
     assert_eq!(sends.capacity(), 7);
-    assert_eq!(sends.max_inline() as usize, behind);
-    assert_eq!(sends.max_sges() as usize, behind / size_of::<AbiSge>());
-    let [(ring_memory, place), _] = roomy_and_short(size_of::<RecvWqe>() + 32);
-    let behind = (place.size as usize - HEAD) / 8 - size_of::<RecvWqe>();
-    let mut receives = Receives::map(&ring_memory.uverbs, QUEUES, place).unwrap();
+    assert_eq!(sends.max_inline() as usize, tail);
+    assert_eq!(sends.max_sges() as usize, tail / size_of::<AbiSge>());
+    let [(ring_memory, info), _] = large_and_small_slots(size_of::<RecvWqe>() + 32);
+    let tail = (info.size as usize - HEADER) / 8 - size_of::<RecvWqe>();
+    let mut receives = Queue::<RecvWqe>::map(&ring_memory.uverbs, QUEUES, info).unwrap();
     assert_eq!(receives.capacity(), 7);
-    assert_eq!(receives.max_sges() as usize, behind / size_of::<AbiSge>());
+    assert_eq!(receives.max_sges() as usize, tail / size_of::<AbiSge>());
     for number in 0..7 {
         assert!(receives.has_room());
         receives.push(number, &[sge(1, 2), sge(3, 4)]);
     }
     assert!(!receives.has_room());
-    let element: RecvWqe = ring_memory.read(HEAD);
+    let element: RecvWqe = ring_memory.read(HEADER);
     assert_eq!((element.dma.length, element.dma.sge_count), (6, 2));
     let producer: u32 = ring_memory.read(std::mem::offset_of!(QueueHeader, producer_index));
     assert_eq!(producer, 7);
 }
 
 #[test]
-fn each_type_of_queue_pair_has_its_operations() {
+fn each_queue_pair_type_supports_its_operations() {
     let add = SendOperation::FetchAdd {
         remote: remote(),
         add: 1,
@@ -203,11 +178,12 @@ fn each_type_of_queue_pair_has_its_operations() {
         (SendOperation::SendWithInvalidate(1), [true, false, false]),
         (add, [true, false, false]),
     ] {
-        let can = [QpType::RC, QpType::UC, QpType::UD].map(|one| Rxe.can(one, &operation));
-        assert_eq!(can, types, "{operation:?}");
+        let supported =
+            [QpType::RC, QpType::UC, QpType::UD].map(|one| Rxe.supports(one, &operation));
+        assert_eq!(supported, types, "{operation:?}");
     }
     assert!(Rxe.resets() && !Rxe.completes_individually());
-    assert!(Rxe.can_inline(&SendOperation::Send));
-    assert!(!Rxe.can_inline(&SendOperation::Read(remote())));
-    assert_eq!(Rxe.max_read_pieces(), u32::MAX);
+    assert!(Rxe.supports_inline(&SendOperation::Send));
+    assert!(!Rxe.supports_inline(&SendOperation::Read(remote())));
+    assert_eq!(Rxe.max_read_sges(), u32::MAX);
 }

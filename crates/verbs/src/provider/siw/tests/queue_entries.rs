@@ -1,4 +1,4 @@
-//! What stands in a slot of siw's queues.
+//! The entries of siw's queues.
 
 use rdmacm_abi::uverbs::siw::{
     Cqe, CqeFlags, CqeStatus, MAX_INLINE, MAX_SGE, Opcode, Rqe, Sqe, WqeFlags,
@@ -7,48 +7,24 @@ use rdmacm_abi::uverbs::{Sge as AbiSge, WcFlags, WcOpcode, WcStatus};
 use rdmacm_core::{QpAttr, QpType};
 use zerocopy::FromZeros;
 
-use super::{QUEUES, completions, memory, told};
-use crate::memory::RemoteMemory;
-use crate::provider::siw::{Receives, Sends, Siw};
+use super::{QUEUES, completed, completions, memory};
+use crate::provider::ring_memory::{remote, sge, slot};
+use crate::provider::siw::{Queue, Siw};
 use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
-fn remote() -> RemoteMemory {
-    RemoteMemory::new(0x1000, 64, 0x77).unwrap()
-}
-
-fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
-    SendSlot {
-        number: 0x1_0000_0002,
-        operation,
-        signaled: false,
-        solicited: false,
-        fence: false,
-        payload,
-        destination: None,
-    }
-}
-
-/// What the driver finds.
+/// The entry that the driver reads.
 fn written(request: &SendSlot<'_>) -> Sqe {
     let ring_memory = memory();
-    let mut ring = Sends::map(&ring_memory.uverbs, QUEUES, 0, 4).unwrap();
+    let mut ring = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 4).unwrap();
     ring.push(request);
     ring_memory.read(0)
 }
 
-fn sge(address: u64, length: u32) -> AbiSge {
-    AbiSge {
-        address,
-        length,
-        lkey: 3,
-    }
-}
-
 #[test]
-fn each_operation_has_its_number_and_the_peers_memory() {
+fn each_operation_has_its_opcode_and_remote_memory() {
     let (address, key) = (remote().address(), remote().key());
-    for (operation, opcode, place) in [
+    for (operation, opcode, offset) in [
         (SendOperation::Send, Opcode::SEND, (0, 0)),
         (
             SendOperation::SendWithInvalidate(0x99),
@@ -64,10 +40,10 @@ fn each_operation_has_its_number_and_the_peers_memory() {
     ] {
         let element = written(&slot(operation, SlotPayload::SgList(&[])));
         assert_eq!((element.id, element.opcode), (0x1_0000_0002, opcode));
-        assert_eq!((element.remote_address, element.rkey), place);
+        assert_eq!((element.remote_address, element.rkey), offset);
         assert_eq!((element.flags, element.sge_count), (WqeFlags::VALID, 0));
-        assert!(Siw.can(QpType::RC, &operation));
-        assert!(!Siw.can(QpType::UD, &operation));
+        assert!(Siw.supports(QpType::RC, &operation));
+        assert!(!Siw.supports(QpType::UD, &operation));
     }
     for operation in [
         SendOperation::SendWithImmediate(1),
@@ -77,12 +53,12 @@ fn each_operation_has_its_number_and_the_peers_memory() {
             add: 1,
         },
     ] {
-        assert!(!Siw.can(QpType::RC, &operation), "{operation:?}");
+        assert!(!Siw.supports(QpType::RC, &operation), "{operation:?}");
     }
 }
 
 #[test]
-fn each_wish_is_a_flag() {
+fn each_option_is_a_flag() {
     let plain = || slot(SendOperation::Send, SlotPayload::SgList(&[]));
     let signaled = SendSlot {
         signaled: true,
@@ -106,16 +82,16 @@ fn each_wish_is_a_flag() {
 }
 
 #[test]
-fn pieces_are_listed() {
+fn scatter_gather_entries_are_copied() {
     let sg_list = [sge(0x1000, 5), sge(0x2000, 6)];
     let element = written(&slot(SendOperation::Send, SlotPayload::SgList(&sg_list)));
     assert_eq!(element.sge_count, 2);
     assert_eq!(element.sges[..2], sg_list);
 }
 
-/// An empty one behind it keeps siw from copying it behind the header.
+/// An empty entry after it prevents siw from copying it behind the header.
 #[test]
-fn a_short_piece_is_not_alone() {
+fn a_short_entry_is_followed_by_an_empty_one() {
     let count = |operation, length| {
         let sg_list = [sge(0x2ffd, length)];
         let element = written(&slot(operation, SlotPayload::SgList(&sg_list)));
@@ -135,34 +111,34 @@ fn a_short_piece_is_not_alone() {
 }
 
 #[test]
-fn bytes_in_line_stand_behind_their_length() {
+fn inline_bytes_follow_their_length() {
     let element = written(&slot(SendOperation::Send, SlotPayload::Inline(b"hello")));
     assert_eq!(element.flags, WqeFlags::VALID | WqeFlags::INLINE);
     assert_eq!((element.sge_count, element.sges[0].length), (1, 5));
     assert_eq!(element.inline_data()[..6], *b"hello\0");
     let none = written(&slot(SendOperation::Send, SlotPayload::Inline(b"")));
     assert_eq!((none.flags, none.sge_count), (WqeFlags::VALID, 0));
-    for (operation, can) in [
+    for (operation, supported) in [
         (SendOperation::Send, true),
         (SendOperation::Write(remote()), true),
         (SendOperation::SendWithInvalidate(1), false),
         (SendOperation::Read(remote()), false),
     ] {
-        assert_eq!(Siw.can_inline(&operation), can, "{operation:?}");
+        assert_eq!(Siw.supports_inline(&operation), supported, "{operation:?}");
     }
 }
 
 #[test]
-fn a_queue_holds_what_its_slots_do() {
+fn a_queue_holds_as_many_requests_as_slots() {
     let ring_memory = memory();
-    let sends = Sends::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
+    let sends = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
     assert_eq!(sends.capacity(), 8);
     assert_eq!((sends.max_sges() as usize, MAX_SGE), (6, 6));
     assert_eq!(sends.max_inline() as usize, MAX_INLINE);
     assert!(sends.has_room(8) && !sends.has_room(9) && sends.has_room(0));
-    let receives = Receives::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
+    let receives = Queue::<Rqe>::map(&ring_memory.uverbs, QUEUES, 0, 8).unwrap();
     assert_eq!((receives.capacity(), receives.max_sges()), (8, 6));
-    let mut receives = Receives::map(&ring_memory.uverbs, QUEUES, 0, 1).unwrap();
+    let mut receives = Queue::<Rqe>::map(&ring_memory.uverbs, QUEUES, 0, 1).unwrap();
     receives.push(9, &[sge(1, 2), sge(3, 0), sge(4, 5)]);
     let element: Rqe = ring_memory.read(0);
     assert_eq!((element.id, element.sge_count), (9, 2));
@@ -192,7 +168,7 @@ fn each_status_and_operation_is_translated() {
     ] {
         let status = Cqe {
             status: siw,
-            ..told(1)
+            ..completed(1)
         };
         assert_eq!(completion(status).status, common);
     }
@@ -205,7 +181,7 @@ fn each_status_and_operation_is_translated() {
     ] {
         let opcode = Cqe {
             opcode: siw,
-            ..told(1)
+            ..completed(1)
         };
         let completion = completion(opcode);
         assert_eq!(completion.opcode, common);
@@ -213,23 +189,23 @@ fn each_status_and_operation_is_translated() {
     }
     let invalidated = Cqe {
         flags: CqeFlags::VALID | CqeFlags::REM_INVAL,
-        ..told(1)
+        ..completed(1)
     };
     assert_eq!(completion(invalidated).flags, WcFlags::WITH_INVALIDATE);
 }
 
 #[test]
-fn a_queue_keeps_its_size() {
+fn a_completion_queue_cannot_be_resized() {
     let ring_memory = memory();
     let mut ring = completions(&ring_memory, 4).unwrap();
     let refused = ring.resize(&ring_memory.uverbs, 0, 8).unwrap_err();
-    assert!(refused.to_string().contains("keep their size"), "{refused}");
+    assert!(refused.to_string().contains("cannot resize"), "{refused}");
 }
 
 #[test]
-fn depths_are_told_the_other_way_round() {
+fn siw_reports_read_depths_swapped() {
     let mut attr = QpAttr::new_zeroed();
     (attr.max_destination_rd_atomic, attr.max_rd_atomic) = (4, 2);
     assert_eq!(Siw.initiator_depth(&attr), 4);
-    assert_eq!(Siw.max_read_pieces(), 1);
+    assert_eq!(Siw.max_read_sges(), 1);
 }

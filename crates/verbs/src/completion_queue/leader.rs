@@ -7,44 +7,44 @@ use std::time::Instant;
 /// the notification while the others sleep although there are completions for them. The
 /// leader wakes the next thread when it returns.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
-    taken: Mutex<bool>,
-    free: Condvar,
+pub(super) struct LeaderElection {
+    is_led: Mutex<bool>,
+    vacated: Condvar,
 }
 
 /// Proof of being the leader.
-pub(super) struct Taken<'a>(&'a Turn);
+pub(super) struct LeaderGuard<'a>(&'a LeaderElection);
 
-impl Turn {
+impl LeaderElection {
     /// Waits to become the leader; `None` if the deadline passes.
-    pub(super) fn take(&self, until: Option<Instant>) -> Option<Taken<'_>> {
-        let mut taken = self.taken();
-        while *taken {
-            taken = match until {
+    pub(super) fn lead(&self, until: Option<Instant>) -> Option<LeaderGuard<'_>> {
+        let mut is_led = self.is_led();
+        while *is_led {
+            is_led = match until {
                 None => self
-                    .free
-                    .wait(taken)
+                    .vacated
+                    .wait(is_led)
                     .unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     let left = until.checked_duration_since(Instant::now())?;
-                    let waited = self.free.wait_timeout(taken, left);
+                    let waited = self.vacated.wait_timeout(is_led, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
-        *taken = true;
-        Some(Taken(self))
+        *is_led = true;
+        Some(LeaderGuard(self))
     }
 
-    fn taken(&self) -> MutexGuard<'_, bool> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_led(&self) -> MutexGuard<'_, bool> {
+        self.is_led.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
-        *self.0.taken() = false;
-        self.0.free.notify_one();
+        *self.0.is_led() = false;
+        self.0.vacated.notify_one();
     }
 }
 
@@ -54,16 +54,16 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_turn_is_one_threads_and_passes_on() {
-        let turn = Turn::default();
-        let first = turn.take(None).unwrap();
+    fn one_thread_leads_until_its_guard_is_dropped() {
+        let election = LeaderElection::default();
+        let first = election.lead(None).unwrap();
         let soon = Instant::now() + Duration::from_millis(1);
-        assert!(turn.take(Some(soon)).is_none());
+        assert!(election.lead(Some(soon)).is_none());
         std::thread::scope(|scope| {
-            let others = [(); 3].map(|()| scope.spawn(|| turn.take(None).is_some()));
+            let others = [(); 3].map(|()| scope.spawn(|| election.lead(None).is_some()));
             drop(first);
             assert!(others.into_iter().all(|other| other.join().unwrap()));
         });
-        assert!(turn.take(Some(Instant::now())).is_some());
+        assert!(election.lead(Some(Instant::now())).is_some());
     }
 }

@@ -3,50 +3,36 @@
 use rdmacm_abi::Be32;
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::rxe::{
-    AtomicTarget, DatagramTarget, DmaInfo, MapInfo, RdmaTarget, SendWqe, SendWr, Target,
+    AtomicTarget, DatagramTarget, DmaInfo, RdmaTarget, SendWqe, SendWr, Target,
 };
 use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags};
 use zerocopy::IntoBytes;
 
 use super::Queue;
-use crate::error::Result;
 use crate::memory::RemoteMemory;
-use crate::operation::Operation;
-use crate::provider::{SendRing, SendSlot, SlotPayload, Uverbs};
+use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
-/// A send queue: slots hold a [`SendWqe`], and behind it pieces or bytes.
-#[derive(Debug)]
-pub(super) struct Sends(Queue);
-
-impl Sends {
-    pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
-        let queue = super::map(uverbs, operation, info)?;
-        super::holds::<SendWqe>(&queue, operation)?;
-        Ok(Self(queue))
-    }
-}
-
-impl SendRing for Sends {
+/// A slot holds a [`SendWqe`], followed by its scatter/gather entries or inline bytes.
+impl SendRing for Queue<SendWqe> {
     fn capacity(&self) -> u32 {
-        self.0.capacity()
+        self.max_entries()
     }
 
     fn max_inline(&self) -> u32 {
-        behind(&self.0, size_of::<SendWqe>())
+        self.max_tail()
     }
 
     fn max_sges(&self) -> u32 {
-        behind(&self.0, size_of::<SendWqe>()) / 16
+        self.max_slot_sges()
     }
 
     fn has_room(&self, requests: usize) -> bool {
-        self.0.free_slots() as usize >= requests
+        self.free_slots() as usize >= requests
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        let slot = self.0.next_free();
-        let slots = self.0.slots();
+        let slot = self.next_free();
         let (dma, tail) = match request.payload {
             SlotPayload::SgList(sg_list) => {
                 let length = sg_list.iter().map(|sge| sge.length).sum();
@@ -59,16 +45,9 @@ impl SendRing for Sends {
                 (DmaInfo::new(length, 0), bytes)
             }
         };
-        slots.write(slot, 0, element(request, dma).as_bytes());
-        slots.write(slot, size_of::<SendWqe>(), tail);
-        self.0.produce();
+        self.write(slot, &element(request, dma), tail);
+        self.produce();
     }
-}
-
-/// Bytes that a slot has behind its element.
-pub(super) fn behind(queue: &Queue, element: usize) -> u32 {
-    let rest = queue.slots().stride().saturating_sub(element);
-    u32::try_from(rest).unwrap_or(u32::MAX)
 }
 
 fn element(request: &SendSlot<'_>, dma: DmaInfo) -> SendWqe {
@@ -83,17 +62,17 @@ fn element(request: &SendSlot<'_>, dma: DmaInfo) -> SendWqe {
         reserved: Reserved::ZERO,
         opcode: request.operation.opcode(),
         flags,
-        immediate_or_key: with_message(&request.operation),
+        immediate_or_key: immediate_or_key(&request.operation),
         target: target(request),
     };
     let remote = request.operation.remote();
     SendWqe::new(wr, remote.map_or(0, |remote| remote.address()), dma)
 }
 
-fn with_message(operation: &SendOperation) -> ImmediateOrKey {
+fn immediate_or_key(operation: &SendOperation) -> ImmediateOrKey {
     match *operation {
-        SendOperation::SendWithImmediate(word) | SendOperation::WriteWithImmediate(_, word) => {
-            ImmediateOrKey::from_immediate(Be32::new(word))
+        SendOperation::SendWithImmediate(data) | SendOperation::WriteWithImmediate(_, data) => {
+            ImmediateOrKey::from_immediate(Be32::new(data))
         }
         SendOperation::SendWithInvalidate(key) => ImmediateOrKey::from_key(key),
         _ => ImmediateOrKey::NONE,
@@ -123,10 +102,10 @@ fn target(request: &SendSlot<'_>) -> Target {
                 rkey: remote.key(),
                 reserved: Reserved::ZERO,
             }),
-            (None, Some(to)) => Target::from_datagram(&DatagramTarget {
-                remote_qp_number: to.queue_pair,
-                remote_qkey: to.queue_key,
-                ah_number: to.address_handle,
+            (None, Some(destination)) => Target::from_datagram(&DatagramTarget {
+                remote_qp_number: destination.queue_pair,
+                remote_qkey: destination.queue_key,
+                ah_number: destination.address_handle,
                 ..DatagramTarget::default()
             }),
             (None, None) => Target::NONE,

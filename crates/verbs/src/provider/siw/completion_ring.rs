@@ -9,66 +9,71 @@ use zerocopy::FromZeros;
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::provider::{CompletionRing, Slots, Uverbs, Word, Words, nonsense};
+use crate::provider::{CompletionRing, Slots, Uverbs, Word, Words, invalid_queue};
 
-/// A completion queue: a flag in each slot says whose turn it is, and a word behind
-/// them all what the channel is to tell of.
+/// A completion queue in memory shared with siw. A flag in each slot says whether it holds a
+/// completion; the word after the slots requests notifications.
 #[derive(Debug)]
-pub(super) struct Completions {
+pub(super) struct CompletionSlots {
     slots: Slots,
     pub(super) next: u32,
     control: Word,
 }
 
-impl Completions {
+impl CompletionSlots {
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, queue: CqQueue) -> Result<Self> {
-        let refuse = || nonsense(operation);
+        let invalid = || invalid_queue(operation);
         let end = size_of::<Cqe>().checked_mul(queue.entries as usize);
-        let end = end.ok_or_else(refuse)?;
-        let length = end.checked_add(size_of::<CqControl>()).ok_or_else(refuse)?;
+        let end = end.ok_or_else(invalid)?;
+        let length = end
+            .checked_add(size_of::<CqControl>())
+            .ok_or_else(invalid)?;
         let mapping = uverbs.map(queue.offset, length)?;
-        let (slots, control) = mapping.split_at(end).ok_or_else(refuse)?;
+        let (slots, control) = mapping.split_at(end).ok_or_else(invalid)?;
         let slots = Slots::new(slots, size_of::<Cqe>(), queue.entries);
         let control = Words::new(control).word(offset_of!(CqControl, flags));
         Ok(Self {
-            slots: slots.ok_or_else(refuse)?,
+            slots: slots.ok_or_else(invalid)?,
             next: 0,
-            control: control.ok_or_else(refuse)?,
+            control: control.ok_or_else(invalid)?,
         })
     }
 }
 
-impl CompletionRing for Completions {
+impl CompletionRing for CompletionSlots {
     fn capacity(&self) -> u32 {
         self.slots.count()
     }
 
     fn pop(&mut self) -> Option<WorkCompletion> {
-        const TURN: usize = offset_of!(Cqe, flags);
-        let flags = CqeFlags::from_bits_retain(self.slots.load_byte(self.next, TURN));
+        const FLAGS: usize = offset_of!(Cqe, flags);
+        let flags = CqeFlags::from_bits_retain(self.slots.load_byte(self.next, FLAGS));
         if !flags.contains(CqeFlags::VALID) {
             return None;
         }
         let element = self.slots.read(self.next, 0);
-        self.slots.store_byte(self.next, TURN, 0);
+        self.slots.store_byte(self.next, FLAGS, 0);
         self.next = self.next.wrapping_add(1);
         Some(completion(&element, flags))
     }
 
-    /// By every completion: for those of messages siw does not look at how their
-    /// sender marked them, and would never tell (`siw_rqe_complete`).
+    /// Requests a notification for any completion: siw ignores whether the sender of a
+    /// message solicited an event, and would never notify (`siw_rqe_complete`).
     fn arm(&mut self, _: &Uverbs, _: u32, _: bool) -> Result<()> {
         let flags = NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION;
         self.control.get().store(flags.bits(), Ordering::Release);
-        // Before whoever armed it looks at the slots once more. The driver writes a
-        // slot, then reads this word, with a barrier of its own between.
+        // The caller polls again after this: the fence orders the store before its loads.
+        // The driver writes a slot, then reads this word, with a barrier between.
         fence(Ordering::SeqCst);
         Ok(())
     }
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
-        Err(Error::invalid(operation, "siw's queues keep their size"))
+        Err(Error::invalid(
+            operation,
+            "siw cannot resize completion queues",
+        ))
     }
 }
 
@@ -81,7 +86,7 @@ fn completion(element: &Cqe, flags: CqeFlags) -> WorkCompletion {
         vendor_error: 0,
         byte_len: element.bytes,
         immediate_or_key: ImmediateOrKey::from_key(element.invalidated_key()),
-        // As wide as it is told; the numbers have 24 bits.
+        // siw reports 64 bits; queue pair numbers have 24.
         qp_number: u32::try_from(element.qp_number).unwrap_or(u32::MAX),
         flags: if invalidated {
             WcFlags::WITH_INVALIDATE

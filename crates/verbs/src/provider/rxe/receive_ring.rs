@@ -1,0 +1,37 @@
+//! rxe's receive queues, shared or not.
+
+use rdmacm_abi::uverbs::Sge as AbiSge;
+use rdmacm_abi::uverbs::rxe::{DmaInfo, RecvWqe};
+use zerocopy::IntoBytes;
+
+use super::Queue;
+use crate::provider::ReceiveRing;
+
+/// A slot holds a [`RecvWqe`], followed by its scatter/gather entries.
+impl ReceiveRing for Queue<RecvWqe> {
+    fn capacity(&self) -> u32 {
+        self.max_entries()
+    }
+
+    fn max_sges(&self) -> u32 {
+        self.max_slot_sges()
+    }
+
+    fn has_room(&self) -> bool {
+        self.free_slots() > 0
+    }
+
+    fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
+        let slot = self.next_free();
+        let length = sg_list.iter().map(|sge| sge.length).sum();
+        // As many as fit into a slot.
+        let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
+        let element = RecvWqe {
+            id: number,
+            dma: DmaInfo::new(length, count),
+            ..RecvWqe::default()
+        };
+        self.write(slot, &element, sg_list.as_bytes());
+        self.produce();
+    }
+}
