@@ -7,8 +7,8 @@ use std::sync::Once;
 use std::time::Duration;
 
 use rdmacm_core::{Event, EventKind, IdHandle};
-use tracing::Span;
 use tracing::field::{Empty, debug, display};
+use tracing::{Level, Span};
 
 use crate::close_reason::CloseReason;
 use crate::stage::Stage;
@@ -84,7 +84,7 @@ impl Trace {
 
     /// Queries the kernel, so only if a subscriber reads the span.
     fn record_addresses(&self, id: &IdHandle) {
-        if self.span.is_disabled() {
+        if self.span.is_disabled() || !tracing::enabled!(target: TARGET, Level::INFO) {
             return;
         }
         if let Ok(Some(device)) = id.rdma_device() {
