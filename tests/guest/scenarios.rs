@@ -1,10 +1,9 @@
 //! librdmacm as the reference for connection management.
 //!
-//! A scenario is a script of commands for two actors. Each actor is a process:
-//! one is librdmacm (`tests/c/actor`), the other is this library's core, command
-//! by command. Every scenario runs with each of them on each side, and what they
-//! answer is the same, line by line, whoever says it. The newest librdmacm plays as the
-//! system's does.
+//! A scenario is a script of commands for two actors. Each actor is a process that uses
+//! either librdmacm (`tests/c/actor`) or this library's core, one call for each command.
+//! Every scenario runs with each of them on each side, and their answers must be the same,
+//! line by line. The newest librdmacm runs the same scenarios as the system's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ mod scenario;
 mod script;
 mod transcript;
 
-use actor::{Company, Kind};
+use actor::{ActorPool, Kind};
 use names::Names;
 use scenario::Scenario;
 use transcript::Transcript;
@@ -32,41 +31,40 @@ use transcript::Transcript;
 const C_ACTOR: &str = "rdmacm-c-actor";
 const WITHOUT_C: &str = "tests/c/actor was not built: it takes gcc and librdmacm's headers";
 
-/// Who plays `a` and who plays `b`; the first says what is right.
-const CASTS: &[[Kind; 2]] = &[
+/// The libraries of `a` and `b`. The answers of the first pair are the expected ones.
+const PAIRS: &[[Kind; 2]] = &[
     [Kind::C, Kind::C],
     [Kind::Ours, Kind::Ours],
     [Kind::C, Kind::Ours],
     [Kind::Ours, Kind::C],
 ];
 
-/// What is new with another release of librdmacm: how it gets on with itself and with
-/// this library.
-const CASTS_OF_ANOTHER: &[[Kind; 2]] = &[
+/// The same with another release of librdmacm: only pairs in which it takes part.
+const PAIRS_OF_ANOTHER: &[[Kind; 2]] = &[
     [Kind::C, Kind::C],
     [Kind::C, Kind::Ours],
     [Kind::Ours, Kind::C],
 ];
 
-fn casts(rdma_core: RdmaCore) -> &'static [[Kind; 2]] {
+fn pairs(rdma_core: RdmaCore) -> &'static [[Kind; 2]] {
     match rdma_core {
-        RdmaCore::System => CASTS,
-        RdmaCore::Newest => CASTS_OF_ANOTHER,
+        RdmaCore::System => PAIRS,
+        RdmaCore::Newest => PAIRS_OF_ANOTHER,
     }
 }
 
 /// A test for each scenario on this device.
 pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Planned> {
-    let there = rdma_core.program(C_ACTOR).exists();
-    let company = Arc::new(Company::new(rdma_core));
+    let is_built = rdma_core.program(C_ACTOR).exists();
+    let actors = Arc::new(ActorPool::new(rdma_core));
     let scenarios = script::scenarios(site.soft).into_iter();
-    let place = rdma_core.place(site.driver());
+    let prefix = rdma_core.place(site.driver());
     let trial = |scenario: Scenario| {
-        let name = format!("{kernel}/{place}/scenarios::{}", scenario.name);
-        if there {
-            let company = Arc::clone(&company);
+        let name = format!("{kernel}/{prefix}/scenarios::{}", scenario.name);
+        if is_built {
+            let actors = Arc::clone(&actors);
             let when = scenario.when;
-            let run = move || judge(&scenario, &site, &company);
+            let run = move || run_all(&scenario, &site, &actors);
             Planned::new(name, when, run)
         } else {
             Planned::skipped(name, WITHOUT_C)
@@ -75,50 +73,50 @@ pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Plann
     scenarios.map(trial).collect()
 }
 
-/// Plays a scenario with every cast and compares.
-fn judge(scenario: &Scenario, site: &Site, company: &Company) -> Result<(), Failed> {
-    let mut verdict: Option<Transcript> = None;
-    for cast in casts(company.rdma_core) {
-        let played = play(scenario, site, company, *cast)?;
-        match &verdict {
+/// Runs a scenario with every pair of libraries, and compares the answers.
+fn run_all(scenario: &Scenario, site: &Site, actors: &ActorPool) -> Result<(), Failed> {
+    let mut expected: Option<Transcript> = None;
+    for pair in pairs(actors.rdma_core) {
+        let transcript = run(scenario, site, actors, *pair)?;
+        match &expected {
             None => {
                 if let Some(directory) = std::env::var_os("RDMACM_TRANSCRIPTS") {
-                    let place = company.rdma_core.place(site.device).replace('/', "-");
-                    let file = format!("{place}-{}.txt", scenario.name);
-                    std::fs::write(Path::new(&directory).join(file), played.to_string())?;
+                    let prefix = actors.rdma_core.place(site.device).replace('/', "-");
+                    let file = format!("{prefix}-{}.txt", scenario.name);
+                    std::fs::write(Path::new(&directory).join(file), transcript.to_string())?;
                 }
-                played.check_facts(scenario)?;
-                verdict = Some(played);
+                transcript.check_facts(scenario)?;
+                expected = Some(transcript);
             }
-            Some(right) => right.compare(&played, scenario)?,
+            Some(expected) => expected.compare(&transcript, scenario)?,
         }
     }
     Ok(())
 }
 
-fn play(
+fn run(
     scenario: &Scenario,
     site: &Site,
-    company: &Company,
-    cast: [Kind; 2],
+    pool: &ActorPool,
+    pair: [Kind; 2],
 ) -> Result<Transcript, Failed> {
     let mut names = Names::new(site);
-    let mut actors = cast.map(|kind| company.hire(kind));
-    let mut played = Transcript::of(cast);
+    let mut actors = pair.map(|kind| pool.take(kind));
+    let mut transcript = Transcript::new(pair);
     for step in &scenario.steps {
         let command = names.fill_in(&step.command);
-        for side in step.who.sides() {
-            actors[*side].tell(&command);
+        for side in step.process.sides() {
+            actors[*side].send(&command);
         }
-        for side in step.who.sides() {
+        for side in step.process.sides() {
             let answer = actors[*side].answer();
-            let answer = answer.map_err(|trouble| played.broken_off(step, &trouble))?;
+            let answer = answer.map_err(|reason| transcript.interrupted(step, &reason))?;
             let lines = answer.iter().map(|line| names.name(line)).collect();
-            played.push(*side, step, lines);
+            transcript.push(*side, step, lines);
         }
     }
     for actor in actors {
-        company.take_back(actor);
+        pool.put_back(actor);
     }
-    Ok(played)
+    Ok(transcript)
 }

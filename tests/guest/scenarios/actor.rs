@@ -1,4 +1,4 @@
-//! One side of a scenario: a process that does commands.
+//! One side of a scenario: a process that executes commands.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Write as _};
@@ -14,16 +14,16 @@ use crate::child;
 use crate::rdma_core::RdmaCore;
 
 /// Longer than an actor waits for an event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const END_OF_ANSWER: &str = ".";
-/// What the process never hears of: it is killed.
+/// The command that kills the process, which does not receive it.
 const DIE: &str = "die";
-/// Nothing changes after this what the process may do.
+/// Gives up the privileges of the process for good.
 const UNPRIVILEGED: &str = "unprivileged";
-/// Destroys all the process has made.
+/// Destroys all objects of the process.
 const RESET: &str = "reset";
 
-/// What an actor is made of.
+/// The library that an actor uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     /// librdmacm.
@@ -41,32 +41,32 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Actors that wait for their next scenario: starting one takes longer than
-/// most scenarios do.
-pub(super) struct Company {
-    /// Whose librdmacm its C actors are.
+/// Actors that wait for their next scenario: starting one takes longer than most
+/// scenarios.
+pub(super) struct ActorPool {
+    /// Of which release the librdmacm of its C actors is.
     pub(super) rdma_core: RdmaCore,
     idle: Mutex<Vec<Actor>>,
 }
 
-impl Company {
+impl ActorPool {
     pub(super) fn new(rdma_core: RdmaCore) -> Self {
         let idle = Mutex::default();
         Self { rdma_core, idle }
     }
 
-    pub(super) fn hire(&self, kind: Kind) -> Actor {
+    pub(super) fn take(&self, kind: Kind) -> Actor {
         let mut idle = self.idle();
-        let found = idle.iter().position(|actor| actor.kind == kind);
-        let actor = found.map(|place| idle.swap_remove(place));
+        let index = idle.iter().position(|actor| actor.kind == kind);
+        let actor = index.map(|index| idle.swap_remove(index));
         drop(idle);
         actor.unwrap_or_else(|| Actor::start(kind, self.rdma_core))
     }
 
-    /// Keeps an actor, as if nothing had been, unless that cannot be had.
-    pub(super) fn take_back(&self, mut actor: Actor) {
-        if !actor.spent {
-            actor.tell(RESET);
+    /// Keeps an actor for another scenario, without its objects, if that is possible.
+    pub(super) fn put_back(&self, mut actor: Actor) {
+        if !actor.is_used_up {
+            actor.send(RESET);
             if actor.answer().is_ok() {
                 self.idle().push(actor);
             }
@@ -78,15 +78,15 @@ impl Company {
     }
 }
 
-/// The process, which dies with this value.
+/// The process, which is killed with this value.
 pub(super) struct Actor {
     kind: Kind,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
     dead: bool,
-    /// Whether it is good for one scenario alone.
-    spent: bool,
+    /// It cannot run another scenario.
+    is_used_up: bool,
 }
 
 impl Actor {
@@ -105,24 +105,24 @@ impl Actor {
             commands,
             answers,
             dead: false,
-            spent: false,
+            is_used_up: false,
         }
     }
 
-    /// Has it begin a command.
-    pub(super) fn tell(&mut self, command: &str) {
-        self.spent |= matches!(command, DIE | UNPRIVILEGED);
+    /// Sends it a command.
+    pub(super) fn send(&mut self, command: &str) {
+        self.is_used_up |= matches!(command, DIE | UNPRIVILEGED);
         if command == DIE {
             self.process.kill().unwrap();
             self.process.wait().unwrap();
             self.dead = true;
         } else {
-            // One that died of it says so when it is to answer.
+            // If the process has ended, its answer fails.
             let _ = writeln!(self.commands, "{command}");
         }
     }
 
-    /// The lines it answers; the trouble where it answers none.
+    /// The lines of its answer, or why there is none.
     pub(super) fn answer(&mut self) -> Result<Vec<String>, String> {
         if self.dead {
             return Ok(vec!["dead".to_owned()]);
@@ -140,29 +140,29 @@ impl Actor {
         if self.answers.buffer().is_empty() {
             let answers = self.answers.get_ref().as_fd();
             let mut fds = [PollFd::new(answers, PollFlags::POLLIN)];
-            let patience = PollTimeout::try_from(PATIENCE).unwrap();
-            if poll(&mut fds, patience).unwrap() == 0 {
+            let timeout = PollTimeout::try_from(ANSWER_TIMEOUT).unwrap();
+            if poll(&mut fds, timeout).unwrap() == 0 {
                 return Err("no answer".to_owned());
             }
         }
         let mut line = String::new();
         match self.answers.read_line(&mut line) {
             Ok(size) if size > 0 => Ok(line),
-            end => Err(format!("{end:?}: {}", self.last_words())),
+            end => Err(format!("{end:?}: {}", self.stderr_text())),
         }
     }
 
-    fn last_words(&mut self) -> String {
-        let complaint = self.process.stderr.take();
-        complaint
-            .and_then(|complaint| std::io::read_to_string(complaint).ok())
+    fn stderr_text(&mut self) -> String {
+        let stderr = self.process.stderr.take();
+        stderr
+            .and_then(|stderr| std::io::read_to_string(stderr).ok())
             .unwrap_or_default()
     }
 }
 
 impl Drop for Actor {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

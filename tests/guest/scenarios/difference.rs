@@ -1,25 +1,25 @@
-//! Where this library is meant to answer otherwise than the C library.
+//! Intended differences from the C library.
 
 /// One line of one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// What the C library says.
+    /// The C library's line.
     pub(super) c: String,
-    /// What this library says instead; nothing where it is empty.
+    /// This library's line instead; no line if it is empty.
     pub(super) ours: String,
 }
 
 impl Difference {
-    /// From `C's line | ours | why`.
+    /// From `C | OURS | REASON`.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.split('|').map(str::trim);
-        let (c, ours, why) = (parts.next()?, parts.next()?, parts.next()?);
-        let whole = parts.next().is_none() && !c.is_empty() && !why.is_empty();
+        let mut fields = text.split('|').map(str::trim);
+        let (c, ours, reason) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_valid = fields.next().is_none() && !c.is_empty() && !reason.is_empty();
         let (c, ours) = (c.to_owned(), ours.to_owned());
-        whole.then_some(Self { c, ours })
+        is_valid.then_some(Self { c, ours })
     }
 
-    /// What this library answers where the C library answers `lines`.
+    /// Changes the C library's lines to those expected of this library.
     pub(super) fn apply(&self, lines: &mut Vec<String>) {
         for line in &mut *lines {
             if *line == self.c {

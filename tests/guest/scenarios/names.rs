@@ -1,8 +1,7 @@
-//! What differs from one run to the next, by stable names.
+//! Stable names for values that differ between runs.
 //!
-//! A number that chance or the kernel chooses is not hidden: it is called by the
-//! order in which it first appears, so that who says the same number as whom is
-//! part of what is compared.
+//! A number that the kernel or chance has chosen is named by the order in which it first
+//! appears, so that the comparison finds out whether two answers have the same number.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -12,14 +11,14 @@ use rdmacm_tests::{PLAIN, Site, UNROUTABLE, free_port, free_qp_number};
 
 /// Values of one run and their names.
 pub(super) struct Names {
-    /// What stands for a `$word` in commands.
+    /// The values of the `$words` in commands.
     words: HashMap<&'static str, String>,
-    /// By what a number means and its value.
+    /// The names of numbers, by meaning and value.
     numbers: HashMap<(&'static str, String), String>,
     counts: HashMap<&'static str, usize>,
 }
 
-/// The keys whose values differ, and what their numbers mean.
+/// The keys with such values, and the meanings of their numbers.
 const MEANINGS: &[(&str, &str)] = &[
     ("src_port", "port"),
     ("dst_port", "port"),
@@ -30,8 +29,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("flow_label", "flow"),
 ];
 
-/// Multicast: every receiver's number.
-const EVERY_QP: &str = "16777215";
+/// The queue pair number of multicast.
+const MULTICAST_QP: &str = "16777215";
 
 impl Names {
     pub(super) fn new(site: &Site) -> Self {
@@ -50,22 +49,22 @@ impl Names {
             ("$G2", free_group().to_string()),
         ]);
         for word in ["$P1", "$P2"] {
-            names.fix(word, "port", free_port().to_string());
+            names.add(word, "port", free_port().to_string());
         }
         for word in ["$Q1", "$Q2", "$Q3"] {
-            names.fix(word, "qp", free_qp_number().to_string());
+            names.add(word, "qp", free_qp_number().to_string());
         }
         names
     }
 
-    /// A number of this library's choice, by the same name in commands and answers.
-    fn fix(&mut self, word: &'static str, meaning: &'static str, value: String) {
+    /// A number that the test chooses, with the same name in commands and answers.
+    fn add(&mut self, word: &'static str, meaning: &'static str, value: String) {
         self.numbers
             .insert((meaning, value.clone()), word.to_owned());
         self.words.insert(word, value);
     }
 
-    /// A command with values in place of `$words`.
+    /// A command with values instead of `$words`.
     pub(super) fn fill_in(&self, command: &str) -> String {
         let words = command.split(' ').map(|word| {
             let (key, value) = word.split_once('=').unwrap_or(("", word));
@@ -83,14 +82,14 @@ impl Names {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// A line of an answer with names in place of values.
+    /// A line of an answer with names instead of values.
     pub(super) fn name(&mut self, line: &str) -> String {
         let Some((key, value)) = line.split_once('=') else {
             return line.to_owned();
         };
         let meaning = MEANINGS.iter().find(|(known, _)| *known == key);
         match meaning {
-            Some((_, meaning)) if value != "0" && value != EVERY_QP => {
+            Some((_, meaning)) if value != "0" && value != MULTICAST_QP => {
                 format!("{key}={}", self.number(meaning, value))
             }
             _ if key == "dgid" => format!("{key}={}", self.group(value)),

@@ -1,5 +1,5 @@
-//! The actor that is this library: each command is one call of the core, each
-//! answer in the words of the actor in `tests/c/actor`.
+//! The actor that uses this library: each command is one call of the core, and answers
+//! have the format of the actor in `tests/c/actor`.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, Write as _};
@@ -19,38 +19,38 @@ mod words;
 use answer::Answer;
 use words::Words;
 
-const NOBODY: Uid = Uid::from_raw(65_534);
+const UNPRIVILEGED: Uid = Uid::from_raw(65_534);
 
-/// Does what its standard input says until that ends.
-pub(crate) fn act() {
-    let mut stage = Stage::default();
+/// Executes the commands of the standard input until it ends.
+pub(crate) fn run() {
+    let mut objects = Objects::default();
     let mut output = std::io::stdout();
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
-        let answer = stage.act(&Words::of(&line));
+        let answer = objects.execute(&Words::of(&line));
         writeln!(output, "{answer}.").unwrap();
         output.flush().unwrap();
     }
 }
 
-/// What commands made, by name. It goes in this order, what stands on other
-/// things first.
+/// The objects that commands have created, by name. They are dropped in this order,
+/// dependent ones first.
 #[derive(Default)]
-struct Stage {
+struct Objects {
     groups: HashMap<String, Group>,
     ids: HashMap<String, CmId>,
     queue_pairs: HashMap<String, QueuePair>,
     channels: HashMap<String, EventChannel>,
 }
 
-/// A group that was joined, or that could not be.
+/// A group that was joined, or whose join was refused.
 struct Group {
     address: CmAddr,
     membership: Option<MulticastGroup>,
 }
 
-impl Stage {
-    fn act(&mut self, words: &Words<'_>) -> Answer {
+impl Objects {
+    fn execute(&mut self, words: &Words<'_>) -> Answer {
         match words.at(0) {
             "channel" => self.make_channel(words),
             "id" => self.make_id(words),
@@ -71,8 +71,8 @@ impl Stage {
             "connect" => self.connect(words),
             "accept" => self.accept(words),
             "reject" => self.reject(words),
-            "establish" => Answer::to(&self.id(words.at(1)).establish()),
-            "disconnect" => Answer::to(&self.id(words.at(1)).disconnect()),
+            "establish" => Answer::from_result(&self.id(words.at(1)).establish()),
+            "disconnect" => Answer::from_result(&self.id(words.at(1)).disconnect()),
             "notify" => self.notify(words),
             "join" => self.join(words),
             "leave" => self.leave(words),
@@ -84,10 +84,10 @@ impl Stage {
                 Answer::ok()
             }
             "unprivileged" => {
-                setuid(NOBODY).unwrap();
+                setuid(UNPRIVILEGED).unwrap();
                 Answer::ok()
             }
-            unknown => panic!("no such command: {unknown}"),
+            unknown => panic!("unknown command: {unknown}"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a script says.
+//! The contents of a script.
 
 use super::difference::Difference;
 use crate::schedule::When;
@@ -11,26 +11,26 @@ pub(crate) struct Scenario {
     pub(super) steps: Vec<Step>,
 }
 
-/// A command, and what is known of its answer.
+/// A command, and what its answer must contain.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    pub(super) who: Who,
+    pub(super) process: Process,
     pub(super) command: String,
-    /// Lines of the answer; one that ends in `*` only begins so.
+    /// Lines of the answer; `*` at the end stands for any text.
     pub(super) facts: Vec<String>,
     pub(super) differences: Vec<Difference>,
 }
 
-/// Whose command it is.
+/// The process that executes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Process {
     A,
     B,
-    /// Both at once: neither waits for the other's answer.
+    /// Both: the command is sent to both before either answers.
     Both,
 }
 
-impl Who {
+impl Process {
     pub(super) fn from_word(word: &str) -> Option<Self> {
         match word {
             "a" => Some(Self::A),

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use rdmacm_tests::Soft;
 
 use super::difference::Difference;
-use super::scenario::{Scenario, Step, Who};
+use super::scenario::{Process, Scenario, Step};
 use crate::schedule::When;
 
 const SCRIPTS: &[&str] = &[
@@ -39,21 +39,18 @@ pub(super) fn scenarios(soft: Soft) -> Vec<Scenario> {
         soft,
         scenarios: Vec::new(),
         definitions: HashMap::new(),
-        place: Place::Nowhere,
+        section: Section::None,
         skipping: false,
     };
     for line in SCRIPTS.iter().flat_map(|script| script.lines()) {
         let read = reader.read(line.trim());
-        assert!(
-            read.is_some(),
-            "a scenario's line that means nothing: {line}"
-        );
+        assert!(read.is_some(), "not a line of a scenario: {line}");
     }
     reader.scenarios
 }
 
-/// Whether a line says something about the command above it.
-fn is_remark(first_word: &str) -> bool {
+/// Whether a line is about the answer of the command above it.
+fn is_about_answer(first_word: &str) -> bool {
     matches!(first_word, "=" | "~")
 }
 
@@ -61,22 +58,22 @@ struct Reader {
     soft: Soft,
     scenarios: Vec<Scenario>,
     definitions: HashMap<String, Vec<Step>>,
-    place: Place,
+    section: Section,
     /// Whether the last command is for another device.
     skipping: bool,
 }
 
-/// Where the next step belongs.
-enum Place {
-    Nowhere,
+/// The part of the script that the next step is in.
+enum Section {
+    None,
     Definition(String),
     Scenario,
     /// In a scenario of another device.
-    Elsewhere(Vec<Step>),
+    OtherDevice(Vec<Step>),
 }
 
 impl Reader {
-    /// Reads a line; `None` if it means nothing.
+    /// Reads a line; `None` if it is invalid.
     fn read(&mut self, line: &str) -> Option<()> {
         if line.is_empty() || line.starts_with('#') {
             return Some(());
@@ -84,11 +81,11 @@ impl Reader {
         let (first, rest) = line.split_once(' ')?;
         match first {
             "rxe" | "siw" if self.is_for(first) => self.read(rest)?,
-            "rxe" | "siw" => self.skipping |= !is_remark(rest.split(' ').next()?),
-            _ if self.skipping && is_remark(first) => {}
+            "rxe" | "siw" => self.skipping |= !is_about_answer(rest.split(' ').next()?),
+            _ if self.skipping && is_about_answer(first) => {}
             "define" => {
                 self.definitions.insert(rest.to_owned(), Vec::new());
-                self.place = Place::Definition(rest.to_owned());
+                self.section = Section::Definition(rest.to_owned());
             }
             "scenario" => self.begin(rest)?,
             "do" => {
@@ -106,9 +103,9 @@ impl Reader {
             }
             _ => {
                 self.skipping = false;
-                let who = Who::from_word(first)?;
+                let process = Process::from_word(first)?;
                 self.steps()?.push(Step {
-                    who,
+                    process,
                     command: rest.to_owned(),
                     facts: Vec::new(),
                     differences: Vec::new(),
@@ -135,12 +132,12 @@ impl Reader {
                 "waiting" => when = When::Waiting,
                 device if self.is_for(device) => {}
                 _ => {
-                    self.place = Place::Elsewhere(Vec::new());
+                    self.section = Section::OtherDevice(Vec::new());
                     return Some(());
                 }
             }
         }
-        self.place = Place::Scenario;
+        self.section = Section::Scenario;
         self.scenarios.push(Scenario {
             name: name.to_owned(),
             when,
@@ -150,11 +147,11 @@ impl Reader {
     }
 
     fn steps(&mut self) -> Option<&mut Vec<Step>> {
-        match &mut self.place {
-            Place::Nowhere => None,
-            Place::Definition(name) => self.definitions.get_mut(name),
-            Place::Scenario => Some(&mut self.scenarios.last_mut()?.steps),
-            Place::Elsewhere(steps) => Some(steps),
+        match &mut self.section {
+            Section::None => None,
+            Section::Definition(name) => self.definitions.get_mut(name),
+            Section::Scenario => Some(&mut self.scenarios.last_mut()?.steps),
+            Section::OtherDevice(steps) => Some(steps),
         }
     }
 }

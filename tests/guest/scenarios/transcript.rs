@@ -1,4 +1,4 @@
-//! What two actors said.
+//! The answers of two actors.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::scenario::{Scenario, Step};
 
 /// Commands and answers, in order.
 pub(super) struct Transcript {
-    cast: [Kind; 2],
+    pair: [Kind; 2],
     answers: Vec<Answer>,
 }
 
@@ -21,9 +21,9 @@ struct Answer {
 }
 
 impl Transcript {
-    pub(super) fn of(cast: [Kind; 2]) -> Self {
+    pub(super) fn new(pair: [Kind; 2]) -> Self {
         Self {
-            cast,
+            pair,
             answers: Vec::new(),
         }
     }
@@ -37,12 +37,12 @@ impl Transcript {
         });
     }
 
-    /// Why it ends before its scenario.
-    pub(super) fn broken_off(&self, step: &Step, trouble: &str) -> Failed {
-        Failed::from(format!("{self}{}: {trouble}", step.command))
+    /// An error of a scenario that ended early.
+    pub(super) fn interrupted(&self, step: &Step, reason: &str) -> Failed {
+        Failed::from(format!("{self}{}: {reason}", step.command))
     }
 
-    /// Whether it says what its scenario says it does.
+    /// Checks the facts that the scenario states.
     pub(super) fn check_facts(&self, scenario: &Scenario) -> Result<(), Failed> {
         for (answer, step) in self.answers.iter().zip(steps(scenario)) {
             for fact in &step.facts {
@@ -51,28 +51,28 @@ impl Transcript {
                     None => line == fact,
                 };
                 if !answer.lines.iter().any(holds) {
-                    let trouble = format!("{self}{}: not {fact}", answer.command);
-                    return Err(Failed::from(trouble));
+                    let reason = format!("{self}{}: not {fact}", answer.command);
+                    return Err(Failed::from(reason));
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether another says the same, but for what is meant to differ.
+    /// Checks that another transcript has the same answers, except intended differences.
     pub(super) fn compare(&self, other: &Self, scenario: &Scenario) -> Result<(), Failed> {
         let pairs = self.answers.iter().zip(&other.answers);
-        for ((right, said), step) in pairs.zip(steps(scenario)) {
-            let mut expected = right.lines.clone();
-            if other.cast[said.side] == Kind::Ours {
+        for ((expected, actual), step) in pairs.zip(steps(scenario)) {
+            let mut expected = expected.lines.clone();
+            if other.pair[actual.side] == Kind::Ours {
                 for difference in &step.differences {
                     difference.apply(&mut expected);
                 }
             }
-            if said.lines != expected {
+            if actual.lines != expected {
                 let expected = expected.join("\n      ");
-                let trouble = format!("{other}{}: not\n      {expected}", said.command);
-                return Err(Failed::from(trouble));
+                let reason = format!("{other}{}: not\n      {expected}", actual.command);
+                return Err(Failed::from(reason));
             }
         }
         Ok(())
@@ -82,12 +82,12 @@ impl Transcript {
 /// A step for each answer.
 fn steps(scenario: &Scenario) -> impl Iterator<Item = &Step> {
     let steps = scenario.steps.iter();
-    steps.flat_map(|step| step.who.sides().iter().map(move |_| step))
+    steps.flat_map(|step| step.process.sides().iter().map(move |_| step))
 }
 
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b] = self.cast;
+        let [a, b] = self.pair;
         writeln!(f, "a is {a}, b is {b}")?;
         for answer in &self.answers {
             let side = ["a", "b"][answer.side];

@@ -1,4 +1,4 @@
-//! How values look in an answer.
+//! The format of an answer.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use rdmacm_core::{AhAttr, CmAddr};
 
 use super::{Error, Result};
 
-/// Lines.
+/// The lines of an answer.
 pub(super) struct Answer(String);
 
 impl Answer {
@@ -18,8 +18,8 @@ impl Answer {
         Self(format!("{line}\n"))
     }
 
-    /// How a call went.
-    pub(super) fn to<T>(result: &Result<T>) -> Self {
+    /// The result of a call.
+    pub(super) fn from_result<T>(result: &Result<T>) -> Self {
         match result {
             Ok(_) => Self::ok(),
             Err(error) => Self::failed(error),
@@ -30,7 +30,7 @@ impl Answer {
         Self::refusal(error.raw_os_error())
     }
 
-    /// The kernel's refusal is a number; this library's has none.
+    /// The kernel's refusal has an error number; this library's has none.
     pub(super) fn refusal(errno: Option<i32>) -> Self {
         match errno {
             Some(errno) => Self::line(&format!("errno={errno}")),

@@ -1,20 +1,20 @@
-//! Connecting, accepting, and the ends of it.
+//! Connecting, accepting and rejecting.
 
 use rdmacm_core::{CmId, ConnParam, Ece, Notification, QpType, Result, UdParam};
 
-use super::Stage;
+use super::Objects;
 use super::answer::Answer;
 use super::words::{Words, number};
 
-impl Stage {
+impl Objects {
     pub(super) fn connect(&self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
-        Answer::to(&self.param(id, words).and_then(|param| id.connect(param)))
+        Answer::from_result(&self.param(id, words).and_then(|param| id.connect(param)))
     }
 
     pub(super) fn accept(&self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
-        Answer::to(&self.param(id, words).and_then(|param| id.accept(param)))
+        Answer::from_result(&self.param(id, words).and_then(|param| id.accept(param)))
     }
 
     fn param(&self, id: &CmId, words: &Words<'_>) -> Result<ConnParam> {
@@ -45,7 +45,7 @@ impl Stage {
 
     pub(super) fn reject(&self, words: &Words<'_>) -> Answer {
         let (id, data) = (self.id(words.at(1)), words.data());
-        Answer::to(&match words.value("because") {
+        Answer::from_result(&match words.value("because") {
             Some(_) => id.reject_ece(&data),
             None => id.reject(&data),
         })
@@ -55,9 +55,9 @@ impl Stage {
         let what = match number(words.at(2)) {
             4 => Notification::CommunicationEstablished,
             6 => Notification::PathMigrated,
-            other => panic!("not something to notify of: {other}"),
+            other => panic!("not a notification: {other}"),
         };
-        Answer::to(&self.id(words.at(1)).notify(what))
+        Answer::from_result(&self.id(words.at(1)).notify(what))
     }
 }
 

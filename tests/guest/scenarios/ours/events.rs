@@ -1,4 +1,4 @@
-//! What a channel reports.
+//! Events of a channel.
 
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{AhAttr, Error, Event, EventKind, QpType};
 use zerocopy::FromZeros as _;
 
-use super::Stage;
+use super::Objects;
 use super::answer::Answer;
 use super::words::Words;
 
-/// Long enough for anything that is to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than an event takes.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Stage {
+impl Objects {
     pub(super) fn next_event(&mut self, words: &Words<'_>) -> Answer {
-        match self.channel(words.at(1)).next_event(PATIENCE) {
+        match self.channel(words.at(1)).next_event(EVENT_TIMEOUT) {
             Err(Error::DeadlinePassed) => Answer::line("none"),
             Err(error) => Answer::failed(&error),
-            Ok(event) => self.tell(event, words.value("child")),
+            Ok(event) => self.describe(event, words.value("child")),
         }
     }
 
-    /// Names the child of a request if it is to be kept.
-    fn tell(&mut self, event: Event, child: Option<&str>) -> Answer {
+    /// Keeps the child of a request if it has a name.
+    fn describe(&mut self, event: Event, child: Option<&str>) -> Answer {
         let mut answer = Answer::ok()
             .with("event", event.kind())
             .with("status", event.status());
@@ -61,27 +61,27 @@ impl Stage {
     }
 
     fn name_of_group(&self, event: &Event) -> &str {
-        let concerned = self.groups.iter().find(|(_, group)| {
+        let found = self.groups.iter().find(|(_, group)| {
             let membership = group.membership.as_ref();
             membership.is_some_and(|membership| membership.concerns(event))
         });
-        concerned.map(|(name, _)| name.as_str()).unwrap()
+        found.map(|(name, _)| name.as_str()).unwrap()
     }
 
     pub(super) fn no_event(&self, words: &Words<'_>) -> Answer {
-        self.look(words, Duration::ZERO)
+        self.poll(words, Duration::ZERO)
     }
 
     pub(super) fn wait_for_event(&self, words: &Words<'_>) -> Answer {
-        self.look(words, PATIENCE)
+        self.poll(words, EVENT_TIMEOUT)
     }
 
-    /// Whether an event is there in time; it stays there.
-    fn look(&self, words: &Words<'_>, patience: Duration) -> Answer {
+    /// Whether an event is pending in time. It is not read.
+    fn poll(&self, words: &Words<'_>, timeout: Duration) -> Answer {
         let channel = self.channel(words.at(1));
         let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-        let patience = PollTimeout::try_from(patience).unwrap();
-        match poll(&mut fds, patience).unwrap() {
+        let timeout = PollTimeout::try_from(timeout).unwrap();
+        match poll(&mut fds, timeout).unwrap() {
             0 => Answer::line("none"),
             _ => Answer::line("some"),
         }
@@ -115,11 +115,11 @@ fn with_conn(answer: Answer, event: &Event) -> Answer {
 
 fn with_ud(answer: Answer, event: &Event) -> Answer {
     let ud = event.ud();
-    let nowhere = AhAttr::new_zeroed();
+    let no_address = AhAttr::new_zeroed();
     answer
         .with("qp_num", ud.map_or(0, |ud| ud.qp_number))
         .with_hex("qkey", ud.map_or(0, |ud| ud.qkey))
-        .with_ah("", &ud.map_or(nowhere, |ud| ud.ah_attr))
+        .with_ah("", &ud.map_or(no_address, |ud| ud.ah_attr))
 }
 
 /// As C's `%#x`.

@@ -2,14 +2,14 @@
 
 use rdmacm_core::{CmAddr, DeviceId, EventChannel, Gid, PortSpace};
 
-use super::Stage;
+use super::Objects;
 use super::answer::Answer;
 use super::words::{Words, ip, number};
 
-impl Stage {
+impl Objects {
     pub(super) fn make_channel(&mut self, words: &Words<'_>) -> Answer {
         let channel = EventChannel::open();
-        let answer = Answer::to(&channel);
+        let answer = Answer::from_result(&channel);
         if let Ok(channel) = channel {
             self.channels.insert(words.at(1).to_owned(), channel);
         }
@@ -25,7 +25,7 @@ impl Stage {
             other => panic!("not a port space: {other}"),
         };
         let id = self.channel(words.at(1)).create_id(port_space);
-        let answer = Answer::to(&id);
+        let answer = Answer::from_result(&id);
         if let Ok(id) = id {
             self.ids.insert(words.at(2).to_owned(), id);
         }
@@ -33,30 +33,30 @@ impl Stage {
     }
 
     pub(super) fn bind(&self, words: &Words<'_>) -> Answer {
-        Answer::to(&self.id(words.at(1)).bind(words.address(2)))
+        Answer::from_result(&self.id(words.at(1)).bind(words.address(2)))
     }
 
     pub(super) fn resolve_addr(&self, words: &Words<'_>) -> Answer {
         let source = words.value("from").map(|word| CmAddr::from((ip(word), 0)));
         let id = self.id(words.at(1));
         let (destination, timeout) = (words.address(2), words.milliseconds(4));
-        Answer::to(&id.resolve_addr(source, destination, timeout))
+        Answer::from_result(&id.resolve_addr(source, destination, timeout))
     }
 
     pub(super) fn resolve_route(&self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
-        Answer::to(&id.resolve_route(words.milliseconds(2)))
+        Answer::from_result(&id.resolve_route(words.milliseconds(2)))
     }
 
     pub(super) fn listen(&self, words: &Words<'_>) -> Answer {
-        Answer::to(&self.id(words.at(1)).listen(number(words.at(2))))
+        Answer::from_result(&self.id(words.at(1)).listen(number(words.at(2))))
     }
 
     pub(super) fn set_option(&self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
         let value = u8::try_from(number(words.at(3))).unwrap();
         let on = value != 0;
-        Answer::to(&match words.at(2) {
+        Answer::from_result(&match words.at(2) {
             "tos" => id.set_tos(value),
             "reuse" => id.set_reuse_addr(on),
             "afonly" => id.set_af_only(on),
@@ -67,7 +67,7 @@ impl Stage {
 
     pub(super) fn migrate(&self, words: &Words<'_>) -> Answer {
         let channel = self.channel(words.at(2));
-        Answer::to(&self.id(words.at(1)).migrate(channel))
+        Answer::from_result(&self.id(words.at(1)).migrate(channel))
     }
 
     pub(super) fn local(&self, words: &Words<'_>) -> Answer {

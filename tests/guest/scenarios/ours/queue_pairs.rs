@@ -1,13 +1,13 @@
-//! Queue pairs and what an id says about them.
+//! Queue pairs, and their attributes by an id.
 
 use rdmacm_core::QpState;
 use rdmacm_verbs::{Context, QueuePair};
 
-use super::Stage;
+use super::Objects;
 use super::answer::Answer;
 use super::words::Words;
 
-impl Stage {
+impl Objects {
     pub(super) fn make_queue_pair(&mut self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
         let device = id.addresses().unwrap().device.unwrap();

@@ -1,11 +1,11 @@
-//! What a command's words mean.
+//! The words of a command.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use rdmacm_core::CmAddr;
 
-/// A command's words; the first is its name.
+/// The words of a command; the first is its name.
 pub(super) struct Words<'a>(Vec<&'a str>);
 
 impl<'a> Words<'a> {
@@ -13,15 +13,15 @@ impl<'a> Words<'a> {
         Self(line.split_whitespace().collect())
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&'a str> {
-        self.0.get(place).copied()
+    pub(super) fn get(&self, index: usize) -> Option<&'a str> {
+        self.0.get(index).copied()
     }
 
-    pub(super) fn at(&self, place: usize) -> &'a str {
-        self.0[place]
+    pub(super) fn at(&self, index: usize) -> &'a str {
+        self.0[index]
     }
 
-    /// What follows `key=` in one of them.
+    /// The value of a word `key=value`.
     pub(super) fn value(&self, key: &str) -> Option<&'a str> {
         let mut pairs = self.0.iter().filter_map(|word| word.split_once('='));
         pairs
@@ -34,30 +34,30 @@ impl<'a> Words<'a> {
         self.value(key).map(number)
     }
 
-    /// A count or a flag; `otherwise` where nothing is said.
-    pub(super) fn byte(&self, key: &str, otherwise: u8) -> u8 {
+    /// A count or a flag; `default` if it is not given.
+    pub(super) fn byte(&self, key: &str, default: u8) -> u8 {
         let byte = |value: u32| u8::try_from(value).unwrap();
-        self.number(key).map_or(otherwise, byte)
+        self.number(key).map_or(default, byte)
     }
 
     pub(super) fn flag(&self, key: &str) -> bool {
         self.byte(key, 0) != 0
     }
 
-    /// Private data; none where nothing is said.
+    /// Private data; none if it is not given.
     pub(super) fn data(&self) -> Vec<u8> {
         let digits = self.value("data").unwrap_or_default();
         let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
         (0..digits.len()).step_by(2).map(byte).collect()
     }
 
-    pub(super) fn address(&self, place: usize) -> CmAddr {
-        let port = u16::try_from(number(self.at(place + 1))).unwrap();
-        CmAddr::from((ip(self.at(place)), port))
+    pub(super) fn address(&self, index: usize) -> CmAddr {
+        let port = u16::try_from(number(self.at(index + 1))).unwrap();
+        CmAddr::from((ip(self.at(index)), port))
     }
 
-    pub(super) fn milliseconds(&self, place: usize) -> Duration {
-        Duration::from_millis(number(self.at(place)).into())
+    pub(super) fn milliseconds(&self, index: usize) -> Duration {
+        Duration::from_millis(number(self.at(index)).into())
     }
 }
 
