@@ -50,10 +50,10 @@ fn refusal(found: Result<Vec<AddrInfo>>) -> Unreachable {
     only(found).reach.unwrap_err()
 }
 
-/// A step and a piece of the words that tell why it failed.
+/// Checks the step that failed, and a part of the text that explains why.
 #[track_caller]
-fn tells(unreachable: &Unreachable, step: rdmacm_addrinfo::Step, words: &str) {
-    let told = unreachable.to_string();
-    assert_eq!(unreachable.step, step, "{told}");
-    assert!(told.contains(words), "{told}");
+fn assert_explained(unreachable: &Unreachable, step: rdmacm_addrinfo::Step, words: &str) {
+    let text = unreachable.to_string();
+    assert_eq!(unreachable.step, step, "{text}");
+    assert!(text.contains(words), "{text}");
 }

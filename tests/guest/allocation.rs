@@ -81,9 +81,9 @@ fn commands_allocate_nothing(site: &Site) {
         id.set_af_only(true).unwrap();
         id.set_ack_timeout(14).unwrap();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
-        hear(EventKind::AddrResolved);
+        expect(EventKind::AddrResolved);
         id.resolve_route(SECOND).unwrap();
-        hear(EventKind::RouteResolved);
+        expect(EventKind::RouteResolved);
         id.addresses().unwrap();
         id.gids().unwrap();
         id.path_records().unwrap();

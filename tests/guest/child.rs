@@ -62,8 +62,8 @@ pub(crate) fn site() -> Site {
 
 fn check(command: &mut Command) {
     let output = command.output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{complaint}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }
 
 /// In a child: runs its task and says how to exit.

@@ -26,14 +26,14 @@ pub(crate) fn built(program: &str) -> PathBuf {
     profile.join(program)
 }
 
-/// What the command said, and how it ended.
-struct Said {
+/// The output and the exit code of the command.
+struct Finished {
     code: Option<i32>,
-    output: String,
-    complaint: String,
+    stdout: String,
+    stderr: String,
 }
 
-fn rdmacm(arguments: &[&str]) -> Said {
+fn rdmacm(arguments: &[&str]) -> Finished {
     let output = Command::new(built("rdmacm")).args(arguments).output();
     output.unwrap().into()
 }
@@ -47,26 +47,26 @@ fn server(task: &str, site: &Site, arguments: &[&str]) -> (Tool, String) {
     (server, port)
 }
 
-/// It failed, and said so in these words.
+/// Checks that it failed, with these words in its output.
 fn check_failure(ended: &Ended, words: &str) {
     assert_eq!(ended.status.code(), Some(1));
-    ended.check_says(words);
+    ended.assert_contains(words);
 }
 
-impl From<Output> for Said {
+impl From<Output> for Finished {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
-            output: String::from_utf8(output.stdout).unwrap(),
-            complaint: String::from_utf8(output.stderr).unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
 }
 
-impl Said {
+impl Finished {
     /// The table's rows below its titles, as cells.
     fn rows(&self) -> Vec<Vec<&str>> {
-        let lines = self.output.lines().skip(1);
+        let lines = self.stdout.lines().skip(1);
         lines
             .map(|line| {
                 line.split("  ")
@@ -79,6 +79,6 @@ impl Said {
 
     /// The one JSON document.
     fn document(&self) -> Value {
-        serde_json::from_str(&self.output).unwrap()
+        serde_json::from_str(&self.stdout).unwrap()
     }
 }

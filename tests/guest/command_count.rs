@@ -79,7 +79,7 @@ fn connecting_and_accepting(site: &Site) {
     };
     pair.accept(&ConnParam::new());
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
     drop(pair);
     active.assert_at_most(ACTIVE, 1, &ours);
     passive.assert_at_most(PASSIVE, 1, &theirs);

@@ -206,7 +206,7 @@ fn disconnected(site: &Site) {
 fn timewait_exit(site: &Site) {
     in_every_order(site, |site| {
         let pair = site.pair();
-        pair.part();
+        pair.disconnect_both();
         let (id, channel, queue_pair) = apart(pair.client);
         Kept::next(
             EventKind::TimewaitExit,

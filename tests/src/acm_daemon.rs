@@ -203,7 +203,7 @@ impl Shared {
     fn serve(&self, stream: OwnedFd, is_unix: bool) {
         let mut stream = File::from(stream);
         while let Some(request) = read_request(&mut stream) {
-            self.hear(&request);
+            self.record(&request);
             let acts = (self.script.lock().unwrap())(&request);
             for act in acts {
                 match act {
@@ -217,7 +217,7 @@ impl Shared {
         }
     }
 
-    fn hear(&self, request: &[u8]) {
+    fn record(&self, request: &[u8]) {
         let mut heard = self.heard.lock().unwrap();
         heard.requests.push(request.to_vec());
         heard.in_hand += 1;

@@ -250,8 +250,8 @@ impl Pair {
         answer
     }
 
-    /// Ends the connection; the client begins. Both have heard of it.
-    pub fn part(&self) {
+    /// Disconnects both sides, the client first, and reads both events.
+    pub fn disconnect_both(&self) {
         self.client.disconnect();
         self.server.expect(EventKind::Disconnected);
         self.server.disconnect();

@@ -7,7 +7,7 @@ use rdmacm_core::CmAddr;
 use rdmacm_tests::Site;
 
 use super::private_etc::PrivateEtc;
-use super::{rc, refusal, resolve, tells};
+use super::{assert_explained, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -28,8 +28,8 @@ fn a_silent_neighbour_ends_at_the_deadline(site: &Site) {
     let found = resolve(site, silent.as_str(), "7471", &rc().deadline(DEADLINE));
     took_one_deadline(started);
     let unreachable = refusal(found);
-    tells(&unreachable, Step::Address, "answer");
-    tells(&unreachable, Step::Address, "neighbour");
+    assert_explained(&unreachable, Step::Address, "answer");
+    assert_explained(&unreachable, Step::Address, "neighbour");
 }
 
 /// Three addresses on the device's network, none of which answers.
@@ -43,7 +43,7 @@ fn silent_neighbours_share_the_deadline(site: &Site) {
         let found = found.unwrap();
         assert_eq!(found.len(), 3);
         for info in found {
-            tells(&info.reach.unwrap_err(), Step::Address, "neighbour");
+            assert_explained(&info.reach.unwrap_err(), Step::Address, "neighbour");
         }
     });
 }
@@ -68,7 +68,7 @@ fn a_deadline_in_the_past_ends_at_once(site: &Site) {
     let silent = site.silent.to_string();
     let past = rc().deadline(Instant::now());
     let unreachable = refusal(resolve(site, silent.as_str(), "7471", &past));
-    tells(&unreachable, Step::Address, "answer");
+    assert_explained(&unreachable, Step::Address, "answer");
 }
 
 /// A name that has these addresses of the device's network.

@@ -4,7 +4,7 @@ use rdmacm_addrinfo::{AddrInfoFlags, Error, Hints, Reason, Step};
 use rdmacm_core::{AddressAbi, CmAddr, Family, Gid, IbAddr, PortSpace};
 use rdmacm_tests::{PATIENCE, Site};
 
-use super::{only, rc, refusal, resolve, tells};
+use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 /// The GID under which the site's device knows its own address, if it is a GID
@@ -21,13 +21,13 @@ fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     match site.abi {
         AddressAbi::AnyFamily => {
             let unreachable = refusal(hints.clone());
-            tells(&unreachable, Step::Route, "need an InfiniBand port");
+            assert_explained(&unreachable, Step::Route, "need an InfiniBand port");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
             let unreachable = refusal(hints.clone().no_route());
-            tells(&unreachable, Step::Query, "need an InfiniBand port");
+            assert_explained(&unreachable, Step::Query, "need an InfiniBand port");
             assert_eq!(unreachable.reason, Reason::OnlyInfiniband);
         }
-        AddressAbi::IpOnly => tells(&refusal(hints.clone()), Step::Address, IP_ONLY),
+        AddressAbi::IpOnly => assert_explained(&refusal(hints.clone()), Step::Address, IP_ONLY),
     }
 }
 
@@ -36,13 +36,13 @@ fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
     let unreachable = refusal(resolve(site, None, "7471", hints));
     match site.abi {
         AddressAbi::AnyFamily => {
-            tells(&unreachable, step, words);
+            assert_explained(&unreachable, step, words);
             let Reason::Refused(error) = &unreachable.reason else {
                 panic!("{unreachable}");
             };
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
         }
-        AddressAbi::IpOnly => tells(&unreachable, step, IP_ONLY),
+        AddressAbi::IpOnly => assert_explained(&unreachable, step, IP_ONLY),
     }
 }
 
@@ -90,7 +90,7 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     assert_eq!(info.source, Some(any.into()));
     match site.abi {
         AddressAbi::AnyFamily => assert!(info.reach.unwrap().via.is_none()),
-        AddressAbi::IpOnly => tells(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
+        AddressAbi::IpOnly => assert_explained(&info.reach.unwrap_err(), Step::Bind, IP_ONLY),
     }
 }
 

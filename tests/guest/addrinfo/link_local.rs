@@ -4,7 +4,7 @@ use rdmacm_addrinfo::{Error, NameError, Reason, Step};
 use rdmacm_core::CmAddr;
 use rdmacm_tests::Site;
 
-use super::{only, rc, refusal, resolve, tells};
+use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 /// The device's link-local address in figures, without a scope.
@@ -44,7 +44,7 @@ fn no_scope(site: &Site) {
     let found = resolve(site, figures(site).as_str(), "7471", &rc());
     let unreachable = refusal(found);
     assert_eq!(unreachable.reason, Reason::NoScope);
-    tells(&unreachable, Step::Address, "needs a scope id");
+    assert_explained(&unreachable, Step::Address, "needs a scope id");
 }
 
 #[case(each_abi)]
@@ -74,5 +74,5 @@ fn a_passive_address_with_a_scope(site: &Site) {
 fn a_passive_address_without_one(site: &Site) {
     let hints = rc().passive();
     let unreachable = refusal(resolve(site, figures(site).as_str(), "7471", &hints));
-    tells(&unreachable, Step::Bind, "needs a scope id");
+    assert_explained(&unreachable, Step::Bind, "needs a scope id");
 }

@@ -4,7 +4,7 @@ use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Step};
 use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
-use super::{only, rc, refusal, resolve, tells};
+use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 fn passive() -> Hints {
@@ -95,13 +95,13 @@ fn a_port_a_server_listens_on(site: &Site) {
 fn an_address_no_rdma_device_serves(site: &Site) {
     let plain = PLAIN.to_string();
     let unreachable = refusal(resolve(site, plain.as_str(), "7471", &passive()));
-    tells(&unreachable, Step::Bind, "no RDMA device serves it");
+    assert_explained(&unreachable, Step::Bind, "no RDMA device serves it");
 }
 
 #[case(each_abi)]
 fn an_address_this_machine_does_not_have(site: &Site) {
     let unreachable = refusal(resolve(site, "198.51.100.7", "7471", &passive()));
-    tells(
+    assert_explained(
         &unreachable,
         Step::Bind,
         "no network interface here has this address",
@@ -147,7 +147,7 @@ fn a_device_gives_its_addresses(site: &Site) {
 fn an_interface_without_rdma_is_reported(site: &Site) {
     let v4 = passive().family(Family::V4);
     let unreachable = refusal(resolve(site, "plain0", "7471", &v4));
-    tells(&unreachable, Step::Bind, "no RDMA device serves it");
+    assert_explained(&unreachable, Step::Bind, "no RDMA device serves it");
 }
 
 #[case(each_abi)]

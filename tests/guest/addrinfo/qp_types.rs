@@ -4,7 +4,7 @@ use rdmacm_addrinfo::{AddrInfo, Hints, Reason, Step};
 use rdmacm_core::{PortSpace, QpType};
 use rdmacm_tests::{PATIENCE, Site, Soft};
 
-use super::{only, refusal, resolve, tells};
+use super::{assert_explained, only, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 fn patient() -> Hints {
@@ -41,7 +41,7 @@ fn is_for_roce(site: &Site, hints: &Hints) {
         Soft::Siw => {
             let unreachable = reach.unwrap_err();
             assert_eq!(unreachable.reason, Reason::OnlyReliableConnected);
-            tells(&unreachable, Step::Query, "iWARP");
+            assert_explained(&unreachable, Step::Query, "iWARP");
         }
     }
 }
@@ -73,7 +73,7 @@ fn ipoib_is_for_its_own_interfaces(site: &Site) {
     let hints = patient().port_space(PortSpace::IPOIB);
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
     assert_eq!(unreachable.reason, Reason::OnlyIpoib);
-    tells(
+    assert_explained(
         &unreachable,
         Step::Address,
         "needs an address of an IPoIB interface",
@@ -86,7 +86,7 @@ fn listening_on_ipoib_is_for_its_own_interfaces(site: &Site) {
     let hints = patient().port_space(PortSpace::IPOIB).passive();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
     assert_eq!(unreachable.reason, Reason::OnlyIpoib);
-    tells(
+    assert_explained(
         &unreachable,
         Step::Bind,
         "needs an address of an IPoIB interface",

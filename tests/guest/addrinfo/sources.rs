@@ -4,7 +4,7 @@ use rdmacm_addrinfo::Step;
 use rdmacm_core::{CmAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 
-use super::{only, rc, refusal, resolve, tells};
+use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 #[case(each_abi)]
@@ -62,7 +62,7 @@ fn a_source_of_another_family(site: &Site) {
     let hints = rc().source(site.v6(0));
     let v4 = site.v4.to_string();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
-    tells(
+    assert_explained(
         &unreachable,
         Step::Address,
         "family is not the destination's",
@@ -74,7 +74,7 @@ fn a_source_this_machine_does_not_have(site: &Site) {
     let hints = rc().source(([198, 51, 100, 7], 0));
     let v4 = site.v4.to_string();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
-    tells(
+    assert_explained(
         &unreachable,
         Step::Address,
         "no network interface here has the source",
@@ -86,7 +86,7 @@ fn a_source_without_an_rdma_device(site: &Site) {
     let hints = rc().source((PLAIN, 0));
     let v4 = site.v4.to_string();
     let unreachable = refusal(resolve(site, v4.as_str(), "7471", &hints));
-    tells(&unreachable, Step::Address, "no RDMA device serves");
+    assert_explained(&unreachable, Step::Address, "no RDMA device serves");
 }
 
 #[case(each_abi)]

@@ -6,7 +6,7 @@ use rdmacm_addrinfo::{Reason, Step, Unreachable};
 use rdmacm_core::CmAddr;
 use rdmacm_tests::{PLAIN, Site, UNROUTABLE};
 
-use super::{only, rc, refusal, resolve, tells};
+use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
 const LOOPBACKS: [IpAddr; 2] = [
@@ -18,14 +18,14 @@ const LOOPBACKS: [IpAddr; 2] = [
 fn an_interface_without_rdma(site: &Site) {
     let plain = PLAIN.to_string();
     let unreachable = refusal(resolve(site, plain.as_str(), "7471", &rc()));
-    tells(&unreachable, Step::Address, "no RDMA device");
+    assert_explained(&unreachable, Step::Address, "no RDMA device");
 }
 
 #[case(each_abi)]
 fn no_route(site: &Site) {
     let unroutable = UNROUTABLE.to_string();
     let unreachable = refusal(resolve(site, unroutable.as_str(), "7471", &rc()));
-    tells(&unreachable, Step::Address, "no route leads there");
+    assert_explained(&unreachable, Step::Address, "no route leads there");
 }
 
 /// The kernel notices when it resolves the route, or the address where its first

@@ -53,7 +53,7 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         }
         // It destroys what has parted, and says nothing about it.
         wait_until_it_only_listens(&its_address);
-        server.stop().check_said_all(&[]);
+        server.stop().assert_printed_all(&[]);
     }
 }
 
@@ -89,9 +89,9 @@ fn accept_its_client(site: &Site, count: usize) {
         connection.close(PATIENCE).unwrap();
     }
     let ended = client.finish();
-    ended.check_success();
+    ended.assert_success();
     let steps = |said: &str| !said.contains(':') && !said.starts_with("step ");
-    let steps: Vec<_> = ended.said().iter().filter(|said| steps(said)).collect();
+    let steps: Vec<_> = ended.printed().iter().filter(|said| steps(said)).collect();
     assert_eq!(
         steps,
         [

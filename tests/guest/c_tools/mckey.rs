@@ -39,8 +39,8 @@ fn it_receives_what_we_send(site: &Site) {
             .unwrap();
     }
     let ended = receiver.finish();
-    ended.check_success();
-    ended.check_said("test complete");
+    ended.assert_success();
+    ended.assert_printed("test complete");
 }
 
 /// It does not wait for its device, which sends nothing any more once it has left: so
@@ -55,8 +55,8 @@ fn we_receive_what_it_sends(site: &Site) {
     while received < MESSAGES {
         assert!(Instant::now() < until, "{received} datagrams");
         let ended = start(site, "239.71.9.2", &["-s", "-C", "2000"]).finish();
-        ended.check_success();
-        ended.check_said("test complete");
+        ended.assert_success();
+        ended.assert_printed("test complete");
         socket.set_deadline(SECOND / 10);
         while let Ok(datagram) = socket.recv_from() {
             assert_eq!(datagram.len(), SIZE);

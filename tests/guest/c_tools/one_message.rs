@@ -61,8 +61,8 @@ fn its_server_answers(site: &Site) {
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     disconnect(&connection);
     let ended = server.finish();
-    ended.check_success();
-    ended.check_said_all(&["rdma_server: start", "rdma_server: end 0"]);
+    ended.assert_success();
+    ended.assert_printed_all(&["rdma_server: start", "rdma_server: end 0"]);
 }
 
 #[case(needs(OneMessageTools))]
@@ -74,8 +74,8 @@ fn its_client_is_answered(site: &Site) {
     post_message(connection.queue_pair(), b"sixteen bytes of");
     disconnect(&connection);
     let ended = client.finish();
-    ended.check_success();
-    ended.check_said_all(&["rdma_client: start", "rdma_client: end 0"]);
+    ended.assert_success();
+    ended.assert_printed_all(&["rdma_client: start", "rdma_client: end 0"]);
 }
 
 #[case(needs(OneMessageTools))]
@@ -88,8 +88,8 @@ fn its_xserver_disconnects(site: &Site) {
     post_message(connection.queue_pair(), b"sixteen bytes of");
     disconnect(&connection);
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says("rdma_xserver: end 0");
+    ended.assert_success();
+    ended.assert_contains("rdma_xserver: end 0");
 }
 
 #[case(needs(OneMessageTools))]
@@ -103,6 +103,6 @@ fn its_xclient_sends(site: &Site) {
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);
     disconnect(&connection);
     let ended = client.finish();
-    ended.check_success();
-    ended.check_says("rdma_xclient: end 0");
+    ended.assert_success();
+    ended.assert_contains("rdma_xclient: end 0");
 }

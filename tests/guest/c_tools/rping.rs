@@ -72,9 +72,9 @@ fn its_client_connects_repeatedly(site: &Site) {
         client.wait_for("RDMA addr ");
         connection.close(PATIENCE).unwrap();
         let ended = client.finish();
-        ended.check_said("rdma_connect successful");
-        ended.check_said("client DISCONNECT EVENT...");
-        ended.check_success();
+        ended.assert_printed("rdma_connect successful");
+        ended.assert_printed("client DISCONNECT EVENT...");
+        ended.assert_success();
     }
 }
 
@@ -104,9 +104,9 @@ fn its_server_returns_a_thousand_pings(site: &Site) {
     let (server, port) = its_server(site, &[]);
     let client = client(site, &port, &["--count", "1000", "--validate"]);
     let ended = client.finish_within(LONG);
-    ended.check_success();
-    ended.check_says(": 1000 pings of 64 bytes in ");
-    server.finish().check_success();
+    ended.assert_success();
+    ended.assert_contains(": 1000 pings of 64 bytes in ");
+    server.finish().assert_success();
 }
 
 #[case(needs(Tools))]
@@ -114,10 +114,10 @@ fn its_client_gets_a_thousand_pings_back(site: &Site) {
     let (server, port) = server(site, &["--count", "1000"]);
     let mut client = rping(site, "-c", &port, &["-C", "1000", "-V", "-v"]);
     client.wait_for("ping data: rdma-ping-0: ");
-    client.finish_within(LONG).check_success();
+    client.finish_within(LONG).assert_success();
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says(": 1000 pings");
+    ended.assert_success();
+    ended.assert_contains(": 1000 pings");
 }
 
 /// Of two requests that come before it has looked at the first, its server forgets one.
@@ -132,7 +132,7 @@ fn its_persistent_server_is_pinged_at_once(site: &Site) {
             client
         });
         let ended = clients.map(Tool::finish);
-        ended.iter().for_each(Ended::check_success);
+        ended.iter().for_each(Ended::assert_success);
         server.stop();
     }
 }
@@ -145,11 +145,11 @@ fn its_clients_ping_a_persistent_server_at_once(site: &Site) {
         let arguments = [&arguments, more].concat();
         let clients = [(); 3].map(|()| rping(site, "-c", &port, &arguments));
         let ended = clients.map(Tool::finish);
-        ended.iter().for_each(Ended::check_success);
+        ended.iter().for_each(Ended::assert_success);
     }
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     assert_eq!(ended.document()["pings"], 120);
 }
 
@@ -159,12 +159,12 @@ fn largest_pings(site: &Site) {
     let largest = "65535";
     let (server, port) = its_server(site, &["-S", largest]);
     let arguments = ["--count", "10", "--validate", "--size", largest];
-    client(site, &port, &arguments).finish().check_success();
-    server.finish().check_success();
+    client(site, &port, &arguments).finish().assert_success();
+    server.finish().assert_success();
     let (server, port) = self::server(site, &[]);
     let client = rping(site, "-c", &port, &["-C", "10", "-V", "-S", largest]);
-    client.finish().check_success();
-    server.finish().check_success();
+    client.finish().assert_success();
+    server.finish().assert_success();
 }
 
 #[case(needs(Tools))]
@@ -175,7 +175,7 @@ fn its_client_sees_our_server_disconnect(site: &Site) {
     server.interrupt();
     client.wait_for("client DISCONNECT EVENT...");
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["interrupted"], true);
     assert!(document["pings"].as_u64().unwrap() > 3, "{document}");
@@ -190,7 +190,7 @@ fn its_server_sees_our_client_disconnect(site: &Site) {
     client.interrupt();
     server.wait_for("server DISCONNECT EVENT...");
     let ended = client.finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["interrupted"], true);
     assert!(document["pings"].as_u64().unwrap() >= 3, "{document}");

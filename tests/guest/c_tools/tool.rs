@@ -22,9 +22,9 @@ pub(crate) fn installed(name: &str) -> bool {
 pub(crate) struct Tool {
     child: Child,
     lines: Receiver<Line>,
-    /// What it has printed, so far as it was read.
-    said: Vec<String>,
-    /// Of that, what went to standard output.
+    /// The lines that it has printed and that were read.
+    printed: Vec<String>,
+    /// Those of the standard output.
     output: Vec<String>,
 }
 
@@ -34,10 +34,10 @@ enum Line {
     Error(String),
 }
 
-/// How a tool ended.
+/// A tool that has ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
-    said: Vec<String>,
+    printed: Vec<String>,
     output: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Tool {
         Self {
             child,
             lines,
-            said: Vec::new(),
+            printed: Vec::new(),
             output: Vec::new(),
         }
     }
@@ -157,15 +157,15 @@ impl Tool {
             }
             Line::Error(text) => text,
         };
-        self.said.push(text);
-        self.said.last().unwrap()
+        self.printed.push(text);
+        self.printed.last().unwrap()
     }
 
     /// Its output is closed: it is as good as gone.
     fn ended(&mut self) -> Ended {
         Ended {
             status: self.child.wait().unwrap(),
-            said: std::mem::take(&mut self.said),
+            printed: std::mem::take(&mut self.printed),
             output: std::mem::take(&mut self.output),
         }
     }
@@ -177,8 +177,8 @@ impl Drop for Tool {
             while let Ok(line) = self.lines.try_recv() {
                 self.keep(line);
             }
-            let said = self.said.join("\n");
-            let _ = writeln!(std::io::stderr(), "the tool said:\n{said}");
+            let printed = self.printed.join("\n");
+            let _ = writeln!(std::io::stderr(), "the tool printed:\n{printed}");
         }
         // One that ended is gone, and one the kernel holds is not waited for.
         let _ = self.child.kill();
@@ -198,27 +198,31 @@ fn read(pipe: impl Read + Send + 'static, lines: Sender<Line>, kind: fn(String) 
 }
 
 impl Ended {
-    /// It ended well.
-    pub(crate) fn check_success(&self) {
-        assert_eq!(self.status.code(), Some(0), "{:?}", self.said);
+    /// Checks that it succeeded.
+    pub(crate) fn assert_success(&self) {
+        assert_eq!(self.status.code(), Some(0), "{:?}", self.printed);
     }
 
-    /// It printed this line.
-    pub(crate) fn check_said(&self, line: &str) {
-        assert!(self.said.iter().any(|one| one == line), "{:?}", self.said);
-    }
-
-    /// It printed these lines and no other.
-    pub(crate) fn check_said_all(&self, lines: &[&str]) {
-        assert_eq!(self.said, lines);
-    }
-
-    /// It printed a line with these words.
-    pub(crate) fn check_says(&self, words: &str) {
+    /// Checks that it printed this line.
+    pub(crate) fn assert_printed(&self, line: &str) {
         assert!(
-            self.said.iter().any(|one| one.contains(words)),
+            self.printed.iter().any(|one| one == line),
             "{:?}",
-            self.said
+            self.printed
+        );
+    }
+
+    /// Checks that it printed these lines and no other.
+    pub(crate) fn assert_printed_all(&self, lines: &[&str]) {
+        assert_eq!(self.printed, lines);
+    }
+
+    /// Checks that it printed a line with these words.
+    pub(crate) fn assert_contains(&self, words: &str) {
+        assert!(
+            self.printed.iter().any(|one| one.contains(words)),
+            "{:?}",
+            self.printed
         );
     }
 
@@ -227,8 +231,8 @@ impl Ended {
         serde_json::from_str(&self.output.join("\n")).unwrap()
     }
 
-    /// What it printed.
-    pub(crate) fn said(&self) -> &[String] {
-        &self.said
+    /// The lines that it printed.
+    pub(crate) fn printed(&self) -> &[String] {
+        &self.printed
     }
 }

@@ -49,7 +49,7 @@ impl Ours {
         Self { id, end }
     }
 
-    fn part(&self) {
+    fn disconnect(&self) {
         self.id.with_queue_pair(&self.end).disconnect().unwrap();
     }
 }
@@ -99,7 +99,7 @@ fn connect_to_its_server(site: &Site, count: usize) {
             // On iWARP, where nothing is left to be done.
             EventKind::Established => check_response(site, &event),
             EventKind::Disconnected => {
-                ours.part();
+                ours.disconnect();
                 ours.end.check_parted();
                 parted += 1;
             }
@@ -112,8 +112,8 @@ fn connect_to_its_server(site: &Site, count: usize) {
     assert_eq!(end.kind(), EventKind::Disconnected);
     first.close(PATIENCE).unwrap();
     let ended = server.finish();
-    ended.check_success();
-    ended.check_said_all(&[
+    ended.assert_success();
+    ended.assert_printed_all(&[
         "cmatose: starting server",
         "cmatose: disconnecting",
         "disconnected",
@@ -170,8 +170,8 @@ fn accept_its_client(site: &Site, count: usize) {
         }
     }
     let ended = client.finish();
-    ended.check_success();
-    ended.check_said_all(&[
+    ended.assert_success();
+    ended.assert_printed_all(&[
         "cmatose: starting client",
         "cmatose: connecting",
         "test complete",
@@ -241,8 +241,8 @@ fn its_server_exchanges_messages(site: &Site) {
             connection.close(PATIENCE).unwrap();
         }
         let ended = server.finish();
-        ended.check_success();
-        ended.check_said("return status 0");
+        ended.assert_success();
+        ended.assert_printed("return status 0");
     }
 }
 
@@ -263,7 +263,7 @@ fn its_client_exchanges_messages(site: &Site) {
             connection.close(PATIENCE).unwrap();
         }
         let ended = client.finish();
-        ended.check_success();
-        ended.check_said("return status 0");
+        ended.assert_success();
+        ended.assert_printed("return status 0");
     }
 }

@@ -63,8 +63,8 @@ fn its_server_answers_a_hundred_questions(site: &Site) {
     numbers.dedup();
     assert_eq!(numbers.len(), CONNECTIONS, "a queue pair for each");
     let ended = server.finish();
-    ended.check_success();
-    ended.check_said_all(&[
+    ended.assert_success();
+    ended.assert_printed_all(&[
         "udaddy: starting server",
         "test complete",
         "return status 0",
@@ -136,8 +136,8 @@ fn its_client_asks_a_hundred_questions(site: &Site) {
         children.push(child);
     }
     let ended = client.finish();
-    ended.check_success();
-    ended.check_said_all(&[
+    ended.assert_success();
+    ended.assert_printed_all(&[
         "udaddy: starting client",
         "udaddy: connecting",
         "test complete",
@@ -191,8 +191,8 @@ fn its_server_returns_datagrams(site: &Site) {
     send_all(&socket, &peer.addr());
     assert_eq!(receive_all(&socket), peer.addr());
     let ended = server.finish();
-    ended.check_success();
-    ended.check_said("return status 0");
+    ended.assert_success();
+    ended.assert_printed("return status 0");
 }
 
 #[case(alone, needs(Datagrams, Tools))]
@@ -205,6 +205,6 @@ fn its_client_gets_datagrams_back(site: &Site) {
     assert_eq!(peer.gid(), Some(site.v6.into()));
     send_all(&socket, &peer);
     let ended = client.finish();
-    ended.check_success();
-    ended.check_said("return status 0");
+    ended.assert_success();
+    ended.assert_printed("return status 0");
 }

@@ -27,11 +27,11 @@ fn a_full_ping_server_rejects_with_a_message(site: &Site) {
     check_failure(&ping::client(site, &port, &[]).finish(), FULL);
     disconnect(&first, &mut server);
     let ended = ping::client(site, &port, &["--count", "3"]).finish();
-    ended.check_success();
+    ended.assert_success();
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says(": rejected: the server is full");
+    ended.assert_success();
+    ended.assert_contains(": rejected: the server is full");
 }
 
 #[case]
@@ -41,7 +41,7 @@ fn a_full_perf_server_rejects_with_a_message(site: &Site) {
     check_failure(&perf::client(site, &port, &[]).finish(), FULL);
     disconnect(&first, &mut server);
     let ended = perf::client(site, &port, &["--count", "3"]).finish();
-    ended.check_success();
+    ended.assert_success();
     server.interrupt();
     // The first client left without measuring.
     check_failure(&server.finish(), "disconnected before it had finished");
@@ -65,7 +65,7 @@ fn foreign_clients_do_not_fail_a_persistent_server(site: &Site) {
     check_failure(&ended, "the other side is not rdmacm perf");
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     assert_eq!(ended.document()["failed"], 0);
 
     let (server, port) = perf::server(site, &["--persistent", "--json"]);
@@ -73,7 +73,7 @@ fn foreign_clients_do_not_fail_a_persistent_server(site: &Site) {
     check_failure(&ended, "the other side is not rdmacm perf");
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["peers"], 0);
     assert_eq!(document["failed"], 0);

@@ -11,9 +11,9 @@ use rdmacm_tests_macros::case;
 
 #[case]
 fn a_device_in_the_table(site: &Site) {
-    let said = rdmacm(&["devices"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let rows = said.rows();
+    let finished = rdmacm(&["devices"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let rows = finished.rows();
     let row = rows.iter().find(|row| row[1] == site.device).unwrap();
     let transport = match site.soft {
         Soft::Rxe => "RoCE",
@@ -90,9 +90,9 @@ fn its_addresses_are_its_interfaces(site: &Site) {
 
 /// The site's device in the command's JSON document.
 fn document(site: &Site) -> Value {
-    let said = rdmacm(&["devices", "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let document = said.document();
+    let finished = rdmacm(&["devices", "--json"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let document = finished.document();
     assert_eq!(document["error"], Value::Null);
     let devices = document["devices"].as_array().unwrap();
     let found = devices.iter().find(|one| one["name"] == site.device);

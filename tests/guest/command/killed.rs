@@ -26,7 +26,7 @@ fn wait_for_measuring(server: &mut Tool, site: &Site) {
 /// not said of them.
 fn check_departure(ended: &Ended, words: &str) {
     check_failure(ended, words);
-    let blamed = ended.said().iter().find(|line| line.contains("_ERR"));
+    let blamed = ended.printed().iter().find(|line| line.contains("_ERR"));
     assert_eq!(blamed, None);
 }
 
@@ -61,7 +61,7 @@ fn a_persistent_server_counts_a_killed_client_as_failed(site: &Site) {
     let arguments = ["--test", "read-lat", "--count", "3"];
     self::client(site, &port, &arguments)
         .finish()
-        .check_success();
+        .assert_success();
     server.interrupt();
     let ended = server.finish();
     assert_eq!(ended.status.code(), Some(1));

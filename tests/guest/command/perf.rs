@@ -26,7 +26,7 @@ fn measured(site: &Site, test: &str, arguments: &[&str]) -> Value {
     let ended = client(site, &port, &[&common, arguments].concat());
     // Who polls takes turns with those who carry what is polled for.
     let ended = ended.finish_within(8 * PATIENCE);
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["role"], "client");
     assert_eq!(document["node"], site.v4.to_string());
@@ -36,7 +36,7 @@ fn measured(site: &Site, test: &str, arguments: &[&str]) -> Value {
     assert_eq!(document["interrupted"], false);
     assert_eq!(document["error"], Value::Null);
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let at_the_end = ended.document();
     assert_eq!(at_the_end["peers"], 1);
     assert_eq!(at_the_end["failed"], 0);
@@ -96,27 +96,27 @@ fn large_messages(site: &Site) {
         &port,
         &[&["--test", "write-bw"], &arguments[..]].concat(),
     );
-    client.finish_within(8 * PATIENCE).check_success();
-    server.finish().check_success();
+    client.finish_within(8 * PATIENCE).assert_success();
+    server.finish().assert_success();
 }
 
 #[case]
 fn the_duration_option_is_obeyed(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     let ended = client(site, &port, &["--duration", "300"]).finish();
-    ended.check_success();
-    ended.check_says("send-bw, 65536 bytes, 16 at once");
-    ended.check_says(" Gbit/s, ");
+    ended.assert_success();
+    ended.assert_contains("send-bw, 65536 bytes, 16 at once");
+    ended.assert_contains(" Gbit/s, ");
     let arguments = ["--duration", "300", "--test", "read-lat"];
     let ended = client(site, &port, &arguments).finish();
-    ended.check_success();
-    ended.check_says("read-lat, 64 bytes, there");
-    ended.check_says("P99.9");
-    ended.check_says("##");
+    ended.assert_success();
+    ended.assert_contains("read-lat, 64 bytes, there");
+    ended.assert_contains("P99.9");
+    ended.assert_contains("##");
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says(": read-lat, 64 bytes, 1 at once");
+    ended.assert_success();
+    ended.assert_contains(": read-lat, 64 bytes, 1 at once");
 }
 
 /// All that is sent finds room, 232 messages, the 24 that went before to warm up, and that
@@ -130,11 +130,11 @@ fn a_slow_server_sees_its_client_finish(site: &Site) {
     let client = client(site, &port, &[&arguments[..], &["--count", "232"]].concat());
     server.wait_for("rdmacm: ");
     server.suspend();
-    client.finish().check_success();
+    client.finish().assert_success();
     server.resume();
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says(": send-bw, 64 bytes, 128 at once");
+    ended.assert_success();
+    ended.assert_contains(": send-bw, 64 bytes, 128 at once");
 }
 
 #[case]
@@ -148,11 +148,11 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
         )
     });
     for client in clients {
-        client.finish().check_success();
+        client.finish().assert_success();
     }
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["peers"], 3);
     assert_eq!(document["interrupted"], true);
@@ -185,7 +185,7 @@ fn a_foreign_server_is_reported(site: &Site) {
     let (server, port) = super::server("ping", site, &[]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the other side is not rdmacm perf");
-    server.finish().check_success();
+    server.finish().assert_success();
 }
 
 #[case]

@@ -28,13 +28,13 @@ pub(crate) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
 fn every_ping_comes_back(site: &Site) {
     let (server, port) = server(site, &[]);
     let ended = client(site, &port, &["--count", "20", "--validate"]).finish();
-    ended.check_success();
+    ended.assert_success();
     let via = format!("via {}: 20 pings of 64 bytes in ", site.device);
-    ended.check_says(&via);
-    ended.check_says("P99.9");
+    ended.assert_contains(&via);
+    ended.assert_contains("P99.9");
     let ended = server.finish();
-    ended.check_success();
-    ended.check_says(": 20 pings");
+    ended.assert_success();
+    ended.assert_contains(": 20 pings");
 }
 
 #[case]
@@ -42,7 +42,7 @@ fn json_of_each_side(site: &Site) {
     let (server, port) = server(site, &["--json"]);
     let arguments = ["--count", "10", "--validate", "--json"];
     let ended = client(site, &port, &arguments).finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["role"], "client");
     assert_eq!(document["node"], site.v4.to_string());
@@ -63,7 +63,7 @@ fn json_of_each_side(site: &Site) {
     assert!((values[0]..=values[5]).contains(&mean), "{latency}");
     assert!(document["elapsed_ns"].as_u64().unwrap() >= 10 * values[0]);
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let expected = json!({
         "role": "server",
         "peers": 1,
@@ -81,10 +81,10 @@ fn every_size_comes_back(site: &Site) {
     let (server, port) = server(site, &["--persistent"]);
     for size in ["23", "4096", "4097", "65535", "300000"] {
         let arguments = ["--count", "3", "--validate", "--size", size];
-        client(site, &port, &arguments).finish().check_success();
+        client(site, &port, &arguments).finish().assert_success();
     }
     server.interrupt();
-    server.finish().check_success();
+    server.finish().assert_success();
 }
 
 #[case]
@@ -94,11 +94,11 @@ fn a_server_on_all_addresses(site: &Site) {
     server.wait_for(&format!("rdmacm: listening on [::]:{port}"));
     for ip in site.ips() {
         let ip = ip.to_string();
-        let said = rdmacm(&["ping", &ip, "--port", &port, "--count", "1", "--validate"]);
-        assert_eq!(said.code, Some(0), "{}", said.complaint);
+        let finished = rdmacm(&["ping", &ip, "--port", &port, "--count", "1", "--validate"]);
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     }
     server.interrupt();
-    server.finish().check_success();
+    server.finish().assert_success();
 }
 
 #[case]
@@ -107,10 +107,10 @@ fn a_persistent_server_serves_peers_at_once(site: &Site) {
     let arguments = ["--count", "30", "--validate"];
     let clients = [(); 3].map(|()| client(site, &port, &arguments));
     let ended = clients.map(Tool::finish);
-    ended.iter().for_each(Ended::check_success);
+    ended.iter().for_each(Ended::assert_success);
     server.interrupt();
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     let document = ended.document();
     assert_eq!(document["peers"], 3);
     assert_eq!(document["pings"], 90);
@@ -127,7 +127,7 @@ fn an_interrupted_server_disconnects(site: &Site) {
     let parted = [EventKind::Disconnected, EventKind::Rejected];
     assert!(parted.contains(&end.kind()), "{end}");
     let ended = server.finish();
-    ended.check_success();
+    ended.assert_success();
     assert_eq!(ended.document()["interrupted"], true);
 }
 
@@ -135,10 +135,10 @@ fn an_interrupted_server_disconnects(site: &Site) {
 fn a_peer_that_disconnects_early_has_failed(site: &Site) {
     let (server, port) = server(site, &["--count", "5"]);
     let ended = client(site, &port, &["--count", "2"]).finish();
-    ended.check_success();
+    ended.assert_success();
     let ended = server.finish();
     check_failure(&ended, "the peer disconnected before 5 pings were made");
-    ended.check_says(": 2 pings, then ");
+    ended.assert_contains(": 2 pings, then ");
 }
 
 #[case(waiting)]
@@ -146,7 +146,7 @@ fn a_server_with_too_few_pings_disconnects(site: &Site) {
     let (server, port) = server(site, &["--count", "2"]);
     let ended = client(site, &port, &[]).finish();
     check_failure(&ended, "the peer disconnected after 2 pings");
-    server.finish().check_success();
+    server.finish().assert_success();
 }
 
 /// Only the connection manager's node is there, not the devices'.
@@ -165,9 +165,13 @@ pub(crate) fn without_verbs_nodes() {
     for arguments in [&wildcard[..], &bound] {
         let ended = Tool::rdmacm(arguments).finish();
         check_failure(&ended, "rdmacm: open /dev/infiniband/uverbs");
-        ended.check_says("ENOENT");
+        ended.assert_contains("ENOENT");
         let listens = |line: &String| line.contains("listening on");
-        assert!(!ended.said().iter().any(listens), "{:?}", ended.said());
+        assert!(
+            !ended.printed().iter().any(listens),
+            "{:?}",
+            ended.printed()
+        );
     }
 }
 
@@ -241,11 +245,11 @@ fn no_server_to_ping(site: &Site) {
 
 #[case]
 fn no_address_to_listen_on(_: &Site) {
-    let said = rdmacm(&["ping", "--listen", "203.0.113.1"]);
-    assert_eq!(said.code, Some(1));
+    let finished = rdmacm(&["ping", "--listen", "203.0.113.1"]);
+    assert_eq!(finished.code, Some(1));
     assert!(
-        said.complaint.contains("EADDRNOTAVAIL"),
+        finished.stderr.contains("EADDRNOTAVAIL"),
         "{}",
-        said.complaint
+        finished.stderr
     );
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use rdmacm_tests::{AcmDaemon, PLAIN, Site, Soft, UNROUTABLE, free_port};
 use serde_json::{Value, json};
 
-use super::{Said, built, rdmacm};
+use super::{Finished, built, rdmacm};
 use crate::acm::messages::known;
 use rdmacm_tests_macros::case;
 
@@ -18,11 +18,11 @@ fn name(site: &Site) -> &'static str {
 
 #[case]
 fn a_name_as_a_table(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let rows = said.rows();
+    let finished = rdmacm(&["resolve", name(site), "7471"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let rows = finished.rows();
     let [row] = rows.as_slice() else {
-        panic!("{}", said.output);
+        panic!("{}", finished.stdout);
     };
     assert_eq!(row[0], format!("{}:7471", site.v4));
     assert_eq!(row[1], site.v4.to_string());
@@ -40,17 +40,17 @@ fn a_name_as_a_table(site: &Site) {
 #[case]
 fn an_ipv6_address_as_a_table(site: &Site) {
     let v6 = site.v6.to_string();
-    let said = rdmacm(&["resolve", &v6, "7471", "--numeric", "--family", "6"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let rows = said.rows();
+    let finished = rdmacm(&["resolve", &v6, "7471", "--numeric", "--family", "6"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let rows = finished.rows();
     assert_eq!(rows[0][..2], [format!("[{v6}]:7471"), v6]);
 }
 
 #[case]
 fn a_name_as_json(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471", "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let document = said.document();
+    let finished = rdmacm(&["resolve", name(site), "7471", "--json"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let document = finished.document();
     assert_eq!(document["node"], name(site));
     assert_eq!(document["service"], "7471");
     assert_eq!(document["reachable"], true);
@@ -100,9 +100,9 @@ fn a_path_record_as_json(site: &Site) {
 
 #[case]
 fn an_address_to_listen_on(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471", "--passive", "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let one = &said.document()["candidates"][0];
+    let finished = rdmacm(&["resolve", name(site), "7471", "--passive", "--json"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let one = &finished.document()["candidates"][0];
     assert_eq!(one["destination"], Value::Null);
     assert_eq!(one["source"]["port"], 7471);
     assert_eq!(one["device"]["name"], site.device);
@@ -116,26 +116,32 @@ fn a_privileged_port_needs_no_privilege_to_be_resolved(site: &Site) {
         .args(["resolve", name(site), "1", "--passive"])
         .output()
         .unwrap();
-    let said = Said::from(output);
-    assert_eq!(said.code, Some(0), "{}{}", said.output, said.complaint);
-    assert_eq!(said.rows()[0][1], format!("{}:1", site.v4));
+    let finished = Finished::from(output);
+    assert_eq!(
+        finished.code,
+        Some(0),
+        "{}{}",
+        finished.stdout,
+        finished.stderr
+    );
+    assert_eq!(finished.rows()[0][1], format!("{}:1", site.v4));
 }
 
 #[case]
 fn a_source_is_used(site: &Site) {
     let v6 = site.v6.to_string();
-    let said = rdmacm(&["resolve", &v6, "7471", "--source", &v6]);
-    assert_eq!(said.code, Some(0), "{}", said.output);
+    let finished = rdmacm(&["resolve", &v6, "7471", "--source", &v6]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stdout);
     let foreign = rdmacm(&["resolve", &v6, "7471", "--source", "fd71:ffff::1"]);
     assert_eq!(foreign.code, Some(1));
-    assert!(foreign.output.contains("source"), "{}", foreign.output);
+    assert!(foreign.stdout.contains("source"), "{}", foreign.stdout);
 }
 
 #[case]
 fn without_routes(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471", "--no-route"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    assert_eq!(said.rows()[0][5], "-");
+    let finished = rdmacm(&["resolve", name(site), "7471", "--no-route"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(finished.rows()[0][5], "-");
 }
 
 #[case]
@@ -145,9 +151,9 @@ fn an_unreachable_address_fails_with_the_reason(_: &Site) {
         (UNROUTABLE.to_string(), "no route leads there"),
         ("127.0.0.1".to_owned(), "loopback"),
     ] {
-        let said = rdmacm(&["resolve", &node, "7471"]);
-        assert_eq!(said.code, Some(1));
-        assert!(said.output.contains(reason), "{}", said.output);
+        let finished = rdmacm(&["resolve", &node, "7471"]);
+        assert_eq!(finished.code, Some(1));
+        assert!(finished.stdout.contains(reason), "{}", finished.stdout);
     }
 }
 
@@ -159,14 +165,14 @@ fn one_reached_address_is_success(site: &Site) {
         Soft::Rxe => 0,
         Soft::Siw => 1,
     };
-    assert_eq!(both.code, Some(code), "{}", both.output);
-    assert_eq!(both.rows().len(), 2, "{}", both.output);
+    assert_eq!(both.code, Some(code), "{}", both.stdout);
+    assert_eq!(both.rows().len(), 2, "{}", both.stdout);
 }
 
 #[case]
 fn an_unreachable_address_as_json(site: &Site) {
     let unreached = PLAIN.to_string();
-    let said = rdmacm(&[
+    let finished = rdmacm(&[
         "resolve",
         &unreached,
         "7471",
@@ -174,9 +180,9 @@ fn an_unreachable_address_as_json(site: &Site) {
         "--source",
         &site.v6.to_string(),
     ]);
-    assert_eq!(said.code, Some(1));
-    assert_eq!(said.complaint, "");
-    let document = said.document();
+    assert_eq!(finished.code, Some(1));
+    assert_eq!(finished.stderr, "");
+    let document = finished.document();
     assert_eq!(document["reachable"], false);
     let one = &document["candidates"][0];
     let reason = one["reason"].as_str().unwrap();
@@ -188,9 +194,9 @@ fn an_unreachable_address_as_json(site: &Site) {
 #[case]
 fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
     let silent = site.silent.to_string();
-    let said = rdmacm(&["resolve", &silent, "7471", "--timeout", "300"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.output.contains("answer"), "{}", said.output);
+    let finished = rdmacm(&["resolve", &silent, "7471", "--timeout", "300"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stdout.contains("answer"), "{}", finished.stdout);
 }
 
 /// The same answer, told by an event.
@@ -198,23 +204,19 @@ fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
 fn with_a_resolve_event(site: &Site) {
     let arguments = ["resolve", name(site), "7471", "--no-route", "--json"];
     let told = rdmacm(&[&arguments[..], &["--async"]].concat());
-    assert_eq!(told.code, Some(0), "{}", told.complaint);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
     assert_eq!(told.document(), rdmacm(&arguments).document());
     let nobody = rdmacm(&["resolve", "nobody.invalid", "--async", "--numeric"]);
     assert_eq!(nobody.code, Some(1));
-    assert!(
-        nobody.complaint.contains("not known"),
-        "{}",
-        nobody.complaint
-    );
+    assert!(nobody.stderr.contains("not known"), "{}", nobody.stderr);
 }
 
 #[case]
 fn paths_as_text(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471", "--routes"]);
+    let finished = rdmacm(&["resolve", name(site), "7471", "--routes"]);
     let gid = format!("::ffff:{}", site.v4);
     let path = format!("path to {}:7471: from {gid} to {gid}", site.v4);
-    let line = said.output.lines().find(|line| line.starts_with(&path));
+    let line = finished.stdout.lines().find(|line| line.starts_with(&path));
     match (site.soft, line) {
         (Soft::Siw, None) => {}
         (Soft::Rxe, Some(line)) => {
@@ -225,7 +227,7 @@ fn paths_as_text(site: &Site) {
                 assert!(!document.contains("LID"), "{document}");
             }
         }
-        _ => panic!("{}", said.output),
+        _ => panic!("{}", finished.stdout),
     }
 }
 
@@ -238,33 +240,41 @@ fn document_words(site: &Site) -> String {
 
 #[case]
 fn every_local_address(site: &Site) {
-    let said = rdmacm(&["resolve", "--local"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    let rows = said.rows();
+    let finished = rdmacm(&["resolve", "--local"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let rows = finished.rows();
     for ip in site.ips() {
         let row = rows.iter().find(|row| row[1] == ip.to_string()).unwrap();
         assert_eq!(row[2], format!("{} port 1", site.device));
     }
     let plain = PLAIN.to_string();
-    assert!(rows.iter().all(|row| row[1] != plain), "{}", said.output);
+    assert!(
+        rows.iter().all(|row| row[1] != plain),
+        "{}",
+        finished.stdout
+    );
 }
 
 #[case]
 fn an_interface_and_a_device_to_listen_on(site: &Site) {
     for thing in [site.netdev, site.device] {
-        let said = rdmacm(&["resolve", thing, "7471", "--passive", "--family", "4"]);
-        assert_eq!(said.code, Some(0), "{}", said.complaint);
-        assert_eq!(said.rows()[0][1], format!("{}:7471", site.v4));
+        let finished = rdmacm(&["resolve", thing, "7471", "--passive", "--family", "4"]);
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        assert_eq!(finished.rows()[0][1], format!("{}:7471", site.v4));
     }
 }
 
 /// Neither device is InfiniBand.
 #[case]
 fn a_gid_is_for_infiniband(_: &Site) {
-    let said = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib"]);
-    assert_eq!(said.code, Some(1));
-    assert!(said.output.contains("fe80::7"), "{}", said.output);
-    assert!(said.output.contains("InfiniBand"), "{}", said.output);
+    let finished = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib"]);
+    assert_eq!(finished.code, Some(1));
+    assert!(finished.stdout.contains("fe80::7"), "{}", finished.stdout);
+    assert!(
+        finished.stdout.contains("InfiniBand"),
+        "{}",
+        finished.stdout
+    );
     let document = rdmacm(&["resolve", "fe80::7", "7471", "--family", "ib", "--json"]).document();
     let to = &document["candidates"][0]["destination"];
     assert_eq!(to["address"], "fe80::7");
@@ -277,9 +287,13 @@ fn a_gid_is_for_infiniband(_: &Site) {
 #[case]
 fn a_service_needs_an_infiniband_port(_: &Site) {
     for how in [&[][..], &["--async"]] {
-        let said = rdmacm(&[&["resolve", "--sa", "0x7147"], how].concat());
-        assert_eq!(said.code, Some(1), "{}", said.output);
-        assert!(said.complaint.contains("InfiniBand"), "{}", said.complaint);
+        let finished = rdmacm(&[&["resolve", "--sa", "0x7147"], how].concat());
+        assert_eq!(finished.code, Some(1), "{}", finished.stdout);
+        assert!(
+            finished.stderr.contains("InfiniBand"),
+            "{}",
+            finished.stderr
+        );
     }
 }
 
@@ -291,12 +305,16 @@ fn with_ibacm(site: &Site) {
     let acts = known(site);
     let daemon = AcmDaemon::unix(&rundir, move |_| acts.clone());
     let acm = format!("--acm={}", rundir.display());
-    let said = rdmacm(&["resolve", name(site), "7471", &acm, "--routes"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
-    assert!(said.complaint.is_empty(), "{}", said.complaint);
-    assert!(said.output.contains(" by ibacm: "), "{}", said.output);
-    let said = rdmacm(&["resolve", name(site), "7471", &acm, "--json"]);
-    let one = &said.document()["candidates"][0];
+    let finished = rdmacm(&["resolve", name(site), "7471", &acm, "--routes"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert!(finished.stderr.is_empty(), "{}", finished.stderr);
+    assert!(
+        finished.stdout.contains(" by ibacm: "),
+        "{}",
+        finished.stdout
+    );
+    let finished = rdmacm(&["resolve", name(site), "7471", &acm, "--json"]);
+    let one = &finished.document()["candidates"][0];
     let paths = one["route"].as_array().unwrap();
     assert_eq!((paths.len(), &paths[0]["dgid"]), (1, &json!("fe80::2")));
     assert_eq!(one["connect_data"], "");
@@ -307,8 +325,8 @@ fn with_ibacm(site: &Site) {
 
 #[case]
 fn without_ibacm(site: &Site) {
-    let said = rdmacm(&["resolve", name(site), "7471", "--acm=/nonexistent"]);
-    assert_eq!(said.code, Some(0), "{}", said.complaint);
+    let finished = rdmacm(&["resolve", name(site), "7471", "--acm=/nonexistent"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     let words = "ibacm in /nonexistent knows no path there";
-    assert!(said.complaint.contains(words), "{}", said.complaint);
+    assert!(finished.stderr.contains(words), "{}", finished.stderr);
 }

@@ -112,7 +112,7 @@ fn both_sides_disconnect_at_once(site: &Site) {
 #[case]
 fn disconnecting_twice_succeeds(site: &Site) {
     let pair = site.pair();
-    pair.part();
+    pair.disconnect_both();
     pair.client.id.disconnect().unwrap();
     pair.server.id.disconnect().unwrap();
 }
@@ -128,6 +128,6 @@ fn an_id_connects_once(site: &Site) {
         assert!(error.to_string().contains("has tried already"), "{error}");
     };
     again();
-    pair.part();
+    pair.disconnect_both();
     again();
 }

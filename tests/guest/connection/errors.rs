@@ -123,7 +123,7 @@ fn a_side_that_cannot_accept_rejects(site: &Site) {
 /// Nothing is heard of either id any more, by the time the device has carried
 /// another connection from its beginning to its end.
 fn assert_silence(site: &Site, pair: &Pair) {
-    site.pair().part();
+    site.pair().disconnect_both();
     for side in [&pair.client, &pair.server] {
         let event = side.channel.try_next_event().unwrap();
         assert!(event.is_none(), "{event:?}");

@@ -40,7 +40,7 @@ fn a_request_is_accepted_once(site: &Site) {
     let param = ConnParam::new().qp_number(pair.server.queue_pair.number());
     refused(pair.server.id.accept(&param), "accepted already");
     refused(pair.client.id.accept(&param), "brought no request");
-    pair.part();
+    pair.disconnect_both();
 }
 
 /// The kernel would take anything else for a refusal, after which destroying the id
@@ -61,7 +61,7 @@ fn the_accepting_side_waits_for_the_peer(site: &Site) {
         assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
     }
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
 }
 
 /// The one who was asked hears nothing of it before it answers.
@@ -113,7 +113,7 @@ fn establishing_needs_a_response(site: &Site) {
     let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
     pair.accept(&ConnParam::new());
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
 }
 
 #[case]

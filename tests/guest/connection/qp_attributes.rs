@@ -114,7 +114,7 @@ fn an_answered_id_has_all_attributes(site: &Site) {
     for side in [&pair.client, &pair.server] {
         assert_eq!(masks(&side.id), all(site));
     }
-    pair.part();
+    pair.disconnect_both();
 }
 
 #[case(needs(Datagrams))]

@@ -81,7 +81,7 @@ fn an_established_connection_cannot_be_rejected(site: &Site) {
         let error = side.id.reject(&[]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }
-    pair.part();
+    pair.disconnect_both();
 }
 
 #[case]

@@ -63,7 +63,7 @@ fn a_response_is_answered_once(site: &Site) {
     let pair = site.pair();
     let error = pair.client.id.establish().unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    pair.part();
+    pair.disconnect_both();
 }
 
 /// The kernel would take it for a refusal, though the peer has said nothing yet.
@@ -81,5 +81,5 @@ fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
     }
     pair.accept(&ConnParam::new());
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
 }

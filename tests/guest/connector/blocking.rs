@@ -33,7 +33,7 @@ impl Pair {
         })
     }
 
-    fn part(self) {
+    fn disconnect_both(self) {
         let Self { client, server } = self;
         thread::scope(|scope| {
             let closing = scope.spawn(|| client.close(PATIENCE));
@@ -51,7 +51,7 @@ fn a_name_connects_and_disconnects(site: &Site) {
     let pair = Pair::connect(site, &listener, connector(site, port));
     assert_eq!(pair.client.peer_addr().unwrap(), site.v4(port));
     assert_eq!(pair.server.local_addr().unwrap(), site.v4(port));
-    pair.part();
+    pair.disconnect_both();
 }
 
 #[case]
@@ -141,7 +141,7 @@ fn a_wildcard_listener_serves_both_families(site: &Site) {
     let port = listener.local_addr().port();
     for ip in site.ips() {
         let connector = Connector::new((ip.to_string(), port.to_string())).deadline(PATIENCE);
-        Pair::connect(site, &listener, connector).part();
+        Pair::connect(site, &listener, connector).disconnect_both();
     }
 }
 
@@ -153,7 +153,7 @@ fn a_listener_of_one_family_leaves_the_other_free(site: &Site) {
     let error = connector(site, port).connect_with(QueuePairs::new(site));
     assert!(error.unwrap_err().is_rejected());
     let v6 = Connector::new(site.v6(port)).deadline(PATIENCE);
-    Pair::connect(site, &listener, v6).part();
+    Pair::connect(site, &listener, v6).disconnect_both();
 }
 
 #[case]
@@ -259,7 +259,7 @@ fn the_source_is_chosen_by_address_interface_and_device(site: &Site) {
         let local = pair.client.local_addr().unwrap();
         assert_eq!(local.ip(), Some(site.v4.into()));
         assert!(from.is_none_or(|from| local.port() == from));
-        pair.part();
+        pair.disconnect_both();
     }
 }
 

@@ -240,7 +240,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
         .map(|_| client.post_receive(room(client, 4)).unwrap())
         .collect();
     server.post_receive(room(server, 4)).unwrap();
-    pair.part();
+    pair.disconnect_both();
     for work in posted {
         let Completion {
             work: flushed,

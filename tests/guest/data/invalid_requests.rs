@@ -338,7 +338,7 @@ fn requests_after_a_failure(site: &Site) {
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     client.post_receive(room(client, 4)).unwrap();
     server.post_receive(room(server, 4)).unwrap();
-    pair.part();
+    pair.disconnect_both();
     for (queue_pair, word) in [(client, 1), (server, 2)] {
         let came = received(queue_pair);
         assert!(came.result.unwrap_err().is_flush(), "{word}");

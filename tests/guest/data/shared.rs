@@ -136,7 +136,7 @@ fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
         let room = room(&first.server.queue_pair, 8);
         shared.post_receive(room).unwrap();
     }
-    first.part();
+    first.disconnect_both();
     if site.soft == Soft::Rxe && newer_commands::is_new() {
         let told = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {

@@ -19,7 +19,7 @@ fn a_child_moves_before_it_is_accepted(site: &Site) {
     let old = relocate(site, &mut pair.server);
     pair.accept(&ConnParam::new());
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
     assert!(old.try_next_event().unwrap().is_none());
 }
 
@@ -29,7 +29,7 @@ fn a_child_moves_after_it_is_accepted(site: &Site) {
     pair.accept(&ConnParam::new());
     let old = relocate(site, &mut pair.server);
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
     assert!(old.try_next_event().unwrap().is_none());
 }
 
@@ -41,7 +41,7 @@ fn a_client_moves_while_it_connects(site: &Site) {
     wait_for_an_event(&pair.client.channel);
     let old = relocate(site, &mut pair.client);
     pair.establish(site);
-    pair.part();
+    pair.disconnect_both();
     assert!(old.try_next_event().unwrap().is_none());
 }
 

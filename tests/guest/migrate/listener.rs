@@ -28,7 +28,7 @@ fn assert_follows(site: &Site, listener: Listening, client: Side) {
         listener,
         client,
     };
-    asked.accept(site, &ConnParam::new()).part();
+    asked.accept(site, &ConnParam::new()).disconnect_both();
 }
 
 #[case]

@@ -86,13 +86,13 @@ impl Plan {
     }
 
     /// What it prints but for what it measured: a title a round, and below it steps.
-    fn check_said(&self, ended: &Ended, first: &[&str], verb: &str, steps: &[&str]) {
-        ended.check_success();
+    fn assert_printed(&self, ended: &Ended, first: &[&str], verb: &str, steps: &[&str]) {
+        ended.assert_success();
         let told = |said: &&String| {
             let title = [first[0], first[first.len() - 1], verb];
             said.starts_with('\t') || title.iter().any(|title| said.starts_with(title))
         };
-        let said: Vec<_> = ended.said().iter().filter(told).cloned().collect();
+        let said: Vec<_> = ended.printed().iter().filter(told).cloned().collect();
         let mut expected: Vec<String> = first.iter().map(|line| (*line).to_owned()).collect();
         for (at, round) in self.rounds.iter().enumerate() {
             let count = round.connections;
@@ -149,7 +149,7 @@ fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     }
     let first = ["Running as OOB root", "Server warmup"];
     let steps = ["\tAccepting", ALLOCATING, "\tDisconnecting"];
-    plan.check_said(&server.finish(), &first, "Accept", &steps);
+    plan.assert_printed(&server.finish(), &first, "Accept", &steps);
 }
 
 /// It is a leaf.
@@ -194,7 +194,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
         "\tDestroying QPs",
         "\tDestroying IDs",
     ];
-    plan.check_said(&client.finish(), &["Client warmup"], "Connect", &steps);
+    plan.assert_printed(&client.finish(), &["Client warmup"], "Connect", &steps);
 }
 
 /// Also gives what the client asked for.
