@@ -69,7 +69,7 @@ fn allocations(work: impl FnOnce()) -> usize {
 fn commands_allocate_nothing(site: &Site) {
     let (channel, id) = site.id();
     let mut event = None;
-    let mut hear = |kind| event = Some(expect(&channel, kind));
+    let mut wait_for = |kind| event = Some(expect(&channel, kind));
     assert_eq!(
         allocations(|| drop(black_box(Box::new(site.v4)))),
         1,
@@ -81,9 +81,9 @@ fn commands_allocate_nothing(site: &Site) {
         id.set_af_only(true).unwrap();
         id.set_ack_timeout(14).unwrap();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
-        expect(EventKind::AddrResolved);
+        wait_for(EventKind::AddrResolved);
         id.resolve_route(SECOND).unwrap();
-        expect(EventKind::RouteResolved);
+        wait_for(EventKind::RouteResolved);
         id.addresses().unwrap();
         id.gids().unwrap();
         id.path_records().unwrap();
