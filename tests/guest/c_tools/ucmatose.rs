@@ -157,7 +157,7 @@ fn accept_its_client(site: &Site, count: usize) {
                 concerned(&all, &event);
                 established += 1;
                 if established == count {
-                    all.iter().for_each(Ours::part);
+                    all.iter().for_each(Ours::disconnect);
                 }
             }
             EventKind::Disconnected => {
