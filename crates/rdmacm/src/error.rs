@@ -29,7 +29,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// [`source`](std::error::Error::source) returns `None`.
 ///
 /// [`Error::new`] makes errors for tests of error handling.
-#[derive(Debug)]
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
@@ -174,6 +173,18 @@ impl Error {
         match self.0.cause {
             Cause::Event(failure) => Some(failure),
             _ => None,
+        }
+    }
+}
+
+/// The text of [`Display`](fmt::Display), which a program prints whose `main` returns the
+/// error; all fields with `{:#?}`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            self.0.fmt(f)
+        } else {
+            fmt::Display::fmt(self, f)
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) use connection::MessageConnection;
 pub(crate) use device::{Devices, OpenDevice, open_context};
 pub(crate) use factory::MessageQueuePairFactory;
 pub(crate) use failure::Failure;
-pub(crate) use queue_pair::{Destination, MessageQueuePair};
+pub(crate) use queue_pair::{Destination, ENDLESS_RETRIES, MessageQueuePair};
 pub(crate) use state::{Arrival, State};
 pub(crate) use transfer::StartedTransfer;
 pub(crate) use waiters::Interest;

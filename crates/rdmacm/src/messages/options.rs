@@ -87,7 +87,8 @@ impl MessageOptions {
     /// The time until a dead peer is detected depends on the transport. RoCE retries as
     /// often as [`retry_count`](rdmacm_core::ConnParam::retry_count) says, each time after
     /// a multiple of [`ack_timeout`](crate::Connector::ack_timeout). Seven retries mean
-    /// forever on rxe (`rxe_completer`), so a connector with this option asks for six. On
+    /// no limit on rxe (`rxe_completer`), so with this option either side uses six, whatever
+    /// the peer has asked for. On
     /// iWARP, TCP gives up after some 15 minutes by default (`net.ipv4.tcp_retries2`).
     #[must_use]
     pub fn keep_alive(mut self, interval: Duration) -> Self {

@@ -21,6 +21,9 @@ use super::waiters::Interest;
 /// Messages of up to this many bytes are posted inline, which all soft devices support.
 pub(super) const MAX_INLINE: usize = 64;
 
+/// The number of retries that means no limit on rxe (`rxe_completer`).
+pub(crate) const ENDLESS_RETRIES: u8 = 7;
+
 /// A queue pair that carries messages, with registered memory to send from and to receive
 /// into.
 ///
@@ -375,8 +378,14 @@ impl rdmacm_core::QueuePair for MessageQueuePair {
         self.queue_pair.depth_limits()
     }
 
+    /// With keep-alives, requests to a dead peer must fail at some time: on the accepting
+    /// side too, whose retries the connecting side chooses.
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
-        rdmacm_core::QueuePair::modify(&self.queue_pair, attr, mask)
+        let mut attr = *attr;
+        if self.options.has_keep_alive() && attr.retry_count == ENDLESS_RETRIES {
+            attr.retry_count = ENDLESS_RETRIES - 1;
+        }
+        rdmacm_core::QueuePair::modify(&self.queue_pair, &attr, mask)
     }
 }
 

@@ -11,19 +11,16 @@ use crate::connection::Established;
 use crate::error::{Cause, Result};
 use crate::event_loop::EventLoop;
 use crate::messages::{
-    Devices, MessageConnection, MessageOptions, MessageQueuePair, MessageQueuePairFactory,
-    OpenDevice, device_error, with_device_error,
+    Devices, ENDLESS_RETRIES, MessageConnection, MessageOptions, MessageQueuePair,
+    MessageQueuePairFactory, OpenDevice, device_error, with_device_error,
 };
 use crate::queue_pair_factory::QueuePairFactory as _;
 use crate::stage::Stage;
 
-/// The number of retries that means forever on rxe.
-const FOREVER: u8 = 7;
-
 /// With keep-alives, requests to a dead peer must fail at some time.
 fn limit_retries(param: &mut ConnParam, options: &MessageOptions) {
-    if options.has_keep_alive() && param.retries() == FOREVER {
-        *param = std::mem::take(param).retry_count(FOREVER - 1);
+    if options.has_keep_alive() && param.retries() == ENDLESS_RETRIES {
+        *param = std::mem::take(param).retry_count(ENDLESS_RETRIES - 1);
     }
 }
 

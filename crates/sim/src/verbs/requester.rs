@@ -14,7 +14,7 @@ use crate::network::{Arrival, Packet, Payload};
 use crate::sim_state::SimState;
 use crate::timer::Timer;
 
-/// `rnr_retry` of a queue pair that tries without end.
+/// `retry_cnt` or `rnr_retry` of a queue pair that tries without end.
 const RETRY_FOREVER: u8 = 7;
 
 /// The doorbell: the program has posted requests.
@@ -150,7 +150,10 @@ pub(crate) fn time_out(state: &mut SimState, key: QpKey, sequence: u64) {
         oldest.reply = Some(Reply::Failed(WcStatus::RETRY_EXC_ERR));
         return finish(state, key);
     }
-    requester.retries -= 1;
+    // `rxe_completer`
+    if requester.retries != RETRY_FOREVER {
+        requester.retries -= 1;
+    }
     let psn = oldest.psn;
     send_from(state, key, psn);
 }

@@ -101,7 +101,7 @@ fn connect(queue_pair: &QueuePair, peer: &QueuePair, host: &Host) {
         timeout: TIMEOUT,
         max_rd_atomic: 4,
         max_destination_rd_atomic: 4,
-        retry_count: 7,
+        retry_count: 6,
         rnr_retry: 2,
         ah_attr: AhAttr {
             grh: GlobalRoute {
@@ -321,7 +321,7 @@ fn a_peer_that_does_not_respond_fails_the_request() {
     pair.post_receive();
     pair.there.set_responding(false);
     pair.send(b"lost");
-    let just_before = Duration::from_nanos(8 * (4096 << TIMEOUT) - 1);
+    let just_before = Duration::from_nanos(7 * (4096 << TIMEOUT) - 1);
     pair.fabric.advance(just_before);
     assert!(poll(pair.near.send_queue()).is_none());
     pair.fabric.advance(Duration::from_nanos(1));

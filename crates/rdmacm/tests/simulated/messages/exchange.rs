@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 use std::thread;
 
+use rdmacm::core::ConnParam;
 use rdmacm::verbs::WcStatus;
 use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
 
@@ -44,7 +45,15 @@ fn messages_arrive_late_but_all() {
 #[test]
 fn a_peer_that_does_not_respond_fails_what_is_sent() {
     let hosts = Hosts::roce();
-    let (near, _far) = hosts.connect();
+    // Seven retries have no limit.
+    let connector = hosts.connector().param(ConnParam::new().retry_count(6));
+    let (near, _far) = thread::scope(|scope| {
+        let accepting = scope.spawn(|| {
+            let incoming = hosts.listener.accept(None).unwrap();
+            incoming.accept().unwrap()
+        });
+        (connector.connect().unwrap(), accepting.join().unwrap())
+    });
     hosts.server.set_responding(false);
     let begin = hosts.fabric.now();
     near.send(b"lost").unwrap();

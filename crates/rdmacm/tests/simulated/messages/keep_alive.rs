@@ -47,3 +47,15 @@ fn a_lost_keep_alive_is_sent_again() {
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
     near.flush().unwrap();
 }
+
+#[test]
+fn the_accepting_side_notices_a_lost_peer() {
+    let hosts = Hosts::roce();
+    let options = MessageOptions::new().keep_alive(10 * SECOND);
+    // The client has asked for seven retries, which have no limit.
+    let (_near, far) = hosts.connect_with(MessageOptions::new(), options);
+    assert_eq!(far.peer().map(|peer| peer.retry_count), Some(7));
+    hosts.client.set_responding(false);
+    let error = far.receive().unwrap_err();
+    assert!(matches!(error.cause(), Cause::Request(_)), "{error}");
+}
