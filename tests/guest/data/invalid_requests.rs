@@ -254,7 +254,7 @@ fn more_requests_than_the_queues_hold(site: &Site) {
         }
         client.post_send(request()).unwrap();
     }
-    let why = "the send queue is full: take completions first";
+    let why = "the send queue is full: poll completions first";
     assert_refused(client, request(), why);
     assert!(sent(client).result.is_ok());
     assert!(received(server).result.is_ok());
@@ -309,7 +309,7 @@ fn ranges_outside_the_buffer(site: &Site) {
     for range in [0..9, 9..9, 8..9] {
         let refused = filled(&queue_pair, &[1; 8]).part(range.clone());
         let refused = refused.unwrap_err();
-        assert!(refused.to_string().contains("not within"), "{refused}");
+        assert!(refused.to_string().contains("is outside of the memory"), "{refused}");
         assert_eq!(*refused.returned, [1; 8]);
         assert!(memory.part(range).is_err());
     }
