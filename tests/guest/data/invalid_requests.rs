@@ -309,7 +309,10 @@ fn ranges_outside_the_buffer(site: &Site) {
     for range in [0..9, 9..9, 8..9] {
         let refused = filled(&queue_pair, &[1; 8]).part(range.clone());
         let refused = refused.unwrap_err();
-        assert!(refused.to_string().contains("is outside of the memory"), "{refused}");
+        assert!(
+            refused.to_string().contains("is outside of the memory"),
+            "{refused}"
+        );
         assert_eq!(*refused.returned, [1; 8]);
         assert!(memory.part(range).is_err());
     }
