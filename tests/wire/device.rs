@@ -1,4 +1,4 @@
-//! The connection manager's device, for bare commands.
+//! The connection manager's device file.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rdmacm_core::ucma::{Attachment, KernelFile, UcmaFile as _, transact};
 use rdmacm_init::CmEvent;
 use zerocopy::FromZeros;
 
-/// One open file, for every id.
+/// An open file with all ids.
 #[derive(Debug)]
 pub(crate) struct Device(KernelFile);
 
@@ -17,7 +17,7 @@ impl Device {
     }
 
     /// Sends a command that has a response.
-    pub(crate) fn ask<C>(&self, request: &C) -> io::Result<C::Response>
+    pub(crate) fn execute_with_response<C>(&self, request: &C) -> io::Result<C::Response>
     where
         C: Command,
         C::Response: FromZeros,
@@ -27,8 +27,8 @@ impl Device {
         Ok(response)
     }
 
-    /// Sends a command that has none.
-    pub(crate) fn tell<C: Command<Response = NoResponse>>(&self, request: &C) -> io::Result<()> {
+    /// Sends a command that has no response.
+    pub(crate) fn execute<C: Command<Response = NoResponse>>(&self, request: &C) -> io::Result<()> {
         transact(&self.0, request, &mut NoResponse, Attachment::None)
     }
 
@@ -37,16 +37,16 @@ impl Device {
         self.0.wait(None, None).unwrap();
     }
 
-    /// The next event, if there is one.
-    pub(crate) fn event(&self) -> Option<CmEvent> {
-        match self.ask(&GetEvent::new()) {
+    /// Takes the next event, if one is pending.
+    pub(crate) fn next_event(&self) -> Option<CmEvent> {
+        match self.execute_with_response(&GetEvent::new()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            event => Some(happening(&event.unwrap())),
+            event => Some(cm_event(&event.unwrap())),
         }
     }
 }
 
-fn happening(event: &EventResponse) -> CmEvent {
+fn cm_event(event: &EventResponse) -> CmEvent {
     let data = event.param.conn().private_data();
     let data = String::from_utf8_lossy(data);
     CmEvent {

@@ -1,11 +1,8 @@
-//! One side of a connection between two guests: the host says on standard input
-//! which command of the connection manager comes next, and hears on standard
-//! output what came of it and which events there were. It speaks to the kernel
-//! in bare commands, so that what is seen is the kernel's behaviour.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a side that cannot go on panics, which ends the test"
-)]
+//! One side of a connection between two guests. The program reads steps from standard input,
+//! each a command of the connection manager, and writes answers and events to standard output.
+//! It sends the commands to the kernel without a library between, so that tests observe the
+//! kernel's behaviour.
+#![expect(clippy::unwrap_used, reason = "a panic of this program fails the test")]
 
 mod device;
 mod queue_pairs;
@@ -14,56 +11,59 @@ mod step;
 use std::io::{BufRead as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rdmacm_init::{Message, Order};
+use rdmacm_init::{Message, NumberedStep};
 
 use crate::device::Device;
 use crate::queue_pairs::QueuePairs;
 
-/// What every step and every event needs.
+/// What the threads of steps and events share.
 #[derive(Debug)]
-struct Side {
+struct Server {
     device: Device,
     queue_pairs: QueuePairs,
-    /// Held while events are written, so that they stay in order.
-    telling: Mutex<()>,
+    /// Locked while events are written, so that they stay in order.
+    event_order: Mutex<()>,
 }
 
 fn main() {
-    let side = Arc::new(Side {
+    let server = Arc::new(Server {
         device: Device::open(),
         queue_pairs: QueuePairs::default(),
-        telling: Mutex::new(()),
+        event_order: Mutex::new(()),
     });
-    let watching = Arc::clone(&side);
+    let watcher = Arc::clone(&server);
     std::thread::spawn(move || {
         loop {
-            watching.device.wait();
-            watching.tell_events();
+            watcher.device.wait();
+            watcher.write_events();
         }
     });
     for line in std::io::stdin().lock().lines() {
-        let Order { number, step } = serde_json::from_str(&line.unwrap()).unwrap();
-        let side = Arc::clone(&side);
+        let NumberedStep { number, step } = serde_json::from_str(&line.unwrap()).unwrap();
+        let server = Arc::clone(&server);
         std::thread::spawn(move || {
-            let answer = step::carry_out(&side, step);
-            // Before an answer comes whatever had happened before it.
-            side.tell_events();
-            say(&Message::Answer { number, answer });
+            let answer = step::execute(&server, step);
+            // Events that are pending now are written before the answer.
+            server.write_events();
+            write_line(&Message::Answer { number, answer });
         });
     }
 }
 
-impl Side {
-    fn tell_events(&self) {
-        let _telling = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(happening) = self.device.event() {
-            say(&Message::Event(happening));
+impl Server {
+    fn write_events(&self) {
+        let _order = self
+            .event_order
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while let Some(event) = self.device.next_event() {
+            write_line(&Message::Event(event));
         }
     }
 }
 
-/// One whole line.
-fn say(message: &Message) {
+/// Writes one line.
+fn write_line(message: &Message) {
     let line = serde_json::to_string(message).unwrap();
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();

@@ -1,4 +1,4 @@
-//! Steps, carried out.
+//! Executes steps.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,37 +11,37 @@ use rdmacm_abi::{
 use rdmacm_core::CmAddr;
 use rdmacm_init::{Answer, Step};
 
-use crate::Side;
+use crate::Server;
 
-/// Longer than the kernel needs for a route, which it makes without asking.
+/// Longer than the kernel needs for a route of RoCE or iWARP, which needs no query.
 const ROUTE_TIMEOUT_MS: u32 = 10_000;
 
-/// Carries one out, as long as that takes.
-pub(crate) fn carry_out(side: &Side, step: Step) -> Answer {
-    let device = &side.device;
-    let done = match step {
-        Step::Run { line } => return run(&line),
-        Step::QueuePair { device } => return Answer::Made(side.queue_pairs.make(&device)),
+/// Executes a step and returns its answer. May block.
+pub(crate) fn execute(server: &Server, step: Step) -> Answer {
+    let device = &server.device;
+    let result = match step {
+        Step::Run { line } => return run_shell(&line),
+        Step::QueuePair { device } => return Answer::Created(server.queue_pairs.create(&device)),
         Step::Create { uid } => {
             let create = CreateId::new(uid, PortSpace::TCP, QpType::RC);
-            return match device.ask(&create) {
-                Ok(created) => Answer::Made(created.id),
-                Err(error) => refused(&error),
+            return match device.execute_with_response(&create) {
+                Ok(created) => Answer::Created(created.id),
+                Err(error) => error_answer(&error),
             };
         }
-        Step::Bind { id, address } => device.tell(&Bind::new(id, storage(address))),
-        Step::Listen { id } => device.tell(&Listen::new(id, 0)),
+        Step::Bind { id, address } => device.execute(&Bind::new(id, storage(address))),
+        Step::Listen { id } => device.execute(&Listen::new(id, 0)),
         Step::ResolveAddr {
             id,
             address,
             timeout_ms,
-        } => device.tell(&ResolveAddr::new(id, None, storage(address), timeout_ms)),
-        Step::ResolveRoute { id } => device.tell(&ResolveRoute::new(id, ROUTE_TIMEOUT_MS)),
+        } => device.execute(&ResolveAddr::new(id, None, storage(address), timeout_ms)),
+        Step::ResolveRoute { id } => device.execute(&ResolveRoute::new(id, ROUTE_TIMEOUT_MS)),
         Step::Connect {
             id,
             qp_number,
             data,
-        } => device.tell(&Connect::new(id, param(qp_number, &data), Ece::default())),
+        } => device.execute(&Connect::new(id, param(qp_number, &data), Ece::default())),
         Step::Accept {
             id,
             uid,
@@ -49,25 +49,25 @@ pub(crate) fn carry_out(side: &Side, step: Step) -> Answer {
             data,
         } => {
             let param = param(qp_number, &data);
-            device.tell(&Accept::new(uid, id, param, Ece::default()))
+            device.execute(&Accept::new(uid, id, param, Ece::default()))
         }
-        Step::ReadyToUse { id } => device.tell(&Accept::ready_to_use(id)),
+        Step::ReadyToUse { id } => device.execute(&Accept::ready_to_use(id)),
         Step::Reject { id, data } => {
             let reason = RejectReason::CONSUMER_DEFINED;
-            device.tell(&Reject::new(id, reason, data.as_bytes()).unwrap())
+            device.execute(&Reject::new(id, reason, data.as_bytes()).unwrap())
         }
-        Step::Disconnect { id } => device.tell(&Disconnect::new(id)),
-        Step::Destroy { id } => device.ask(&DestroyId::new(id)).map(drop),
+        Step::Disconnect { id } => device.execute(&Disconnect::new(id)),
+        Step::Destroy { id } => device.execute_with_response(&DestroyId::new(id)).map(drop),
     };
-    match done {
+    match result {
         Ok(()) => Answer::Done,
-        Err(error) => refused(&error),
+        Err(error) => error_answer(&error),
     }
 }
 
-fn refused(error: &io::Error) -> Answer {
+fn error_answer(error: &io::Error) -> Answer {
     match error.raw_os_error() {
-        Some(errno) => Answer::Refused(errno),
+        Some(errno) => Answer::Errno(errno),
         None => Answer::Failed(error.to_string()),
     }
 }
@@ -85,13 +85,13 @@ fn param(qp_number: u32, data: &str) -> ConnParam {
     param.with_private_data(data.as_bytes()).unwrap()
 }
 
-fn run(line: &str) -> Answer {
+fn run_shell(line: &str) -> Answer {
     let output = Command::new("/bin/sh").args(["-c", line]).output();
     match output {
         Ok(output) if output.status.success() => Answer::Done,
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Answer::Failed(format!("{}: {}", output.status, said.trim()))
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            Answer::Failed(format!("{}: {}", output.status, stderr.trim()))
         }
         Err(error) => Answer::Failed(error.to_string()),
     }

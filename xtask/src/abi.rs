@@ -1,4 +1,4 @@
-//! The comparison with C headers, as a task and as a step of the tests.
+//! Compares the ABI with C headers: as a task, and as a step of the tests.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,12 @@ use crate::abi_check::{self, HeaderSet};
 use crate::host_packages::{self, Need};
 use crate::kernel::{Kernel, Role};
 
-/// Prints the whole table.
+/// Compares with all sets of headers and prints the whole table.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let sets = [installed()?, of(&Kernel::prepare(Role::New, false)?)?];
+    let sets = [
+        installed()?,
+        of_kernel(&Kernel::prepare(Role::New, false)?)?,
+    ];
     let report = abi_check::check(&sets, &mut std::io::stdout().lock())?;
     Ok(if report.is_ok() {
         ExitCode::SUCCESS
@@ -19,7 +22,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Compares with one set of headers; the table only where something differs.
+/// Compares with one set of headers. The error has the table.
 pub(crate) fn compare(set: HeaderSet) -> anyhow::Result<()> {
     let mut table = Vec::new();
     let report = abi_check::check(&[set], &mut table)?;
@@ -27,7 +30,7 @@ pub(crate) fn compare(set: HeaderSet) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The headers that are installed here.
+/// The installed headers.
 pub(crate) fn installed() -> anyhow::Result<HeaderSet> {
     host_packages::install(&Need::C_HEADERS)?;
     Ok(HeaderSet {
@@ -36,8 +39,8 @@ pub(crate) fn installed() -> anyhow::Result<HeaderSet> {
     })
 }
 
-/// The headers of a kernel that was built here.
-pub(crate) fn of(kernel: &Kernel) -> anyhow::Result<HeaderSet> {
+/// The headers of a kernel that `xtask` built.
+pub(crate) fn of_kernel(kernel: &Kernel) -> anyhow::Result<HeaderSet> {
     host_packages::install(&Need::C_HEADERS)?;
     let folder = kernel
         .headers()

@@ -1,10 +1,9 @@
 //! Compares the tables of `rdmacm-abi` with C headers, row by row.
 //!
-//! A C file asks the compiler for every size, alignment, offset and constant
-//! of the tables; what it answers from each set of headers stands beside what
-//! the Rust structures were compiled against. What an older kernel's headers
-//! lack is named absent. Anything else that is not the same is a difference,
-//! and so is what a header of that version must have and lacks.
+//! A C program prints every size, alignment, offset and constant of the tables, from each set
+//! of headers; the numbers of the Rust structures are beside them. Declarations that an older
+//! kernel's headers lack are absent. Anything else that is not equal is a difference, and so
+//! is a missing declaration that the headers' version must have.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,16 +19,16 @@ mod tests;
 
 pub(crate) use report::Report;
 
-/// Headers to compare with.
+/// A set of headers to compare with.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderSet {
-    /// What to call them in the table: `installed`, `new`.
+    /// Its name in the table: `installed`, `new`.
     pub(crate) label: String,
-    /// Where to look before the compiler's own directories.
+    /// Include directories, searched before the compiler's own.
     pub(crate) include_dirs: Vec<PathBuf>,
 }
 
-/// What is compared.
+/// The structures and constants to compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     /// The structures.
@@ -39,7 +38,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// What `rdmacm-abi` exports.
+    /// The table of `rdmacm-abi`.
     pub(crate) fn of_crate() -> Self {
         Self {
             structs: layout::structs().copied().collect(),
@@ -48,28 +47,26 @@ impl Table {
     }
 }
 
-/// Compares what `rdmacm-abi` exports with each of `sets`, and writes the
-/// table of both to `out`.
+/// Compares the table of `rdmacm-abi` with each of `sets`, and writes all numbers to `out`.
 ///
 /// # Errors
 ///
-/// There is no C compiler, it fails for another reason than a missing
-/// declaration, or `out` cannot be written. A difference is no error: it
-/// stands in the report.
+/// Fails if there is no C compiler, if it fails for another reason than a missing
+/// declaration, or if `out` cannot be written. Differences are in the report.
 pub(crate) fn check(sets: &[HeaderSet], out: &mut dyn Write) -> anyhow::Result<Report> {
     check_table(&Table::of_crate(), sets, out)
 }
 
-/// Compares any table, as [`check`] does that of the crate.
+/// Compares any table, as [`check`] does.
 pub(crate) fn check_table(
     table: &Table,
     sets: &[HeaderSet],
     out: &mut dyn Write,
 ) -> anyhow::Result<Report> {
-    let rows = rows::of_table(table);
+    let rows = rows::rows_of_table(table);
     let answers = sets
         .iter()
-        .map(|set| probe::ask(set, &rows))
+        .map(|set| probe::probe(set, &rows))
         .collect::<anyhow::Result<Vec<_>>>()?;
     report::write_table(&rows, &answers, out)?;
     let report = Report::new(&rows, &answers);

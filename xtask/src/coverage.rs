@@ -1,4 +1,4 @@
-//! `tests/coverage.md`, which the guest suite writes of itself.
+//! Writes and checks `tests/coverage.md`, which the guest suite prints.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use crate::process;
 use crate::test::SUITE;
 use crate::workspace::Workspace;
 
-/// The page, from the workspace's root.
+/// The page, relative to the workspace's root.
 const PAGE: &str = "tests/coverage.md";
-/// Makes the suite print the page and exit.
+/// The environment variable that makes the suite print the page and exit.
 const PRINT: &str = "RDMACM_COVERAGE";
 
 /// Writes the page.
@@ -24,14 +24,14 @@ pub(crate) fn write() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails if the page is stale.
+/// Fails if the page is out of date.
 pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<()> {
     let path = path(workspace);
     let page = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let is_current = page == current(workspace)?;
     ensure!(
         is_current,
-        "{PAGE} is stale: `cargo xtask coverage` writes it"
+        "{PAGE} is out of date: run `cargo xtask coverage`"
     );
     Ok(())
 }
@@ -40,7 +40,7 @@ fn path(workspace: &Workspace) -> PathBuf {
     workspace.root.join(PAGE)
 }
 
-/// The page as the suite's cases have it.
+/// The page for the suite's current tests.
 fn current(workspace: &Workspace) -> anyhow::Result<String> {
     let suite = workspace.build_test(SUITE)?;
     process::output(Command::new(suite).env(PRINT, "1"))

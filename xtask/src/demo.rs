@@ -1,4 +1,4 @@
-//! The main job, shown: names resolve to RDMA addresses on real kernels.
+//! A demonstration: names resolve to RDMA addresses on real kernels.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,88 +18,87 @@ use crate::workspace::Workspace;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which kernel: `stock`, `new` or the path of a bzImage
-    // The one that is there sooner: `new` has to be compiled.
+    // `new` has to be compiled, which takes minutes.
     #[arg(long, value_name = "KERNEL", default_value = "stock")]
     kernel: Choice,
     /// Both `stock` and `new`
     #[arg(long, conflicts_with_all = ["kernel", "modules"])]
     all: bool,
-    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    /// The modules (`/lib/modules/RELEASE`) of the kernel image
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
 }
 
-/// A command line of the show, what it shows, its exit code, and what its
-/// output must have.
-struct Scene {
-    about: &'static str,
+/// A command, its description, its exit code, and texts that its output must contain.
+struct DemoCommand {
+    description: &'static str,
     command: &'static str,
     code: u8,
-    shows: &'static [&'static str],
+    expected: &'static [&'static str],
 }
 
-const SCENES: [Scene; 8] = [
-    Scene {
-        about: "The RDMA devices of this machine",
+const COMMANDS: [DemoCommand; 8] = [
+    DemoCommand {
+        description: "The RDMA devices of this machine",
         command: "rdmacm devices",
         code: 0,
-        shows: &["rxe0  RoCE", "siw0  iWARP", "10.71.1.1", "fd71:2::1"],
+        expected: &["rxe0  RoCE", "siw0  iWARP", "10.71.1.1", "fd71:2::1"],
     },
-    Scene {
-        about: "RoCE, IPv4: with its path record",
+    DemoCommand {
+        description: "RoCE, IPv4: with its path record",
         command: "rdmacm resolve rxe 7471",
         code: 0,
-        shows: &[
+        expected: &[
             "10.71.1.1:7471",
             "rxe0 port 1",
             "::ffff:10.71.1.1",
             "mtu 1024",
         ],
     },
-    Scene {
-        about: "RoCE, IPv6",
+    DemoCommand {
+        description: "RoCE, IPv6",
         command: "rdmacm resolve rxe6 7471",
         code: 0,
-        shows: &["[fd71:1::1]:7471", "rxe0 port 1", "mtu 1024"],
+        expected: &["[fd71:1::1]:7471", "rxe0 port 1", "mtu 1024"],
     },
-    Scene {
-        about: "iWARP, IPv4: it has no path records",
+    DemoCommand {
+        description: "iWARP, IPv4: it has no path records",
         command: "rdmacm resolve siw 7471",
         code: 0,
-        shows: &["10.71.2.1:7471", "siw0 port 1"],
+        expected: &["10.71.2.1:7471", "siw0 port 1"],
     },
-    Scene {
-        about: "iWARP, IPv6",
+    DemoCommand {
+        description: "iWARP, IPv6",
         command: "rdmacm resolve siw6 7471",
         code: 0,
-        shows: &["[fd71:2::1]:7471", "siw0 port 1"],
+        expected: &["[fd71:2::1]:7471", "siw0 port 1"],
     },
-    Scene {
-        about: "One name, an address on each device",
+    DemoCommand {
+        description: "One name, an address on each device",
         command: "rdmacm resolve pair 7471",
         code: 0,
-        shows: &[
+        expected: &[
             "10.71.1.1:7471",
             "rxe0 port 1",
             "10.71.2.1:7471",
             "siw0 port 1",
         ],
     },
-    Scene {
-        about: "One name, an address of each family",
+    DemoCommand {
+        description: "One name, an address of each family",
         command: "rdmacm resolve dual 7471",
         code: 0,
-        shows: &["[fd71:1::1]:7471", "10.71.1.1:7471", "rxe0 port 1"],
+        expected: &["[fd71:1::1]:7471", "10.71.1.1:7471", "rxe0 port 1"],
     },
-    Scene {
-        about: "A destination that no RDMA device reaches, and why",
+    DemoCommand {
+        description: "A destination that no RDMA device reaches, and why",
         command: "rdmacm resolve plain 7471",
         code: 1,
-        shows: &["10.71.3.1:7471", "no RDMA device serves the interface"],
+        expected: &["10.71.3.1:7471", "no RDMA device serves the interface"],
     },
 ];
 
-/// Does what the arguments say.
+/// Runs the demonstration.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     let mut choices = vec![args.kernel.clone()];
@@ -116,21 +115,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut first = Some(|| workspace.build_command());
     for choice in &choices {
         let guest = match first.take() {
-            Some(build) => beside(build, || prepare(choice))?,
+            Some(build) => build_beside(build, || prepare(choice))?,
             None => prepare(choice)?,
         };
         println!("==== {}, by {}", guest.kernel, guest.accelerator);
-        show(&guest).with_context(|| format!("on the {choice} kernel"))?;
+        run_commands(&guest).with_context(|| format!("on the {choice} kernel"))?;
     }
     println!(
-        "Every command on {} kernel(s) ended as it should.",
+        "Every command on {} kernel(s) had the expected result.",
         choices.len()
     );
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds while something else, which mostly fetches and unpacks, is prepared.
-fn beside<T>(
+/// Runs the build beside a preparation that mostly downloads and unpacks.
+fn build_beside<T>(
     build: impl FnOnce() -> anyhow::Result<()> + Send,
     prepare: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -142,7 +141,7 @@ fn beside<T>(
     })
 }
 
-/// What these kernels and their guests take, so that a machine is made ready in one go.
+/// The packages for these kernels and their guests, so that one command installs them all.
 fn needs(choices: &[Choice]) -> Vec<Need> {
     let kernels = choices.iter().map(|choice| match choice {
         Choice::Role(Role::Stock) => &Need::MODULE_BUILD[..],
@@ -157,14 +156,14 @@ fn needs(choices: &[Choice]) -> Vec<Need> {
         .collect()
 }
 
-/// Plays every scene in one guest: what is to be seen comes on its standard
-/// output, the exit codes on its standard error.
-fn show(guest: &Guest) -> anyhow::Result<()> {
+/// Runs every command in one guest. Standard output has the commands' output, standard error
+/// their exit codes.
+fn run_commands(guest: &Guest) -> anyhow::Result<()> {
     let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script()];
-    let (mut shown, mut codes) = (Vec::new(), Vec::new());
+    let (mut output, mut codes) = (Vec::new(), Vec::new());
     let mut sinks = Sinks {
         stdout: &mut |bytes| {
-            shown.extend_from_slice(bytes);
+            output.extend_from_slice(bytes);
             let mut out = std::io::stdout().lock();
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         },
@@ -174,16 +173,21 @@ fn show(guest: &Guest) -> anyhow::Result<()> {
     let codes = String::from_utf8_lossy(&codes);
     ensure!(
         ending == Ending::Exit(0),
-        "the show broke off: {ending:?}: {codes}"
+        "the demonstration failed: {ending:?}: {codes}"
     );
-    check(&String::from_utf8_lossy(&shown), &codes)
+    check(&String::from_utf8_lossy(&output), &codes)
 }
 
 fn script() -> String {
     let mut script = String::new();
-    for Scene { about, command, .. } in &SCENES {
+    for DemoCommand {
+        description,
+        command,
+        ..
+    } in &COMMANDS
+    {
         // Writing to a string never fails.
-        let _ = writeln!(script, "printf '\\n# {about}\\n$ {command}\\n'");
+        let _ = writeln!(script, "printf '\\n# {description}\\n$ {command}\\n'");
         let _ = writeln!(
             script,
             "( {command} ) 2>&1; code=$?; echo $code >&2; [ $code -eq 0 ] || echo \"(exit code $code)\""
@@ -192,29 +196,31 @@ fn script() -> String {
     script + "echo"
 }
 
-/// Whether each command ended with the code that its scene has, and showed
-/// what it is there to show.
-fn check(shown: &str, codes: &str) -> anyhow::Result<()> {
-    // Each scene begins with its heading.
-    let shown: Vec<_> = shown.split("\n# ").skip(1).collect();
+/// Checks the exit code and the output of each command.
+fn check(output: &str, codes: &str) -> anyhow::Result<()> {
+    // Each command's output begins with a heading.
+    let output: Vec<_> = output.split("\n# ").skip(1).collect();
     let codes: Vec<_> = codes.lines().collect();
     ensure!(
-        codes.len() == SCENES.len() && shown.len() == SCENES.len(),
+        codes.len() == COMMANDS.len() && output.len() == COMMANDS.len(),
         "{} exit codes and {} outputs of {} commands",
         codes.len(),
-        shown.len(),
-        SCENES.len()
+        output.len(),
+        COMMANDS.len()
     );
     let mut wrong = Vec::new();
-    for (scene, (shown, code)) in SCENES.iter().zip(shown.into_iter().zip(codes)) {
-        if code != scene.code.to_string() {
+    for (command, (output, code)) in COMMANDS.iter().zip(output.into_iter().zip(codes)) {
+        if code != command.code.to_string() {
             wrong.push(format!(
                 "`{}`: exit {code}, not {}",
-                scene.command, scene.code
+                command.command, command.code
             ));
         }
-        let missing = scene.shows.iter().filter(|text| !shown.contains(**text));
-        wrong.extend(missing.map(|text| format!("`{}` does not show {text}", scene.command)));
+        let missing = command
+            .expected
+            .iter()
+            .filter(|text| !output.contains(**text));
+        wrong.extend(missing.map(|text| format!("`{}` does not show {text}", command.command)));
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
     Ok(())
@@ -224,17 +230,23 @@ fn check(shown: &str, codes: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// What a show that goes well prints.
+    /// The output of a successful run.
     fn output() -> String {
-        let scenes = SCENES.iter();
-        scenes
-            .map(|scene| format!("\n# {}\n{}\n", scene.about, scene.shows.join(" ")))
+        let commands = COMMANDS.iter();
+        commands
+            .map(|command| {
+                format!(
+                    "\n# {}\n{}\n",
+                    command.description,
+                    command.expected.join(" ")
+                )
+            })
             .collect::<Vec<_>>()
             .concat()
     }
 
     #[test]
-    fn a_wrong_exit_code_is_told() {
+    fn a_wrong_exit_code_is_reported() {
         assert!(check(&output(), "0\n0\n0\n0\n0\n0\n0\n1\n").is_ok());
         let error = check(&output(), "0\n0\n0\n0\n0\n0\n0\n0\n").unwrap_err();
         let error = error.to_string();
@@ -244,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_lacks_something_is_told() {
-        let shown = output().replacen("siw0 port 1", "rxe0 port 1", 1);
-        let error = check(&shown, "0\n0\n0\n0\n0\n0\n0\n1\n").unwrap_err();
+    fn a_text_missing_from_the_output_is_reported() {
+        let output = output().replacen("siw0 port 1", "rxe0 port 1", 1);
+        let error = check(&output, "0\n0\n0\n0\n0\n0\n0\n1\n").unwrap_err();
         assert!(error.to_string().contains("does not show siw0 port 1"));
     }
 }

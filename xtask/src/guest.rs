@@ -1,4 +1,4 @@
-//! A guest: one boot of one kernel, for one command.
+//! A guest: boots a kernel and runs one command.
 
 mod accelerator;
 mod console;
@@ -17,7 +17,7 @@ use rdmacm_init::{Job, Plan, Share, WindowSize};
 
 pub(crate) use self::accelerator::Accelerator;
 pub(crate) use self::interactive::InteractiveGuest;
-pub(crate) use self::network::Station;
+pub(crate) use self::network::WireEnd;
 use self::qemu::Boot;
 pub(crate) use self::run::{Sinks, run};
 pub(crate) use self::wire::Wire;
@@ -26,22 +26,22 @@ use crate::kernel::{Cache, Kernel};
 use crate::workspace::Workspace;
 use crate::{process, rdma_core};
 
-/// What the guest hides under file systems in memory.
+/// Folders of the host that file systems in memory hide in the guest.
 const HIDDEN: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev"];
 
-/// What a guest is given, apart from its kernel.
+/// A guest's resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// How long it may live, boot and all.
+    /// The timeout, boot included.
     pub(crate) timeout: Duration,
     /// Its memory in MiB.
     pub(crate) memory: u32,
-    /// Host folders to show it, beyond the root, the checkout and its target.
+    /// Host folders to export, in addition to the root, the checkout and its target.
     pub(crate) shares: Vec<PathBuf>,
-    /// Its place on the wires to another guest, where it is on them.
-    pub(crate) station: Option<Station>,
-    /// Whether the host writes its command's standard input.
-    pub(crate) driven: bool,
+    /// The end of the wires to which the guest is connected, if there are wires.
+    pub(crate) wire_end: Option<WireEnd>,
+    /// Whether the host writes to the command's standard input.
+    pub(crate) interactive: bool,
 }
 
 impl Default for Machine {
@@ -50,13 +50,13 @@ impl Default for Machine {
             timeout: Duration::from_secs(600),
             memory: 1024,
             shares: Vec::new(),
-            station: None,
-            driven: false,
+            wire_end: None,
+            interactive: false,
         }
     }
 }
 
-/// A kernel that can be booted here: everything it takes is there.
+/// A kernel that is ready to boot on this host.
 #[derive(Clone, Debug)]
 pub(crate) struct Guest {
     workspace: Workspace,
@@ -66,7 +66,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Makes the init, and finds out how QEMU runs best here.
+    /// Builds the init and chooses an accelerator.
     pub(crate) fn prepare(workspace: &Workspace, kernel: Kernel) -> anyhow::Result<Self> {
         host_packages::install(&Need::GUEST)?;
         let init = initramfs::build_init(workspace)?;
@@ -95,10 +95,10 @@ impl Guest {
             environment: self.environment(terminal.is_some()),
             directory,
             terminal,
-            driven: machine.driven,
+            interactive: machine.interactive,
             network: machine
-                .station
-                .map_or_else(network::standard, network::wired),
+                .wire_end
+                .map_or_else(network::one_guest, network::two_guests),
         };
         Ok(Plan {
             modules: Vec::new(),
@@ -106,14 +106,16 @@ impl Guest {
         })
     }
 
-    /// What QEMU is told of it.
+    /// The configuration for QEMU.
     fn boot<'a>(&'a self, machine: &'a Machine, plan: &'a Plan) -> Boot<'a> {
         Boot {
             kernel: &self.kernel,
             init: &self.init,
             accelerator: self.accelerator,
             memory: machine.memory,
-            cards: machine.station.map_or(&[], |station| station.cards()),
+            mac_addresses: machine
+                .wire_end
+                .map_or(&[], |wire_end| wire_end.mac_addresses()),
             plan,
         }
     }
@@ -144,8 +146,8 @@ impl Guest {
     }
 }
 
-/// The folders to export: the checkout and its target always, what the user adds, and
-/// what is to be `shown` where the guest would hide it.
+/// The folders to export: the checkout, its target, the folders in `more`, and those in `shown`
+/// that the guest would hide.
 fn share(workspace: &Workspace, more: &[PathBuf], shown: &[PathBuf]) -> Vec<Share> {
     let mut paths: Vec<&Path> = vec![&workspace.root, &workspace.target];
     paths.extend(more.iter().map(PathBuf::as_path));
@@ -163,7 +165,7 @@ fn share(workspace: &Workspace, more: &[PathBuf], shown: &[PathBuf]) -> Vec<Shar
             });
         }
     }
-    // A share inside another is mounted after it.
+    // A share inside another one must be mounted after it.
     shares.sort_by_key(|share| share.path.components().count());
     shares
 }
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_shares_are_mounted_first() {
+    fn an_outer_share_is_mounted_first() {
         assert_eq!(
             paths("/tmp/a/b", "/tmp/t", &["/tmp/a"], "/"),
             ["/tmp/t", "/tmp/a", "/tmp/a/b"]

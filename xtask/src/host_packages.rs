@@ -1,4 +1,4 @@
-//! Programs and headers that this machine may lack, and how to get them.
+//! Programs, headers and libraries that must be installed, and their Debian packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use nix::unistd::Uid;
 use crate::kernel::CHECKLIST;
 use crate::process;
 
-/// Something that must be on the machine, and the Debian package that has it.
+/// A file that must be installed, and the Debian package that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     what: What,
@@ -19,9 +19,9 @@ pub(crate) struct Need {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// A program on the path or in the system's folders.
+    /// A program in `PATH` or in the system's folders.
     Program(&'static str),
-    /// A header of the C compiler's own folders.
+    /// A header in the C compiler's own folders.
     Header(&'static str),
     /// A file in one of the linker's folders.
     Library(&'static str),
@@ -78,8 +78,8 @@ impl Need {
         need(Program("setsid"), "util-linux"),
         need(Program("setpriv"), "util-linux"),
     ];
-    /// To compare with C headers; what the kernel's own do not export stands in
-    /// those of the C libraries.
+    /// To compare with C headers: those of the kernel, and those of the C libraries for what the
+    /// kernel does not export.
     pub(crate) const C_HEADERS: [Self; 5] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
@@ -87,8 +87,8 @@ impl Need {
         need(Header("infiniband/verbs.h"), "libibverbs-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
     ];
-    /// What the guest suite runs beside our own programs: the C library among
-    /// it, with its drivers, as the judge, its tools, as peers, and a name server.
+    /// To run the guest suite: the C library with its drivers, which tests compare with, its
+    /// tools, which tests connect to, and a name server.
     pub(crate) const GUEST_SUITE: [Self; 7] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
@@ -99,8 +99,7 @@ impl Need {
         need(Program("dnsmasq"), "dnsmasq-base"),
     ];
 
-    /// Everything that kernels, guests and their suite take, so that a machine
-    /// is made ready in one go.
+    /// Everything for kernels, guests and the suite, so that one command installs it.
     pub(crate) fn all() -> Vec<Self> {
         [
             &Self::MODULE_BUILD[..],
@@ -113,7 +112,7 @@ impl Need {
         .concat()
     }
 
-    fn is_there(&self) -> bool {
+    fn is_installed(&self) -> bool {
         match self.what {
             Program(name) => program(name).is_some(),
             Header(name) => [
@@ -142,10 +141,10 @@ impl Need {
     }
 }
 
-/// Makes sure that everything is there: on Debian, root installs what is
-/// missing; others are told what to do.
+/// Installs what is missing, if this is Debian and the user is root. Otherwise the error names
+/// the packages to install.
 pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
-    let missing: Vec<_> = needs.iter().filter(|need| !need.is_there()).collect();
+    let missing: Vec<_> = needs.iter().filter(|need| !need.is_installed()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -159,16 +158,16 @@ pub(crate) fn install(needs: &[Need]) -> anyhow::Result<()> {
     }
     if !Uid::effective().is_root() {
         bail!(
-            "missing here: {names}. Type: sudo apt-get update && \
+            "missing here: {names}. Run: sudo apt-get update && \
              sudo apt-get install --no-install-recommends {list}"
         );
     }
     eprintln!("installing {list}, for {names}");
     apt_install(&packages)?;
-    match needs.iter().find(|need| !need.is_there()) {
+    match needs.iter().find(|need| !need.is_installed()) {
         None => Ok(()),
         Some(need) => bail!(
-            "{} is not there, even with {} installed",
+            "{} is missing although {} is installed",
             need.name(),
             need.package
         ),
@@ -185,7 +184,7 @@ fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
         command.env("DEBIAN_FRONTEND", "noninteractive");
         process::output(&mut command)
     };
-    // The lists may be empty, or name versions that the mirror dropped.
+    // The lists may be empty, or out of date.
     if install().is_err() {
         if let Err(error) = process::output(Command::new("apt-get").args(["-qq", "update"])) {
             eprintln!("  {error}");
@@ -195,12 +194,12 @@ fn apt_install(packages: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether what is missing can be installed here.
+/// Returns whether missing packages can be installed.
 pub(crate) fn is_debian() -> bool {
     program("apt-get").is_some()
 }
 
-/// Finds a program, also in the folders that a user's path may lack.
+/// Finds a program in `PATH` or in system folders that a user's `PATH` may lack.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -209,14 +208,14 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The name of the host's Debian release.
+/// The codename of the host's Debian release.
 pub(crate) fn debian_codename() -> anyhow::Result<String> {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     match codename(&text) {
         Some(name) => Ok(name.to_owned()),
         None => bail!(
-            "this machine is no Debian release, so there is no kernel to fetch for it: \
-             use `--kernel PATH`.\n{CHECKLIST}"
+            "this system is not a Debian release, so there is no kernel to download for it: \
+            use `--kernel PATH`.\n{CHECKLIST}"
         ),
     }
 }
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_debian_has_a_codename_here() {
+    fn only_a_debian_release_has_a_codename() {
         assert_eq!(
             codename("ID=debian\nVERSION_CODENAME=bookworm\n"),
             Some("bookworm")
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_everyone_has_is_found() {
+    fn an_installed_program_is_found() {
         assert!(program("sh").is_some());
         assert!(program("no-such-program-anywhere").is_none());
     }

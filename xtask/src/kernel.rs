@@ -27,24 +27,24 @@ const HEADERS: &str = "headers/include";
 pub(crate) struct Kernel {
     /// `stock`, `new` or `custom`.
     pub(crate) name: &'static str,
-    /// What `uname -r` says in it.
+    /// The output of `uname -r`.
     pub(crate) release: String,
-    /// The package it was made from; none for the user's own.
+    /// The version of its Debian package; `None` for the user's own kernel.
     version: Option<String>,
     /// The bzImage.
     pub(crate) image: PathBuf,
-    /// Its `/lib/modules/RELEASE`, where it has one.
+    /// Its `/lib/modules/RELEASE`, if it has one.
     modules: Option<PathBuf>,
 }
 
 impl Kernel {
-    /// The kernel the user means; made now where it is not there yet.
+    /// Returns the kernel that the user chose, and builds it if it is not in the cache.
     pub(crate) fn choose(choice: &Choice, modules: Option<&Path>) -> anyhow::Result<Self> {
         match choice {
             Choice::Role(role) => {
                 ensure!(
                     modules.is_none(),
-                    "`--modules` goes with a kernel image of your own"
+                    "`--modules` needs `--kernel` with the path of an image"
                 );
                 Self::prepare(*role, false)
             }
@@ -52,39 +52,39 @@ impl Kernel {
         }
     }
 
-    /// The kernel of a role, from the cache or made now. With `update`, made
-    /// again if the mirror has a newer one.
+    /// Returns the kernel of a role from the cache, or builds it. With `update`, builds it again
+    /// if the mirror has a newer version.
     pub(crate) fn prepare(role: Role, update: bool) -> anyhow::Result<Self> {
         let cache = Cache::open()?;
         let fits = fits(role)?;
-        // Not under the lock: whoever has a kernel need not wait for others'.
+        // Not under the lock: a cached kernel is usable while another process builds one.
         if let (false, Some(kernel)) = (update, Self::find(&cache, role, &fits)) {
             return Ok(kernel);
         }
-        let _hold = cache.hold()?;
-        let kept = cache.find(role.as_str(), &fits);
-        let (folder, record) = match kept {
-            Some(kept) if !update => kept,
-            kept => match role {
-                Role::Stock => stock::make_newest(&cache, kept.as_ref()),
-                Role::New => new::make_newest(&cache, kept.as_ref()),
+        let _lock = cache.lock()?;
+        let cached = cache.find(role.as_str(), &fits);
+        let (folder, record) = match cached {
+            Some(cached) if !update => cached,
+            cached => match role {
+                Role::Stock => stock::make_newest(&cache, cached.as_ref()),
+                Role::New => new::make_newest(&cache, cached.as_ref()),
             }
             .with_context(|| format!("prepare the {role} kernel"))?,
         };
-        Ok(Self::cached(role, &folder, record))
+        Ok(Self::from_record(role, &folder, record))
     }
 
-    /// The kernel of a role, where the cache has it.
-    pub(crate) fn kept(role: Role) -> anyhow::Result<Option<Self>> {
+    /// The kernel of a role, if it is in the cache.
+    pub(crate) fn from_cache(role: Role) -> anyhow::Result<Option<Self>> {
         Ok(Self::find(&Cache::open()?, role, &fits(role)?))
     }
 
     fn find(cache: &Cache, role: Role, fits: &str) -> Option<Self> {
         let (folder, record) = cache.find(role.as_str(), fits)?;
-        Some(Self::cached(role, &folder, record))
+        Some(Self::from_record(role, &folder, record))
     }
 
-    fn cached(role: Role, folder: &Path, record: Record) -> Self {
+    fn from_record(role: Role, folder: &Path, record: Record) -> Self {
         let modules = folder.join("lib/modules").join(&record.release);
         Self {
             name: role.as_str(),
@@ -112,13 +112,13 @@ impl Kernel {
         })
     }
 
-    /// Its C headers, where they were kept.
+    /// Its C headers, if the cache has them.
     pub(crate) fn headers(&self) -> Option<PathBuf> {
         let headers = self.image.parent()?.join(HEADERS);
         headers.exists().then_some(headers)
     }
 
-    /// Module files to load, in order.
+    /// The module files to load, in order.
     pub(crate) fn modules_to_load(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Some(folder) = &self.modules else {
             return Ok(Vec::new());
@@ -127,8 +127,8 @@ impl Kernel {
         Ok(files.into_iter().map(|file| folder.join(file)).collect())
     }
 
-    /// The folder whose `lib/modules` holds its modules, as `modprobe --dirname` has it,
-    /// if the connection manager is one of them.
+    /// The folder whose `lib/modules` contains its modules, for `modprobe --dirname`, if the
+    /// connection manager is a module.
     pub(crate) fn modules_root(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = &self.modules else {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Kernel {
         Ok(root.filter(|_| is_module).map(Path::to_owned))
     }
 
-    /// Whether it is the user's own.
+    /// Returns whether it is the user's own kernel.
     pub(crate) fn is_custom(&self) -> bool {
         self.version.is_none()
     }
@@ -158,7 +158,8 @@ impl std::fmt::Display for Kernel {
     }
 }
 
-/// What a cached kernel must have been made for to be used again.
+/// What must be equal for a cached kernel to be used: the host's Debian release, or the
+/// configuration.
 fn fits(role: Role) -> anyhow::Result<String> {
     match role {
         Role::Stock => host_packages::debian_codename(),
@@ -166,10 +167,10 @@ fn fits(role: Role) -> anyhow::Result<String> {
     }
 }
 
-/// What a guest needs of a kernel that somebody else built.
+/// What a guest needs of the user's own kernel.
 pub(crate) const CHECKLIST: &str = "\
-A kernel of your own needs, built in or as modules (give their folder with
-`--modules DIR`, the one that holds modules.dep):
+A custom kernel needs, built in or as modules (`--modules DIR` is the folder
+that contains modules.dep):
   boot     BLK_DEV_INITRD, SERIAL_8250_CONSOLE, ACPI, PCI, DEVTMPFS
   host     VIRTIO_PCI, VIRTIO_CONSOLE, NET_9P_VIRTIO, 9P_FS, OVERLAY_FS, TMPFS
   network  IPV6, VETH, DUMMY, VIRTIO_NET

@@ -2,7 +2,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a program of the terminal: its output is its purpose"
+    reason = "a command-line program prints its results"
 )]
 
 mod abi;
@@ -45,7 +45,7 @@ enum Task {
         /// Only this kernel
         #[arg(long, value_parser = parse_role)]
         kernel: Option<Role>,
-        /// Asks the mirror for newer ones than the cache has
+        /// Checks the mirror for newer versions than the cached ones
         #[arg(long)]
         update: bool,
     },
@@ -54,8 +54,8 @@ enum Task {
     Wire(test::WireArgs),
     Soak(test::SoakArgs),
     Demo(demo::Args),
-    /// Compares our structures and numbers with C headers: the installed ones
-    /// and those of the new kernel
+    /// Compares the structures and constants of `rdmacm-abi` with C headers: the installed
+    /// ones and those of the new kernel
     AbiCheck,
     /// Writes tests/coverage.md: the tests that cover each ucma command and event
     Coverage,
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Task::Kernel { kernel, update } => prepare(kernel, update),
         Task::Vm(args) => vm::run(&args),
         Task::Test(args) => test::run(&args),
-        Task::Wire(args) => test::run_on_a_wire(&args),
+        Task::Wire(args) => test::run_wire(&args),
         Task::Soak(args) => test::soak(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),

@@ -1,4 +1,4 @@
-//! Running other programs: their failures name the command line.
+//! Runs other programs. Errors contain the command line.
 
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-/// Where a system's programs lie, those included that a user's path may lack.
+/// The folders of the system's programs, including those that a user's `PATH` may lack.
 pub(crate) const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How often a long step shows how far it is.
-const PACE: Duration = Duration::from_secs(10);
-/// How much of a log a failure shows.
+/// How often a long step shows its progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
+/// The number of lines of a log that a failure shows.
 const TAIL: usize = 30;
 
-/// Runs a program that may talk to the user.
+/// Runs a program with this process's standard streams.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let line = line(command);
     let status = command
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a program prints; its failure carries what it complains of.
+/// Returns the output of a program. The error contains its standard error.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let line = line(command);
     let output = command
@@ -42,8 +42,8 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no UTF-8"))
 }
 
-/// Runs a long and wordy program: its words go to a log, a count of its lines
-/// to the user.
+/// Runs a program that prints much: its output goes to a log, and the user sees the number of
+/// lines.
 pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::Result<()> {
     let line = line(command);
     let mut file = std::fs::File::create(log).with_context(|| format!("make {}", log.display()))?;
@@ -54,7 +54,7 @@ pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::R
         .stderr(errors)
         .spawn()
         .with_context(|| format!("start `{line}`"))?;
-    let mut child = Killed(child);
+    let mut child = KillOnDrop(child);
     let stdout = child.0.stdout.take().context("a piped output")?;
     let mut progress = Progress::new(what);
     for text in BufReader::new(stdout).split(b'\n') {
@@ -78,12 +78,12 @@ pub(crate) fn logged(what: &str, command: &mut Command, log: &Path) -> anyhow::R
     Ok(())
 }
 
-/// A program that does not outlive the wait for it.
-struct Killed(Child);
+/// A child process that is killed when dropped.
+struct KillOnDrop(Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // It has ended, unless the wait was given up.
+        // It has ended, unless an error ended the wait.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -95,7 +95,7 @@ fn tail(text: &str) -> String {
     lines[lines.len().saturating_sub(TAIL)..].join("\n")
 }
 
-/// A command as a person would type it.
+/// A command line as a user would type it.
 pub(crate) fn line(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
@@ -106,7 +106,7 @@ pub(crate) fn line(command: &Command) -> String {
         .join(" ")
 }
 
-/// One line that grows on a terminal, a line now and then elsewhere.
+/// Progress output: one line that is rewritten on a terminal, several lines elsewhere.
 struct Progress<'what> {
     what: &'what str,
     start: Instant,
@@ -130,8 +130,12 @@ impl<'what> Progress<'what> {
 
     fn step(&mut self) {
         self.steps += 1;
-        let pace = if self.terminal { PACE / 50 } else { PACE };
-        if self.shown.elapsed() >= pace {
+        let interval = if self.terminal {
+            PROGRESS_INTERVAL / 50
+        } else {
+            PROGRESS_INTERVAL
+        };
+        if self.shown.elapsed() >= interval {
             self.shown = Instant::now();
             let end = if self.terminal { "\r" } else { "\n" };
             eprint!(
@@ -162,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_the_command_and_its_complaint() {
+    fn an_error_contains_the_command_line_and_standard_error() {
         let error = output(Command::new("sh").args(["-c", "echo no >&2; exit 3"])).unwrap_err();
         let error = error.to_string();
         assert!(
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logged_failure_shows_the_end_of_the_log() {
+    fn an_error_of_a_logged_program_shows_the_end_of_the_log() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         let mut command = Command::new("sh");

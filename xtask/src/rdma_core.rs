@@ -1,9 +1,9 @@
-//! The newest release of rdma-core, built once into the user's cache.
+//! Builds the newest release of rdma-core into the user's cache.
 //!
-//! The host's Debian release has the C libraries that its programs are built with;
-//! the tests compare with the newest ones as well. Debian's packages of those want a
-//! newer C library than the host may have, so their source is built: the two
-//! libraries, the drivers of rxe and siw, and the tools that changed.
+//! Tests compare with the rdma-core of the host's Debian release and with the newest one.
+//! Debian's packages of the newest need a newer C library than the host may have, so it is
+//! built from source: the two libraries, the drivers of rxe and siw, and the tools that
+//! changed.
 
 mod build;
 
@@ -15,11 +15,11 @@ use crate::host_packages;
 use crate::kernel::apt::Apt;
 use crate::kernel::{Cache, DEBS, Record};
 
-/// Where Debian's newest release of it is.
+/// The Debian suite with the newest release.
 const SUITE: &str = "sid";
 const SOURCE: &str = "rdma-core";
 
-/// An installation in a folder of its own.
+/// An installation of rdma-core in its own folder.
 #[derive(Clone, Debug)]
 pub(crate) struct RdmaCore {
     folder: PathBuf,
@@ -27,15 +27,15 @@ pub(crate) struct RdmaCore {
 }
 
 impl RdmaCore {
-    /// The one in the cache, or the newest, made now. With `update`, made again if the
-    /// mirror has a newer one.
+    /// Returns the cached installation, or builds the newest. With `update`, builds it again if
+    /// the mirror has a newer version.
     pub(crate) fn prepare(update: bool) -> anyhow::Result<Self> {
         let cache = Cache::open()?;
         let fits = fits()?;
         if let (false, Some(found)) = (update, Self::find(&cache, &fits)) {
             return Ok(found);
         }
-        let _hold = cache.hold()?;
+        let _lock = cache.lock()?;
         match Self::find(&cache, &fits) {
             Some(found) if !update => Ok(found),
             found => make_newest(&cache, found, fits).context("prepare the newest rdma-core"),
@@ -70,25 +70,24 @@ impl std::fmt::Display for RdmaCore {
     }
 }
 
-/// The folder that programs built with it look for its files in, where it is there: a
-/// guest must see it.
+/// The folder in which programs built with it load its files, if it exists. Guests need it.
 pub(crate) fn folder() -> anyhow::Result<Option<PathBuf>> {
     let folder = Cache::open()?.path(SOURCE);
     Ok(folder.exists().then_some(folder))
 }
 
-/// What it must have been built for and with to be used again.
+/// What must be equal for a cached installation to be used.
 fn fits() -> anyhow::Result<String> {
     let codename = host_packages::debian_codename()?;
-    let recipe = [build::OPTIONS, build::TARGETS].concat().join(" ");
-    Ok(format!("{codename} {recipe}"))
+    let configuration = [build::OPTIONS, build::TARGETS].concat().join(" ");
+    Ok(format!("{codename} {configuration}"))
 }
 
-fn make_newest(cache: &Cache, kept: Option<RdmaCore>, fits: String) -> anyhow::Result<RdmaCore> {
-    let apt = Apt::sources_of_suite(cache, SUITE)?;
+fn make_newest(cache: &Cache, cached: Option<RdmaCore>, fits: String) -> anyhow::Result<RdmaCore> {
+    let apt = Apt::for_sources_of_suite(cache, SUITE)?;
     let version = apt.newest_source(SOURCE)?;
-    if let Some(kept) = kept.filter(|kept| kept.version == version) {
-        return Ok(kept);
+    if let Some(cached) = cached.filter(|cached| cached.version == version) {
+        return Ok(cached);
     }
     eprintln!("newest rdma-core: {version}");
     let tarball = apt.download_source(SOURCE, &version, &cache.path(DEBS))?;
@@ -98,7 +97,7 @@ fn make_newest(cache: &Cache, kept: Option<RdmaCore>, fits: String) -> anyhow::R
         version: version.clone(),
         fits,
     };
-    let folder = cache.keep(&made, SOURCE, &record)?;
+    let folder = cache.store(&made, SOURCE, &record)?;
     clean_up(cache)?;
     Ok(RdmaCore { folder, version })
 }
@@ -111,7 +110,7 @@ fn clean_up(cache: &Cache) -> anyhow::Result<()> {
         .context("clean up")
 }
 
-/// `65.0-1.1` is upstream's 65.0.
+/// Upstream's release of a package version: that of `65.0-1.1` is 65.0.
 fn release(version: &str) -> &str {
     version
         .rsplit_once('-')
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_is_of_a_release() {
+    fn the_release_is_the_version_without_the_revision() {
         assert_eq!(release("65.0-1.1"), "65.0");
         assert_eq!(release("65.0"), "65.0");
     }

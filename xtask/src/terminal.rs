@@ -1,4 +1,4 @@
-//! This process's terminal, lent to a guest.
+//! Connects this process's terminal to a guest.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -9,24 +9,24 @@ use anyhow::{Context as _, ensure};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use rdmacm_init::WindowSize;
 
-/// Raw mode, undone when dropped.
+/// The terminal in raw mode, restored when dropped.
 #[derive(Debug)]
-pub(crate) struct Raw(Termios);
+pub(crate) struct RawMode(Termios);
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // A terminal that was closed needs no restoring.
         let _ = tcsetattr(std::io::stdin().as_fd(), SetArg::TCSADRAIN, &self.0);
     }
 }
 
-/// Joins this terminal and a guest's until the guest hangs up.
-pub(crate) fn connect(stream: UnixStream) -> anyhow::Result<Raw> {
+/// Connects this terminal to a guest's until the guest closes it.
+pub(crate) fn connect(stream: UnixStream) -> anyhow::Result<RawMode> {
     let before = tcgetattr(std::io::stdin().as_fd()).context("read the terminal's mode")?;
     let mut raw = before.clone();
     cfmakeraw(&mut raw);
     tcsetattr(std::io::stdin().as_fd(), SetArg::TCSADRAIN, &raw).context("make it raw")?;
-    let raw = Raw(before);
+    let raw = RawMode(before);
 
     let mut to_guest = stream.try_clone().context("share the guest's terminal")?;
     thread::Builder::new()

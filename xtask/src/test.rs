@@ -1,4 +1,4 @@
-//! Every check and every test, and what they come to.
+//! All checks and tests, and their results.
 
 mod c_programs;
 mod guest_failures;
@@ -42,33 +42,33 @@ pub(crate) struct Args {
     /// bzImage
     #[arg(long, value_name = "KERNEL", conflicts_with = "quick")]
     kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    /// The modules (`/lib/modules/RELEASE`) of the kernel image
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Seconds each guest may live
+    /// The timeout of each guest, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     timeout: u32,
 }
 
-/// Plays the tests of two guests on a wire, and nothing else
+/// Runs only the tests of two guests on a wire
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct WireArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    /// The modules (`/lib/modules/RELEASE`) of the kernel image
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Only those that last seconds, as `cargo xtask test` plays them
+    /// Only tests that take seconds, as `cargo xtask test` does
     #[arg(long)]
     short: bool,
-    /// Only tests whose names have this in them
+    /// Only tests whose names contain this text
     #[arg(value_name = "FILTER", default_value = "")]
     filter: String,
 }
 
-/// Does what the arguments say.
-pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
+/// Runs the tests of two guests.
+pub(crate) fn run_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     workspace.build_programs()?;
     let guests = choices(args.kernel.as_ref())
@@ -85,41 +85,41 @@ pub(crate) fn run_on_a_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
         name: &args.filter,
     };
     wire::run(&workspace, &guests, selection, &mut totals);
-    Ok(conclude(&totals))
+    Ok(print_summary(&totals))
 }
 
-/// Plays what takes long and nothing else: storms of connections and random operations,
-/// seed after seed, connections that come and go, and two guests on a wire of which one
-/// waits in vain
+/// Runs only what takes long: stress tests and random operations with many seeds, many
+/// cycles of connecting and disconnecting, the long tests of two guests on a wire, and
+/// fuzzing of ibacm's client
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<Choice>,
-    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    /// The modules (`/lib/modules/RELEASE`) of the kernel image
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// How many seeds of storms on each device; of random operations four times as
-    /// many
+    /// The number of seeds for the stress tests on each device; random operations run with
+    /// four times as many
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     seeds: u32,
-    /// How many connections that carry something come and go on each device
+    /// The number of connections that exchange messages and disconnect, on each device
     #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
     cycles: u32,
-    /// How long ibacm's client is lied to, on the host
+    /// How long to fuzz ibacm's client on the host, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     fuzz: u32,
 }
 
-/// What a seed may take on a slow machine, on both devices.
-const SEED: Duration = Duration::from_secs(240);
+/// The time for one seed on both devices of a slow machine.
+const SEED_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Does what the arguments say.
+/// Runs the long tests.
 pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     let suite = suite::build(&workspace)?.to_string_lossy().into_owned();
     let machine = Machine {
-        timeout: SEED * (args.seeds + 1),
+        timeout: SEED_TIMEOUT * (args.seeds + 1),
         ..Machine::default()
     };
     let mut totals = Totals::default();
@@ -127,7 +127,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     for choice in choices(args.kernel.as_ref()) {
         let kernel = Kernel::choose(&choice, args.modules.as_deref())?;
         let guest = Guest::prepare(&workspace, kernel)?;
-        // A seed of random operations takes a fraction of a storm's time.
+        // A seed of random operations takes a fraction of the time of a stress test.
         let rounds = [
             ("stress", "RDMACM_SEEDS", args.seeds),
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
@@ -146,10 +146,10 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
         wire::run(&workspace, &guests, Selection::LONG, totals);
     });
     totals.phase("fuzz", |totals| host::fuzz(&workspace, args.fuzz, totals));
-    Ok(conclude(&totals))
+    Ok(print_summary(&totals))
 }
 
-/// Does what the arguments say.
+/// Runs checks and tests as the arguments say.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     if host_packages::is_debian() && !args.quick {
@@ -163,12 +163,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         run_all(args, &workspace, &mut totals);
     }
-    Ok(conclude(&totals))
+    Ok(print_summary(&totals))
 }
 
-/// What the guests run is built first: the host's tests are made of the same crates.
-/// The small guests, which mostly wait, play while the host checks; those of the suite
-/// have the machine to themselves.
+/// Builds what the guests run first, because the tests on the host use the same crates. The
+/// small guests mostly wait, so they run beside the checks on the host. The suite runs alone.
 fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     let guests = totals.phase("guest/build", |totals| {
         Guests::prepare(workspace, &choices(args.kernel.as_ref()), args, totals)
@@ -181,14 +180,14 @@ fn run_all(args: &Args, workspace: &Workspace, totals: &mut Totals) {
         });
         check_host(args, workspace, totals);
         match small.join() {
-            Ok(small) => totals.absorb(small),
+            Ok(small) => totals.merge(small),
             Err(_) => totals.fail("guest/small", "its thread panicked"),
         }
     });
     guests.run_suite(args, totals);
 }
 
-/// Everything that needs no guest.
+/// Runs everything that needs no guest.
 fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     totals.phase("host", |totals| host::run(workspace, totals));
     totals.phase("coverage", |totals| {
@@ -198,12 +197,12 @@ fn check_host(args: &Args, workspace: &Workspace, totals: &mut Totals) {
     totals.phase("abi-check", |totals| compare_abi(args, totals));
 }
 
-/// Where the time went, all failures once more, and the sum.
-fn conclude(totals: &Totals) -> ExitCode {
+/// Prints times, failures and totals.
+fn print_summary(totals: &Totals) -> ExitCode {
     println!("\n{}", totals.times());
     totals.print_failures();
     println!("{totals}");
-    // A filter that fits no test shows nothing.
+    // A filter that matches no test is an error.
     if totals.failed() == 0 && totals.passed() > 0 {
         ExitCode::SUCCESS
     } else {
@@ -217,25 +216,25 @@ fn compare_abi(args: &Args, totals: &mut Totals) {
     });
     let name = "abi-check/new";
     let everything = !args.quick && args.kernel.is_none();
-    let kernel = match Kernel::kept(Role::New) {
+    let kernel = match Kernel::from_cache(Role::New) {
         Ok(None) if everything => Kernel::prepare(Role::New, false).map(Some),
-        kept => kept,
+        cached => cached,
     };
     match kernel {
         Ok(Some(kernel)) => {
-            totals.measure(name, || abi::of(&kernel).and_then(abi::compare));
+            totals.measure(name, || abi::of_kernel(&kernel).and_then(abi::compare));
         }
         Ok(None) => {
-            let reason = "the new kernel is not here: `cargo xtask kernel` makes it".to_owned();
+            let reason = "the new kernel is not built: run `cargo xtask kernel`".to_owned();
             totals.add(name, &Outcome::Skipped(Some(reason)));
         }
         Err(error) => totals.step(name, Err(error)),
     }
 }
 
-/// The kernel that is asked for, or both.
-fn choices(asked: Option<&Choice>) -> Vec<Choice> {
-    match asked {
+/// The requested kernel, or both.
+fn choices(requested: Option<&Choice>) -> Vec<Choice> {
+    match requested {
         Some(choice) => vec![choice.clone()],
         None => Role::ALL.map(Choice::Role).to_vec(),
     }
@@ -248,12 +247,12 @@ mod tests {
     #[test]
     fn a_run_without_a_test_is_a_failure() {
         let mut totals = Totals::default();
-        assert_eq!(conclude(&totals), ExitCode::FAILURE);
+        assert_eq!(print_summary(&totals), ExitCode::FAILURE);
         totals.add("a", &Outcome::Skipped(None));
-        assert_eq!(conclude(&totals), ExitCode::FAILURE);
+        assert_eq!(print_summary(&totals), ExitCode::FAILURE);
         totals.add("b", &Outcome::Passed);
-        assert_eq!(conclude(&totals), ExitCode::SUCCESS);
+        assert_eq!(print_summary(&totals), ExitCode::SUCCESS);
         totals.add("c", &Outcome::Failed);
-        assert_eq!(conclude(&totals), ExitCode::FAILURE);
+        assert_eq!(print_summary(&totals), ExitCode::FAILURE);
     }
 }

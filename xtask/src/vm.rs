@@ -1,4 +1,4 @@
-//! One command, or a shell, in a guest.
+//! Runs a command or a shell in a guest.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -12,28 +12,27 @@ use crate::kernel::{Choice, Kernel};
 use crate::terminal;
 use crate::workspace::Workspace;
 
-/// Runs a command in a guest, on the host's file system (read-only, changes
-/// stay in the guest's memory), and exits with its code: 128 + n for signal n,
-/// 125 when the guest itself failed
+/// Runs a command in a guest, on the host's file system (changes stay in the guest's
+/// memory), and exits with its code: 128 + n for signal n, 125 if the guest failed
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// `stock`, `new`, or the path of a bzImage
     #[arg(long, value_name = "KERNEL", default_value = "new")]
     kernel: Choice,
-    /// The modules (`/lib/modules/RELEASE`) of a kernel image of your own
+    /// The modules (`/lib/modules/RELEASE`) of the kernel image
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// Seconds the guest may live, its boot included; a shell may live for ever
+    /// The timeout in seconds, boot included; a shell has none
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u32,
-    /// MiB of memory
+    /// The guest's memory, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     memory: u32,
-    /// Another host folder to show to the guest, where it would be hidden (the
-    /// guest has its own /tmp, /run and /dev); may be given again
+    /// Exports another host folder that the guest would hide (it has its own /tmp, /run
+    /// and /dev); may be repeated
     #[arg(long, value_name = "DIR")]
     share: Vec<PathBuf>,
-    /// A shell on this terminal instead of a command
+    /// Runs a shell on this terminal instead of a command
     #[arg(long, conflicts_with = "command")]
     shell: bool,
     /// The command and its arguments
@@ -41,10 +40,10 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// When a shell's guest is given up.
-const NEVER: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The timeout of a guest with a shell, which is practically none.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Does what the arguments say.
+/// Runs the command or the shell.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let size = if args.shell {
         Some(terminal::size()?)
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .collect::<Result<_, _>>();
     let machine = Machine {
         timeout: if args.shell {
-            NEVER
+            SHELL_TIMEOUT
         } else {
             Duration::from_secs(args.timeout.into())
         },

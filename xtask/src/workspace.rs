@@ -1,4 +1,4 @@
-//! Where this checkout and its build products lie.
+//! The checkout and its build products.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,12 +8,11 @@ use serde::Deserialize;
 
 use crate::process;
 
-/// The triple of the hosts and guests this works on.
+/// The target triple of hosts and guests.
 pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// What guests run. With the whole workspace and its examples, every crate has the
-/// features that `cargo test --workspace` gives it, and is compiled once for both. This
-/// program has them not, and would be compiled once more.
+/// Builds what guests run. With `--workspace` and `--examples`, every crate has the same
+/// features as in `cargo test --workspace`, so that it is compiled only once.
 const PROGRAMS: [&str; 8] = [
     "build",
     "--quiet",
@@ -25,26 +24,27 @@ const PROGRAMS: [&str; 8] = [
     "rdmacm-wire",
 ];
 
-/// The checkout that this program was started from.
+/// The checkout that contains this program.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Workspace {
     /// The checkout's root.
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
-    /// Cargo's target folder, which may lie elsewhere.
+    /// Cargo's target folder.
     #[serde(rename = "target_directory")]
     pub(crate) target: PathBuf,
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Gets the paths from cargo.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let mut cargo = cargo();
         cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
         cargo
             .arg("--manifest-path")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-        serde_json::from_str(&process::output(&mut cargo)?).context("understand cargo's metadata")
+        serde_json::from_str(&process::output(&mut cargo)?)
+            .context("parse the output of cargo metadata")
     }
 
     /// A cargo command in this checkout.
@@ -59,13 +59,13 @@ impl Workspace {
         process::run(self.cargo().args(PROGRAMS))
     }
 
-    /// Builds the command alone.
+    /// Builds only the command.
     pub(crate) fn build_command(&self) -> anyhow::Result<()> {
         let mut cargo = self.cargo();
         process::run(cargo.args(["build", "--quiet", "--package", "rdmacm-cli"]))
     }
 
-    /// Builds those programs together with a test program; its path.
+    /// Builds those programs and a test program, and returns the test program's path.
     pub(crate) fn build_test(&self, name: &str) -> anyhow::Result<PathBuf> {
         let mut cargo = self.cargo();
         cargo.args(PROGRAMS).args(["--test", name]);
@@ -75,25 +75,25 @@ impl Workspace {
             .with_context(|| format!("cargo built no test program {name}"))
     }
 
-    /// Builds a program that no library is loaded for; its path.
+    /// Builds a static program and returns its path.
     pub(crate) fn build_static(&self, package: &str, program: &str) -> anyhow::Result<PathBuf> {
         let mut cargo = self.cargo();
         cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
         cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo.args(["build", "--quiet", "--package", package]);
-        // Named, although it is the host's own: without it, build scripts would be
-        // static as well, and built once more.
+        // With `--target`, although it is the host's own: otherwise build scripts would be
+        // static as well and compiled again.
         process::run(cargo.args(["--target", TARGET]))?;
         Ok(self.target.join(TARGET).join("debug").join(program))
     }
 
-    /// Where `cargo build` puts programs.
+    /// The folder of built programs.
     pub(crate) fn programs(&self) -> PathBuf {
         self.target.join("debug")
     }
 }
 
-/// One of cargo's messages; most have no executable.
+/// A message of cargo. Most have no executable.
 #[derive(Debug, Deserialize)]
 struct Message {
     target: Option<Target>,

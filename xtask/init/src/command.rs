@@ -1,4 +1,4 @@
-//! Running the command: its output to the host's ports, its end as a report.
+//! Runs the command, forwards its output to the host's ports, and reports how it ended.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write as _};
@@ -17,38 +17,42 @@ use rdmacm_init::{Ending, Report, WindowSize};
 
 use crate::ports::Ports;
 
-/// The virtual console that is somebody's terminal.
+/// The virtual console that is connected to the user's terminal.
 const TERMINAL: &str = "/dev/hvc0";
 
-/// Runs the command with pipes that are copied to the ports as they fill.
-/// A driven one has its standard input from a port.
-pub(crate) fn run(mut command: Command, driven: bool, ports: &mut Ports) -> anyhow::Result<Report> {
-    let stdin = ports.stdin.take().filter(|_| driven);
+/// Runs the command with pipes whose content is copied to the ports. An interactive command has
+/// a port as its standard input.
+pub(crate) fn run(
+    mut command: Command,
+    interactive: bool,
+    ports: &mut Ports,
+) -> anyhow::Result<Report> {
+    let stdin = ports.stdin.take().filter(|_| interactive);
     command
         .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = start(&mut command)?;
-    let ended = reap_until(Pid::from_raw(i32::try_from(child.id())?))?;
+    let child_end = reap_until(Pid::from_raw(i32::try_from(child.id())?))?;
 
     let mut stdout = Relay::new(child.stdout.take(), &mut ports.stdout)?;
     let mut stderr = Relay::new(child.stderr.take(), &mut ports.stderr)?;
-    while !wait_for_output(&stdout, &stderr, &ended.pipe)? {
+    while !wait_for_output(&stdout, &stderr, &child_end.pipe)? {
         stdout.copy()?;
         stderr.copy()?;
     }
-    // What is in the pipes now is all that counts: a process left behind may
-    // hold them open for ever.
+    // Copy what is in the pipes, without waiting for their end: another process may still
+    // have them open.
     stdout.copy()?;
     stderr.copy()?;
     Ok(Report::Ended {
-        ending: ended.how()?,
+        ending: child_end.ending()?,
         stdout: stdout.bytes,
         stderr: stderr.bytes,
     })
 }
 
-/// Runs the command with the terminal for its controlling one.
+/// Runs the command with the terminal as its controlling terminal.
 pub(crate) fn run_on_terminal(command: &Command, size: WindowSize) -> anyhow::Result<Report> {
     let terminal = File::options()
         .read(true)
@@ -82,9 +86,9 @@ pub(crate) fn run_on_terminal(command: &Command, size: WindowSize) -> anyhow::Re
         leader.current_dir(directory);
     }
     let child = start(&mut leader)?;
-    let ended = reap_until(Pid::from_raw(i32::try_from(child.id())?))?;
+    let child_end = reap_until(Pid::from_raw(i32::try_from(child.id())?))?;
     Ok(Report::Ended {
-        ending: ended.how()?,
+        ending: child_end.ending()?,
         stdout: 0,
         stderr: 0,
     })
@@ -96,24 +100,22 @@ fn start(command: &mut Command) -> anyhow::Result<std::process::Child> {
         .with_context(|| format!("start {}", command.get_program().to_string_lossy()))
 }
 
-/// The end of one process: the pipe hangs up when it comes.
-struct Ended {
+/// The end of a process. The pipe is closed when the process has ended.
+struct ChildEnd {
     pipe: OwnedFd,
     ending: Receiver<Ending>,
 }
 
-impl Ended {
-    fn how(&self) -> anyhow::Result<Ending> {
-        self.ending
-            .recv()
-            .context("the command vanished without an end")
+impl ChildEnd {
+    fn ending(&self) -> anyhow::Result<Ending> {
+        self.ending.recv().context("the command was not reaped")
     }
 }
 
-/// Collects every dead process, as the first process must, until this one.
-fn reap_until(pid: Pid) -> anyhow::Result<Ended> {
+/// Reaps every child, as the first process must, until `pid` has ended.
+fn reap_until(pid: Pid) -> anyhow::Result<ChildEnd> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).context("pipe")?;
-    let (tell, ending) = channel();
+    let (sender, ending) = channel();
     thread::Builder::new()
         .name("reaper".to_owned())
         .spawn(move || {
@@ -132,15 +134,15 @@ fn reap_until(pid: Pid) -> anyhow::Result<Ended> {
                 }
             };
             if let Some(end) = end {
-                // The receiver outlives this thread's interest in it.
-                let _ = tell.send(end);
+                // The receiver may have been dropped after an error.
+                let _ = sender.send(end);
             }
             drop(write);
         })?;
-    Ok(Ended { pipe: read, ending })
+    Ok(ChildEnd { pipe: read, ending })
 }
 
-/// One stream on its way from the command to a port.
+/// Copies an output stream of the command to a port.
 struct Relay<'port> {
     from: Option<File>,
     to: &'port mut File,
@@ -158,7 +160,7 @@ impl<'port> Relay<'port> {
         })
     }
 
-    /// Copies what is there, without waiting for more.
+    /// Copies the available bytes, without waiting for more.
     fn copy(&mut self) -> anyhow::Result<()> {
         let mut buffer = [0; 16384];
         while let Some(from) = &mut self.from {
@@ -179,7 +181,7 @@ impl<'port> Relay<'port> {
     }
 }
 
-/// Sleeps until there is output; true when the command is over.
+/// Waits for output or the command's end. Returns whether the command has ended.
 fn wait_for_output(
     stdout: &Relay<'_>,
     stderr: &Relay<'_>,

@@ -1,12 +1,11 @@
-//! What the host and the first process of a test guest say to each other:
-//! the [`Plan`] goes in with the initramfs, [`Report`] lines come out. And what it
-//! says to a program there that makes connections step by step: [`Order`] lines
-//! go in, [`Message`] lines come out.
+//! The messages between the host and a test guest. The first process of the guest reads a
+//! [`Plan`] from the initramfs and writes [`Report`] lines. A program that makes connections
+//! step by step reads [`NumberedStep`] lines and writes [`Message`] lines.
 
 mod message;
 mod plan;
 mod report;
 
-pub use message::{Answer, CmEvent, Message, Order, Step};
+pub use message::{Answer, CmEvent, Message, NumberedStep, Step};
 pub use plan::{Job, Network, PLAN_PATH, Plan, PortName, ROOT_TAG, Share, WindowSize};
 pub use report::{Ending, Report};

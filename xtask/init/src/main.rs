@@ -1,5 +1,5 @@
-//! The first process of a test guest: makes the guest ready, runs one command
-//! on the host's file system, reports how it ended and powers off.
+//! The first process of a test guest: sets the guest up, runs one command on the host's file
+//! system, reports how it ended and powers off.
 
 mod command;
 mod modules;
@@ -19,20 +19,20 @@ use rdmacm_init::{Job, PLAN_PATH, Plan, Report};
 use self::ports::Ports;
 
 fn main() {
-    if let Err(error) = live() {
-        // Nobody else to tell: the host shows the console's tail.
+    if let Err(error) = run_plan() {
+        // There may be no port yet: the host shows the end of the console.
         drop(writeln!(std::io::stderr(), "rdmacm-init: {error:#}"));
     }
-    // It returns only when it fails; the kernel then panics over the loss of
-    // its first process, which the host reports.
+    // `reboot` returns only if it fails. The kernel then panics because its first process
+    // ends, which the host reports.
     let _ = reboot(RebootMode::RB_POWER_OFF);
 }
 
-/// From the first mount to the last report.
-fn live() -> anyhow::Result<()> {
+/// Runs the plan from the first mount to the last report.
+fn run_plan() -> anyhow::Result<()> {
     root::mount_kernel_files()?;
     let plan = fs::read(PLAN_PATH).with_context(|| format!("read {PLAN_PATH}"))?;
-    let plan: Plan = serde_json::from_slice(&plan).context("understand the plan")?;
+    let plan: Plan = serde_json::from_slice(&plan).context("parse the plan")?;
     let uevents = watch::Watch::uevents()?;
     modules::load(&plan.modules)?;
     let mut ports = Ports::open(&uevents)?;
@@ -40,22 +40,22 @@ fn live() -> anyhow::Result<()> {
     ports.report(&Report::Up(
         release.release().to_string_lossy().into_owned(),
     ))?;
-    ports.power_off_when_the_host_leaves()?;
+    ports.power_off_on_host_disconnect()?;
     if let Some(job) = &plan.job {
         let report =
-            run(job, &mut ports).unwrap_or_else(|error| Report::Failed(format!("{error:#}")));
+            run_job(job, &mut ports).unwrap_or_else(|error| Report::Failed(format!("{error:#}")));
         ports.report(&report)?;
     }
-    ports.wait_for_the_host_to_leave();
+    ports.wait_for_host_disconnect();
     Ok(())
 }
 
-/// Makes everything the job needs, and does it.
-fn run(job: &Job, ports: &mut Ports) -> anyhow::Result<Report> {
+/// Sets up what the job needs, and runs it.
+fn run_job(job: &Job, ports: &mut Ports) -> anyhow::Result<Report> {
     root::mount_host(&job.shares)?;
     root::enter()?;
-    nix::unistd::sethostname("guest").context("name the guest")?;
-    network::make(&job.network)?;
+    nix::unistd::sethostname("guest").context("set the hostname")?;
+    network::set_up(&job.network)?;
     root::open_rdma_nodes()?;
     ports.report(&Report::Ready)?;
 
@@ -65,6 +65,6 @@ fn run(job: &Job, ports: &mut Ports) -> anyhow::Result<Report> {
     command.env_clear().envs(job.environment.iter().cloned());
     match job.terminal {
         Some(size) => command::run_on_terminal(&command, size),
-        None => command::run(command, job.driven, ports),
+        None => command::run(command, job.interactive, ports),
     }
 }

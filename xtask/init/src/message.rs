@@ -1,33 +1,33 @@
-//! What the host and a program that makes connections for it say to each other:
-//! a line of JSON each.
+//! The messages between the host and a program that makes connections for it: one line of JSON
+//! each.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A step with a number of its own, which its answer carries.
+/// A step, with the number that its answer carries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    /// Its number.
+pub struct NumberedStep {
+    /// The number.
     pub number: u64,
-    /// What to do.
+    /// The step.
     pub step: Step,
 }
 
-/// One command of the connection manager, or what goes with one. Ids are the
-/// kernel's numbers, uids the host's. A step that blocks holds up no other.
+/// A command of the connection manager, or an auxiliary operation. The kernel assigns ids, the
+/// host uids. A step that blocks does not delay others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// `CREATE_ID` for reliable connections; answered with the id.
+    /// `CREATE_ID` for reliable connections; the answer contains the id.
     Create {
-        /// What its events carry.
+        /// The uid in its events.
         uid: u64,
     },
     /// `BIND`
     Bind {
         /// The id.
         id: u32,
-        /// To this address.
+        /// The address.
         address: SocketAddr,
     },
     /// `LISTEN`
@@ -39,9 +39,9 @@ pub enum Step {
     ResolveAddr {
         /// The id.
         id: u32,
-        /// The peer.
+        /// The peer's address.
         address: SocketAddr,
-        /// How long the kernel may take.
+        /// The kernel's timeout.
         timeout_ms: u32,
     },
     /// `RESOLVE_ROUTE`
@@ -49,8 +49,8 @@ pub enum Step {
         /// The id.
         id: u32,
     },
-    /// Makes a reliable queue pair, which lasts as long as the program;
-    /// answered with its number.
+    /// Creates a reliable queue pair, which lasts as long as the program; the answer contains
+    /// its number.
     QueuePair {
         /// The RDMA device's name.
         device: String,
@@ -66,9 +66,9 @@ pub enum Step {
     },
     /// `ACCEPT` of a connect request.
     Accept {
-        /// The child that came with it.
+        /// The id of the request.
         id: u32,
-        /// What its events carry from now on.
+        /// The uid in its events from now on.
         uid: u64,
         /// The local queue pair.
         qp_number: u32,
@@ -97,51 +97,51 @@ pub enum Step {
         /// The id.
         id: u32,
     },
-    /// Runs a command line of the shell; an error when it fails.
+    /// Runs a shell command line; answers `Failed` if it fails.
     Run {
         /// The command line.
         line: String,
     },
 }
 
-/// What the program says.
+/// A line that the program writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// An order was carried out, or not.
+    /// The answer to a step.
     Answer {
-        /// The order's number.
+        /// The step's number.
         number: u64,
-        /// What came of it.
+        /// The result.
         answer: Answer,
     },
     /// The kernel reported an event.
     Event(CmEvent),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It was done.
+    /// It succeeded.
     Done,
-    /// It was done, and this is the number of what it made.
-    Made(u32),
-    /// The kernel refused with this error number.
-    Refused(i32),
-    /// It could not be tried, or the shell's command failed.
+    /// It created an object with this number.
+    Created(u32),
+    /// The kernel returned this error number.
+    Errno(i32),
+    /// It failed without an error number, or the shell command failed.
     Failed(String),
 }
 
 /// An event of the connection manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CmEvent {
-    /// The uid of the id it is about; of the listener in a connect request.
+    /// The uid of the id; for a connect request, of the listener.
     pub uid: u64,
-    /// The id; the new child in a connect request.
+    /// The id; for a connect request, the new id.
     pub id: u32,
     /// The event's number.
     pub kind: u32,
-    /// 0, a negative errno or a reject reason.
+    /// 0, a negative errno, or a reject reason.
     pub status: i32,
-    /// The private data without the zeros behind it.
+    /// The private data without trailing zeros.
     pub data: String,
 }

@@ -1,4 +1,4 @@
-//! Loading kernel modules.
+//! Loads kernel modules.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use nix::errno::Errno;
 use nix::kmod::{ModuleInitFlags, finit_module};
 
-/// Loads each in turn; the host has put them in an order that works.
+/// Loads modules in the given order.
 pub(crate) fn load(modules: &[PathBuf]) -> anyhow::Result<()> {
     for path in modules {
         let file = File::open(path).with_context(|| format!("open {}", path.display()))?;

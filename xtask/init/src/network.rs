@@ -1,4 +1,4 @@
-//! The guest's links, addresses and RDMA devices, by the host's iproute2.
+//! Sets up links, addresses and RDMA devices with the host's iproute2.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,9 +16,9 @@ const LINK_LOCAL: &str = "20";
 /// `IFA_F_TENTATIVE`.
 const TENTATIVE: u32 = 0x40;
 
-/// Makes the network of the plan; when it returns, every address is usable and
-/// every device has its GIDs.
-pub(crate) fn make(network: &Network) -> anyhow::Result<()> {
+/// Sets up the network of the plan. When it returns, every address is usable and every device
+/// has its GIDs.
+pub(crate) fn set_up(network: &Network) -> anyhow::Result<()> {
     root::replace("/etc/hosts", &network.hosts)?;
     root::replace("/etc/resolv.conf", "nameserver 127.0.0.1\n")?;
     root::replace("/etc/nsswitch.conf", "hosts: files\n")?;
@@ -34,17 +34,17 @@ pub(crate) fn make(network: &Network) -> anyhow::Result<()> {
         Ok(usable(&table, &network.interfaces).then_some(()))
     })?;
 
-    // After the addresses: a new device fills its GID table before it appears.
+    // After the addresses, so that a device's GID table is complete when the device appears.
     batch("rdma", &network.rdma)?;
     for device in &network.devices {
         if !Path::new("/sys/class/infiniband").join(device).exists() {
-            bail!("the RDMA device {device} did not come up");
+            bail!("the RDMA device {device} does not exist");
         }
     }
     Ok(())
 }
 
-/// Whether no address is tentative and each interface has a link-local one.
+/// Returns whether no address is tentative and each interface has a link-local address.
 fn usable(table: &str, interfaces: &[String]) -> bool {
     let rows = || {
         table
@@ -64,7 +64,7 @@ fn usable(table: &str, interfaces: &[String]) -> bool {
         })
 }
 
-/// Runs one of iproute2's programs over a list of commands.
+/// Runs a program of iproute2 with a list of commands.
 fn batch(program: &str, commands: &str) -> anyhow::Result<()> {
     let mut child = Command::new(program)
         .args(["-b", "-"])
@@ -83,8 +83,8 @@ fn batch(program: &str, commands: &str) -> anyhow::Result<()> {
         .wait_with_output()
         .with_context(|| format!("wait for `{program}`"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{program} -b`: {}: {}", output.status, said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{program} -b`: {}: {}", output.status, stderr.trim());
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ mod tests {
     const LINK: &str = "fe80000000000000b0c0ddfffe2f1d3e 05 40 20 80     veth0\n";
 
     #[test]
-    fn a_link_without_its_own_address_is_awaited() {
+    fn the_network_is_not_usable_without_a_link_local_address() {
         let wanted = ["veth0".to_owned(), "veth1".to_owned()];
         assert!(usable(LINK, &wanted[..1]));
         assert!(!usable(LINK, &wanted));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tentative_address_is_awaited() {
+    fn the_network_is_not_usable_with_a_tentative_address() {
         assert!(!usable(
             &LINK.replace(" 80 ", " c0 "),
             &["veth0".to_owned()]

@@ -4,38 +4,38 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the plan lies in the initramfs.
+/// The path of the plan in the initramfs.
 pub const PLAN_PATH: &str = "/plan.json";
 
-/// The name by which the guest mounts the share of the host's root.
+/// The 9p mount tag of the host's root.
 pub const ROOT_TAG: &str = "root";
 
-/// One guest's whole life, written by the host as JSON.
+/// What a guest does, written by the host as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Kernel modules in the order they are loaded, as paths in the initramfs.
     pub modules: Vec<PathBuf>,
-    /// What to do once the guest stands; nothing, when it is only to come up.
+    /// What to run after the boot; `None` if the guest only boots.
     pub job: Option<Job>,
 }
 
-/// A command on the host's file system, between RDMA devices.
+/// A command, and the file systems and network that it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Host directories that must be visible, beyond the root itself.
+    /// Host directories to mount, in addition to the root.
     pub shares: Vec<Share>,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Its whole environment.
+    /// All its environment variables.
     pub environment: Vec<(String, String)>,
     /// Its working directory.
     pub directory: PathBuf,
-    /// The size of the terminal it gets; without one it gets pipes.
+    /// The size of its terminal; without one it has pipes.
     pub terminal: Option<WindowSize>,
-    /// Whether the host writes its standard input; without a terminal it has
-    /// none otherwise.
-    pub driven: bool,
-    /// The network that is made before it starts.
+    /// Whether the host writes to its standard input. Otherwise a command without a terminal has
+    /// an empty input.
+    pub interactive: bool,
+    /// The network, set up before the command starts.
     pub network: Network,
 }
 
@@ -44,7 +44,7 @@ pub struct Job {
 pub struct Share {
     /// The 9p mount tag.
     pub tag: String,
-    /// The path it has on the host, and gets in the guest.
+    /// The path on the host and in the guest.
     pub path: PathBuf,
 }
 
@@ -66,7 +66,7 @@ pub struct Network {
     pub interfaces: Vec<String>,
     /// Input of `rdma -b`.
     pub rdma: String,
-    /// RDMA devices that must be there afterwards.
+    /// RDMA devices that must exist afterwards.
     pub devices: Vec<String>,
     /// The guest's `/etc/hosts`.
     pub hosts: String,
@@ -77,7 +77,7 @@ pub struct Network {
 pub enum PortName {
     /// The command's standard input.
     Stdin,
-    /// [`Report`](crate::Report) lines out; closed by the host when it leaves.
+    /// [`Report`](crate::Report) lines to the host, which closes the port to power the guest off.
     Control,
     /// The command's standard output.
     Stdout,
@@ -86,12 +86,12 @@ pub enum PortName {
 }
 
 impl PortName {
-    /// Every port, in the order they are plugged in. The guest learns that the
-    /// host is connected to them in this order, so once the control port works,
-    /// standard input does not read as if the host had left.
+    /// Every port, in the order in which QEMU adds them. The guest sees the host's connections in
+    /// this order: once the control port is connected, standard input is as well, and does not
+    /// read as closed.
     pub const ALL: [Self; 4] = [Self::Stdin, Self::Control, Self::Stdout, Self::Stderr];
 
-    /// The name as the guest finds it in sysfs.
+    /// The port's name in sysfs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The virtio-serial ports: raw bytes to the host, no terminal in between.
+//! The virtio-serial ports, which transfer raw bytes to and from the host.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -14,24 +14,23 @@ use rdmacm_init::{PortName, Report};
 use crate::watch::Watch;
 
 const CLASS: &str = "/sys/class/virtio-ports";
-/// How long the host may take to read a report before the guest ends anyway.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait for the host to read the last report.
+const HOST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The open ports.
 pub(crate) struct Ports {
-    /// Where the command's standard input comes from; to be had once.
+    /// The source of the command's standard input, until it is taken.
     pub(crate) stdin: Option<File>,
     control: File,
-    /// Where the command's standard output goes.
+    /// The destination of the command's standard output.
     pub(crate) stdout: File,
-    /// Where the command's standard error goes.
+    /// The destination of the command's standard error.
     pub(crate) stderr: File,
-    host_left: Option<Receiver<()>>,
+    host_disconnected: Option<Receiver<()>>,
 }
 
 impl Ports {
-    /// Waits for the ports, which the driver makes after its probe, and opens
-    /// them.
+    /// Waits until the driver has created the ports, and opens them.
     pub(crate) fn open(uevents: &Watch) -> anyhow::Result<Self> {
         let paths = uevents.until("the virtio-serial ports of the host", || {
             let paths = PortName::ALL.map(find);
@@ -50,22 +49,22 @@ impl Ports {
             control: next()?,
             stdout: next()?,
             stderr: next()?,
-            host_left: None,
+            host_disconnected: None,
         })
     }
 
-    /// A guest whose host process died must not live on. Only after a first
-    /// report: until the host is connected a port reads as if it had left.
-    pub(crate) fn power_off_when_the_host_leaves(&mut self) -> anyhow::Result<()> {
-        let mut control = self.control.try_clone().context("watch the host")?;
-        let (gone, host_left) = channel();
-        self.host_left = Some(host_left);
+    /// Powers the guest off when the host closes the control port or dies. Must be called after
+    /// the first report: until the host is connected, a port reads as closed.
+    pub(crate) fn power_off_on_host_disconnect(&mut self) -> anyhow::Result<()> {
+        let mut control = self.control.try_clone().context("clone the control port")?;
+        let (sender, host_disconnected) = channel();
+        self.host_disconnected = Some(host_disconnected);
         thread::Builder::new()
             .name("host".to_owned())
             .spawn(move || {
-                // Nothing but the end ever comes: the host hangs up.
+                // The host sends nothing; the read ends when it disconnects.
                 while matches!(control.read(&mut [0; 64]), Ok(1..)) {}
-                drop(gone);
+                drop(sender);
                 let _ = reboot(RebootMode::RB_POWER_OFF);
             })?;
         Ok(())
@@ -73,17 +72,17 @@ impl Ports {
 
     /// Writes one line to the host.
     pub(crate) fn report(&mut self, report: &Report) -> anyhow::Result<()> {
-        // In one write: half a line must never stand there alone.
+        // In one write, so that the host never reads a part of a line.
         self.control
             .write_all(format!("{report}\n").as_bytes())
             .context("report to the host")
     }
 
-    /// The last bytes are safe only when the host says so by hanging up.
-    pub(crate) fn wait_for_the_host_to_leave(self) {
-        if let Some(host_left) = self.host_left {
-            // Either way there is nothing left to do but power off.
-            let _ = host_left.recv_timeout(PATIENCE);
+    /// Waits until the host has received everything, which it shows by disconnecting.
+    pub(crate) fn wait_for_host_disconnect(self) {
+        if let Some(host_disconnected) = self.host_disconnected {
+            // The guest powers off also after a timeout.
+            let _ = host_disconnected.recv_timeout(HOST_TIMEOUT);
         }
     }
 }
@@ -91,8 +90,8 @@ impl Ports {
 /// The device node of the port with this name.
 fn find(name: PortName) -> Option<PathBuf> {
     fs::read_dir(CLASS).ok()?.flatten().find_map(|entry| {
-        let told = fs::read_to_string(entry.path().join("name")).ok()?;
+        let text = fs::read_to_string(entry.path().join("name")).ok()?;
         let node = Path::new("/dev").join(entry.file_name());
-        (told.trim_end() == name.as_str() && node.exists()).then_some(node)
+        (text.trim_end() == name.as_str() && node.exists()).then_some(node)
     })
 }

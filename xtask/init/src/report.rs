@@ -1,4 +1,4 @@
-//! The guest's reports to the host, one line each.
+//! The guest's reports to the host: one line each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use anyhow::{Context as _, bail};
 /// A line on the control port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The guest came up, with this kernel release.
+    /// The guest booted, with this kernel release.
     Up(String),
-    /// Root, network and devices stand; the command starts now.
+    /// Root, network and devices are set up; the command starts now.
     Ready,
-    /// The guest could not be made ready, and why.
+    /// The guest could not be set up, for this reason.
     Failed(String),
-    /// The command is over.
+    /// The command ended.
     Ended {
-        /// How.
+        /// How it ended.
         ending: Ending,
-        /// Bytes it wrote to the port of its standard output.
+        /// The number of bytes that it wrote to standard output.
         stdout: u64,
-        /// Bytes it wrote to the port of its standard error.
+        /// The number of bytes that it wrote to standard error.
         stderr: u64,
     },
 }
@@ -35,7 +35,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The exit code a shell would give it: 128 + n for signal n.
+    /// The exit code as in a shell: 128 + n for signal n.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -72,7 +72,7 @@ impl FromStr for Report {
         }
         let (word, rest) = line
             .split_once(' ')
-            .context("a report is a word and its values")?;
+            .context("expected a keyword and values")?;
         let ending: fn(u8) -> Ending = match word {
             "up" => return Ok(Self::Up(rest.to_owned())),
             "failed" => return Ok(Self::Failed(rest.to_owned())),
@@ -81,7 +81,7 @@ impl FromStr for Report {
             _ => bail!("`{word}` is not a report"),
         };
         let mut values = rest.split(' ');
-        let mut next = || values.next().context("a report that ends early");
+        let mut next = || values.next().context("the report has too few values");
         let report = Self::Ended {
             ending: ending(next()?.parse()?),
             stdout: next()?.parse()?,
@@ -89,7 +89,7 @@ impl FromStr for Report {
         };
         match values.next() {
             None => Ok(report),
-            Some(more) => bail!("`{more}` after the end of a report"),
+            Some(more) => bail!("unexpected `{more}` after the report"),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_survives_its_line() {
+    fn a_report_is_parsed_from_its_line() {
         for report in [
             Report::Up("6.1.0-1-amd64".to_owned()),
             Report::Ready,
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_of_two_lines_stays_one_report() {
+    fn a_reason_of_two_lines_becomes_one_line() {
         let line = Report::Failed("a\nb".to_owned()).to_string();
         assert_eq!(line, "failed a | b");
     }
 
     #[test]
-    fn other_lines_are_refused() {
+    fn invalid_lines_are_errors() {
         for line in [
             "",
             "exit",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_exit_as_in_a_shell() {
+    fn exit_codes_of_signals_are_those_of_a_shell() {
         assert_eq!(Ending::Signal(9).code(), 137);
         assert_eq!(Ending::Exit(9).code(), 9);
     }

@@ -1,5 +1,5 @@
-//! The guest's file system: the host's own, read-only, under a layer in memory
-//! that takes every change.
+//! The guest's file system: an overlay of the host's, read-only, and a layer in memory for
+//! changes.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,7 @@ const LAYER: &str = "/layer";
 const NEW_ROOT: &str = "/new";
 const NINE_P: &str = "trans=virtio,version=9p2000.L,msize=512000,cache=loose";
 
-/// `/proc`, `/sys` and `/dev` of the initramfs.
+/// Mounts `/proc`, `/sys` and `/dev` of the initramfs.
 pub(crate) fn mount_kernel_files() -> anyhow::Result<()> {
     for (kind, path) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount_new(kind, kind, path, MsFlags::empty(), "")?;
@@ -22,7 +22,7 @@ pub(crate) fn mount_kernel_files() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts the new root together at [`NEW_ROOT`].
+/// Mounts the new root at [`NEW_ROOT`].
 pub(crate) fn mount_host(shares: &[Share]) -> anyhow::Result<()> {
     mount_new(ROOT_TAG, "9p", HOST, MsFlags::MS_RDONLY, NINE_P)?;
     mount_new("layer", "tmpfs", LAYER, MsFlags::empty(), "")?;
@@ -45,7 +45,7 @@ pub(crate) fn mount_host(shares: &[Share]) -> anyhow::Result<()> {
     for Share { tag, path } in shares {
         let inside = path
             .strip_prefix("/")
-            .context("a share's path is absolute")?;
+            .context("a share's path is not absolute")?;
         mount_new(
             tag,
             "9p",
@@ -70,7 +70,7 @@ pub(crate) fn mount_host(shares: &[Share]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the new root the root, as `switch_root` does, and completes `/dev`.
+/// Changes the root to the new one, as `switch_root` does, and completes `/dev`.
 pub(crate) fn enter() -> anyhow::Result<()> {
     std::env::set_current_dir(NEW_ROOT).context("enter the new root")?;
     mount(Some("."), "/", None::<&str>, MsFlags::MS_MOVE, None::<&str>).context("move the root")?;
@@ -100,25 +100,25 @@ pub(crate) fn enter() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The nodes of the RDMA connection manager and of the verbs, for every user.
+/// Makes the device nodes of the connection manager and of verbs accessible to every user.
 pub(crate) fn open_rdma_nodes() -> anyhow::Result<()> {
     let directory = Path::new("/dev/infiniband");
     let manager = directory.join("rdma_cm");
     if !manager.exists() {
         bail!(
-            "{} is not there: the kernel lacks rdma_ucm",
+            "{} does not exist: the kernel lacks rdma_ucm",
             manager.display()
         );
     }
     for node in fs::read_dir(directory).context("list the RDMA nodes")? {
         let path = node.context("list the RDMA nodes")?.path();
         fs::set_permissions(&path, Permissions::from_mode(0o666))
-            .with_context(|| format!("open {} for all", path.display()))?;
+            .with_context(|| format!("set the permissions of {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Replaces a file, also where the host has a link to somewhere else.
+/// Replaces a file. If the host has a symbolic link, replaces the link.
 pub(crate) fn replace(path: &str, contents: &str) -> anyhow::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

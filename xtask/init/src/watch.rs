@@ -1,5 +1,5 @@
-//! Waiting for the kernel to finish what it does on its own time: a netlink
-//! multicast group wakes us, the predicate looks again. Nothing sleeps.
+//! Waits for asynchronous operations of the kernel: checks a condition after each netlink
+//! notification.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
@@ -11,23 +11,23 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
 };
 
-/// How long the kernel may take; a slow emulated machine needs a fraction.
-const LIMIT: Duration = Duration::from_secs(30);
-/// The uevents that the kernel itself sends.
+/// How long the kernel may take; a slow emulated machine takes a fraction of this.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Uevents of the kernel.
 const UEVENT_GROUP: u32 = 1;
 /// Changes of IPv6 addresses.
 const IPV6_ADDRESS_GROUP: u32 = 0x100;
 
-/// A subscription to kernel notifications, opened before the change it is for.
+/// A subscription to notifications of the kernel, opened before the change it waits for.
 pub(crate) struct Watch(OwnedFd);
 
 impl Watch {
-    /// Devices that come and go.
+    /// Notifications of added and removed devices.
     pub(crate) fn uevents() -> anyhow::Result<Self> {
         Self::subscribe(SockProtocol::NetlinkKObjectUEvent, UEVENT_GROUP).context("watch devices")
     }
 
-    /// IPv6 addresses that come, go or become usable.
+    /// Notifications of changed IPv6 addresses.
     pub(crate) fn ipv6_addresses() -> anyhow::Result<Self> {
         Self::subscribe(SockProtocol::NetlinkRoute, IPV6_ADDRESS_GROUP).context("watch addresses")
     }
@@ -39,20 +39,20 @@ impl Watch {
         Ok(Self(socket))
     }
 
-    /// Looks with `found` now and after each notification until it finds.
+    /// Calls `find`, now and after each notification, until it returns a value.
     pub(crate) fn until<T>(
         &self,
         what: &str,
-        mut found: impl FnMut() -> anyhow::Result<Option<T>>,
+        mut find: impl FnMut() -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<T> {
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + TIMEOUT;
         loop {
-            if let Some(value) = found()? {
+            if let Some(value) = find()? {
                 return Ok(value);
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                bail!("{what}: not there after {} s", LIMIT.as_secs());
+                bail!("waited {} s for {what}", TIMEOUT.as_secs());
             }
             let timeout = PollTimeout::try_from(left)?;
             match poll(
@@ -65,12 +65,12 @@ impl Watch {
         }
     }
 
-    /// Forgets what was announced; the predicate looks at the state itself.
+    /// Discards the notifications; `find` checks the state.
     fn drain(&self) -> anyhow::Result<()> {
         let mut message = [0; 8192];
         loop {
             match recv(self.0.as_raw_fd(), &mut message, MsgFlags::empty()) {
-                // An overflow loses announcements, not the state.
+                // An overflow loses notifications, but not the state.
                 Ok(_) | Err(Errno::EINTR | Errno::ENOBUFS) => {}
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(error) => return Err(error).context("read notifications"),

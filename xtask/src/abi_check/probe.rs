@@ -1,4 +1,4 @@
-//! Asking a C compiler what the headers say.
+//! Gets the numbers of C headers from a C compiler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,19 +13,19 @@ use anyhow::{Context as _, bail, ensure};
 use super::HeaderSet;
 use super::rows::Row;
 
-/// What one set of headers says.
+/// The numbers of one set of headers.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct HeaderValues {
     /// The set's label.
     pub(super) label: String,
-    /// The kernel the headers are of: major, minor and point.
+    /// The kernel version of the headers: major, minor and point.
     pub(super) version: (u64, u64, u64),
-    /// For each row its numbers, or nothing where the headers lack it.
+    /// The numbers of each row, `None` if the headers lack the declaration.
     pub(super) rows: Vec<Option<Vec<u64>>>,
 }
 
-/// Asks the headers of `set` for every row.
-pub(super) fn ask(set: &HeaderSet, rows: &[Row]) -> anyhow::Result<Answers> {
+/// Gets the numbers of every row from the headers of `set`.
+pub(super) fn probe(set: &HeaderSet, rows: &[Row]) -> anyhow::Result<HeaderValues> {
     let compiler = Compiler::new(set)?;
     let mut answers = vec![None; rows.len()];
     for (header, indices) in by_header(rows) {
@@ -45,14 +45,15 @@ pub(super) fn ask(set: &HeaderSet, rows: &[Row]) -> anyhow::Result<Answers> {
             values = rest;
         }
     }
-    Ok(Answers {
+    Ok(HeaderValues {
         label: set.label.clone(),
         version: compiler.kernel_version()?,
         rows: answers,
     })
 }
 
-/// One C file a header: kernel and libc headers declare some names twice.
+/// Groups rows by header: each header has a C file of its own, because kernel and libc headers
+/// declare some names twice.
 fn by_header(rows: &[Row]) -> BTreeMap<&'static str, Vec<usize>> {
     let mut headers = BTreeMap::<_, Vec<_>>::new();
     for (index, row) in rows.iter().enumerate() {
@@ -61,10 +62,10 @@ fn by_header(rows: &[Row]) -> BTreeMap<&'static str, Vec<usize>> {
     headers
 }
 
-/// Directories made so far: tests run side by side in one process.
+/// Makes directory names unique, because tests run in parallel in one process.
 static DIRECTORIES: AtomicU32 = AtomicU32::new(0);
 
-/// The C compiler, a set of headers and a directory of its own.
+/// The C compiler with a set of headers and a temporary directory.
 struct Compiler {
     program: OsString,
     include_dirs: Vec<PathBuf>,
@@ -88,14 +89,13 @@ impl Compiler {
         })
     }
 
-    /// The values of C expressions under a header; nothing for those that do
-    /// not compile.
+    /// The values of C expressions with a header; `None` for those that do not compile.
     fn values(&self, header: &str, expressions: &[&str]) -> anyhow::Result<Vec<Option<u64>>> {
         if !self.has_header(header)? {
             return Ok(vec![None; expressions.len()]);
         }
-        let everything = source(header, expressions, &BTreeSet::new());
-        let dropped = self.complaints(header, &everything)?;
+        let full_source = source(header, expressions, &BTreeSet::new());
+        let dropped = self.failing_expressions(header, &full_source)?;
         let program = source(header, expressions, &dropped);
         let answers = self.run(header, &program)?;
         (0..expressions.len())
@@ -103,7 +103,7 @@ impl Compiler {
                 Some(&value) => Ok(Some(value)),
                 None if dropped.contains(&index) => Ok(None),
                 None => bail!(
-                    "{header}: the C program says nothing of {}",
+                    "{header}: the C program does not print {}",
                     expressions[index]
                 ),
             })
@@ -114,7 +114,7 @@ impl Compiler {
         let header = "linux/version.h";
         let code = self.values(header, &["LINUX_VERSION_CODE"])?;
         let Some(&Some(code)) = code.first() else {
-            bail!("{header}: not there, or it does not say LINUX_VERSION_CODE");
+            bail!("{header}: missing, or without LINUX_VERSION_CODE");
         };
         Ok((code >> 16, code >> 8 & 0xFF, code & 0xFF))
     }
@@ -129,15 +129,15 @@ impl Compiler {
         Ok(output.status.success())
     }
 
-    /// The expressions that the compiler complains of.
-    fn complaints(&self, header: &str, program: &str) -> anyhow::Result<BTreeSet<usize>> {
+    /// The expressions that do not compile.
+    fn failing_expressions(&self, header: &str, program: &str) -> anyhow::Result<BTreeSet<usize>> {
         let output = self.compile(program, &["-fsyntax-only"])?;
         if output.status.success() {
             return Ok(BTreeSet::new());
         }
         let errors = String::from_utf8_lossy(&output.stderr);
         let lines: BTreeSet<usize> = errors.lines().filter_map(line_of_error).collect();
-        // Errors elsewhere, or none that can be read: not a missing name.
+        // The error is not a missing declaration.
         ensure!(!lines.is_empty(), "{header}: {}", excerpt(&errors));
         lines
             .into_iter()
@@ -156,16 +156,18 @@ impl Compiler {
         }
         let output = Command::new(self.directory.join(EXECUTABLE))
             .output()
-            .with_context(|| format!("run the C program about {header}"))?;
+            .with_context(|| format!("run the C program for {header}"))?;
         ensure!(
             output.status.success(),
-            "the C program about {header}: {}",
+            "the C program for {header}: {}",
             output.status
         );
         String::from_utf8(output.stdout)?
             .lines()
             .map(|line| {
-                let (index, value) = line.split_once(' ').context("two numbers a line")?;
+                let (index, value) = line
+                    .split_once(' ')
+                    .context("expected two numbers per line")?;
                 Ok((index.parse()?, value.parse()?))
             })
             .collect()
@@ -190,7 +192,7 @@ impl Compiler {
 
 impl Drop for Compiler {
     fn drop(&mut self) {
-        // A directory that stays behind harms nobody.
+        // Not removing a temporary directory is harmless.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -199,23 +201,22 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path).with_context(|| format!("find {}", path.display()))
 }
 
-/// The name the compiler puts before its complaints.
+/// The source file, which the compiler names in its errors.
 const SOURCE: &str = "probe.c";
 
 const EXECUTABLE: &str = "probe";
 
-/// The line of the first expression; each has one to itself, so that a
-/// complaint names it.
+/// The line of the first expression. Each has its own line, so that an error's line identifies
+/// the expression.
 const FIRST_EXPRESSION: usize = 4;
 
-/// A C program that prints the index and the value of each expression but
-/// those dropped.
+/// A C program that prints the index and the value of each expression except the dropped ones.
 fn source(header: &str, expressions: &[&str], dropped: &BTreeSet<usize>) -> String {
     let mut functions = String::new();
     let mut calls = String::new();
     for (index, expression) in expressions.iter().enumerate() {
         if !dropped.contains(&index) {
-            // A function each: a name that is missing is told once a function.
+            // One function each: the compiler reports a missing name once per function.
             let _ = write!(
                 functions,
                 "static unsigned long long f{index}(void) {{ return {expression}; }}"
@@ -233,14 +234,14 @@ fn source(header: &str, expressions: &[&str], dropped: &BTreeSet<usize>) -> Stri
     )
 }
 
-/// The line in the program that a complaint is about, if it is an error.
-fn line_of_error(complaint: &str) -> Option<usize> {
-    let place = complaint.strip_prefix(SOURCE)?.strip_prefix(':')?;
-    let (line, message) = place.split_once(':')?;
+/// The source line of a compiler message, if it is an error.
+fn line_of_error(diagnostic: &str) -> Option<usize> {
+    let location = diagnostic.strip_prefix(SOURCE)?.strip_prefix(':')?;
+    let (line, message) = location.split_once(':')?;
     message.contains("error:").then(|| line.parse().ok())?
 }
 
-/// The first of a compiler's complaints: the rest follows from them.
+/// The first errors of the compiler, which cause the others.
 fn excerpt(errors: &str) -> String {
     errors.lines().take(8).collect::<Vec<_>>().join("\n")
 }

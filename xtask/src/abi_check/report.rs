@@ -1,39 +1,38 @@
-//! What the comparison found.
+//! The result of the comparison.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use rdmacm_abi::layout::Origin;
 
-use super::probe::Answers;
+use super::probe::HeaderValues;
 use super::rows::Row;
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Rows that are the same, over all sets.
+    /// The number of equal rows, over all sets.
     pub(crate) same: usize,
-    /// Declarations that a set of headers rightly lacks, by its label.
+    /// Declarations that a set of headers may lack, with its label.
     pub(crate) absent: Vec<(String, String)>,
-    /// What is not as it must be.
+    /// The differences.
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A number that is not the same on both sides, or a declaration that is
-/// missing.
+/// A number that is not equal, or a declaration that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Difference {
     /// The label of the headers.
     pub(crate) set: String,
-    /// The declaration in C.
+    /// The C declaration.
     pub(crate) c_name: String,
-    /// The same in Rust.
+    /// The Rust declaration.
     pub(crate) rust_name: String,
     /// What differs: `offset`, `size`, `alignment`, `value`.
     pub(crate) what: &'static str,
-    /// The number of the Rust side.
+    /// The number in Rust.
     pub(crate) ours: u64,
-    /// The number of the headers; nothing if they lack the declaration.
+    /// The number in the headers, `None` if they lack the declaration.
     pub(crate) theirs: Option<u64>,
 }
 
@@ -56,7 +55,7 @@ impl fmt::Display for Difference {
 }
 
 impl Report {
-    pub(super) fn new(rows: &[Row], answers: &[Answers]) -> Self {
+    pub(super) fn new(rows: &[Row], answers: &[HeaderValues]) -> Self {
         let mut report = Self {
             same: 0,
             absent: Vec::new(),
@@ -70,7 +69,7 @@ impl Report {
         report
     }
 
-    fn compare(&mut self, set: &Answers, row: &Row, theirs: Option<&[u64]>) {
+    fn compare(&mut self, set: &HeaderValues, row: &Row, theirs: Option<&[u64]>) {
         if theirs.is_none() && may_lack(set, row.origin) {
             let absent = (set.label.clone(), row.c_name.clone());
             return self.absent.push(absent);
@@ -94,7 +93,7 @@ impl Report {
         }
     }
 
-    /// Whether nothing differs.
+    /// Returns whether there is no difference.
     pub(crate) fn is_ok(&self) -> bool {
         self.differences.is_empty()
     }
@@ -112,8 +111,8 @@ impl Report {
     }
 }
 
-/// Whether these headers may do without a declaration.
-fn may_lack(set: &Answers, origin: Origin) -> bool {
+/// Returns whether these headers may lack a declaration.
+fn may_lack(set: &HeaderValues, origin: Origin) -> bool {
     match origin {
         Origin::Kernel {
             since: (major, minor),
@@ -122,10 +121,10 @@ fn may_lack(set: &Answers, origin: Origin) -> bool {
     }
 }
 
-/// Writes what each side has, a column a side.
+/// Writes all numbers: a column for Rust and one for each set of headers.
 pub(super) fn write_table(
     rows: &[Row],
-    answers: &[Answers],
+    answers: &[HeaderValues],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write!(
@@ -164,7 +163,7 @@ pub(super) fn write_table(
     Ok(())
 }
 
-/// A field's name without its structure's, which stands above it.
+/// A field's name without the structure's, whose row is above.
 fn short(row: &Row) -> &str {
     match row.c_name.strip_prefix(row.group) {
         Some(field) if !field.is_empty() => field,

@@ -4,14 +4,14 @@ use rdmacm_abi::layout::{FieldLayout, Origin, StructLayout};
 
 use super::Table;
 
-/// One line of the table: some numbers of one C declaration.
+/// One row of the table: the numbers of one C declaration.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// The structure, behind `struct`, or nothing for a constant.
+    /// The structure's name without `struct`; empty for a constant.
     pub(super) group: &'static str,
-    /// The declaration in C: `rdma_ucm_event_resp.uid`.
+    /// The C declaration: `rdma_ucm_event_resp.uid`.
     pub(super) c_name: String,
-    /// The same in Rust: `EventResponse.uid`.
+    /// The Rust declaration: `EventResponse.uid`.
     pub(super) rust_name: String,
     /// The header that declares it.
     pub(super) header: &'static str,
@@ -24,16 +24,16 @@ pub(super) struct Row {
 /// One number of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
-    /// What it counts: `size`, `offset`.
+    /// What the number is: `size`, `offset`.
     pub(super) what: &'static str,
-    /// The C expression for it.
+    /// The C expression.
     pub(super) expression: String,
-    /// What the Rust side has.
+    /// The number in Rust.
     pub(super) ours: u64,
 }
 
-pub(super) fn of_table(table: &Table) -> Vec<Row> {
-    let structs = table.structs.iter().flat_map(of_struct);
+pub(super) fn rows_of_table(table: &Table) -> Vec<Row> {
+    let structs = table.structs.iter().flat_map(rows_of_struct);
     let constants = table.constants.iter().map(|constant| Row {
         group: "",
         c_name: constant.c_name.to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn of_table(table: &Table) -> Vec<Row> {
     structs.chain(constants).collect()
 }
 
-fn of_struct(layout: &StructLayout) -> impl Iterator<Item = Row> {
+fn rows_of_struct(layout: &StructLayout) -> impl Iterator<Item = Row> {
     let c_name = layout.c_name;
     let whole = Row {
         group: c_name,
@@ -67,17 +67,17 @@ fn of_struct(layout: &StructLayout) -> impl Iterator<Item = Row> {
         ],
     };
     let members = layout.fields.iter().chain(layout.views);
-    std::iter::once(whole).chain(members.map(|field| of_field(layout, field)))
+    std::iter::once(whole).chain(members.map(|field| row_of_field(layout, field)))
 }
 
-fn of_field(layout: &StructLayout, field: &FieldLayout) -> Row {
+fn row_of_field(layout: &StructLayout, field: &FieldLayout) -> Row {
     let (c_name, c_field) = (layout.c_name, field.c_name);
     let mut cells = vec![cell(
         "offset",
         format!("offsetof(struct {c_name}, {c_field})"),
         field.offset,
     )];
-    // A flexible array has no size to ask for.
+    // A flexible array has no size.
     if field.size > 0 {
         let expression = format!("sizeof(((struct {c_name} *)0)->{c_field})");
         cells.push(cell("size", expression, field.size));

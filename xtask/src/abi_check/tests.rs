@@ -1,4 +1,4 @@
-//! The comparison with planted faults, against headers of the test's own.
+//! Compares tables that contain errors with headers that the test writes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ const NEW_HEADER: &str = "struct test_head {
 enum { TEST_RED = 7 };
 ";
 
-/// A directory of headers, gone with its test.
+/// A directory of headers, removed when dropped.
 struct Headers {
     directory: PathBuf,
 }
@@ -115,7 +115,7 @@ fn table() -> Table {
     }
 }
 
-/// Compares, and gives the differences and the text.
+/// Compares, and returns the report and the text.
 fn compare(table: &Table, sets: &[HeaderSet]) -> (Report, String) {
     let mut text = Vec::new();
     let report = check_table(table, sets, &mut text).unwrap();
@@ -123,12 +123,12 @@ fn compare(table: &Table, sets: &[HeaderSet]) -> (Report, String) {
 }
 
 #[test]
-fn the_same_on_both_sides() {
+fn equal_tables_have_no_difference() {
     let old = Headers::new("same", (6, 1), OLD_HEADER);
     let new = Headers::new("same", (7, 2), NEW_HEADER);
     let (report, text) = compare(&table(), &[old.set("old"), new.set("new")]);
     assert!(report.is_ok(), "{text}");
-    // Structure, three fields and a constant twice, the view once.
+    // Structure, three fields and a constant in both, the view in one.
     assert_eq!(report.same, 11);
     assert_eq!(
         report.absent,
@@ -139,7 +139,7 @@ fn the_same_on_both_sides() {
 }
 
 #[test]
-fn a_wrong_offset_is_told_by_name() {
+fn a_wrong_offset_is_reported_with_the_field() {
     const WRONG: &[FieldLayout] = &[FIELDS[0], field("number", "id", OLD, 12, 4)];
     let mut table = table();
     table.structs[0].fields = WRONG;
@@ -160,7 +160,7 @@ fn a_wrong_offset_is_told_by_name() {
 }
 
 #[test]
-fn wrong_sizes_alignments_and_values_are_told() {
+fn wrong_sizes_alignments_and_values_are_reported() {
     let mut table = table();
     table.structs[0].size = 24;
     table.structs[0].c_align = 4;
@@ -172,7 +172,7 @@ fn wrong_sizes_alignments_and_values_are_told() {
 }
 
 #[test]
-fn what_a_new_enough_header_lacks_is_a_difference() {
+fn a_declaration_missing_from_a_new_enough_header_is_a_difference() {
     let headers = Headers::new("lacks", (7, 2), OLD_HEADER);
     let (report, text) = compare(&table(), &[headers.set("new")]);
     assert!(!report.is_ok());
@@ -186,14 +186,14 @@ fn what_a_new_enough_header_lacks_is_a_difference() {
 }
 
 #[test]
-fn a_broken_header_is_an_error() {
+fn a_header_that_does_not_compile_is_an_error() {
     let headers = Headers::new("broken", (7, 2), "struct test_head { nonsense; };\n");
     let result = check_table(&table(), &[headers.set("new")], &mut Vec::new());
     assert!(result.is_err());
 }
 
 #[test]
-fn a_planted_offset_in_the_real_table_is_told() {
+fn a_wrong_offset_in_the_real_table_is_reported() {
     let mut table = Table::of_crate();
     let event = table
         .structs
@@ -208,9 +208,9 @@ fn a_planted_offset_in_the_real_table_is_told() {
         include_dirs: Vec::new(),
     };
     let (report, _) = compare(&table, &[installed]);
-    let told: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
+    let differences: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        differences,
         [
             "rdma_ucm_event_resp.param (EventResponse.param): offset is 24 here and 20 in the \
           headers 'installed'"

@@ -1,4 +1,4 @@
-//! How QEMU runs the guest's processor here.
+//! How QEMU runs the guest's processor: KVM or emulation.
 
 use std::fmt;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::process;
 
 const KVM: &str = "/dev/kvm";
 const RECORD: &str = "accelerator.json";
-/// A guest under KVM that works comes up in a second or two.
+/// With KVM, a guest boots in one or two seconds.
 const PROBE: Duration = Duration::from_secs(15);
 
-/// Hardware or emulation.
+/// KVM or emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Accelerator {
     /// The host's own processor.
@@ -29,7 +29,7 @@ pub(crate) enum Accelerator {
     Tcg,
 }
 
-/// A probe's answer, and what it holds for.
+/// A probe's result, and the host for which it is valid.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     accelerator: Accelerator,
@@ -37,8 +37,8 @@ struct Record {
 }
 
 impl Accelerator {
-    /// KVM where a guest really comes up with it, which the device node alone
-    /// does not promise. The answer is kept in the cache.
+    /// Chooses KVM if a guest boots with it: the device node alone does not show that. The result
+    /// is cached.
     pub(crate) fn choose(cache: &Cache, kernel: &Kernel, init: &Path) -> anyhow::Result<Self> {
         if fs::File::options()
             .read(true)
@@ -50,21 +50,21 @@ impl Accelerator {
         }
         let host = host()?;
         let path = cache.path(RECORD);
-        let kept = fs::read(&path)
+        let cached = fs::read(&path)
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok());
         if let Some(Record {
             accelerator,
-            host: kept,
-        }) = kept
+            host: cached,
+        }) = cached
         {
-            if kept == host {
+            if cached == host {
                 return Ok(accelerator);
             }
         }
         eprintln!("probing {KVM} ...");
         let accelerator = Self::probe(kernel, init);
-        // A user's own kernel may have failed for reasons of its own.
+        // A custom kernel may have failed for another reason.
         if kernel.is_custom() {
             return Ok(accelerator);
         }
@@ -83,10 +83,10 @@ impl Accelerator {
             init,
             accelerator: Self::Kvm,
             memory: 512,
-            cards: &[],
+            mac_addresses: &[],
             plan: &plan,
         };
-        match run::comes_up(&boot, PROBE) {
+        match run::boots(&boot, PROBE) {
             Ok(()) => Self::Kvm,
             Err(error) => {
                 let reason = error.to_string();
@@ -97,19 +97,17 @@ impl Accelerator {
         }
     }
 
-    /// The kernel's arguments for it.
+    /// Arguments for the guest's kernel.
     ///
-    /// Emulated on a busy host, a processor waits where the kernel counts on moments.
-    /// The check that the timer's interrupts come in time ends in a panic then
-    /// (`no_timer_check`), and the TSC's frequency comes out wrong by half. Watching
-    /// it is no help (`tsc=unstable`: HPET's frequency is known): 7.3 compares the
-    /// processors' clocks with interrupts off, for as long as a clock says that only
-    /// interrupts move during the boot, while the other processor waits in
-    /// `stop_machine`, and both spin for ever.
+    /// An emulated processor on a busy host pauses at any time. The kernel's check that timer
+    /// interrupts arrive in time then panics (`no_timer_check` disables it), and the measured
+    /// frequency of the TSC is wrong by up to half. Therefore `tsc=unstable`: the frequency of
+    /// HPET is known. The clock watchdog does not help: on 7.3 it compares the processors' clocks
+    /// with interrupts off, until a clock advances that only advances with interrupts during the
+    /// boot, while the other processor waits in `stop_machine`; neither ends.
     ///
-    /// What QEMU has translated it finds again at the same virtual address alone: a
-    /// program starts in a third of the time where it always lies at the same place
-    /// (`norandmaps`).
+    /// QEMU reuses translated code only at the same virtual address. Without address space
+    /// randomization (`norandmaps`), a program starts in a third of the time.
     pub(super) const fn arguments(self) -> &'static str {
         match self {
             Self::Kvm => "",
@@ -117,7 +115,7 @@ impl Accelerator {
         }
     }
 
-    /// QEMU's options for it.
+    /// Options for QEMU.
     pub(crate) const fn options(self) -> [&'static str; 4] {
         match self {
             Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
@@ -135,7 +133,7 @@ impl fmt::Display for Accelerator {
     }
 }
 
-/// What a probe's answer depends on: QEMU and the host's kernel.
+/// What a probe's result depends on: QEMU and the host's kernel.
 fn host() -> anyhow::Result<String> {
     let qemu = process::output(Command::new(qemu::PROGRAM).arg("--version"))?;
     let kernel = fs::read_to_string("/proc/sys/kernel/version").unwrap_or_default();

@@ -1,14 +1,14 @@
-//! What the kernel says on its console, and what of it ends a run.
+//! The guest kernel's console, and messages on it that end a run.
 
 use std::collections::VecDeque;
 use std::fmt;
 
-/// How much of the console a failure shows.
+/// The number of lines that a failure shows.
 const TAIL: usize = 50;
 
-/// Signs that the kernel is no longer to be trusted, in the kernel's words.
-/// The first that fits names the trouble.
-const SIGNS: [(&str, &str); 10] = [
+/// Messages that mean that the kernel failed, each with the failure's name. The first match
+/// counts.
+const PATTERNS: [(&str, &str); 10] = [
     ("Kernel panic - not syncing", "kernel panic"),
     ("soft lockup - CPU", "soft lockup"),
     ("hard LOCKUP on cpu", "hard lockup"),
@@ -23,38 +23,38 @@ const SIGNS: [(&str, &str); 10] = [
 ];
 const HUNG: (&str, &str) = ("INFO: task ", "blocked for more than");
 
-/// The last lines, and the first trouble among all of them.
+/// The last lines of the console, and the first failure on it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Console {
     lines: VecDeque<String>,
-    trouble: Option<&'static str>,
+    failure: Option<&'static str>,
 }
 
 impl Console {
-    /// Takes one line; true when it is the first that means trouble.
-    pub(crate) fn take(&mut self, line: &str) -> bool {
+    /// Adds a line. Returns whether it is the first that reports a failure.
+    pub(crate) fn add_line(&mut self, line: &str) -> bool {
         let line = line.trim_end();
         if self.lines.len() == TAIL {
             self.lines.pop_front();
         }
         self.lines.push_back(line.to_owned());
-        let first = self.trouble.is_none();
+        let first = self.failure.is_none();
         if first {
-            self.trouble = trouble(line);
+            self.failure = failure_in(line);
         }
-        first && self.trouble.is_some()
+        first && self.failure.is_some()
     }
 
-    /// What went wrong in the kernel, if anything did.
-    pub(crate) const fn trouble(&self) -> Option<&'static str> {
-        self.trouble
+    /// The kernel's first failure, if there is one.
+    pub(crate) const fn failure(&self) -> Option<&'static str> {
+        self.failure
     }
 }
 
 impl fmt::Display for Console {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.lines.is_empty() {
-            return formatter.write_str("The kernel's console stayed empty.");
+            return formatter.write_str("The kernel's console is empty.");
         }
         formatter.write_str("The end of the kernel's console:")?;
         self.lines
@@ -63,7 +63,7 @@ impl fmt::Display for Console {
     }
 }
 
-fn trouble(line: &str) -> Option<&'static str> {
+fn failure_in(line: &str) -> Option<&'static str> {
     let (begin, end) = HUNG;
     if line
         .split_once(begin)
@@ -71,9 +71,9 @@ fn trouble(line: &str) -> Option<&'static str> {
     {
         return Some("hung task");
     }
-    SIGNS
+    PATTERNS
         .iter()
-        .find(|(sign, _)| line.contains(sign))
+        .find(|(pattern, _)| line.contains(pattern))
         .map(|(_, name)| *name)
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_trouble_has_its_name() {
+    fn each_failure_is_recognized() {
         for (line, name) in [
             (
                 "[    2.1] Kernel panic - not syncing: Attempted to kill init!",
@@ -107,30 +107,30 @@ mod tests {
             ),
             ("[    3.0] kernel BUG at mm/slub.c:400!", "kernel bug"),
         ] {
-            assert_eq!(trouble(line), Some(name), "{line}");
+            assert_eq!(failure_in(line), Some(name), "{line}");
         }
     }
 
     #[test]
-    fn ordinary_lines_are_no_trouble() {
+    fn other_lines_are_not_failures() {
         for line in [
             "[    0.5] rdma_rxe: loaded",
             "[    0.5] INFO: task scheduling as usual",
             "[    0.5] debug: off",
             "",
         ] {
-            assert_eq!(trouble(line), None, "{line}");
+            assert_eq!(failure_in(line), None, "{line}");
         }
     }
 
     #[test]
-    fn the_first_trouble_counts_and_the_tail_is_kept() {
+    fn the_first_failure_counts_and_the_last_lines_are_stored() {
         let mut console = Console::default();
-        assert!(console.take("Oops: 0002"));
-        assert!(!console.take("Kernel panic - not syncing: Fatal exception"));
-        assert_eq!(console.trouble(), Some("kernel oops"));
+        assert!(console.add_line("Oops: 0002"));
+        assert!(!console.add_line("Kernel panic - not syncing: Fatal exception"));
+        assert_eq!(console.failure(), Some("kernel oops"));
         for number in 0..TAIL {
-            console.take(&format!("line {number}"));
+            console.add_line(&format!("line {number}"));
         }
         let text = console.to_string();
         assert!(text.contains("line 0") && !text.contains("panic"), "{text}");

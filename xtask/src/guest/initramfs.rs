@@ -1,4 +1,4 @@
-//! What a guest boots from: the static init, kernel modules and the plan.
+//! The initramfs: the static init, kernel modules and the plan.
 
 use std::fs;
 use std::io::Write;
@@ -12,14 +12,14 @@ use rdmacm_init::{PLAN_PATH, Plan};
 use crate::kernel::Kernel;
 use crate::workspace::Workspace;
 
-/// Builds the init as a static program; its path.
+/// Builds the init as a static program and returns its path.
 pub(crate) fn build_init(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     workspace
         .build_static("rdmacm-init", "rdmacm-init")
         .context("build the guest's init")
 }
 
-/// Writes the archive; the plan gets its modules here.
+/// Writes the archive, and the paths of its modules into the plan.
 pub(crate) fn write(
     mut out: impl Write,
     init: &Path,
@@ -44,7 +44,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// A module as the kernel takes it: not compressed.
+/// Reads a module, decompressed.
 fn module(path: &Path) -> anyhow::Result<Vec<u8>> {
     let program = match path.extension().and_then(|extension| extension.to_str()) {
         Some("xz") => "xz",

@@ -1,4 +1,4 @@
-//! A guest whose command does what the host says, line by line.
+//! A guest whose command reads and writes lines.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -9,129 +9,136 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow};
 use rdmacm_init::Ending;
 
-use crate::guest::run::{Sinks, Watched};
+use crate::guest::run::{MonitoredGuest, Sinks};
 use crate::guest::{Guest, Machine};
 
-/// It runs until it is told to end, or dropped, which is its sudden death.
+/// A running guest. Dropping it kills QEMU.
 pub(crate) struct InteractiveGuest {
-    watched: Watched,
-    said: Said,
+    monitored: MonitoredGuest,
+    output: Output,
 }
 
-/// What the command wrote.
+/// The output of the command.
 #[derive(Default)]
-struct Said {
+struct Output {
     lines: VecDeque<String>,
-    /// The beginning of a line.
-    rest: Vec<u8>,
-    complaints: Vec<u8>,
+    /// The beginning of an incomplete line.
+    partial_line: Vec<u8>,
+    stderr: Vec<u8>,
 }
 
 impl InteractiveGuest {
-    /// Starts it; neither the boot nor the command's start is awaited.
+    /// Starts a guest, without waiting for its boot or for the command.
     pub(crate) fn start(guest: &Guest, machine: &Machine, argv: &[String]) -> anyhow::Result<Self> {
         let machine = Machine {
-            driven: true,
+            interactive: true,
             ..machine.clone()
         };
         let plan = guest.plan(argv, &machine, None)?;
         Ok(Self {
-            watched: Watched::start(&guest.boot(&machine, &plan), machine.timeout)?,
-            said: Said::default(),
+            monitored: MonitoredGuest::start(&guest.boot(&machine, &plan), machine.timeout)?,
+            output: Output::default(),
         })
     }
 
-    /// What its network cards are connected to, in order; to be had once.
-    pub(crate) fn wires(&mut self) -> Vec<UnixStream> {
-        std::mem::take(&mut self.watched.qemu.wires)
+    /// Takes the sockets of its network cards, in order.
+    pub(crate) fn take_cards(&mut self) -> Vec<UnixStream> {
+        std::mem::take(&mut self.monitored.qemu.cards)
     }
 
-    /// Writes a line to the command.
-    pub(crate) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
-        let told = self
-            .watched
+    /// Writes a line to the command's standard input.
+    pub(crate) fn write_line(&mut self, line: &str) -> anyhow::Result<()> {
+        let written = self
+            .monitored
             .qemu
             .stdin
             .write_all(format!("{line}\n").as_bytes());
-        told.context("write to the guest's command")
+        written
+            .context("write to the guest's command")
             .map_err(|error| self.explain(&error))
     }
 
-    /// The next line of the command's; none when it has not come in time.
-    pub(crate) fn hear(&mut self, within: Duration) -> anyhow::Result<Option<String>> {
-        let by = Instant::now() + within;
-        self.next_line(by).map_err(|error| self.explain(&error))
+    /// Returns the next line of the command's output, `None` after the timeout.
+    pub(crate) fn read_line(&mut self, timeout: Duration) -> anyhow::Result<Option<String>> {
+        let deadline = Instant::now() + timeout;
+        self.next_line(deadline)
+            .map_err(|error| self.explain(&error))
     }
 
-    fn next_line(&mut self, by: Instant) -> anyhow::Result<Option<String>> {
+    fn next_line(&mut self, deadline: Instant) -> anyhow::Result<Option<String>> {
         loop {
-            if let Some(line) = self.said.lines.pop_front() {
+            if let Some(line) = self.output.lines.pop_front() {
                 return Ok(Some(line));
             }
-            let Some(event) = self.watched.next_by(by)? else {
+            let Some(event) = self.monitored.next_until(deadline)? else {
                 return Ok(None);
             };
-            let ending = self.said.listen(|sinks| self.watched.take(event, sinks))?;
+            let ending = self
+                .output
+                .collect(|sinks| self.monitored.handle(event, sinks))?;
             if let Some(ending) = ending {
-                return Err(anyhow!("the guest's command ended early, with {ending:?}"));
+                return Err(anyhow!("the guest's command ended early: {ending:?}"));
             }
         }
     }
 
-    /// Makes it stand still: nothing runs in it, its clocks neither.
+    /// Stops its processors and clocks.
     pub(crate) fn freeze(&mut self) -> anyhow::Result<()> {
-        self.watched.qemu.monitor.stop()
+        self.monitored.qemu.monitor.stop()
     }
 
-    /// Lets it go on.
-    pub(crate) fn thaw(&mut self) -> anyhow::Result<()> {
-        self.watched.qemu.monitor.go_on()
+    /// Lets it run again.
+    pub(crate) fn resume(&mut self) -> anyhow::Result<()> {
+        self.monitored.qemu.monitor.resume()
     }
 
-    /// Closes the command's standard input and waits for its end and the
-    /// guest's.
-    pub(crate) fn end(mut self) -> anyhow::Result<()> {
-        let ended = self.wait_for_its_end();
+    /// Closes the command's standard input, and waits until the command has ended and the guest
+    /// is off.
+    pub(crate) fn shut_down(mut self) -> anyhow::Result<()> {
+        let ended = self.end_command();
         ended.map_err(|error| self.explain(&error))
     }
 
-    fn wait_for_its_end(&mut self) -> anyhow::Result<()> {
-        let stdin = &self.watched.qemu.stdin;
+    fn end_command(&mut self) -> anyhow::Result<()> {
+        let stdin = &self.monitored.qemu.stdin;
         stdin.shutdown(Shutdown::Both).context("end the command")?;
-        match self.said.listen(|sinks| self.watched.until_ended(sinks))? {
-            Ending::Exit(0) => self.watched.power_off(),
+        match self
+            .output
+            .collect(|sinks| self.monitored.until_ended(sinks))?
+        {
+            Ending::Exit(0) => self.monitored.power_off(),
             ending => Err(anyhow!("the guest's command ended with {ending:?}")),
         }
     }
 
     fn explain(&self, error: &anyhow::Error) -> anyhow::Error {
-        let complaints = String::from_utf8_lossy(&self.said.complaints);
-        let error = self.watched.explain(error, false);
-        match complaints.trim() {
+        let stderr = String::from_utf8_lossy(&self.output.stderr);
+        let error = self.monitored.explain(error, false);
+        match stderr.trim() {
             "" => error,
-            complaints => anyhow!("{error:#}\nThe command's complaints: {complaints}"),
+            stderr => anyhow!("{error:#}\nThe command's standard error: {stderr}"),
         }
     }
 }
 
-impl Said {
-    /// Listens while something goes on.
-    fn listen<T>(&mut self, what: impl FnOnce(&mut Sinks<'_>) -> T) -> T {
+impl Output {
+    /// Collects the output of the command during `operation`.
+    fn collect<T>(&mut self, operation: impl FnOnce(&mut Sinks<'_>) -> T) -> T {
         let Self {
             lines,
-            rest,
-            complaints,
+            partial_line,
+            stderr,
         } = self;
-        what(&mut Sinks {
+        operation(&mut Sinks {
             stdout: &mut |bytes| {
-                rest.extend_from_slice(bytes);
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = rest.drain(..=end).collect();
+                partial_line.extend_from_slice(bytes);
+                while let Some(end) = partial_line.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = partial_line.drain(..=end).collect();
                     lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
                 }
                 Ok(())
             },
-            stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
+            stderr: &mut |bytes| Ok(stderr.write_all(bytes)?),
         })
     }
 }
@@ -141,12 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_whole() {
-        let mut said = Said::default();
+    fn only_whole_lines_are_returned() {
+        let mut output = Output::default();
         for piece in ["on", "e\ntwo\nth", "ree\n"] {
-            said.listen(|sinks| (sinks.stdout)(piece.as_bytes()))
+            output
+                .collect(|sinks| (sinks.stdout)(piece.as_bytes()))
                 .unwrap();
         }
-        assert_eq!(said.lines, ["one", "two", "three"]);
+        assert_eq!(output.lines, ["one", "two", "three"]);
     }
 }

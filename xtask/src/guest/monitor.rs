@@ -1,4 +1,4 @@
-//! QEMU's monitor: it stops a guest and lets it go on.
+//! QEMU's monitor, which stops and resumes a guest.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -7,17 +7,17 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-/// How long QEMU may take to answer; its main loop is never busy for long.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long QEMU may take to answer a command.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection that speaks QMP, QEMU's machine protocol.
+/// A QMP connection to QEMU.
 #[derive(Debug)]
 pub(crate) struct Monitor {
     stream: BufReader<UnixStream>,
     negotiated: bool,
 }
 
-/// A line from QEMU; events and the greeting have neither member.
+/// A message of QEMU. Events and the greeting have neither member.
 #[derive(Debug, Deserialize)]
 struct Answer {
     #[serde(rename = "return")]
@@ -26,48 +26,48 @@ struct Answer {
 }
 
 impl Monitor {
-    /// Over a fresh connection.
+    /// Takes a new connection, whose greeting has not been read.
     pub(crate) fn new(stream: UnixStream) -> anyhow::Result<Self> {
         stream
-            .set_read_timeout(Some(PATIENCE))
-            .context("limit the monitor's time")?;
+            .set_read_timeout(Some(TIMEOUT))
+            .context("set the monitor's timeout")?;
         Ok(Self {
             stream: BufReader::new(stream),
             negotiated: false,
         })
     }
 
-    /// Stops every processor and the guest's clocks with them.
+    /// Stops the guest's processors and clocks.
     pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
         self.execute("stop")
     }
 
-    /// Lets the guest go on; for it no time has passed.
-    pub(crate) fn go_on(&mut self) -> anyhow::Result<()> {
+    /// Resumes the guest, whose clocks have not advanced.
+    pub(crate) fn resume(&mut self) -> anyhow::Result<()> {
         self.execute("cont")
     }
 
     fn execute(&mut self, command: &str) -> anyhow::Result<()> {
         if !self.negotiated {
-            self.ask("qmp_capabilities")?;
+            self.send("qmp_capabilities")?;
             self.negotiated = true;
         }
-        self.ask(command)
+        self.send(command)
     }
 
-    fn ask(&mut self, command: &str) -> anyhow::Result<()> {
-        let told = format!("{{\"execute\":\"{command}\"}}\n");
+    fn send(&mut self, command: &str) -> anyhow::Result<()> {
+        let request = format!("{{\"execute\":\"{command}\"}}\n");
         let stream = self.stream.get_mut();
         stream
-            .write_all(told.as_bytes())
-            .with_context(|| format!("tell QEMU to {command}"))?;
+            .write_all(request.as_bytes())
+            .with_context(|| format!("send {command} to QEMU"))?;
         loop {
             let mut line = String::new();
             let length = self.stream.read_line(&mut line);
-            if length.with_context(|| format!("hear of {command} from QEMU"))? == 0 {
-                bail!("QEMU is gone: it never answered {command}");
+            if length.with_context(|| format!("read QEMU's answer to {command}"))? == 0 {
+                bail!("QEMU ended without an answer to {command}");
             }
-            match serde_json::from_str(&line).context("understand QEMU")? {
+            match serde_json::from_str(&line).context("parse QEMU's answer")? {
                 Answer { error: Some(_), .. } => bail!("QEMU refused {command}: {}", line.trim()),
                 Answer { done: Some(_), .. } => return Ok(()),
                 _ => {}
@@ -80,25 +80,25 @@ impl Monitor {
 mod tests {
     use super::*;
 
-    /// A monitor that says this, whatever it is asked.
-    fn asked(says: &str) -> anyhow::Result<()> {
+    /// Sends `stop` to a monitor that answers with this text.
+    fn stop(answers: &str) -> anyhow::Result<()> {
         let (ours, mut qemu) = UnixStream::pair().unwrap();
-        qemu.write_all(says.as_bytes()).unwrap();
-        let asked = Monitor::new(ours)?.stop();
+        qemu.write_all(answers.as_bytes()).unwrap();
+        let result = Monitor::new(ours)?.stop();
         drop(qemu);
-        asked
+        result
     }
 
     #[test]
-    fn greeting_and_events_are_passed_over() {
-        let says = "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"STOP\"}\n{\"return\": {}}\n";
-        asked(says).unwrap();
+    fn greeting_and_events_are_skipped() {
+        let answers = "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"STOP\"}\n{\"return\": {}}\n";
+        stop(answers).unwrap();
     }
 
     #[test]
-    fn a_refusal_is_an_error() {
-        let says = "{\"return\": {}}\n{\"error\": {\"desc\": \"no\"}}\n";
-        let error = asked(says).unwrap_err().to_string();
+    fn an_error_of_qemu_is_returned() {
+        let answers = "{\"return\": {}}\n{\"error\": {\"desc\": \"no\"}}\n";
+        let error = stop(answers).unwrap_err().to_string();
         assert!(error.contains("refused stop"), "{error}");
     }
 }

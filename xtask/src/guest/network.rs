@@ -1,16 +1,15 @@
-//! The networks that guests have: one that leads nowhere, or wires to another
-//! guest.
+//! The networks of guests: veth pairs within a single guest, or wires between two guests.
 
 use std::fmt::Write as _;
 
 use rdmacm_init::Network;
 
-/// A veth pair with an RDMA device on its near end.
+/// A veth pair with an RDMA device on one end.
 struct Device {
     name: &'static str,
     kind: &'static str,
-    near: &'static str,
-    far: &'static str,
+    interface: &'static str,
+    peer: &'static str,
     ipv4: &'static str,
     ipv6: &'static str,
 }
@@ -19,26 +18,26 @@ const DEVICES: [Device; 2] = [
     Device {
         name: "rxe0",
         kind: "rxe",
-        near: "vrxe0",
-        far: "vrxe1",
+        interface: "vrxe0",
+        peer: "vrxe1",
         ipv4: "10.71.1.1",
         ipv6: "fd71:1::1",
     },
     Device {
         name: "siw0",
         kind: "siw",
-        near: "vsiw0",
-        far: "vsiw1",
+        interface: "vsiw0",
+        peer: "vsiw1",
         ipv4: "10.71.2.1",
         ipv6: "fd71:2::1",
     },
 ];
 
-/// A link with addresses and no RDMA device.
+/// A link with addresses but without an RDMA device.
 const PLAIN: (&str, &str, &str) = ("plain0", "10.71.3.1", "fd71:3::1");
 
-/// Names of one address, of two families and of two devices, of a link without
-/// RDMA, and of a neighbour that never answers.
+/// Names with one address, with addresses of two families, with addresses of two devices, of a
+/// link without RDMA, and of a neighbor that never answers.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 10.71.1.1 rxe
@@ -53,25 +52,25 @@ fd71:1::1 dual
 10.71.1.77 silent
 ";
 
-/// rxe and siw, each on a link of its own, and a link with neither.
-pub(crate) fn standard() -> Network {
+/// The network of a single guest: rxe and siw, each on its own link, and a link without RDMA.
+pub(crate) fn one_guest() -> Network {
     let (mut links, mut rdma) = (String::from("link set lo up\n"), String::new());
     let mut interfaces = Vec::new();
     for Device {
         name,
         kind,
-        near,
-        far,
+        interface,
+        peer,
         ipv4,
         ipv6,
     } in DEVICES
     {
         // Writing to a string never fails.
-        let _ = writeln!(links, "link add {near} type veth peer name {far}");
-        links += &addresses(near, ipv4, ipv6);
-        let _ = writeln!(links, "link set {far} up\nlink set {near} up");
-        let _ = writeln!(rdma, "link add {name} type {kind} netdev {near}");
-        interfaces.extend([near.to_owned(), far.to_owned()]);
+        let _ = writeln!(links, "link add {interface} type veth peer name {peer}");
+        links += &addresses(interface, ipv4, ipv6);
+        let _ = writeln!(links, "link set {peer} up\nlink set {interface} up");
+        let _ = writeln!(rdma, "link add {name} type {kind} netdev {interface}");
+        interfaces.extend([interface.to_owned(), peer.to_owned()]);
     }
     let (plain, ipv4, ipv6) = PLAIN;
     let _ = writeln!(links, "link add {plain} type dummy");
@@ -87,13 +86,13 @@ pub(crate) fn standard() -> Network {
     }
 }
 
-/// An RDMA device on a network card of its own, because two on one interface
-/// share their addresses, and the kernel takes whichever was there first.
+/// A network card and its RDMA device. Each RDMA device has its own card: two on one interface
+/// would have the same addresses, and the kernel would always use the first.
 struct Card {
     name: &'static str,
     kind: &'static str,
     interface: &'static str,
-    /// Both addresses, for the last number.
+    /// The addresses without their last number.
     ipv4: &'static str,
     ipv6: &'static str,
 }
@@ -115,26 +114,26 @@ const CARDS: [Card; 2] = [
     },
 ];
 
-/// One of two guests on the same wires.
+/// An end of the wires between two guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Station {
-    /// Host 1 of each wire's network.
+pub(crate) enum WireEnd {
+    /// The guest with host number 1.
     Near,
-    /// Host 2.
+    /// The guest with host number 2.
     Far,
 }
 
-impl Station {
-    /// The hardware addresses of its cards, of which RDMA devices make their
-    /// GUIDs: another guest at this station has the same.
-    pub(crate) const fn cards(self) -> &'static [&'static str; 2] {
+impl WireEnd {
+    /// The MAC addresses of the guest's cards. RDMA devices make their GUIDs of them; another
+    /// guest at the same end has the same.
+    pub(crate) const fn mac_addresses(self) -> &'static [&'static str; 2] {
         match self {
             Self::Near => &["52:54:00:71:08:01", "52:54:00:71:09:01"],
             Self::Far => &["52:54:00:71:08:02", "52:54:00:71:09:02"],
         }
     }
 
-    /// The last number of its addresses.
+    /// The last number of the guest's addresses.
     pub(crate) const fn host(self) -> u8 {
         match self {
             Self::Near => 1,
@@ -143,10 +142,10 @@ impl Station {
     }
 }
 
-/// rxe and siw, each on a wire of its own.
-pub(crate) fn wired(station: Station) -> Network {
+/// The network of one of two guests: rxe and siw, each on its own wire.
+pub(crate) fn two_guests(end: WireEnd) -> Network {
     let (mut links, mut rdma) = (String::from("link set lo up\n"), String::new());
-    let host = station.host();
+    let host = end.host();
     for Card {
         name,
         kind,

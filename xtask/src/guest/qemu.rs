@@ -20,18 +20,18 @@ use crate::guest::{Accelerator, initramfs};
 use crate::kernel::Kernel;
 
 pub(crate) const PROGRAM: &str = "qemu-system-x86_64";
-/// More of a guest's lines than these would only slow its boot down.
+/// A higher level slows the boot down.
 const LOG_LEVEL: u8 = 5;
 
-/// What to boot.
+/// The configuration of a guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boot<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) init: &'a Path,
     pub(crate) accelerator: Accelerator,
     pub(crate) memory: u32,
-    /// The hardware addresses of its network cards.
-    pub(crate) cards: &'a [&'a str],
+    /// The MAC addresses of its network cards.
+    pub(crate) mac_addresses: &'a [&'a str],
     pub(crate) plan: &'a Plan,
 }
 
@@ -39,24 +39,24 @@ pub(crate) struct Boot<'a> {
 #[derive(Debug)]
 pub(crate) struct Qemu {
     pub(crate) process: Process,
-    /// What stops the guest and lets it go on.
+    /// The monitor, which stops and resumes the guest.
     pub(crate) monitor: Monitor,
-    /// What each network card sends and receives, in order; to be taken.
-    pub(crate) wires: Vec<UnixStream>,
-    /// Where the command's standard input comes from.
+    /// The sockets of the network cards, in order.
+    pub(crate) cards: Vec<UnixStream>,
+    /// The command's standard input.
     pub(crate) stdin: UnixStream,
     /// The guest's reports.
     pub(crate) control: UnixStream,
     pub(crate) stdout: UnixStream,
     pub(crate) stderr: UnixStream,
-    /// The guest's virtual terminal, where the plan has one.
+    /// The guest's virtual terminal, if the plan has one.
     pub(crate) terminal: Option<UnixStream>,
-    /// The initramfs and the sockets' names, until the guest is up.
+    /// The initramfs and the sockets' names, until the guest has booted.
     files: Option<TempDir>,
 }
 
 impl Qemu {
-    /// Starts it and connects every port.
+    /// Starts QEMU and connects every port.
     pub(crate) fn start(boot: &Boot<'_>) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("rdmacm-")
@@ -66,7 +66,7 @@ impl Qemu {
         let file = BufWriter::new(File::create(&initrd).context("make the initramfs")?);
         initramfs::write(file, boot.init, boot.kernel, boot.plan.clone())?;
 
-        // However this process ends, QEMU goes with it.
+        // QEMU is killed when this process ends, however it ends.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", PROGRAM]);
         command.args(machine(boot, &initrd));
@@ -77,7 +77,7 @@ impl Qemu {
             command.args(listener.port(port));
             anyhow::Ok(listener)
         };
-        // Plugged in as `PortName::ALL` wants it.
+        // In the order of `PortName::ALL`.
         let stdin = port(PortName::Stdin)?;
         let control = port(PortName::Control)?;
         let stdout = port(PortName::Stdout)?;
@@ -91,16 +91,16 @@ impl Qemu {
         }
         let monitor = Listener::bind(&folder, "monitor")?;
         command.args(monitor.monitor());
-        let mut wires = Vec::new();
-        for (number, address) in boot.cards.iter().enumerate() {
-            let listener = Listener::bind(&folder, &format!("wire{number}"))?;
+        let mut cards = Vec::new();
+        for (number, address) in boot.mac_addresses.iter().enumerate() {
+            let listener = Listener::bind(&folder, &format!("card{number}"))?;
             command.args(listener.card(address));
-            wires.push(listener);
+            cards.push(listener);
         }
         let process = Process::start(command)?;
-        let wires = wires.iter().map(|listener| process.accept(listener));
+        let cards = cards.iter().map(|listener| process.accept(listener));
         Ok(Self {
-            wires: wires.collect::<anyhow::Result<_>>()?,
+            cards: cards.collect::<anyhow::Result<_>>()?,
             monitor: Monitor::new(process.accept(&monitor)?)?,
             stdin: process.accept(&stdin)?,
             control: process.accept(&control)?,
@@ -114,54 +114,60 @@ impl Qemu {
         })
     }
 
-    /// Removes the files that only the start needs, so that an interrupted
-    /// run leaves none behind.
+    /// Removes the files that only the start needs, so that an interrupted run leaves no files.
     pub(crate) fn remove_files(&mut self) {
         self.files = None;
     }
 }
 
-/// QEMU itself, killed when dropped.
+/// The QEMU process, killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    complaints: File,
+    stderr: File,
 }
 
 impl Process {
     fn start(mut command: Command) -> anyhow::Result<Self> {
-        let complaints = tempfile::tempfile().context("make QEMU's log")?;
+        let stderr = tempfile::tempfile().context("make QEMU's log")?;
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        command.stderr(complaints.try_clone().context("share QEMU's log")?);
+        command.stderr(stderr.try_clone().context("share QEMU's log")?);
         let child = command
             .spawn()
             .with_context(|| format!("start {PROGRAM}"))?;
-        Ok(Self { child, complaints })
+        Ok(Self { child, stderr })
     }
 
-    /// The guest's serial port; to be had once.
+    /// Takes the output of the guest's serial port.
     pub(crate) fn console(&mut self) -> anyhow::Result<ChildStdout> {
-        self.child.stdout.take().context("the console is taken")
+        self.child
+            .stdout
+            .take()
+            .context("the console was taken before")
     }
 
-    /// What QEMU itself complained of.
-    pub(crate) fn complaints(&self) -> String {
+    /// QEMU's standard error.
+    pub(crate) fn stderr(&self) -> String {
         let mut bytes = vec![0; 8192];
-        let length = self.complaints.read_at(&mut bytes, 0).unwrap_or(0);
+        let length = self.stderr.read_at(&mut bytes, 0).unwrap_or(0);
         String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
     }
 
-    /// Connects a port. QEMU does its part before the guest runs, or gives up,
-    /// which closes its standard output.
+    /// Accepts QEMU's connection. QEMU connects before the guest runs; if QEMU fails, its standard
+    /// output closes.
     fn accept(&self, listener: &Listener) -> anyhow::Result<UnixStream> {
-        let console = self.child.stdout.as_ref().context("the console is taken")?;
+        let console = self
+            .child
+            .stdout
+            .as_ref()
+            .context("the console was taken before")?;
         let mut waiting = [
             PollFd::new(listener.socket.as_fd(), PollFlags::POLLIN),
             PollFd::new(console.as_fd(), PollFlags::empty()),
         ];
         poll(&mut waiting, PollTimeout::NONE).context("wait for QEMU")?;
         if !waiting[0].any().unwrap_or(false) {
-            bail!("{PROGRAM} did not start: {}", self.complaints());
+            bail!("{PROGRAM} did not start: {}", self.stderr());
         }
         let (stream, _) = listener.socket.accept().context("connect to QEMU")?;
         Ok(stream)
@@ -170,13 +176,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // QEMU may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A socket that waits for QEMU.
+/// A socket that QEMU connects to.
 struct Listener {
     name: String,
     path: PathBuf,
@@ -225,13 +231,13 @@ impl Listener {
         ]
     }
 
-    /// A network card whose frames go through this socket.
+    /// A network card that sends and receives its frames through this socket.
     fn card(&self, address: &str) -> [OsString; 4] {
         let name = &self.name;
         let mut wire = OsString::from(format!("stream,id={name},server=off,addr.type=unix,"));
         wire.push("addr.path=");
         wire.push(value(&self.path));
-        // Nothing boots from it, so it needs no boot ROM.
+        // The guest does not boot from it, so it needs no boot ROM.
         let device = format!("virtio-net-pci,netdev={name},mac={address},romfile=");
         ["-netdev".into(), wire, "-device".into(), device.into()]
     }
@@ -247,11 +253,11 @@ impl Listener {
     }
 }
 
-/// Processor, memory, kernel and the serial port, which is the kernel's
-/// console and QEMU's standard output.
+/// Processor, memory, kernel, and the serial port, which connects the kernel's console to QEMU's
+/// standard output.
 ///
-/// rxe of later kernels waits for RCU whenever memory is deregistered: some 10 ms each
-/// time, unless it is hurried (`rcu_expedited`).
+/// rxe of later kernels waits for an RCU grace period when memory is deregistered, which takes
+/// about 10 ms without `rcu_expedited`.
 fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
     let arguments = format!(
         "console=ttyS0 loglevel={LOG_LEVEL} panic=-1 oops=panic softlockup_panic=1 \
@@ -281,13 +287,13 @@ fn machine(boot: &Boot<'_>, initrd: &Path) -> Vec<OsString> {
     options
 }
 
-/// A path as the value of an option, in which a comma would begin the next.
+/// A path as an option's value, in which commas are doubled.
 fn value(path: &Path) -> OsString {
     let bytes = path.as_os_str().as_bytes().split(|byte| *byte == b',');
     OsString::from_vec(bytes.collect::<Vec<_>>().join(&b",,"[..]))
 }
 
-/// The host's root, where there is a job, and the shares.
+/// The host's root, if there is a job, and the shares.
 fn exports(shares: &[Share], root: bool) -> Vec<OsString> {
     let root = root.then(|| (ROOT_TAG, Path::new("/")));
     let shares = shares

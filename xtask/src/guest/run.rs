@@ -1,4 +1,4 @@
-//! A guest from its start to its end: what comes out of it, under a clock.
+//! Runs a guest from boot to power-off, with a timeout.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read};
@@ -19,31 +19,31 @@ use crate::terminal;
 
 /// How long an emulated machine may take to power off.
 const POWER_OFF: Duration = Duration::from_secs(20);
-/// How long a guest in trouble may go on talking.
-const LAST_WORDS: Duration = Duration::from_secs(3);
-/// Chunks on their way to the user before the guest has to wait.
+/// How long to read the console of a kernel that failed.
+const FAILURE_OUTPUT: Duration = Duration::from_secs(3);
+/// The number of buffered events, beyond which the guest has to wait.
 const BACKLOG: usize = 64;
 
-/// Where the command's output goes.
+/// Receivers of the command's output.
 pub(crate) struct Sinks<'a> {
-    /// Takes its standard output.
+    /// Receives its standard output.
     pub(crate) stdout: &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
-    /// Takes its standard error.
+    /// Receives its standard error.
     pub(crate) stderr: &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
 }
 
-/// What a thread saw.
+/// An event of the guest, read by a thread.
 pub(super) enum Event {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Console(String),
-    /// QEMU is gone: its console ended.
-    Gone,
+    /// QEMU ended, which closes the console.
+    QemuEnded,
     Report(String),
 }
 
-/// Boots, runs the command, and says how it ended. With a terminal size, the
-/// command gets this process's terminal.
+/// Boots, runs the command, and returns how it ended. With a terminal size, the command gets
+/// this process's terminal.
 pub(crate) fn run(
     guest: &Guest,
     machine: &Machine,
@@ -52,58 +52,58 @@ pub(crate) fn run(
     sinks: &mut Sinks<'_>,
 ) -> anyhow::Result<Ending> {
     let plan = guest.plan(argv, machine, terminal)?;
-    let mut watched = Watched::start(&guest.boot(machine, &plan), machine.timeout)?;
-    let ending = match watched.qemu.terminal.take() {
+    let mut monitored = MonitoredGuest::start(&guest.boot(machine, &plan), machine.timeout)?;
+    let ending = match monitored.qemu.terminal.take() {
         Some(stream) => {
             let _raw = terminal::connect(stream)?;
-            watched.until_ended(sinks)
+            monitored.until_ended(sinks)
         }
-        None => watched.until_ended(sinks),
+        None => monitored.until_ended(sinks),
     };
-    let ending = ending.map_err(|error| watched.explain(&error, guest.kernel.is_custom()))?;
-    watched
+    let ending = ending.map_err(|error| monitored.explain(&error, guest.kernel.is_custom()))?;
+    monitored
         .power_off()
-        .map_err(|error| watched.explain(&error, false))?;
+        .map_err(|error| monitored.explain(&error, false))?;
     Ok(ending)
 }
 
-/// Boots and waits for the first word of the guest.
-pub(crate) fn comes_up(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<()> {
-    let mut watched = Watched::start(boot, limit)?;
+/// Boots and waits for the guest's first report.
+pub(crate) fn boots(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<()> {
+    let mut monitored = MonitoredGuest::start(boot, limit)?;
     loop {
-        if let Event::Report(line) = watched.next()? {
+        if let Event::Report(line) = monitored.next()? {
             return match line.parse()? {
                 Report::Up(_) => Ok(()),
-                report => Err(anyhow!("unexpected: {report}")),
+                report => Err(anyhow!("unexpected report: {report}")),
             };
         }
     }
 }
 
-/// A guest with a thread on each of its outlets.
-pub(super) struct Watched {
+/// A running guest, with a thread that reads each of its outputs.
+pub(super) struct MonitoredGuest {
     pub(super) qemu: Qemu,
     console: Console,
     events: Receiver<Event>,
     end: Instant,
     limit: Duration,
-    stage: Stage,
-    /// Bytes that came of the command's standard output and error.
-    heard: (u64, u64),
-    /// How the command ended and how many bytes there were, once it has.
+    phase: Phase,
+    /// The number of bytes received of the command's standard output and error.
+    received: (u64, u64),
+    /// How the command ended and how many bytes it wrote, once it has ended.
     ended: Option<(Ending, (u64, u64))>,
 }
 
-/// How far it came.
+/// The progress of a guest.
 #[derive(Clone, Copy)]
-enum Stage {
+enum Phase {
     Boot,
     Setup,
     Command,
-    Over,
+    Ended,
 }
 
-impl Watched {
+impl MonitoredGuest {
     pub(super) fn start(boot: &Boot<'_>, limit: Duration) -> anyhow::Result<Self> {
         let mut qemu = Qemu::start(boot)?;
         let (sender, events) = sync_channel(BACKLOG);
@@ -120,32 +120,37 @@ impl Watched {
             events,
             end,
             limit,
-            stage: Stage::Boot,
-            heard: (0, 0),
+            phase: Phase::Boot,
+            received: (0, 0),
             ended: None,
         })
     }
 
-    /// The next thing that is not the console's; trouble there is an error.
+    /// Returns the next event that is not of the console. Fails if the guest failed.
     fn next(&mut self) -> anyhow::Result<Event> {
-        let event = self.next_by(self.end)?;
-        event.ok_or_else(|| self.late())
+        let event = self.next_until(self.end)?;
+        event.ok_or_else(|| self.timed_out())
     }
 
-    /// The same, none when it has not come in time.
-    pub(super) fn next_by(&mut self, by: Instant) -> anyhow::Result<Option<Event>> {
+    /// As [`Self::next`], but returns `None` after `deadline`.
+    pub(super) fn next_until(&mut self, deadline: Instant) -> anyhow::Result<Option<Event>> {
         loop {
-            let left = self.end.min(by).saturating_duration_since(Instant::now());
+            let end = self.end.min(deadline);
+            let left = end.saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
                 Ok(Event::Console(line)) => {
-                    if self.console.take(&line) {
-                        // The reason is being printed: leave it a moment.
-                        self.end = self.end.min(Instant::now() + LAST_WORDS);
+                    if self.console.add_line(&line) {
+                        // Wait until the kernel has printed the details.
+                        self.end = self.end.min(Instant::now() + FAILURE_OUTPUT);
                     }
                 }
-                Ok(Event::Gone) | Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
+                Ok(Event::QemuEnded) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.lost());
+                }
                 Ok(event) => return Ok(Some(event)),
-                Err(RecvTimeoutError::Timeout) if self.end <= by => return Err(self.late()),
+                Err(RecvTimeoutError::Timeout) if self.end <= deadline => {
+                    return Err(self.timed_out());
+                }
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
             }
         }
@@ -154,58 +159,57 @@ impl Watched {
     pub(super) fn until_ended(&mut self, sinks: &mut Sinks<'_>) -> anyhow::Result<Ending> {
         loop {
             let event = self.next()?;
-            if let Some(ending) = self.take(event, sinks)? {
+            if let Some(ending) = self.handle(event, sinks)? {
                 return Ok(ending);
             }
         }
     }
 
-    /// Does what is to be done about an event; the command's end, once all it
-    /// wrote is there.
-    pub(super) fn take(
+    /// Handles an event. Returns how the command ended, once all its output has been received.
+    pub(super) fn handle(
         &mut self,
         event: Event,
         sinks: &mut Sinks<'_>,
     ) -> anyhow::Result<Option<Ending>> {
         match event {
             Event::Stdout(bytes) => {
-                self.heard.0 += u64::try_from(bytes.len())?;
+                self.received.0 += u64::try_from(bytes.len())?;
                 (sinks.stdout)(&bytes)?;
             }
             Event::Stderr(bytes) => {
-                self.heard.1 += u64::try_from(bytes.len())?;
+                self.received.1 += u64::try_from(bytes.len())?;
                 (sinks.stderr)(&bytes)?;
             }
             Event::Report(line) => match line.parse()? {
                 Report::Up(_) => {
-                    self.stage = Stage::Setup;
+                    self.phase = Phase::Setup;
                     self.qemu.remove_files();
                 }
-                Report::Ready => self.stage = Stage::Command,
-                Report::Failed(reason) => bail!("trouble {}: {reason}", self.stage.when()),
+                Report::Ready => self.phase = Phase::Command,
+                Report::Failed(reason) => bail!("the guest failed {}: {reason}", self.phase.when()),
                 Report::Ended {
                     ending,
                     stdout,
                     stderr,
                 } => {
-                    self.stage = Stage::Over;
+                    self.phase = Phase::Ended;
                     self.ended = Some((ending, (stdout, stderr)));
                 }
             },
-            Event::Console(_) | Event::Gone => {}
+            Event::Console(_) | Event::QemuEnded => {}
         }
-        // The ports are separate: the end may overtake the last bytes.
-        let all_heard = |&(_, written): &(_, _)| written == self.heard;
-        Ok(self.ended.filter(all_heard).map(|(ending, _)| ending))
+        // The ports are separate: the report may arrive before the last bytes.
+        let complete = |&(_, written): &(_, _)| written == self.received;
+        Ok(self.ended.filter(complete).map(|(ending, _)| ending))
     }
 
-    /// Hangs up, which tells the guest to go, and watches it go: trouble on
-    /// the way out is trouble as well.
+    /// Closes the control port, upon which the guest powers off, and waits for the end of QEMU.
+    /// Fails if the kernel fails meanwhile.
     pub(super) fn power_off(&mut self) -> anyhow::Result<()> {
         self.qemu
             .control
             .shutdown(Shutdown::Both)
-            .context("hang up")?;
+            .context("close the control port")?;
         let limit = Instant::now() + POWER_OFF;
         while let Ok(event) = self
             .events
@@ -213,65 +217,65 @@ impl Watched {
         {
             match event {
                 Event::Console(line) => {
-                    self.console.take(&line);
+                    self.console.add_line(&line);
                 }
-                Event::Gone => break,
+                Event::QemuEnded => break,
                 _ => {}
             }
         }
-        match self.console.trouble() {
-            Some(trouble) => bail!("{trouble} while the guest powered off"),
+        match self.console.failure() {
+            Some(failure) => bail!("{failure} while the guest powered off"),
             None if Instant::now() >= limit => bail!("the guest did not power off"),
             None => Ok(()),
         }
     }
 
     fn lost(&self) -> anyhow::Error {
-        match self.console.trouble() {
-            Some(trouble) => anyhow!("{trouble} {}", self.stage.when()),
-            None => anyhow!("the guest was lost {}: QEMU ended", self.stage.when()),
+        match self.console.failure() {
+            Some(failure) => anyhow!("{failure} {}", self.phase.when()),
+            None => anyhow!("the guest was lost {}: QEMU ended", self.phase.when()),
         }
     }
 
-    fn late(&self) -> anyhow::Error {
-        match self.console.trouble() {
-            Some(trouble) => anyhow!("{trouble} {}", self.stage.when()),
+    fn timed_out(&self) -> anyhow::Error {
+        match self.console.failure() {
+            Some(failure) => anyhow!("{failure} {}", self.phase.when()),
             None => anyhow!(
                 "the wall-clock limit of {} s ended the guest {}",
                 self.limit.as_secs(),
-                self.stage.when()
+                self.phase.when()
             ),
         }
     }
 
-    /// An error with everything that helps to understand it.
+    /// Adds QEMU's errors and the end of the console to an error.
     pub(super) fn explain(&self, error: &anyhow::Error, checklist: bool) -> anyhow::Error {
         // Writing to a string never fails.
         let mut text = format!("{error:#}");
-        let complaints = self.qemu.process.complaints();
-        if !complaints.is_empty() {
-            let _ = write!(text, "\nQEMU: {complaints}");
+        let stderr = self.qemu.process.stderr();
+        if !stderr.is_empty() {
+            let _ = write!(text, "\nQEMU: {stderr}");
         }
         let _ = write!(text, "\n{}", self.console);
-        if checklist && matches!(self.stage, Stage::Boot | Stage::Setup) {
+        if checklist && matches!(self.phase, Phase::Boot | Phase::Setup) {
             let _ = write!(text, "\n{CHECKLIST}");
         }
         anyhow!(text)
     }
 }
 
-impl Stage {
+impl Phase {
     const fn when(self) -> &'static str {
         match self {
             Self::Boot => "while it booted",
             Self::Setup => "while it was set up",
             Self::Command => "while the command ran",
-            Self::Over => "after the command's end",
+            Self::Ended => "after the command's end",
         }
     }
 }
 
-// Each thread ends when QEMU does, or when nobody listens any more.
+// Each thread ends when QEMU ends or when the receiver is dropped.
 
 fn read_console(from: impl Read + Send + 'static, to: SyncSender<Event>) -> anyhow::Result<()> {
     spawn("console", move || {
@@ -281,7 +285,7 @@ fn read_console(from: impl Read + Send + 'static, to: SyncSender<Event>) -> anyh
                 return;
             }
         }
-        let _ = to.send(Event::Gone);
+        let _ = to.send(Event::QemuEnded);
     })
 }
 

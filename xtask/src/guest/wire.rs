@@ -1,5 +1,4 @@
-//! A wire between two guests: what the card at one end sends, the card at the
-//! other receives.
+//! A wire between the network cards of two guests.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -8,56 +7,56 @@ use std::thread;
 
 use anyhow::Context as _;
 
-use crate::guest::Station;
+use crate::guest::WireEnd;
 
-/// Longer than any frame a card of ours sends.
-const LONGEST: usize = 256 * 1024;
+/// Longer than any frame that a guest's card sends.
+const MAX_FRAME: usize = 256 * 1024;
 
-/// It lies here and not in QEMU, so that a guest can go and another take its
-/// place at the same end.
+/// Forwards frames in both directions. It is a part of this process, so that one guest can be
+/// replaced by another.
 #[derive(Debug, Default)]
 pub(crate) struct Wire([End; 2]);
 
-/// The card at one end, if there is one.
+/// The card at one end, if one is attached.
 type End = Arc<Mutex<Option<UnixStream>>>;
 
 impl Wire {
-    /// Plugs a card in, in place of the one before it.
-    pub(crate) fn plug(&self, station: Station, card: UnixStream) -> anyhow::Result<()> {
+    /// Attaches a card, replacing the one before it.
+    pub(crate) fn attach(&self, end: WireEnd, card: UnixStream) -> anyhow::Result<()> {
         let [near, far] = &self.0;
-        let (own, other) = match station {
-            Station::Near => (near, far),
-            Station::Far => (far, near),
+        let (own, other) = match end {
+            WireEnd::Near => (near, far),
+            WireEnd::Far => (far, near),
         };
         let from = card.try_clone().context("share a wire")?;
         *lock(own) = Some(card);
         let to = Arc::clone(other);
         thread::Builder::new()
             .name("wire".to_owned())
-            .spawn(move || pass_on(from, &to))
+            .spawn(move || forward(from, &to))
             .context("start a thread")?;
         Ok(())
     }
 }
 
-/// Until the sender is gone. A frame for nobody is lost; one for a guest that
-/// stands still waits, as in the memory of a real card.
-fn pass_on(mut from: UnixStream, to: &End) {
+/// Forwards frames until the sender ends. A frame is lost if no card is attached. A frame for a
+/// frozen guest waits in the socket, as in the memory of a real card.
+fn forward(mut from: UnixStream, to: &End) {
     let mut frame = Vec::new();
     while receive(&mut from, &mut frame).is_ok() {
         if let Some(card) = lock(to).as_mut() {
-            // Whoever died meanwhile hears nothing any more.
+            // An error means that the receiving guest has ended.
             let _ = card.write_all(&frame);
         }
     }
 }
 
-/// One frame as QEMU writes it to a stream: its length goes before it.
+/// Reads one frame as QEMU writes it to a stream: the length, then the bytes.
 fn receive(from: &mut UnixStream, frame: &mut Vec<u8>) -> io::Result<()> {
     let mut prefix = [0; 4];
     from.read_exact(&mut prefix)?;
     let length = usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
-    if length > LONGEST {
+    if length > MAX_FRAME {
         return Err(io::ErrorKind::InvalidData.into());
     }
     frame.clear();
@@ -76,37 +75,37 @@ mod tests {
 
     const FRAME: &[u8] = b"\0\0\0\x05hello";
 
-    fn heard(card: &mut UnixStream) -> Vec<u8> {
+    fn received(card: &mut UnixStream) -> Vec<u8> {
         let mut frame = vec![0; FRAME.len()];
         card.read_exact(&mut frame).unwrap();
         frame
     }
 
-    fn card(wire: &Wire, station: Station) -> UnixStream {
+    fn card(wire: &Wire, end: WireEnd) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        wire.plug(station, theirs).unwrap();
+        wire.attach(end, theirs).unwrap();
         ours
     }
 
     #[test]
-    fn frames_pass_both_ways() {
+    fn frames_are_forwarded_in_both_directions() {
         let wire = Wire::default();
-        let (mut near, mut far) = (card(&wire, Station::Near), card(&wire, Station::Far));
+        let (mut near, mut far) = (card(&wire, WireEnd::Near), card(&wire, WireEnd::Far));
         near.write_all(FRAME).unwrap();
-        assert_eq!(heard(&mut far), FRAME);
+        assert_eq!(received(&mut far), FRAME);
         far.write_all(FRAME).unwrap();
-        assert_eq!(heard(&mut near), FRAME);
+        assert_eq!(received(&mut near), FRAME);
     }
 
     #[test]
-    fn a_card_takes_the_place_of_one_that_is_gone() {
+    fn a_card_can_be_replaced() {
         let wire = Wire::default();
-        let mut near = card(&wire, Station::Near);
-        drop(card(&wire, Station::Far));
-        let mut far = card(&wire, Station::Far);
+        let mut near = card(&wire, WireEnd::Near);
+        drop(card(&wire, WireEnd::Far));
+        let mut far = card(&wire, WireEnd::Far);
         near.write_all(FRAME).unwrap();
-        assert_eq!(heard(&mut far), FRAME);
+        assert_eq!(received(&mut far), FRAME);
         far.write_all(FRAME).unwrap();
-        assert_eq!(heard(&mut near), FRAME);
+        assert_eq!(received(&mut near), FRAME);
     }
 }

@@ -1,5 +1,5 @@
-//! Debian packages, fetched and verified by apt without touching the system's
-//! own package lists: no root needed, and no other source gets in the way.
+//! Downloads Debian packages with apt, which verifies them. The package lists are separate from
+//! the system's, so that it needs no root and no other source interferes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,47 +17,49 @@ const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
 ];
 
-/// apt with lists of its own.
+/// apt with its own package lists.
 #[derive(Debug)]
 pub(crate) struct Apt {
     options: Vec<String>,
 }
 
-/// A package as the lists describe it.
+/// A package of the lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     /// Its name.
     pub(crate) name: String,
     /// Its version.
     pub(crate) version: String,
-    /// The names it depends on; of alternatives, the first.
+    /// The names of its dependencies; of alternatives, the first.
     pub(crate) depends: Vec<String>,
 }
 
 impl Apt {
-    /// The sources that the host itself uses.
-    pub(crate) fn of_host(cache: &Cache) -> anyhow::Result<Self> {
+    /// The host's own sources.
+    pub(crate) fn for_host(cache: &Cache) -> anyhow::Result<Self> {
         let apt = Self::with_lists(cache, "host", &[])?;
         apt.update();
         Ok(apt)
     }
 
-    /// Another suite, from the host's own mirror and under Debian's keys.
-    pub(crate) fn of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
-        Self::of_kind(cache, suite, "deb")
+    /// Another suite from the host's mirror, verified with Debian's keys.
+    pub(crate) fn for_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
+        Self::for_package_type(cache, suite, "deb")
     }
 
     /// The source packages of another suite.
-    pub(crate) fn sources_of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
-        Self::of_kind(cache, suite, "deb-src")
+    pub(crate) fn for_sources_of_suite(cache: &Cache, suite: &str) -> anyhow::Result<Self> {
+        Self::for_package_type(cache, suite, "deb-src")
     }
 
-    fn of_kind(cache: &Cache, suite: &str, kind: &str) -> anyhow::Result<Self> {
-        let mirror = Self::of_host(cache)?.mirror()?;
+    fn for_package_type(cache: &Cache, suite: &str, kind: &str) -> anyhow::Result<Self> {
+        let mirror = Self::for_host(cache)?.mirror()?;
         let keyring = KEYRINGS
             .into_iter()
             .find(|path| Path::new(path).exists())
-            .context("no Debian keys here: install debian-archive-keyring")?;
+            .context(
+                "the keys of the Debian archive are missing: install debian-archive-keyring",
+            )?;
         let folder = lists(cache, suite)?;
         let sources = folder.join("suite.sources");
         let entry = format!(
@@ -87,8 +89,8 @@ impl Apt {
         })
     }
 
-    /// Reads the lists anew. A source that does not answer is complained of
-    /// here and missed later, if it is missed at all.
+    /// Updates the lists. If a source does not answer, only prints the error: the source may not
+    /// be needed.
     fn update(&self) {
         if let Err(error) = process::output(self.command("apt-get").args(["-qq", "update"])) {
             eprintln!("  {error}");
@@ -118,10 +120,10 @@ impl Apt {
             .lines()
             .find_map(|line| line.strip_prefix("Debian|main|"))
             .map(str::to_owned)
-            .context("apt's sources name no Debian archive with lists that can be read")
+            .context("apt's sources have no Debian archive with readable lists")
     }
 
-    /// The packages whose names match, each once.
+    /// The names of packages that begin with `pattern`, each once.
     pub(crate) fn names(&self, pattern: &str) -> anyhow::Result<Vec<String>> {
         let text = process::output(self.command("apt-cache").args(["pkgnames", pattern]))?;
         Ok(text.lines().map(str::to_owned).collect())
@@ -130,8 +132,7 @@ impl Apt {
     /// Every version of a package, newest first.
     pub(crate) fn versions(&self, name: &str) -> anyhow::Result<Vec<Package>> {
         let shown = process::output(self.command("apt-cache").args(["show", "--", name]));
-        let packages =
-            newest_first(&shown.with_context(|| format!("look for the package {name}"))?);
+        let packages = newest_first(&shown.with_context(|| format!("find the package {name}"))?);
         if packages.is_empty() {
             bail!("the mirror has no package {name}");
         }
@@ -143,15 +144,15 @@ impl Apt {
         let mut command = self.command("apt-cache");
         command.args(["showsrc", "--only-source", "--", name]);
         let shown = process::output(&mut command);
-        let packages = newest_first(&shown.with_context(|| format!("look for the source {name}"))?);
+        let packages = newest_first(&shown.with_context(|| format!("find the source {name}"))?);
         let newest = packages.into_iter().next();
         Ok(newest
             .with_context(|| format!("the mirror has no source {name}"))?
             .version)
     }
 
-    /// The versions that a release itself has, its updates included, newest
-    /// first: the host may know other suites as well.
+    /// The versions of a release and its updates, newest first. Versions of other suites are left
+    /// out.
     pub(crate) fn versions_of_release(
         &self,
         name: &str,
@@ -164,13 +165,12 @@ impl Apt {
             lines.any(|line| is_of_release(line, &package.version, codename))
         });
         if packages.is_empty() {
-            bail!("{codename} has no package {name} here");
+            bail!("the package lists of {codename} have no {name}");
         }
         Ok(packages)
     }
 
-    /// Fetches one package at one version; apt checks it against the signed
-    /// lists.
+    /// Downloads a version of a package, which apt verifies with the signed lists.
     pub(crate) fn download(
         &self,
         name: &str,
@@ -180,7 +180,7 @@ impl Apt {
         self.fetch(&["download"], name, version, into)
     }
 
-    /// Fetches the tar file of upstream's that a source package is made from.
+    /// Downloads upstream's tar file of a source package.
     pub(crate) fn download_source(
         &self,
         name: &str,
@@ -199,7 +199,7 @@ impl Apt {
         into: &Path,
     ) -> anyhow::Result<PathBuf> {
         eprintln!("  download {name} {version}");
-        // By version: what an interrupted run fetched is used by the next.
+        // One folder per version: the next run uses what an interrupted run downloaded.
         let folder = into.join(name).join(version);
         fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
         let mut command = self.command("apt-get");
@@ -211,10 +211,10 @@ impl Apt {
             .stdout(std::io::stderr());
         process::run(&mut command)?;
         let entry = fs::read_dir(&folder)
-            .context("look at the download")?
+            .context("read the download folder")?
             .next();
         Ok(entry
-            .with_context(|| format!("apt fetched no {name}"))??
+            .with_context(|| format!("apt downloaded no file for {name}"))??
             .path())
     }
 }
@@ -232,7 +232,9 @@ pub(crate) fn unpack(deb: &Path, into: &Path) -> anyhow::Result<()> {
     process::run(Command::new("dpkg-deb").arg("--extract").arg(deb).arg(into))
 }
 
-/// Reads `linux-image-amd64 | 6.1.9-1 | URI bookworm-security/main amd64 Packages`.
+/// Returns whether a line like
+/// `linux-image-amd64 | 6.1.9-1 | URI bookworm-security/main amd64 Packages` has this version
+/// and a suite of this release.
 fn is_of_release(line: &str, version: &str, codename: &str) -> bool {
     let mut columns = line.split('|').map(str::trim);
     let (_, listed, source) = (columns.next(), columns.next(), columns.next());
@@ -256,7 +258,7 @@ fn lists(cache: &Cache, name: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Reads one paragraph of `apt-cache show`.
+/// Parses a paragraph of `apt-cache show`.
 fn parse(paragraph: &str) -> Option<Package> {
     let field = |name: &str| {
         paragraph
@@ -279,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paragraph_is_read() {
+    fn a_paragraph_is_parsed() {
         let package = parse(
             "Package: linux-headers-6.1.0-9-amd64\nVersion: 6.1.9-1\n\
              Depends: linux-headers-6.1.0-9-common (= 6.1.9-1), linux-kbuild-6.1 (>= 6.1.9), a | b",
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_has_its_own_suites_only() {
+    fn only_suites_of_the_release_match() {
         let of = |suite: &str| {
             let line = format!(" linux-image-amd64 | 6.1.9-1 | uri {suite}/main amd64 Packages");
             is_of_release(&line, "6.1.9-1", "bookworm")
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paragraph_without_a_version_is_none() {
+    fn a_paragraph_without_a_version_is_skipped() {
         assert_eq!(parse("Package: virtual"), None);
     }
 }

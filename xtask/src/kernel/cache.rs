@@ -1,4 +1,4 @@
-//! The kernels of this user, and the newest rdma-core, kept outside every checkout.
+//! The user's cache of kernels and of the newest rdma-core, outside of any checkout.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,29 +8,28 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 const RECORD: &str = "kernel.json";
-/// The folder of packages on their way into kernels: what an interrupted run
-/// fetched is not fetched again.
+/// The folder of downloaded packages, which the next run uses if one is interrupted.
 pub(crate) const DEBS: &str = "debs";
 
 /// A folder under the user's cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache(PathBuf);
 
-/// What a cached kernel or library is, beside its files.
+/// The description of a cached kernel or library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The package version it was made from.
+    /// The version of its package.
     pub(crate) version: String,
-    /// What `uname -r` says in it; a library's release.
+    /// A kernel's `uname -r`; a library's release.
     pub(crate) release: String,
-    /// What it must be equal in to be used again: the host's Debian release,
-    /// or the configuration it was built with.
+    /// What must be equal for it to be used: the host's Debian release, or the configuration
+    /// that it was built with.
     pub(crate) fits: String,
 }
 
-/// Holds the cache against another process until dropped.
+/// Excludes other processes from the cache until dropped.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct CacheLock {
     _file: Flock<File>,
 }
 
@@ -47,7 +46,7 @@ impl Cache {
         let name = base.to_string_lossy();
         ensure!(
             !name.contains([' ', ':']),
-            "the kernel's build takes no spaces and colons in {name}: set XDG_CACHE_HOME"
+            "the kernel's build fails with spaces or colons in {name}: set XDG_CACHE_HOME"
         );
         make(&base)?;
         Ok(Self(base))
@@ -58,7 +57,7 @@ impl Cache {
         self.0.join(name)
     }
 
-    /// An empty folder for half-made things, on the cache's file system.
+    /// Makes an empty folder for unfinished files, on the file system of the cache.
     pub(crate) fn empty(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.path(name);
         if path.exists() {
@@ -68,23 +67,23 @@ impl Cache {
         Ok(path)
     }
 
-    /// Waits until no other process makes anything here.
-    pub(crate) fn hold(&self) -> anyhow::Result<Hold> {
+    /// Waits until no other process writes to the cache.
+    pub(crate) fn lock(&self) -> anyhow::Result<CacheLock> {
         let path = self.path("lock");
         let file = File::create(&path).with_context(|| format!("make {}", path.display()))?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(file) => file,
             Err((file, _)) => {
-                eprintln!("waiting for another process that fills the cache ...");
+                eprintln!("waiting for another process that writes to the cache ...");
                 Flock::lock(file, FlockArg::LockExclusive)
                     .map_err(|(_, error)| error)
                     .with_context(|| format!("lock {}", path.display()))?
             }
         };
-        Ok(Hold { _file: file })
+        Ok(CacheLock { _file: file })
     }
 
-    /// The kernel kept for a role last, where it fits.
+    /// The cached kernel of a role, if it fits.
     pub(crate) fn find(&self, role: &str, fits: &str) -> Option<(PathBuf, Record)> {
         let folder = self.path(role);
         let record = fs::read(folder.join(RECORD)).ok()?;
@@ -92,15 +91,20 @@ impl Cache {
         (record.fits == fits).then_some((folder, record))
     }
 
-    /// Makes a finished folder the role's kernel, at once or not at all.
-    pub(crate) fn keep(&self, made: &Path, role: &str, record: &Record) -> anyhow::Result<PathBuf> {
+    /// Moves a finished folder into the cache as the role's kernel, atomically.
+    pub(crate) fn store(
+        &self,
+        made: &Path,
+        role: &str,
+        record: &Record,
+    ) -> anyhow::Result<PathBuf> {
         let text = serde_json::to_vec_pretty(record).context("write the record")?;
         fs::write(made.join(RECORD), text).context("write the record")?;
         let folder = self.path(role);
         if folder.exists() {
             fs::remove_dir_all(&folder).with_context(|| format!("replace {}", folder.display()))?;
         }
-        fs::rename(made, &folder).with_context(|| format!("keep {}", folder.display()))?;
+        fs::rename(made, &folder).with_context(|| format!("store {}", folder.display()))?;
         Ok(folder)
     }
 }
@@ -122,24 +126,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_while_it_fits() {
+    fn a_cached_kernel_is_found_if_it_fits() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache(directory.path().to_owned());
         assert_eq!(cache.find("stock", "a"), None);
         let made = cache.empty("made").unwrap();
-        let folder = cache.keep(&made, "stock", &record("a")).unwrap();
+        let folder = cache.store(&made, "stock", &record("a")).unwrap();
         assert_eq!(cache.find("stock", "a"), Some((folder, record("a"))));
         assert_eq!(cache.find("stock", "b"), None);
         assert!(!made.exists());
     }
 
     #[test]
-    fn the_next_kernel_takes_the_place_of_the_last() {
+    fn a_newer_kernel_replaces_the_cached_one() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache(directory.path().to_owned());
         for fits in ["a", "b"] {
             let made = cache.empty("made").unwrap();
-            cache.keep(&made, "new", &record(fits)).unwrap();
+            cache.store(&made, "new", &record(fits)).unwrap();
         }
         assert!(cache.find("new", "a").is_none());
         assert!(cache.find("new", "b").is_some());

@@ -1,4 +1,4 @@
-//! What a kernel image says of itself.
+//! The release of a kernel image.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -15,7 +15,7 @@ const VERSION_POINTER_BASE: u64 = 0x200;
 /// The release (`uname -r`) of a bzImage.
 pub(crate) fn release(image: &Path) -> anyhow::Result<String> {
     let file = File::open(image).with_context(|| format!("open {}", image.display()))?;
-    read_release(&file).with_context(|| format!("{} is no bzImage", image.display()))
+    read_release(&file).with_context(|| format!("{} is not a bzImage", image.display()))
 }
 
 fn read_release(file: &File) -> anyhow::Result<String> {
@@ -25,12 +25,12 @@ fn read_release(file: &File) -> anyhow::Result<String> {
     let mut pointer = [0; 2];
     file.read_exact_at(&mut pointer, VERSION_POINTER_OFFSET)?;
     let mut text = [0; 128];
-    let place = VERSION_POINTER_BASE + u64::from(u16::from_le_bytes(pointer));
-    let length = file.read_at(&mut text, place)?;
-    let words = String::from_utf8_lossy(&text[..length]).into_owned();
-    match words.split([' ', '\0']).next() {
+    let offset = VERSION_POINTER_BASE + u64::from(u16::from_le_bytes(pointer));
+    let length = file.read_at(&mut text, offset)?;
+    let version = String::from_utf8_lossy(&text[..length]).into_owned();
+    match version.split([' ', '\0']).next() {
         Some(release) if !release.is_empty() => Ok(release.to_owned()),
-        _ => bail!("its boot header has no version"),
+        _ => bail!("the boot header has no version"),
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_stands_behind_the_pointer() {
+    fn the_release_is_read_from_the_boot_header() {
         let mut image = vec![0; 0x900];
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x20e..0x210].copy_from_slice(&0x600_u16.to_le_bytes());
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_told_apart() {
+    fn a_file_without_a_boot_header_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[0; 0x900]).unwrap();
         assert!(release(file.path()).is_err());

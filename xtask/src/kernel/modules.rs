@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// What a guest stands on, in the order it is loaded where the kernel has it
-/// as modules. The checksums are asked for by name, so no file lists them as
-/// dependencies.
+/// The modules that a guest needs, in the order in which they are loaded. The kernel requests
+/// the checksum modules by name, so `modules.dep` does not list them as dependencies.
 const WANTED: &[&str] = &[
     "virtio_pci",
     "virtio_console",
@@ -32,22 +31,22 @@ const WANTED: &[&str] = &[
     "siw",
 ];
 
-/// A kernel's module folder (`/lib/modules/RELEASE`), read.
+/// The modules of a folder (`/lib/modules/RELEASE`) and their dependencies.
 #[derive(Debug)]
 struct Index {
-    /// Module name to its path.
+    /// The path of each module, by name.
     paths: HashMap<String, PathBuf>,
-    /// Path to the paths it depends on, all of them.
+    /// All dependencies of each path.
     needs: HashMap<PathBuf, Vec<PathBuf>>,
 }
 
-/// The files to load, in order, relative to the folder. What the kernel has
-/// built in, or not at all, is left out: the guest says what it misses.
+/// The files to load, in order, relative to the folder. Modules that are built in or missing
+/// are left out: the guest reports what it lacks.
 pub(crate) fn to_load(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(order(&Index::read(folder)?, WANTED))
 }
 
-/// Whether this is a module of the folder.
+/// Returns whether the folder has this module.
 pub(crate) fn has(folder: &Path, module: &str) -> anyhow::Result<bool> {
     Ok(Index::read(folder)?.paths.contains_key(module))
 }
@@ -59,7 +58,7 @@ impl Index {
         Ok(Self::parse(&text))
     }
 
-    /// Reads `modules.dep`: `path: dependency dependency ...`.
+    /// Parses `modules.dep`: `path: dependency dependency ...`.
     fn parse(text: &str) -> Self {
         let mut index = Self {
             paths: HashMap::new(),
@@ -77,7 +76,7 @@ impl Index {
     }
 }
 
-/// Every wanted module after those it depends on, each once.
+/// Every wanted module after its dependencies, each once.
 fn order(index: &Index, wanted: &[&str]) -> Vec<PathBuf> {
     let mut done = HashSet::new();
     let mut order = Vec::new();
@@ -96,7 +95,7 @@ fn visit(index: &Index, path: &Path, done: &mut HashSet<PathBuf>, order: &mut Ve
     }
 }
 
-/// A module's name: the file's, without compression and with underscores.
+/// A module's name: the file name without extensions and with underscores.
 fn name(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     file.split('.').next().unwrap_or_default().replace('-', "_")
@@ -127,12 +126,12 @@ kernel/base.ko:
     }
 
     #[test]
-    fn what_is_no_module_is_left_out() {
+    fn a_name_without_a_module_is_left_out() {
         assert_eq!(files(&["built_in", "udp"]), ["udp"]);
     }
 
     #[test]
-    fn a_circle_ends() {
+    fn circular_dependencies_end() {
         let index = Index::parse("a.ko: b.ko\nb.ko: a.ko\n");
         assert_eq!(order(&index, &["a"]).len(), 2);
     }

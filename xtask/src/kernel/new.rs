@@ -1,4 +1,4 @@
-//! The new kernel: built from the newest source that Debian's backports offer.
+//! Builds the new kernel from the newest source in Debian's backports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,46 +14,43 @@ use crate::process;
 
 const SUITE: &str = "trixie-backports";
 const SOURCE: &str = "linux-source-";
-/// The oldest that knows every ucma command.
+/// The oldest release with every ucma command.
 const OLDEST: (u32, u32) = (6, 18);
-/// How many sources are tried before giving up: each costs minutes.
-const TRIES: usize = 3;
-/// What is merged over `tinyconfig`.
+/// How many sources to try: each takes minutes.
+const MAX_TRIES: usize = 3;
+/// The configuration fragment, merged over `tinyconfig`.
 pub(crate) const CONFIG: &str = include_str!("../../kernel.config");
 
-/// Makes the newest there is, unless it is the one kept.
+/// Builds the newest kernel, unless it is the cached one.
 pub(crate) fn make_newest(
     cache: &Cache,
-    kept: Option<&(PathBuf, Record)>,
+    cached: Option<&(PathBuf, Record)>,
 ) -> anyhow::Result<(PathBuf, Record)> {
-    // Elsewhere there is neither the suite nor its keys.
+    // Only Debian has the suite and its keys.
     host_packages::debian_codename()?;
     host_packages::install(&Need::KERNEL_BUILD)?;
-    let apt = Apt::of_suite(cache, SUITE)?;
+    let apt = Apt::for_suite(cache, SUITE)?;
     let sources = candidates(&apt)?;
     let mut last = None;
-    for source in sources.iter().take(TRIES) {
-        // It was built when a newer one could not be.
-        if let Some(kept) = kept.filter(|(_, record)| record.version == source.version) {
-            return Ok(kept.clone());
+    for source in sources.iter().take(MAX_TRIES) {
+        // The cached kernel was built when a newer one failed to build.
+        if let Some(cached) = cached.filter(|(_, record)| record.version == source.version) {
+            return Ok(cached.clone());
         }
         eprintln!("new kernel: {} {}", source.name, source.version);
         match make(cache, &apt, source) {
-            Ok(made) => return Ok(made),
+            Ok(built) => return Ok(built),
             Err(error) => {
                 eprintln!("{} {}: {error:#}", source.name, source.version);
                 last = Some(error);
             }
         }
     }
-    let last = last.unwrap_or_else(|| anyhow!("there is none"));
-    Err(last.context(format!(
-        "none of the newest sources in {SUITE} could be built"
-    )))
+    let last = last.unwrap_or_else(|| anyhow!("no source was found"));
+    Err(last.context(format!("the newest sources in {SUITE} failed to build")))
 }
 
-/// The sources that are new enough, the newest of each series first, the
-/// older ones of the same series after all of those.
+/// The sources that are new enough: first the newest of each series, then the older ones.
 fn candidates(apt: &Apt) -> anyhow::Result<Vec<Package>> {
     let mut series: Vec<_> = apt
         .names(SOURCE)?
@@ -75,7 +72,7 @@ fn candidates(apt: &Apt) -> anyhow::Result<Vec<Package>> {
     Ok(first.into_iter().chain(later).collect())
 }
 
-/// `linux-source-7.2` is of the series 7.2.
+/// The series of a source package: that of `linux-source-7.2` is 7.2.
 fn series(name: &str) -> Option<(u32, u32)> {
     let (major, minor) = name.strip_prefix(SOURCE)?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -84,7 +81,7 @@ fn series(name: &str) -> Option<(u32, u32)> {
 fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, Record)> {
     let work = cache.empty("making")?;
     let deb = apt.download(&source.name, &source.version, &cache.path(DEBS))?;
-    eprintln!("  unpack, some gigabyte");
+    eprintln!("  unpack more than a gigabyte");
     apt::unpack(&deb, &work)?;
     let tarball = work.join("usr/src").join(format!("{}.tar.xz", source.name));
     process::run(
@@ -96,9 +93,9 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
     )?;
     let tree = work.join(&source.name);
 
-    let kept = cache.empty("made")?;
-    build(&tree, &kept)?;
-    let image = kept.join(IMAGE);
+    let built = cache.empty("made")?;
+    build(&tree, &built)?;
+    let image = built.join(IMAGE);
     let release = image::release(&image)?;
     let version = source.version.clone();
     let record = Record {
@@ -106,17 +103,17 @@ fn make(cache: &Cache, apt: &Apt, source: &Package) -> anyhow::Result<(PathBuf, 
         release,
         fits: CONFIG.to_owned(),
     };
-    let folder = cache.keep(&kept, Role::New.as_str(), &record)?;
+    let folder = cache.store(&built, Role::New.as_str(), &record)?;
     fs::remove_dir_all(&work).context("clean up")?;
     fs::remove_dir_all(cache.path(DEBS)).context("clean up")?;
     Ok((folder, record))
 }
 
-/// Configures and builds the tree, and keeps what is needed of it.
-fn build(tree: &Path, kept: &Path) -> anyhow::Result<()> {
+/// Configures and builds the tree, and copies the needed files.
+fn build(tree: &Path, built: &Path) -> anyhow::Result<()> {
     let fragment = tree.join("rdmacm.config");
     fs::write(&fragment, CONFIG).context("write the configuration")?;
-    let log = |name: &str| kept.join(format!("{name}.log"));
+    let log = |name: &str| built.join(format!("{name}.log"));
     let make = || {
         let mut make = Command::new("make");
         make.current_dir(tree);
@@ -143,10 +140,12 @@ fn build(tree: &Path, kept: &Path) -> anyhow::Result<()> {
     )?;
     process::logged("headers", make().arg("headers"), &log("headers"))?;
 
-    fs::copy(tree.join("arch/x86/boot/bzImage"), kept.join(IMAGE)).context("keep the image")?;
-    fs::copy(tree.join(".config"), kept.join("config")).context("keep the configuration")?;
-    let headers = kept.join(HEADERS);
-    let folder = headers.parent().context("the headers lie in a folder")?;
+    fs::copy(tree.join("arch/x86/boot/bzImage"), built.join(IMAGE)).context("copy the image")?;
+    fs::copy(tree.join(".config"), built.join("config")).context("copy the configuration")?;
+    let headers = built.join(HEADERS);
+    let folder = headers
+        .parent()
+        .context("the headers' path has no parent")?;
     fs::create_dir_all(folder).context("make the headers' folder")?;
     process::run(
         Command::new("cp")
@@ -156,7 +155,8 @@ fn build(tree: &Path, kept: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// A source whose options changed names builds happily without the devices.
+/// Checks that the configuration has the options that guests need: a source in which an option
+/// was renamed builds without it.
 fn check_config(config: &str) -> anyhow::Result<()> {
     let missing: Vec<_> = [
         "RDMA_RXE",
@@ -173,7 +173,7 @@ fn check_config(config: &str) -> anyhow::Result<()> {
     .collect();
     ensure!(
         missing.is_empty(),
-        "its configuration does not take {}",
+        "its configuration lacks {}",
         missing.join(", ")
     );
     Ok(())
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_names_its_series() {
+    fn the_series_is_parsed_from_the_package_name() {
         assert_eq!(series("linux-source-7.2"), Some((7, 2)));
         assert!(series("linux-source-6.6") < Some(OLDEST));
         assert!(series("linux-source-10.0") > Some(OLDEST));

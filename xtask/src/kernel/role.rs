@@ -1,16 +1,16 @@
-//! Which kernel is meant: by what it is for, or by a file.
+//! How the user chooses a kernel: by role or by the path of an image.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The kernels that this project prepares itself.
+/// The kernels that `xtask` prepares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The one that the host's Debian release ships.
+    /// The kernel of the host's Debian release.
     Stock,
-    /// The newest one that Debian's backports offer as source.
+    /// The newest kernel source in Debian's backports.
     New,
 }
 
@@ -18,7 +18,7 @@ impl Role {
     /// Every role.
     pub(crate) const ALL: [Self; 2] = [Self::Stock, Self::New];
 
-    /// The word on the command line and in the cache.
+    /// The name on the command line and in the cache.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Stock => "stock",
@@ -33,10 +33,10 @@ impl fmt::Display for Role {
     }
 }
 
-/// A kernel as the user names it.
+/// The user's choice of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// One that this project prepares.
+    /// A kernel that `xtask` prepares.
     Role(Role),
     /// The user's own image.
     Image(PathBuf),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_no_role_is_a_path() {
+    fn text_that_is_not_a_role_is_a_path() {
         assert_eq!("stock".parse(), Ok(Choice::Role(Role::Stock)));
         assert_eq!("new".parse(), Ok(Choice::Role(Role::New)));
         assert_eq!("./new".parse(), Ok(Choice::Image("./new".into())));

@@ -1,5 +1,5 @@
-//! The stock kernel: the one that the host's Debian release ships, as it is,
-//! and siw, which Debian leaves out, built as a module from the same source.
+//! Prepares the stock kernel: that of the host's Debian release, and siw, which Debian leaves
+//! out, built as a module from the same source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,51 +13,50 @@ use crate::kernel::cache::{Cache, DEBS, Record};
 use crate::kernel::{IMAGE, Role};
 use crate::process;
 
-/// What every Debian machine installs to have a kernel; it depends on the
-/// kernel itself.
+/// The package that depends on the current kernel of a Debian release.
 const META: &str = "linux-image-amd64";
 const SIW: &str = "drivers/infiniband/sw/siw";
 
-/// One version of the kernel and everything that is needed of it.
+/// One version of the kernel and the names of its packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Set {
+struct KernelPackages {
     version: String,
     release: String,
     image: String,
     source: String,
 }
 
-/// Makes the newest there is, unless it is the one kept.
+/// Prepares the newest kernel, unless it is the cached one.
 pub(crate) fn make_newest(
     cache: &Cache,
-    kept: Option<&(PathBuf, Record)>,
+    cached: Option<&(PathBuf, Record)>,
 ) -> anyhow::Result<(PathBuf, Record)> {
     let codename = host_packages::debian_codename()?;
     host_packages::install(&Need::MODULE_BUILD)?;
-    let apt = Apt::of_host(cache)?;
+    let apt = Apt::for_host(cache)?;
     let metas = apt.versions_of_release(META, &codename)?;
     let mut last = None;
-    for set in metas.iter().filter_map(Set::of) {
-        // It was made ready when a newer one could not be.
-        if let Some(kept) = kept.filter(|(_, record)| record.version == set.version) {
-            return Ok(kept.clone());
+    for set in metas.iter().filter_map(KernelPackages::from_meta) {
+        // The cached kernel was prepared when a newer one failed.
+        if let Some(cached) = cached.filter(|(_, record)| record.version == set.version) {
+            return Ok(cached.clone());
         }
         eprintln!("stock kernel: {} {}", set.image, set.version);
         match make(cache, &apt, &set, &codename) {
-            Ok(made) => return Ok(made),
+            Ok(built) => return Ok(built),
             Err(error) => {
                 eprintln!("{} {}: {error:#}", set.image, set.version);
                 last = Some(error);
             }
         }
     }
-    let last = last.unwrap_or_else(|| anyhow!("there is none"));
-    Err(last.context(format!("no version of {META} could be made ready")))
+    let last = last.unwrap_or_else(|| anyhow!("no version was found"));
+    Err(last.context(format!("no version of {META} could be prepared")))
 }
 
-impl Set {
-    /// The set that a version of the meta package stands for.
-    fn of(meta: &Package) -> Option<Self> {
+impl KernelPackages {
+    /// The set that a version of the meta package depends on.
+    fn from_meta(meta: &Package) -> Option<Self> {
         let image = meta
             .depends
             .iter()
@@ -74,36 +73,41 @@ impl Set {
     }
 }
 
-fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(PathBuf, Record)> {
+fn make(
+    cache: &Cache,
+    apt: &Apt,
+    set: &KernelPackages,
+    codename: &str,
+) -> anyhow::Result<(PathBuf, Record)> {
     let work = cache.empty("making")?;
-    let kept = cache.empty("made")?;
+    let built = cache.empty("made")?;
     let debs = cache.path(DEBS);
     let unpack =
         |name: &str, into: &Path| apt::unpack(&apt.download(name, &set.version, &debs)?, into);
-    unpack(&set.image, &kept)?;
-    merge_usr(&kept)?;
-    let boot = kept.join("boot");
+    unpack(&set.image, &built)?;
+    merge_usr(&built)?;
+    let boot = built.join("boot");
     fs::rename(
         boot.join(format!("vmlinuz-{}", set.release)),
-        kept.join(IMAGE),
+        built.join(IMAGE),
     )
-    .context("keep the image")?;
-    fs::remove_dir_all(&boot).context("leave the rest")?;
+    .context("move the image")?;
+    fs::remove_dir_all(&boot).context("remove the other boot files")?;
 
     for name in headers(apt, set)? {
         unpack(&name, &work)?;
     }
     unpack(&set.source, &work)?;
-    let module = build_siw(&work, set, &kept)?;
-    let modules = kept.join("lib/modules").join(&set.release);
-    let place = modules.join("updates");
-    fs::create_dir_all(&place).context("make the module's folder")?;
-    fs::copy(&module, place.join("siw.ko")).context("keep siw")?;
+    let module = build_siw(&work, set, &built)?;
+    let modules = built.join("lib/modules").join(&set.release);
+    let updates = modules.join("updates");
+    fs::create_dir_all(&updates).context("make the module's folder")?;
+    fs::copy(&module, updates.join("siw.ko")).context("copy siw")?;
     process::run(
         Command::new("depmod")
             .env("PATH", process::SYSTEM_PATH)
             .arg("-b")
-            .arg(&kept)
+            .arg(&built)
             .arg(&set.release),
     )?;
 
@@ -113,38 +117,39 @@ fn make(cache: &Cache, apt: &Apt, set: &Set, codename: &str) -> anyhow::Result<(
         release,
         fits: codename.to_owned(),
     };
-    let folder = cache.keep(&kept, Role::Stock.as_str(), &record)?;
+    let folder = cache.store(&built, Role::Stock.as_str(), &record)?;
     fs::remove_dir_all(&work).context("clean up")?;
     fs::remove_dir_all(&debs).context("clean up")?;
     Ok((folder, record))
 }
 
-/// Later releases put modules under `/usr/lib`; `depmod -b` looks in `/lib`.
+/// Moves the modules of later releases from `/usr/lib` to `/lib`, where `depmod -b` expects
+/// them.
 fn merge_usr(root: &Path) -> anyhow::Result<()> {
     let (old, new) = (root.join("lib"), root.join("usr/lib"));
     if !old.exists() {
         ensure!(new.exists(), "the kernel's package has no modules");
-        fs::rename(&new, &old).context("place the modules")?;
+        fs::rename(&new, &old).context("move the modules")?;
     }
     Ok(())
 }
 
-/// The header packages of exactly this kernel: its own and what it rests on.
-fn headers(apt: &Apt, set: &Set) -> anyhow::Result<Vec<String>> {
+/// The header packages of exactly this kernel and their dependencies.
+fn headers(apt: &Apt, set: &KernelPackages) -> anyhow::Result<Vec<String>> {
     let name = format!("linux-headers-{}", set.release);
     let package = apt
         .versions(&name)?
         .into_iter()
         .find(|package| package.version == set.version)
         .with_context(|| format!("the mirror has no {name} {}", set.version))?;
-    let kin = package.depends.iter().filter(|depends| {
+    let dependencies = package.depends.iter().filter(|depends| {
         depends.starts_with("linux-headers-") || depends.starts_with("linux-kbuild-")
     });
-    Ok([name].into_iter().chain(kin.cloned()).collect())
+    Ok([name].into_iter().chain(dependencies.cloned()).collect())
 }
 
-/// Builds siw against the unpacked headers; its path.
-fn build_siw(work: &Path, set: &Set, kept: &Path) -> anyhow::Result<PathBuf> {
+/// Builds siw with the unpacked headers and returns its path.
+fn build_siw(work: &Path, set: &KernelPackages, built: &Path) -> anyhow::Result<PathBuf> {
     let tarball = work.join("usr/src").join(format!("{}.tar.xz", set.source));
     let inside = format!("{}/{SIW}", set.source);
     eprintln!("  unpack siw's source");
@@ -168,12 +173,11 @@ fn build_siw(work: &Path, set: &Set, kept: &Path) -> anyhow::Result<PathBuf> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     make.arg(format!("-j{jobs}"));
     make.args(["CONFIG_RDMA_SIW=m", "modules"]);
-    process::logged("build siw", &mut make, &kept.join("siw.log"))?;
+    process::logged("build siw", &mut make, &built.join("siw.log"))?;
     Ok(module.join("siw.ko"))
 }
 
-/// The packaged makefiles name each other by the place they would be
-/// installed at.
+/// Replaces the paths of installed headers in the packaged makefiles.
 fn relocate(headers: &Path, sources: &Path) -> anyhow::Result<()> {
     let here = format!("{}/linux-headers-", sources.display());
     for name in ["Makefile", ".kernelvariables"] {
@@ -199,15 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn the_meta_package_leads_to_image_and_source() {
-        let set = Set::of(&meta(&["linux-image-6.12.43+deb13-amd64"])).unwrap();
+    fn image_and_source_follow_from_the_meta_package() {
+        let set = KernelPackages::from_meta(&meta(&["linux-image-6.12.43+deb13-amd64"])).unwrap();
         assert_eq!(set.release, "6.12.43+deb13-amd64");
         assert_eq!(set.source, "linux-source-6.12");
         assert_eq!(set.image, "linux-image-6.12.43+deb13-amd64");
     }
 
     #[test]
-    fn a_meta_package_without_an_image_is_passed_over() {
-        assert_eq!(Set::of(&meta(&["kmod"])), None);
+    fn a_meta_package_without_an_image_is_skipped() {
+        assert_eq!(KernelPackages::from_meta(&meta(&["kmod"])), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Versions of Debian packages.
+//! Compares versions of Debian packages.
 
 use std::cmp::Ordering;
 
-/// Debian's order of versions: runs of digits by value, the rest by character,
-/// `~` before everything, even the end.
+/// Debian's order of versions: digits compare by value, other text by character, and `~` sorts
+/// before everything, even the end.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     let (epoch_a, rest_a) = a.split_once(':').unwrap_or(("0", a));
     let (epoch_b, rest_b) = b.split_once(':').unwrap_or(("0", b));

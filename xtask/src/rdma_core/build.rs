@@ -1,4 +1,4 @@
-//! From upstream's tar file to an installation, with what is needed alone.
+//! Builds and installs the needed parts of rdma-core from upstream's tar file.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,26 +11,26 @@ use crate::host_packages::{self, Need};
 use crate::kernel::Cache;
 use crate::process;
 
-/// The folder in the cache in which it is built.
+/// The folder in the cache for the build.
 pub(crate) const WORK: &str = "making-rdma-core";
-/// What is configured, apart from where it goes.
+/// The options of `cmake`, except for the paths.
 pub(crate) const OPTIONS: &[&str] = &[
     "-DCMAKE_BUILD_TYPE=Release",
     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
     "-DCMAKE_INSTALL_LIBDIR=lib",
-    // Where ibacm's address is looked for, as in Debian's.
+    // The folder of ibacm's socket, as in Debian's packages.
     "-DCMAKE_INSTALL_RUNDIR=/run",
     "-DENABLE_STATIC=0",
     "-DENABLE_VALGRIND=0",
     "-DNO_MAN_PAGES=1",
     "-DNO_PYVERBS=1",
 ];
-/// What is built: the libraries, their drivers' plug-ins, and a tool.
+/// The targets: the libraries, the drivers' plug-ins, and a tool.
 pub(crate) const TARGETS: &[&str] = &["ibverbs", "rdmacm", "rxe-rdmav", "siw-rdmav", "cmtime"];
-/// The end of a target's name that is the drivers' interface number.
+/// The suffix of a driver's target, before the number of the drivers' interface.
 const INTERFACE: &str = "-rdmav";
 
-/// Builds and installs for a `prefix`, in a folder that is to go there.
+/// Builds and installs for `prefix`, in a folder that is moved there later.
 pub(crate) fn build(cache: &Cache, tarball: &Path, prefix: &Path) -> anyhow::Result<PathBuf> {
     host_packages::install(&Need::RDMA_CORE_BUILD)?;
     let work = cache.empty(WORK)?;
@@ -61,7 +61,7 @@ pub(crate) fn build(cache: &Cache, tarball: &Path, prefix: &Path) -> anyhow::Res
     Ok(made)
 }
 
-/// The targets by their whole names.
+/// The full names of the targets.
 fn targets(build: &Path) -> anyhow::Result<Vec<String>> {
     let help = process::output(Command::new("make").arg("-C").arg(build).arg("help"))?;
     let known = help.lines().filter_map(|line| line.strip_prefix("... "));
@@ -74,12 +74,12 @@ fn targets(build: &Path) -> anyhow::Result<Vec<String>> {
         let found = known.iter().find(fits);
         found
             .map(|name| (*name).to_owned())
-            .with_context(|| format!("its source has no {target}"))
+            .with_context(|| format!("rdma-core's source has no target {target}"))
     };
     TARGETS.iter().map(whole).collect()
 }
 
-/// `make install` would build all the rest.
+/// Installs the built files. `make install` would build everything.
 fn install(build: &Path, prefix: &Path) -> anyhow::Result<()> {
     let drivers = prefix.join("lib/libibverbs");
     let configuration = prefix.join("etc/libibverbs.d");
@@ -109,7 +109,7 @@ fn install(build: &Path, prefix: &Path) -> anyhow::Result<()> {
     copy(&build.join("bin/cmtime"), &prefix.join("bin/cmtime"))
 }
 
-/// A library with the links by which programs and the linker know it.
+/// Copies a library and the links to it.
 fn library(from: &Path, to: &Path, name: &str) -> anyhow::Result<()> {
     for file in files(from, &format!("{name}.so"))? {
         match fs::read_link(from.join(&file)) {

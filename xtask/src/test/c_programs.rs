@@ -1,5 +1,5 @@
-//! The C library's side of the comparisons: programs built with the system's
-//! rdma-core, beside our own, and with its newest release, in a folder beside those.
+//! Builds the C programs that tests compare with: with the system's rdma-core, and with the
+//! newest release in a folder of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::process;
 use crate::rdma_core::RdmaCore;
 use crate::workspace::Workspace;
 
-/// The folder of those with the newest release, and of its own tools.
+/// The folder of the programs built with the newest release, and of its tools.
 const NEWEST: &str = "newest-rdma-core";
-/// The tools of the newest release that are peers.
+/// The tools of the newest release that tests connect to.
 const TOOLS: &[&str] = &["cmtime"];
 
-/// A program, by the file or the folder in `tests/c` that it is made of.
+/// A program and its source: a file or a folder in `tests/c`.
 struct Program {
     name: &'static str,
     source: &'static str,
@@ -27,19 +27,19 @@ const fn program(name: &'static str, source: &'static str) -> Program {
     Program { name, source }
 }
 
-/// Those that are built with both.
-const JUDGES: &[Program] = &[
+/// Programs that are built with both releases.
+const WITH_BOTH: &[Program] = &[
     program("rdmacm-c-getaddrinfo", "getaddrinfo.c"),
     program("rdmacm-c-actor", "actor"),
 ];
-/// Those that are built with the system's alone.
-const OTHERS: &[Program] = &[
+/// Programs that are built only with the system's release.
+const WITH_SYSTEM: &[Program] = &[
     program("rdmacm-c-peer", "peer.c"),
     program("rdmacm-c-acm", "acm.c"),
 ];
 
-/// Builds all of them. What cannot be built elsewhere than on Debian is said, and its
-/// tests are skipped, by name.
+/// Builds all of them. On a system other than Debian, prints what cannot be built; its tests
+/// are skipped.
 pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<()> {
     for built in [with_system(workspace), with_newest(workspace)] {
         if let Err(error) = built {
@@ -52,8 +52,8 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<()> {
 
 fn with_system(workspace: &Workspace) -> anyhow::Result<()> {
     let folder = workspace.programs();
-    compile(workspace, &folder, &[], JUDGES)?;
-    compile(workspace, &folder, &[], OTHERS)
+    compile(workspace, &folder, &[], WITH_BOTH)?;
+    compile(workspace, &folder, &[], WITH_SYSTEM)
 }
 
 fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
@@ -73,7 +73,7 @@ fn with_newest(workspace: &Workspace) -> anyhow::Result<()> {
         format!("-L{lib}"),
         format!("-Wl,-rpath,{lib}"),
     ];
-    compile(workspace, &folder, &flags, JUDGES)
+    compile(workspace, &folder, &flags, WITH_BOTH)
 }
 
 fn compile(

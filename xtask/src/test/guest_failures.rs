@@ -1,4 +1,4 @@
-//! Guests that fail on purpose: each failure must be reported as what it is.
+//! Guests that fail on purpose: each failure must be reported with its cause.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use rdmacm_init::Ending;
 use crate::guest::{self, Guest, Machine, Sinks};
 use crate::test::totals::Totals;
 
-/// Long enough to boot and do what is asked, on the busiest of hosts.
-const ENOUGH: Duration = Duration::from_secs(300);
+/// Long enough to boot and run a command on a busy host.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A command that brings trouble, what must be said of it, and the limit.
-const TROUBLE: [(&str, &str, &str, Duration); 3] = [
+/// A name, a command that makes the guest fail, a part of the error, and the guest's timeout.
+const FAILURES: [(&str, &str, &str, Duration); 3] = [
     (
         "panic",
         "echo c > /proc/sysrq-trigger; sleep 600",
         "panic",
-        ENOUGH,
+        TIMEOUT,
     ),
     (
         "lost",
         "echo o > /proc/sysrq-trigger; sleep 600",
         "the guest was lost",
-        ENOUGH,
+        TIMEOUT,
     ),
     (
         "late",
@@ -34,73 +34,81 @@ const TROUBLE: [(&str, &str, &str, Duration); 3] = [
     ),
 ];
 
-/// Makes each kind of trouble, and looks at exit codes and signals.
+/// Causes each failure, and checks exit codes and signals.
 pub(crate) fn run(guest: &Guest, suite: &Path, step: &str, totals: &mut Totals) {
     let mut ending = None;
     totals.measure(&format!("{step}/closed-listeners"), || {
         let output;
-        (ending, output) = lose_listeners(guest, suite)?;
-        ensure!(output.ends_with(NOTICED), "{output}");
+        (ending, output) = close_listeners(guest, suite)?;
+        ensure!(output.ends_with(DETECTED), "{output}");
         Ok(())
     });
     totals.measure(&format!("{step}/exit-code"), || {
-        ensure!(ending == Some(Ending::Exit(3)), "it ended with {ending:?}");
+        ensure!(
+            ending == Some(Ending::Exit(3)),
+            "the guest ended with {ending:?}"
+        );
         Ok(())
     });
     totals.measure(&format!("{step}/signal"), || {
-        ends(guest, "kill -9 $$", Ending::Signal(9))
+        expect_ending(guest, "kill -9 $$", Ending::Signal(9))
     });
-    for (name, command, says, limit) in TROUBLE {
+    for (name, command, cause, timeout) in FAILURES {
         totals.measure(&format!("{step}/{name}"), || {
-            fails(guest, command, says, limit)
+            expect_failure(guest, command, cause, timeout)
         });
     }
 }
 
-/// What the guest writes at last where the listeners noticed.
-const NOTICED: &str = "closed listeners: 0\n";
+/// The last line of the guest if the listeners detected that they were closed.
+const DETECTED: &str = "closed listeners: 0\n";
 
-/// Listeners whose socket siw closes, in a guest that has nothing else to do than to exit:
-/// the kernel may not survive the end of their process, which the guest's end precedes.
-/// How the guest ended, and what was written.
-fn lose_listeners(guest: &Guest, suite: &Path) -> anyhow::Result<(Option<Ending>, String)> {
-    let suite = suite.to_str().context("the suite's path is no text")?;
+/// Runs listeners whose sockets siw closes, in a guest that exits afterwards: the kernel may
+/// crash when their process ends, so the guest powers off before that. Returns how the
+/// command ended and its output.
+fn close_listeners(guest: &Guest, suite: &Path) -> anyhow::Result<(Option<Ending>, String)> {
+    let suite = suite.to_str().context("the suite's path is not UTF-8")?;
     let task = "RDMACM_TEST_CHILD=closed_listeners \"$0\" 2>&1";
     let command = format!("{task}; echo \"closed listeners: $?\"; exit 3");
     let argv = ["/bin/sh", "-c", &command, suite].map(str::to_owned);
     let mut output = Vec::new();
-    let ending = play_argv(guest, &argv, ENOUGH, &mut output)?;
+    let ending = run_argv(guest, &argv, TIMEOUT, &mut output)?;
     Ok((Some(ending), String::from_utf8_lossy(&output).into_owned()))
 }
 
-fn ends(guest: &Guest, command: &str, expected: Ending) -> anyhow::Result<()> {
-    let ending = play(guest, command, ENOUGH)?;
+fn expect_ending(guest: &Guest, command: &str, expected: Ending) -> anyhow::Result<()> {
+    let ending = run_shell(guest, command, TIMEOUT)?;
     ensure!(ending == expected, "`{command}` ended with {ending:?}");
     Ok(())
 }
 
-fn fails(guest: &Guest, command: &str, says: &str, limit: Duration) -> anyhow::Result<()> {
-    match play(guest, command, limit) {
-        Ok(ending) => bail!("`{command}` was no trouble: {ending:?}"),
+fn expect_failure(
+    guest: &Guest,
+    command: &str,
+    cause: &str,
+    timeout: Duration,
+) -> anyhow::Result<()> {
+    match run_shell(guest, command, timeout) {
+        Ok(ending) => bail!("`{command}` did not make the guest fail: {ending:?}"),
         Err(error) => {
-            // The console's tail below it may say anything.
+            // The other lines are the end of the console, which may contain anything.
             let text = format!("{error:#}");
-            let told = text.lines().next().unwrap_or_default();
+            let message = text.lines().next().unwrap_or_default();
             ensure!(
-                told.contains(says),
-                "`{command}` is told without {says:?}: {text}"
+                message.contains(cause),
+                "the error of `{command}` lacks {cause:?}: {text}"
             );
             Ok(())
         }
     }
 }
 
-fn play(guest: &Guest, command: &str, timeout: Duration) -> anyhow::Result<Ending> {
+fn run_shell(guest: &Guest, command: &str, timeout: Duration) -> anyhow::Result<Ending> {
     let argv = ["/bin/sh", "-c", command].map(str::to_owned);
-    play_argv(guest, &argv, timeout, &mut Vec::new())
+    run_argv(guest, &argv, timeout, &mut Vec::new())
 }
 
-fn play_argv(
+fn run_argv(
     guest: &Guest,
     argv: &[String],
     timeout: Duration,

@@ -1,4 +1,4 @@
-//! The guests of a whole run: small ones, and those of the suite.
+//! The guests of a whole run: small ones, and those that run the suite.
 
 use std::path::PathBuf;
 use std::thread;
@@ -12,51 +12,51 @@ use crate::test::wire::Selection;
 use crate::test::{Args, guest_failures, suite, wire, without_c};
 use crate::workspace::Workspace;
 
-/// What is ready to run; what is not is a failure already.
+/// What is ready to run. What could not be prepared has been reported as a failure.
 pub(crate) struct Guests {
-    kernels: Vec<Tested>,
+    kernels: Vec<TestedKernel>,
     suite: Option<PathBuf>,
-    /// The command as a static program.
+    /// The command, built as a static program.
     command: Option<PathBuf>,
 }
 
 /// A kernel that the suite runs on.
-struct Tested {
+struct TestedKernel {
     choice: Choice,
     guest: Guest,
-    /// The tests that skip themselves there.
+    /// The skips that are expected on it.
     skips: Skips,
 }
 
-impl Tested {
+impl TestedKernel {
     fn prepare(workspace: &Workspace, choice: &Choice, args: &Args) -> anyhow::Result<Self> {
         let kernel = Kernel::choose(choice, args.modules.as_deref())?;
         Ok(Self {
             choice: choice.clone(),
             guest: Guest::prepare(workspace, kernel)?,
-            skips: Skips::of(workspace, choice)?,
+            skips: Skips::for_kernel(workspace, choice)?,
         })
     }
 }
 
 impl Guests {
-    /// Builds what they run, and makes the kernels that are not there yet.
+    /// Builds what the guests run, and the kernels that are not in the cache.
     pub(crate) fn prepare(
         workspace: &Workspace,
         choices: &[Choice],
         args: &Args,
         totals: &mut Totals,
     ) -> Self {
-        let suite = keep(totals, "guest/build", suite::build(workspace));
-        let command = keep(
+        let suite = ok_or_fail(totals, "guest/build", suite::build(workspace));
+        let command = ok_or_fail(
             totals,
             "without-c/static",
             without_c::build_static(workspace),
         );
         let mut kernels = Vec::new();
         for choice in choices {
-            let tested = Tested::prepare(workspace, choice, args);
-            kernels.extend(keep(totals, &format!("guest/{choice}"), tested));
+            let tested = TestedKernel::prepare(workspace, choice, args);
+            kernels.extend(ok_or_fail(totals, &format!("guest/{choice}"), tested));
         }
         Self {
             kernels,
@@ -65,13 +65,14 @@ impl Guests {
         }
     }
 
-    /// Runs the wire's, and beside them those of each kernel one after the other.
+    /// Runs the pairs of guests on a wire, and beside them the single guests of each kernel, one
+    /// after the other.
     pub(crate) fn run_small(&self, workspace: &Workspace, totals: &mut Totals) {
         thread::scope(|scope| {
             let each = self.kernels.iter().map(|tested| {
                 scope.spawn(|| {
                     let mut totals = Totals::default();
-                    self.run_singles(tested, &mut totals);
+                    self.run_single_guests(tested, &mut totals);
                     totals
                 })
             });
@@ -83,15 +84,15 @@ impl Guests {
             });
             for singles in each {
                 match singles.join() {
-                    Ok(singles) => totals.absorb(singles),
+                    Ok(singles) => totals.merge(singles),
                     Err(_) => totals.fail("guest/small", "its thread panicked"),
                 }
             }
         });
     }
 
-    fn run_singles(&self, tested: &Tested, totals: &mut Totals) {
-        let Tested { choice, guest, .. } = tested;
+    fn run_single_guests(&self, tested: &TestedKernel, totals: &mut Totals) {
+        let TestedKernel { choice, guest, .. } = tested;
         let step = format!("guest/{choice}");
         if let Some(suite) = &self.suite {
             totals.phase(&format!("{step}/guest-failures"), |totals| {
@@ -105,7 +106,7 @@ impl Guests {
         }
     }
 
-    /// Runs the suite, a kernel after the other.
+    /// Runs the suite on one kernel after the other.
     pub(crate) fn run_suite(&self, args: &Args, totals: &mut Totals) {
         let Some(suite) = &self.suite else { return };
         let command = [suite.to_string_lossy().into_owned()];
@@ -114,7 +115,7 @@ impl Guests {
             ..Machine::default()
         };
         for tested in &self.kernels {
-            let Tested { choice, guest, .. } = tested;
+            let TestedKernel { choice, guest, .. } = tested;
             let skips = tested.skips.clone();
             totals.phase(&format!("guest/{choice}"), |totals| {
                 suite::run(guest, choice, &command, &machine, skips, totals);
@@ -123,8 +124,8 @@ impl Guests {
     }
 }
 
-/// What went well; anything else is a failure of this name.
-fn keep<T>(totals: &mut Totals, name: &str, result: anyhow::Result<T>) -> Option<T> {
+/// Returns the value; reports an error as the failure of the test `name`.
+fn ok_or_fail<T>(totals: &mut Totals, name: &str, result: anyhow::Result<T>) -> Option<T> {
     result
         .map_err(|error| totals.fail(name, &format!("{error:#}")))
         .ok()

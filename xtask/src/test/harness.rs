@@ -1,4 +1,4 @@
-//! Listening to test programs: a result for each line, and none lost.
+//! Reads the output of test programs, and checks that each announced test has one result.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -12,35 +12,35 @@ use crate::test::totals::Totals;
 struct Program {
     name: String,
     began: Instant,
-    /// How many tests it announced.
+    /// The number of tests that it announced.
     announced: usize,
 }
 
-/// Follows the output of one or more test programs, as it comes.
+/// Reads the output of one or more test programs while they run.
 #[derive(Debug)]
 pub(crate) struct Harness<'totals> {
     totals: &'totals mut Totals,
-    /// What its own failures are named after.
+    /// The name of the step, for failures of the output itself.
     step: &'totals str,
-    /// What goes before each test's name.
+    /// A prefix for each test's name.
     prefix: &'totals str,
     program: Option<Program>,
-    /// Skips that are still expected.
+    /// Expected skips that have not been seen.
     skips: Skips,
-    /// Results that were announced and have not come yet; none before the first
-    /// announcement of a program.
-    awaited: Option<usize>,
-    /// The results of this announcement.
+    /// The number of announced results that are missing; `None` before a program's first
+    /// announcement.
+    missing: Option<usize>,
+    /// The names of the results since the last announcement.
     names: HashSet<String>,
     counted: usize,
     failed_before: usize,
-    rest: Vec<u8>,
-    /// What was said beside the results: the reasons of failures.
-    said: String,
+    partial_line: Vec<u8>,
+    /// All other output, which contains the reasons of failures.
+    other_output: String,
 }
 
 impl<'totals> Harness<'totals> {
-    /// Results count for this step; `prefix` goes before each test's name.
+    /// Counts results for this step; `prefix` goes before each test's name.
     pub(crate) fn new(
         totals: &'totals mut Totals,
         step: &'totals str,
@@ -53,32 +53,32 @@ impl<'totals> Harness<'totals> {
             prefix,
             program: None,
             skips: Skips::NONE,
-            awaited: None,
+            missing: None,
             names: HashSet::new(),
             counted: 0,
             failed_before,
-            rest: Vec::new(),
-            said: String::new(),
+            partial_line: Vec::new(),
+            other_output: String::new(),
         }
     }
 
-    /// Tests may skip themselves, all of these or any.
+    /// Sets which skips are expected.
     pub(crate) fn expect(mut self, skips: Skips) -> Self {
         self.skips = skips;
         self
     }
 
-    /// Takes output as it comes, in any pieces.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
-        self.rest.extend_from_slice(bytes);
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
+    /// Reads more output, which may begin and end within a line.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        self.partial_line.extend_from_slice(bytes);
+        while let Some(end) = self.partial_line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.partial_line.drain(..=end).collect();
             self.line(&String::from_utf8_lossy(&line));
         }
     }
 
     fn line(&mut self, text: &str) {
-        match Line::of(text) {
+        match Line::parse(text) {
             Line::Program(name) => {
                 self.close_program();
                 self.program = Some(Program {
@@ -86,11 +86,11 @@ impl<'totals> Harness<'totals> {
                     began: Instant::now(),
                     announced: 0,
                 });
-                self.said += text;
+                self.other_output += text;
             }
             Line::Running(tests) => {
                 self.close_results();
-                self.awaited = Some(tests);
+                self.missing = Some(tests);
                 if let Some(program) = &mut self.program {
                     program.announced += tests;
                 }
@@ -98,26 +98,26 @@ impl<'totals> Harness<'totals> {
             Line::Test { name, outcome } => self.result(name, &outcome),
             Line::Took { name, time } => {
                 let name = self.named(self.prefix, name);
-                self.totals.took(&name, time);
+                self.totals.record_time(&name, time);
             }
-            Line::Other => self.said += text,
+            Line::Other => self.other_output += text,
         }
     }
 
-    /// A result that nobody announced, or one for the second time, is a failure
-    /// whatever it says.
+    /// Counts a result. A result that was not announced, or a second result of a test, is a
+    /// failure.
     fn result(&mut self, name: &str, outcome: &Outcome) {
         let name = self.named(self.prefix, name);
         self.counted += 1;
-        match self.awaited {
+        match self.missing {
             None | Some(0) => return self.totals.fail(&name, "this test was not announced"),
-            Some(awaited) => self.awaited = Some(awaited - 1),
+            Some(missing) => self.missing = Some(missing - 1),
         }
         if !self.names.insert(name.clone()) {
             return self.totals.fail(&name, "this test has a result already");
         }
         let expected = match outcome {
-            Outcome::Skipped(reason) => self.skips.see(&name, reason.as_deref()),
+            Outcome::Skipped(reason) => self.skips.take(&name, reason.as_deref()),
             Outcome::Passed | Outcome::Failed => Ok(()),
         };
         match expected {
@@ -135,74 +135,73 @@ impl<'totals> Harness<'totals> {
             .join("/")
     }
 
-    /// A program that ends without a test, or before all its results came, is a
-    /// failure.
+    /// Ends a program. It is a failure if the program has no test, or if results are missing.
     fn close_program(&mut self) {
         self.close_results();
-        self.awaited = None;
+        self.missing = None;
         let Some(program) = &self.program else { return };
         let (time, empty) = (program.began.elapsed(), program.announced == 0);
         if empty {
             let name = self.named(self.step, "results");
-            self.totals.fail(&name, "there is no test in it");
+            self.totals.fail(&name, "the program has no test");
         }
         let name = self.named(self.prefix, "");
-        self.totals.took(&name, time);
+        self.totals.record_time(&name, time);
     }
 
     fn close_results(&mut self) {
         self.names.clear();
-        if let Some(missing @ 1..) = self.awaited.take() {
-            let reason = format!("{missing} tests were announced and gave no result");
+        if let Some(missing @ 1..) = self.missing.take() {
+            let reason = format!("{missing} announced tests have no result");
             let name = self.named(self.step, "results");
             self.totals.fail(&name, &reason);
         }
     }
 
     fn close_skips(&mut self) {
-        for (name, complaint) in self.skips.missing() {
-            self.totals.fail(name, &complaint);
+        for (name, error) in self.skips.missing() {
+            self.totals.fail(name, &error);
         }
     }
 
-    /// The end, with how the program as a whole ended. When anything failed,
-    /// it prints what was said, and answers true.
+    /// Ends the output; `end` is how the program ended. Returns whether anything failed; if so,
+    /// prints the other output.
     pub(crate) fn close(mut self, end: anyhow::Result<()>) -> bool {
-        self.take(b"\n");
+        self.read(b"\n");
         self.close_program();
         self.close_skips();
         let own_failures = self.totals.failed() - self.failed_before;
         match end {
-            // Its results tell already why it did not end well.
-            Err(error) if own_failures == 0 || !error.is::<NotZero>() => {
+            // The failed tests are the reason for the exit code.
+            Err(error) if own_failures == 0 || !error.is::<NonZeroExit>() => {
                 self.totals
                     .fail(&self.named(self.step, "end"), &format!("{error:#}"));
             }
             Ok(()) if self.counted == 0 => {
                 self.totals
-                    .fail(&self.named(self.step, "results"), "not a single test ran");
+                    .fail(&self.named(self.step, "results"), "no test ran");
             }
             _ => {}
         }
         let failed = self.totals.failed() > self.failed_before;
         if failed {
-            println!("{}", self.said.trim_end());
+            println!("{}", self.other_output.trim_end());
         }
         failed
     }
 }
 
-/// A test program ended as it does when a test failed.
+/// A test program exited with a code other than 0, as it does if a test failed.
 #[derive(Debug)]
-pub(crate) struct NotZero(pub(crate) String);
+pub(crate) struct NonZeroExit(pub(crate) String);
 
-impl std::fmt::Display for NotZero {
+impl std::fmt::Display for NonZeroExit {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "the test program ended with {}", self.0)
     }
 }
 
-impl std::error::Error for NotZero {}
+impl std::error::Error for NonZeroExit {}
 
 #[cfg(test)]
 mod tests {
@@ -212,7 +211,7 @@ mod tests {
         expecting(&[], output, end)
     }
 
-    /// The same, where these skip themselves because of x.
+    /// The same, with these skips expected for the reason `x`.
     fn expecting(skips: &[&str], output: &str, end: anyhow::Result<()>) -> String {
         let skips = skips
             .iter()
@@ -220,20 +219,20 @@ mod tests {
         let skips = Skips::Listed(skips.collect());
         let mut totals = Totals::default();
         let mut harness = Harness::new(&mut totals, "guest/new", "").expect(skips);
-        // In pieces that cut lines.
+        // In pieces that end within lines.
         for piece in output.as_bytes().chunks(7) {
-            harness.take(piece);
+            harness.read(piece);
         }
         harness.close(end);
         totals.to_string()
     }
 
-    fn not_zero() -> anyhow::Result<()> {
-        Err(NotZero("exit code 101".to_owned()).into())
+    fn non_zero_exit() -> anyhow::Result<()> {
+        Err(NonZeroExit("exit code 101".to_owned()).into())
     }
 
     #[test]
-    fn a_run_is_counted() {
+    fn results_are_counted() {
         let output = "running 3 tests\ntest a ... ok\ntest b ... ok\ntest c ... ignored, x\n";
         let counted = expecting(&["c"], output, Ok(()));
         assert_eq!(counted, "2 passed, 0 failed, 1 skipped");
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skip_that_did_not_come_is_a_failure() {
+    fn an_expected_skip_that_is_missing_is_a_failure() {
         let output = "running 1 test\ntest a ... ok\n";
         let counted = expecting(&["a"], output, Ok(()));
         assert_eq!(counted, "1 passed, 1 failed, 0 skipped");
@@ -258,24 +257,27 @@ mod tests {
     #[test]
     fn a_failed_test_is_one_failure() {
         let output = "running 2 tests\ntest a ... FAILED\ntest b ... ok\n";
-        assert_eq!(totals(output, not_zero()), "1 passed, 1 failed, 0 skipped");
+        assert_eq!(
+            totals(output, non_zero_exit()),
+            "1 passed, 1 failed, 0 skipped"
+        );
     }
 
     #[test]
-    fn results_that_never_came_are_a_failure() {
+    fn missing_results_are_a_failure() {
         let output = "running 2 tests\ntest a ... ok\n";
         assert_eq!(totals(output, Ok(())), "1 passed, 1 failed, 0 skipped");
     }
 
     #[test]
-    fn a_lost_guest_is_a_failure_of_its_own() {
+    fn a_lost_guest_counts_as_one_more_failure() {
         let output = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n";
         let lost = Err(anyhow::anyhow!("kernel panic"));
         assert_eq!(totals(output, lost), "1 passed, 2 failed, 0 skipped");
     }
 
     #[test]
-    fn a_result_that_nobody_announced_is_a_failure() {
+    fn an_unannounced_result_is_a_failure() {
         let output = "running 1 test\ntest a ... ok\ntest b ... ok\n";
         assert_eq!(totals(output, Ok(())), "1 passed, 1 failed, 0 skipped");
         assert_eq!(
@@ -304,17 +306,17 @@ mod tests {
     }
 
     #[test]
-    fn doc_tests_may_be_announced_in_parts() {
+    fn a_program_may_announce_its_tests_in_several_lines() {
         let output = "   Doc-tests one\nrunning 0 tests\nrunning 1 test\ntest a ... ok\n\
                       running 1 test\ntest a ... ok\n";
         assert_eq!(totals(output, Ok(())), "2 passed, 0 failed, 0 skipped");
     }
 
     #[test]
-    fn times_are_kept() {
+    fn times_are_recorded() {
         let mut totals = Totals::default();
         let mut harness = Harness::new(&mut totals, "guest/new", "");
-        harness.take(b"running 1 test\ntest a ... ok\ntook 1.500 s a\n");
+        harness.read(b"running 1 test\ntest a ... ok\ntook 1.500 s a\n");
         assert!(!harness.close(Ok(())));
         assert_eq!(
             totals.times().to_string(),
@@ -323,11 +325,11 @@ mod tests {
     }
 
     #[test]
-    fn no_test_at_all_is_a_failure() {
+    fn output_without_a_test_is_a_failure() {
         assert_eq!(
             totals("running 0 tests\n", Ok(())),
             "0 passed, 1 failed, 0 skipped"
         );
-        assert_eq!(totals("", not_zero()), "0 passed, 1 failed, 0 skipped");
+        assert_eq!(totals("", non_zero_exit()), "0 passed, 1 failed, 0 skipped");
     }
 }

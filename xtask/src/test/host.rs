@@ -1,4 +1,4 @@
-//! The checks that need no guest.
+//! Checks and tests on the host.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,14 +10,14 @@ use nix::unistd::pipe2;
 
 use crate::host_packages;
 use crate::process;
-use crate::test::harness::{Harness, NotZero};
+use crate::test::harness::{Harness, NonZeroExit};
 use crate::test::lines::Outcome;
 use crate::test::suite;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
 
-/// How long ibacm's client is lied to, in seconds; a plain `cargo test` is shorter, and a
-/// soak longer.
+/// How long to fuzz ibacm's client, in seconds: longer than `cargo test` does, shorter than
+/// `cargo xtask soak`.
 const FUZZ: &str = "RDMACM_FUZZ_SECONDS";
 const FUZZ_SECONDS: &str = "5";
 
@@ -28,10 +28,10 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     let deny = ["--", "-D", "warnings"];
     let everything = ["clippy", "--workspace", "--all-targets"];
     totals.measure("clippy", || step(&[&everything[..], &deny].concat()));
-    // No part of "all targets": a plain `cargo test` must not run it.
+    // The suite is not among "all targets", because `cargo test` must not run it.
     let suite = ["clippy", "--workspace", "--test", suite::TARGET];
     totals.measure("clippy/guest", || step(&[&suite[..], &deny].concat()));
-    // The workspace's tests turn features on for everything.
+    // The workspace's tests enable features of the library that this check must not have.
     let bare = ["clippy", "--package", "rdmacm", "--lib"];
     totals.measure("clippy/default", || step(&[&bare[..], &deny].concat()));
     let bare = [&bare[..], &["--no-default-features"]].concat();
@@ -60,7 +60,7 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     unit_and_doc_tests(workspace, totals);
 }
 
-/// Who brings queue pairs of their own compiles none of ours.
+/// Without default features, `rdmacm` must not depend on `rdmacm-verbs`.
 fn without_verbs(workspace: &Workspace) -> anyhow::Result<()> {
     let mut tree = workspace.cargo();
     tree.args(["tree", "--package", "rdmacm", "--no-default-features"]);
@@ -88,7 +88,7 @@ fn advisories(workspace: &Workspace, totals: &mut Totals) {
     }
 }
 
-/// A step whose output matters only when it fails.
+/// Runs a command and reports its output only if it fails.
 fn quiet(command: &mut Command) -> anyhow::Result<()> {
     eprintln!("{} ...", process::line(command));
     let output = command
@@ -116,11 +116,11 @@ fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     }
     eprintln!("{} ...", process::line(&cargo));
     let mut harness = Harness::new(totals, "host", "host");
-    let end = listen(&mut cargo, &mut harness);
+    let end = run_tests(&mut cargo, &mut harness);
     harness.close(end);
 }
 
-/// Lies to ibacm's client for so many seconds.
+/// Fuzzes ibacm's client for this many seconds.
 pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "--workspace", "--lib", "acm::tests::fuzz"]);
@@ -128,28 +128,28 @@ pub(crate) fn fuzz(workspace: &Workspace, seconds: u32, totals: &mut Totals) {
     totals.measure("acm::tests::fuzz", || quiet(&mut cargo));
 }
 
-/// Both outputs in one, in the order they come: cargo names the program on the
-/// one, the program its tests on the other.
-fn listen(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<()> {
+/// Runs cargo with one pipe for both outputs, which keeps their order: cargo names the program
+/// on standard error, and the program its tests on standard output.
+fn run_tests(cargo: &mut Command, harness: &mut Harness<'_>) -> anyhow::Result<()> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC).context("pipe")?;
     cargo
         .stdin(Stdio::null())
         .stderr(write.try_clone().context("pipe")?)
         .stdout(write);
     let mut child = cargo.spawn().context("start cargo")?;
-    // The command keeps its ends of the pipe open until it goes.
+    // The command holds write ends of the pipe: drop it, so that the output ends.
     *cargo = Command::new("true");
     let mut output = File::from(read);
     let mut buffer = [0; 8192];
     loop {
         match output.read(&mut buffer).context("read from cargo")? {
             0 => break,
-            length => harness.take(&buffer[..length]),
+            length => harness.read(&buffer[..length]),
         }
     }
     let status = child.wait().context("wait for cargo")?;
     if !status.success() {
-        return Err(NotZero(status.to_string()).into());
+        return Err(NonZeroExit(status.to_string()).into());
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! What a test program prints, as Rust's own harness does and libtest-mimic
-//! after it, and the times that the guest suite adds.
+//! Parses the output of test programs: the lines of libtest and libtest-mimic, and the times
+//! that the guest suite adds.
 
 use std::time::Duration;
 
-/// A line that says something.
+/// A line of a test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'text> {
-    /// `running 3 tests`: so many results follow.
+    /// `running 3 tests`: the number of results that follow.
     Running(usize),
     /// `test NAME ... RESULT`
     Test { name: &'text str, outcome: Outcome },
     /// `took 1.234 s NAME`: how long a test ran.
     Took { name: &'text str, time: Duration },
-    /// cargo starts a test program; its name.
+    /// cargo starts a test program of this name.
     Program(&'text str),
     /// Anything else.
     Other,
@@ -23,15 +23,15 @@ pub(crate) enum Line<'text> {
 pub(crate) enum Outcome {
     /// It passed.
     Passed,
-    /// It did not.
+    /// It failed.
     Failed,
-    /// It did not run, and why, where the test says so.
+    /// It did not run, with the reason if the test has one.
     Skipped(Option<String>),
 }
 
 impl<'text> Line<'text> {
-    /// Reads a line.
-    pub(crate) fn of(text: &'text str) -> Self {
+    /// Parses a line.
+    pub(crate) fn parse(text: &'text str) -> Self {
         let text = text.trim_end();
         running(text)
             .or_else(|| test(text))
@@ -47,7 +47,7 @@ fn running(text: &str) -> Option<Line<'_>> {
 }
 
 fn test(text: &str) -> Option<Line<'_>> {
-    // A name may hold dots itself, a reason as well: the last that fits.
+    // A name or a reason may contain dots as well: take the last match.
     let rest = text.strip_prefix("test ")?;
     rest.rmatch_indices(" ... ").find_map(|(at, dots)| {
         let outcome = outcome(&rest[at + dots.len()..])?;
@@ -63,8 +63,7 @@ fn outcome(text: &str) -> Option<Outcome> {
         "ok" => Some(Outcome::Passed),
         "FAILED" => Some(Outcome::Failed),
         "ignored" => Some(Outcome::Skipped(None)),
-        // Rust's own harness sets the reason off in one way, libtest-mimic in
-        // another.
+        // libtest and libtest-mimic print the reason differently.
         _ => text
             .strip_prefix("ignored, ")
             .or_else(|| text.strip_prefix("ignored (")?.strip_suffix(')'))
@@ -101,14 +100,14 @@ mod tests {
     use super::*;
 
     fn result(text: &str) -> Option<(&str, Outcome)> {
-        match Line::of(text) {
+        match Line::parse(text) {
             Line::Test { name, outcome } => Some((name, outcome)),
             _ => None,
         }
     }
 
     #[test]
-    fn results_are_read() {
+    fn result_lines_are_parsed() {
         assert_eq!(result("test a::b ... ok"), Some(("a::b", Outcome::Passed)));
         assert_eq!(
             result("test a    ... FAILED\n"),
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_result_is_none() {
+    fn similar_lines_are_not_results() {
         for text in [
             "test result: ok. 3 passed; 0 failed",
             "testing ... ok",
@@ -149,30 +148,30 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read() {
-        assert_eq!(Line::of("running 1 test"), Line::Running(1));
-        assert_eq!(Line::of("running 0 tests"), Line::Running(0));
-        assert_eq!(Line::of("running late"), Line::Other);
+    fn announcements_are_parsed() {
+        assert_eq!(Line::parse("running 1 test"), Line::Running(1));
+        assert_eq!(Line::parse("running 0 tests"), Line::Running(0));
+        assert_eq!(Line::parse("running late"), Line::Other);
     }
 
     #[test]
-    fn times_are_read() {
+    fn times_are_parsed() {
         let took = Line::Took {
             name: "new/rxe/a::b",
             time: Duration::from_millis(12_340),
         };
-        assert_eq!(Line::of("took 12.340 s new/rxe/a::b\n"), took);
+        assert_eq!(Line::parse("took 12.340 s new/rxe/a::b\n"), took);
         for text in ["took long", "took -1 s a", "took NaN s a", "took 1 m a"] {
-            assert_eq!(Line::of(text), Line::Other, "{text}");
+            assert_eq!(Line::parse(text), Line::Other, "{text}");
         }
     }
 
     #[test]
-    fn programs_are_named() {
+    fn program_names_are_parsed() {
         let line = "     Running unittests src/lib.rs (target/debug/deps/rdmacm_core-0123abcd)";
-        assert_eq!(Line::of(line), Line::Program("rdmacm_core"));
+        assert_eq!(Line::parse(line), Line::Program("rdmacm_core"));
         let line = "     Running tests/no_device.rs (/t/debug/deps/no_device-0123abcd)";
-        assert_eq!(Line::of(line), Line::Program("no_device"));
-        assert_eq!(Line::of("   Doc-tests rdmacm"), Line::Program("rdmacm"));
+        assert_eq!(Line::parse(line), Line::Program("no_device"));
+        assert_eq!(Line::parse("   Doc-tests rdmacm"), Line::Program("rdmacm"));
     }
 }

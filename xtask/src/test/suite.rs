@@ -9,15 +9,15 @@ use crate::guest::{self, Guest, Machine, Sinks};
 use crate::host_packages::{self, Need};
 use crate::kernel::Choice;
 use crate::test::c_programs;
-use crate::test::harness::{Harness, NotZero};
+use crate::test::harness::{Harness, NonZeroExit};
 use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
 
-/// Its test target.
+/// The test target's name.
 pub(crate) const TARGET: &str = "guest";
 
-/// Builds what the suite runs; its own path.
+/// Builds the suite and the programs that it runs, and returns the suite's path.
 pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     if host_packages::is_debian() {
         host_packages::install(&Need::GUEST_SUITE)?;
@@ -27,8 +27,8 @@ pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     Ok(suite)
 }
 
-/// Runs it on one kernel, where these tests skip themselves: `argv` is its path and what
-/// it is told.
+/// Runs the suite on one kernel with these expected skips. `argv` is its path and its
+/// arguments.
 pub(crate) fn run(
     guest: &Guest,
     choice: &Choice,
@@ -43,22 +43,22 @@ pub(crate) fn run(
         guest.kernel, guest.accelerator
     );
     let mut harness = Harness::new(totals, &step, "").expect(skips);
-    let mut complaints = Vec::new();
+    let mut stderr = Vec::new();
     let mut sinks = Sinks {
         stdout: &mut |bytes| {
-            harness.take(bytes);
+            harness.read(bytes);
             Ok(())
         },
-        stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
+        stderr: &mut |bytes| Ok(stderr.write_all(bytes)?),
     };
     let ending = guest::run(guest, machine, argv, None, &mut sinks);
     let end = ending.and_then(|ending| match ending {
         Ending::Exit(0) => Ok(()),
-        Ending::Exit(code) => Err(NotZero(format!("exit code {code}")).into()),
+        Ending::Exit(code) => Err(NonZeroExit(format!("exit code {code}")).into()),
         Ending::Signal(number) => anyhow::bail!("signal {number} killed the suite"),
     });
     let failed = harness.close(end);
     if failed {
-        println!("{}", String::from_utf8_lossy(&complaints).trim_end());
+        println!("{}", String::from_utf8_lossy(&stderr).trim_end());
     }
 }

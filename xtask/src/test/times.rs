@@ -1,9 +1,9 @@
-//! Where the time of a run goes.
+//! How long the phases and the tests of a run took.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How many tests the table has.
+/// The number of tests in the table.
 const SLOWEST: usize = 20;
 
 /// The times of phases and of single tests.
@@ -23,13 +23,13 @@ impl Times {
         self.tests.push((name.to_owned(), time));
     }
 
-    /// All that another one has, after what is here.
-    pub(super) fn absorb(&mut self, other: Self) {
+    /// Appends the times of another run.
+    pub(super) fn merge(&mut self, other: Self) {
         self.phases.extend(other.phases);
         self.tests.extend(other.tests);
     }
 
-    /// The tests that took longest, in falling order.
+    /// The slowest tests, in descending order.
     fn slowest(&self) -> Vec<&(String, Duration)> {
         let mut tests: Vec<_> = self.tests.iter().collect();
         tests.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
@@ -39,8 +39,7 @@ impl Times {
 }
 
 impl fmt::Display for Times {
-    /// One table of the phases, one of the slowest tests; what has no rows is
-    /// left out.
+    /// A table of the phases and one of the slowest tests. An empty table is left out.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phases: Vec<_> = self.phases.iter().collect();
         for (title, rows) in [("phase", phases), ("slowest tests", self.slowest())] {
@@ -69,7 +68,7 @@ mod tests {
         let mut others = Times::default();
         others.add_phase("wire", Duration::from_secs(3));
         others.add_test("slow", Duration::from_secs(61));
-        times.absorb(others);
+        times.merge(others);
         let expected = "  seconds  phase
       1.0  host
       2.3  guest/new
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_are_twenty_at_most() {
+    fn at_most_twenty_tests_are_listed() {
         let mut times = Times::default();
         for seconds in 0..30 {
             times.add_test("test", Duration::from_secs(seconds));

@@ -1,4 +1,4 @@
-//! Every result of every step, and what they come to.
+//! The results of a run.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::test::lines::Outcome;
 use crate::test::times::Times;
 
-/// The tally of a whole run.
+/// The counts, failures and times of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     passed: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Totals {
     times: Times,
 }
 
-/// A test that failed, and what is known of why.
+/// A test that failed, and the reason if it is known.
 #[derive(Clone, Debug)]
 struct Failure {
     name: String,
@@ -23,7 +23,7 @@ struct Failure {
 }
 
 impl Totals {
-    /// Prints one result, and counts it.
+    /// Prints and counts a result.
     pub(crate) fn add(&mut self, name: &str, outcome: &Outcome) {
         match outcome {
             Outcome::Passed => {
@@ -42,7 +42,7 @@ impl Totals {
         }
     }
 
-    /// Prints and counts a failure whose reason is known already.
+    /// Prints and counts a failure with its reason.
     pub(crate) fn fail(&mut self, name: &str, reason: &str) {
         println!("test {name} ... FAILED");
         self.failures.push(Failure {
@@ -51,7 +51,7 @@ impl Totals {
         });
     }
 
-    /// Counts a step that is one test.
+    /// Counts the result of a step as one test.
     pub(crate) fn step(&mut self, name: &str, result: anyhow::Result<()>) {
         match result {
             Ok(()) => self.add(name, &Outcome::Passed),
@@ -59,15 +59,15 @@ impl Totals {
         }
     }
 
-    /// Runs a step that is one test, counts it and measures it.
+    /// Runs a step that counts as one test, and measures its time.
     pub(crate) fn measure(&mut self, name: &str, step: impl FnOnce() -> anyhow::Result<()>) {
         let began = Instant::now();
         let result = step();
-        self.took(name, began.elapsed());
+        self.record_time(name, began.elapsed());
         self.step(name, result);
     }
 
-    /// Runs a part of the run, which may count any number of tests, and measures it.
+    /// Runs a phase, which may count any number of tests, and measures its time.
     pub(crate) fn phase<T>(&mut self, name: &str, phase: impl FnOnce(&mut Self) -> T) -> T {
         let began = Instant::now();
         let result = phase(self);
@@ -75,35 +75,35 @@ impl Totals {
         result
     }
 
-    /// Counts all that another tally has.
-    pub(crate) fn absorb(&mut self, other: Self) {
+    /// Adds the results of another run.
+    pub(crate) fn merge(&mut self, other: Self) {
         self.passed += other.passed;
         self.skipped += other.skipped;
         self.failures.extend(other.failures);
-        self.times.absorb(other.times);
+        self.times.merge(other.times);
     }
 
-    /// How long a test took.
-    pub(crate) fn took(&mut self, name: &str, time: Duration) {
+    /// Records how long a test took.
+    pub(crate) fn record_time(&mut self, name: &str, time: Duration) {
         self.times.add_test(name, time);
     }
 
-    /// Where the run's time went.
+    /// The times.
     pub(crate) const fn times(&self) -> &Times {
         &self.times
     }
 
-    /// How many passed.
+    /// The number of tests that passed.
     pub(crate) const fn passed(&self) -> usize {
         self.passed
     }
 
-    /// How many failed.
+    /// The number of tests that failed.
     pub(crate) fn failed(&self) -> usize {
         self.failures.len()
     }
 
-    /// All failures once more, for the end of a long run.
+    /// Prints all failures with their reasons, at the end of a run.
     pub(crate) fn print_failures(&self) {
         for Failure { name, reason } in &self.failures {
             println!("\nFAILED: {name}");
@@ -145,7 +145,7 @@ mod tests {
         totals.step("e", Err(anyhow::anyhow!("no")));
         assert_eq!(totals.to_string(), "2 passed, 2 failed, 1 skipped");
         assert_eq!(totals.failed(), 2);
-        totals.absorb(totals.clone());
+        totals.merge(totals.clone());
         assert_eq!(totals.to_string(), "4 passed, 4 failed, 2 skipped");
     }
 }

@@ -1,16 +1,16 @@
-//! Two guests on one wire: what happens to a connection when the peer refuses,
-//! falls silent, dies or comes back.
+//! Two guests on one wire: connections with a peer that rejects, is frozen, dies or is
+//! restarted.
 
-mod act;
 mod dead;
 mod frozen;
+mod group;
+mod guest_client;
 mod healthy;
 mod pair;
 mod restarted;
-mod side;
-mod soft;
-mod stage;
+mod soft_device;
 mod status;
+mod test_context;
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -21,51 +21,55 @@ use crate::guest::Guest;
 use crate::test::totals::Totals;
 use crate::workspace::Workspace;
 
-use self::act::{Act, Turn};
-use self::soft::Soft;
-use self::stage::Scene;
+use self::group::{GuestAction, TestGroup};
+use self::soft_device::SoftDevice;
+use self::test_context::TestContext;
 
-/// What is played, in this order.
-const ACTS: [Act; 4] = [
-    Act {
-        turns: &[],
+/// The groups, in the order in which they run on a pair of guests.
+const GROUPS: [TestGroup; 4] = [
+    TestGroup {
+        actions: &[],
         cases: healthy::CASES,
     },
-    Act {
-        turns: &[Turn::Freeze, Turn::Thaw],
+    TestGroup {
+        actions: &[GuestAction::Freeze, GuestAction::Resume],
         cases: frozen::CASES,
     },
-    Act {
-        turns: &[Turn::Kill, Turn::Restart, Turn::Plug],
+    TestGroup {
+        actions: &[
+            GuestAction::Kill,
+            GuestAction::Restart,
+            GuestAction::AttachNetwork,
+        ],
         cases: restarted::CASES,
     },
-    Act {
-        turns: &[Turn::Kill, Turn::Nothing],
+    TestGroup {
+        actions: &[GuestAction::Kill, GuestAction::None],
         cases: dead::CASES,
     },
 ];
-/// How many of them the first of two pairs of guests plays.
-const FIRST: usize = 2;
+/// How many groups run on the first pair, where there are two pairs of guests.
+const ON_FIRST_PAIR: usize = 2;
 
-/// Which tests to play.
+/// Which tests to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'a> {
-    /// Those that last seconds.
+    /// Tests that take seconds.
     pub(crate) short: bool,
-    /// Those that last until RoCE's patience is over, which is more than a minute.
+    /// Tests that wait for RoCE's retries, which take more than a minute.
     pub(crate) long: bool,
-    /// What must be in their names.
+    /// A part of the tests' names.
     pub(crate) name: &'a str,
 }
 
 impl Selection<'static> {
-    /// Those that last seconds, and no others.
+    /// Only tests that take seconds.
     pub(crate) const SHORT: Self = Self {
         short: true,
         long: false,
         name: "",
     };
-    /// The others.
+    /// Only tests that take more than a minute.
     pub(crate) const LONG: Self = Self {
         short: false,
         long: true,
@@ -73,47 +77,46 @@ impl Selection<'static> {
     };
 }
 
-/// A test: its name and what it does on each device.
+/// A test.
 struct Case {
     name: &'static str,
-    /// Where it lasts seconds.
-    short: &'static [Soft],
-    /// Where it lasts more than a minute.
-    long: &'static [Soft],
-    story: for<'s> fn(Scene<'s>) -> act::Story<'s>,
+    /// The devices on which it takes seconds.
+    short: &'static [SoftDevice],
+    /// The devices on which it takes more than a minute.
+    long: &'static [SoftDevice],
+    test: for<'s> fn(TestContext<'s>) -> group::TestFuture<'s>,
 }
 
 impl Case {
-    /// The devices it is played on.
-    fn on(&self, selection: Selection<'_>) -> impl Iterator<Item = Soft> {
-        let chosen = |softs: &'static [Soft], chosen: bool| softs.iter().filter(move |_| chosen);
-        chosen(self.short, selection.short)
-            .chain(chosen(self.long, selection.long))
-            .copied()
+    /// The devices to run it on.
+    fn devices(&self, selection: Selection<'_>) -> impl Iterator<Item = SoftDevice> {
+        let short = self.short.iter().filter(move |_| selection.short);
+        let long = self.long.iter().filter(move |_| selection.long);
+        short.chain(long).copied()
     }
 }
 
-/// Lists a module's tests by their functions' names, with the devices on which they
-/// last seconds, and those on which they last more than a minute.
+/// Lists a module's test functions with the devices on which they take seconds (`short`) and
+/// those on which they take more than a minute (`long`).
 macro_rules! cases {
     ($(short $short:ident, long $long:ident: $($name:ident),+ $(,)?;)+) => {
         /// The tests of this module.
         pub(super) const CASES: &[super::Case] = &[
             $($(super::Case {
                 name: concat!("wire::", stringify!($name)),
-                short: super::soft::$short,
-                long: super::soft::$long,
-                story: |scene| Box::pin($name(scene)),
+                short: super::soft_device::$short,
+                long: super::soft_device::$long,
+                test: |context| Box::pin($name(context)),
             }),+),+
         ];
     };
 }
 use cases;
 
-/// Plays the tests that are selected, on every kernel at once.
+/// Runs the selected tests, on every kernel at the same time.
 ///
-/// Most of the long ones is waiting, so there are two pairs of guests for them; booting
-/// a pair takes longer than all the short ones.
+/// The long tests mostly wait, so they run on two pairs of guests for each kernel. Booting a
+/// pair takes longer than all short tests.
 pub(crate) fn run(
     workspace: &Workspace,
     guests: &[Guest],
@@ -121,52 +124,52 @@ pub(crate) fn run(
     totals: &mut Totals,
 ) {
     let program = workspace.programs().join("rdmacm-wire");
-    let plays = if selection.long {
-        vec![&ACTS[..FIRST], &ACTS[FIRST..]]
+    let pairs = if selection.long {
+        vec![&GROUPS[..ON_FIRST_PAIR], &GROUPS[ON_FIRST_PAIR..]]
     } else {
-        vec![&ACTS[..]]
+        vec![&GROUPS[..]]
     };
-    let (tell, results) = channel();
+    let (sender, results) = channel();
     thread::scope(|scope| {
         for guest in guests {
             eprintln!("two guests on a wire, on the {} ...", guest.kernel);
-            for acts in &plays {
-                let (tell, program) = (tell.clone(), &program);
-                scope.spawn(move || play(guest, program, acts, selection, &tell));
+            for groups in &pairs {
+                let (sender, program) = (sender.clone(), &program);
+                scope.spawn(move || run_pair(guest, program, groups, selection, &sender));
             }
         }
-        drop(tell);
+        drop(sender);
         for (name, result, time) in results {
-            totals.took(&name, time);
+            totals.record_time(&name, time);
             totals.step(&name, result);
         }
     });
 }
 
-/// A test's name, its result, and how long it took.
-type Told = (String, anyhow::Result<()>, Duration);
+/// A test's name, its result, and the time that it took.
+type TestResult = (String, anyhow::Result<()>, Duration);
 
-fn play(
+fn run_pair(
     guest: &Guest,
     program: &Path,
-    acts: &[Act],
+    groups: &[TestGroup],
     selection: Selection<'_>,
-    tell: &Sender<Told>,
+    sender: &Sender<TestResult>,
 ) {
-    let name = |soft, case: &str| format!("{}/{soft}/{case}", guest.kernel.name);
-    let chosen = |case: &'static Case| {
-        let on = case.on(selection);
-        let on = on.filter(|&soft| name(soft, case.name).contains(selection.name));
-        on.collect()
+    let name = |device, case: &str| format!("{}/{device}/{case}", guest.kernel.name);
+    let select = |case: &'static Case| {
+        let devices = case.devices(selection);
+        let devices = devices.filter(|&device| name(device, case.name).contains(selection.name));
+        devices.collect()
     };
-    act::play(
+    group::run(
         guest,
         program,
-        acts,
-        &chosen,
-        &mut |soft, case, result, time| {
-            // Whoever hears it outlives every play.
-            let _ = tell.send((name(soft, case), result, time));
+        groups,
+        &select,
+        &mut |device, case, result, time| {
+            // The receiver outlives this thread.
+            let _ = sender.send((name(device, case), result, time));
         },
     );
 }
@@ -177,8 +180,8 @@ mod tests {
 
     #[test]
     fn every_test_is_selected_once_on_each_of_its_devices() {
-        for case in ACTS.iter().flat_map(|act| act.cases) {
-            let devices = |selection| case.on(selection).map(Soft::device);
+        for case in GROUPS.iter().flat_map(|group| group.cases) {
+            let devices = |selection| case.devices(selection).map(SoftDevice::name);
             let short = devices(Selection::SHORT);
             let mut devices: Vec<_> = short.chain(devices(Selection::LONG)).collect();
             let selected = devices.len();

@@ -1,5 +1,4 @@
-//! Whether what is built does without C: nothing links a C library, and the command
-//! runs without any on its side.
+//! Checks that the library and the command need no C library.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -16,22 +15,22 @@ use crate::process;
 use crate::test::totals::Totals;
 use crate::workspace::{TARGET, Workspace};
 
-/// What the command is made of, and what users of the library get.
+/// The packages whose dependencies are checked.
 const ROOTS: [&str; 2] = ["rdmacm", "rdmacm-cli"];
-/// What Rust's own library needs of the system: libm where nothing is optimised.
+/// The libraries that Rust's standard library needs; libm only without optimisation.
 const SYSTEM: [&str; 5] = ["linux-vdso", "libc", "libm", "libgcc_s", "ld-linux-x86-64"];
-/// The kernel's numbers and structs, in Rust, and nothing else.
-const NUMBERS: &str = "linux-raw-sys";
-/// Two devices, under emulation.
-const LONG: Duration = Duration::from_secs(180);
+/// A crate of the kernel's constants and structures in Rust, which links nothing.
+const PURE_RUST: &str = "linux-raw-sys";
+/// The guest's timeout: two devices, under emulation.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// The checks that need no guest.
+/// Runs the checks that need no guest.
 pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
     totals.measure("without-c/crates", || check_crates(workspace));
     totals.measure("without-c/libraries", || check_libraries(workspace));
 }
 
-/// What `cargo metadata` says, as far as it matters.
+/// The part of `cargo metadata` that is needed.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -49,20 +48,24 @@ fn check_crates(workspace: &Workspace) -> anyhow::Result<()> {
     cargo.args(["metadata", "--format-version", "1", "--all-features"]);
     cargo.args(["--filter-platform", TARGET]);
     let metadata: Metadata = serde_json::from_str(&process::output(&mut cargo)?)
-        .context("understand cargo's metadata")?;
-    // Metadata also lists what a feature would turn on that nobody turns on.
+        .context("parse the output of cargo metadata")?;
+    // The metadata also lists optional dependencies that are not enabled.
     let mut cargo = workspace.cargo();
     cargo.args(["tree", "--all-features", "--target", TARGET]);
     cargo.args(["--edges", "normal,build", "--prefix", "none"]);
     cargo.args(ROOTS.map(|root| ["--package", root]).as_flattened());
     let linking = metadata.linking(&process::output(&mut cargo)?);
-    ensure!(linking.is_empty(), "these link C: {}", linking.join(", "));
+    ensure!(
+        linking.is_empty(),
+        "these crates link C libraries: {}",
+        linking.join(", ")
+    );
     Ok(())
 }
 
 impl Metadata {
-    /// Crates that link a C library, among those of a tree: a line each, which
-    /// begins with name and version.
+    /// The crates of a tree that link a C library. Each line of the tree begins with a crate's
+    /// name and version.
     fn linking(&self, tree: &str) -> Vec<&str> {
         let built: HashSet<(&str, &str)> = tree.lines().filter_map(name_and_version).collect();
         let linking = self.packages.iter().filter(|one| one.links_c());
@@ -80,26 +83,26 @@ fn name_and_version(line: &str) -> Option<(&str, &str)> {
 
 impl Package {
     fn links_c(&self) -> bool {
-        let named_so = self.name.ends_with("-sys") && self.name != NUMBERS;
-        self.links.is_some() || named_so
+        let is_sys = self.name.ends_with("-sys") && self.name != PURE_RUST;
+        self.links.is_some() || is_sys
     }
 }
 
 fn check_libraries(workspace: &Workspace) -> anyhow::Result<()> {
     workspace.build_programs()?;
     let libraries = libraries(&workspace.programs().join("rdmacm"))?;
-    let others = strangers(&libraries);
-    ensure!(others.is_empty(), "it needs {}", others.join(", "));
+    let others = other_libraries(&libraries);
+    ensure!(others.is_empty(), "the command needs {}", others.join(", "));
     Ok(())
 }
 
-/// What the loader would load, a line each.
+/// The libraries that the loader would load, one per line.
 fn libraries(program: &Path) -> anyhow::Result<String> {
     process::output(Command::new("ldd").arg(program))
 }
 
-/// Libraries that are not the system's own.
-fn strangers(libraries: &str) -> Vec<&str> {
+/// The libraries that are not in [`SYSTEM`].
+fn other_libraries(libraries: &str) -> Vec<&str> {
     let names = libraries
         .lines()
         .filter_map(|line| line.split_whitespace().next());
@@ -112,27 +115,27 @@ fn strangers(libraries: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Builds the command without any library to be loaded; where it is.
+/// Builds the command as a static program and returns its path.
 pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let program = workspace.build_static("rdmacm-cli", "rdmacm")?;
     let libraries = libraries(&program)?;
     ensure!(
         libraries.contains("statically linked"),
-        "it needs {libraries}"
+        "the command needs {libraries}"
     );
     Ok(program)
 }
 
-/// Runs it in a guest, as in an empty container: its root directory holds nothing but
-/// itself and the device nodes. It lists both devices, and is both sides of pings on each.
-/// If the connection manager is a module, it is not loaded before: the first ping makes
-/// the kernel load it.
+/// Runs the static command in a guest, as in an empty container: its root directory has only
+/// the command and the device nodes. The command lists both devices and runs both sides of
+/// pings on each. If the connection manager is a module, it is not loaded before: the first
+/// ping makes the kernel load it.
 pub(crate) fn run_static(guest: &Guest, program: &Path, step: &str, totals: &mut Totals) {
-    totals.measure(&format!("{step}/static"), || plays(guest, program));
+    totals.measure(&format!("{step}/static"), || run_pings(guest, program));
 }
 
-/// Loads modules from the kernel's own folder, `$1`, which the guest's root lacks. The
-/// client tries until the server listens or has ended.
+/// Loads modules from the kernel's folder `$1`, because the guest's root has none. The client
+/// tries until the server listens or has ended.
 const SCRIPT: &str = r#"
 set -e
 if test -n "$1"; then
@@ -157,7 +160,7 @@ for address in 10.71.1.1 10.71.2.1; do
 done
 "#;
 
-fn plays(guest: &Guest, program: &Path) -> anyhow::Result<()> {
+fn run_pings(guest: &Guest, program: &Path) -> anyhow::Result<()> {
     let modules = guest.kernel.modules_root()?;
     let folder = modules
         .as_deref()
@@ -165,25 +168,25 @@ fn plays(guest: &Guest, program: &Path) -> anyhow::Result<()> {
     let program = program.to_string_lossy();
     let argv = ["/bin/sh", "-c", SCRIPT, &program, &folder].map(str::to_owned);
     let machine = Machine {
-        timeout: LONG,
-        // The host's own folder is there already.
+        timeout: TIMEOUT,
+        // The host's own folder is in the guest's root.
         shares: modules
             .into_iter()
             .filter(|root| root.parent().is_some())
             .collect(),
         ..Machine::default()
     };
-    let (mut said, mut complaints) = (Vec::new(), Vec::new());
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut sinks = Sinks {
-        stdout: &mut |bytes| Ok(said.write_all(bytes)?),
-        stderr: &mut |bytes| Ok(complaints.write_all(bytes)?),
+        stdout: &mut |bytes| Ok(stdout.write_all(bytes)?),
+        stderr: &mut |bytes| Ok(stderr.write_all(bytes)?),
     };
     let ending = guest::run(guest, &machine, &argv, None, &mut sinks)?;
-    let said = String::from_utf8_lossy(&said);
-    let complaints = String::from_utf8_lossy(&complaints);
-    ensure!(ending == Ending::Exit(0), "{ending:?}\n{said}{complaints}");
-    for words in ["rxe0", "siw0", "via rxe0: 5 pings", "via siw0: 5 pings"] {
-        ensure!(said.contains(words), "no {words:?} in {said}");
+    let stdout = String::from_utf8_lossy(&stdout);
+    let stderr = String::from_utf8_lossy(&stderr);
+    ensure!(ending == Ending::Exit(0), "{ending:?}\n{stdout}{stderr}");
+    for text in ["rxe0", "siw0", "via rxe0: 5 pings", "via siw0: 5 pings"] {
+        ensure!(stdout.contains(text), "no {text:?} in {stdout}");
     }
     Ok(())
 }
@@ -193,29 +196,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_own_libraries_are_no_strangers() {
+    fn only_libraries_outside_the_system_list_are_reported() {
         let libraries = "\
 \tlinux-vdso.so.1 (0x00007ffd1)
 \tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f1)
 \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f2)
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f3)
 ";
-        assert!(strangers(libraries).is_empty());
+        assert!(other_libraries(libraries).is_empty());
         let more = "\tlibibverbs.so.1 => /usr/lib/libibverbs.so.1 (0x00007f4)\n";
         assert_eq!(
-            strangers(&format!("{libraries}{more}")),
+            other_libraries(&format!("{libraries}{more}")),
             ["libibverbs.so.1"]
         );
     }
 
     #[test]
-    fn a_crate_that_links_c_is_found_if_it_is_built() {
+    fn a_crate_that_links_c_is_reported_if_it_is_built() {
         let metadata = r#"{"packages": [
             {"name": "rdmacm", "version": "0.1.0", "links": null},
             {"name": "bound", "version": "2.0.1", "links": "ibverbs"},
             {"name": "c-sys", "version": "1.0.0", "links": null},
             {"name": "linux-raw-sys", "version": "0.9.0", "links": null},
-            {"name": "of-another-age-sys", "version": "1.0.0", "links": null},
+            {"name": "another-version-sys", "version": "1.0.0", "links": null},
             {"name": "never-built", "version": "0.17.14", "links": "ring"}
         ]}"#;
         let metadata: Metadata = serde_json::from_str(metadata).unwrap();
@@ -226,7 +229,7 @@ bound v2.0.1
 c-sys v1.0.0 (*)
 
 linux-raw-sys v0.9.0
-of-another-age-sys v2.0.0
+another-version-sys v2.0.0
 ";
         assert_eq!(metadata.linking(tree), ["bound", "c-sys"]);
     }

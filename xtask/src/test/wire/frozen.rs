@@ -1,4 +1,4 @@
-//! The far guest stands still for longer than any timeout and goes on.
+//! The far guest is frozen for longer than any timeout and then resumed.
 
 use std::time::Instant;
 
@@ -6,88 +6,99 @@ use anyhow::ensure;
 use rdmacm_abi::EventNumber;
 use rdmacm_init::{Answer, Step};
 
-use super::soft::Soft;
-use super::stage::Scene;
+use super::soft_device::SoftDevice;
 use super::status::{ECONNRESET, ETIMEDOUT, TIMED_OUT};
+use super::test_context::TestContext;
 
 super::cases!(
-    short SIW, long RXE: a_request_to_a_frozen_peer_ends,
-        a_request_that_a_frozen_peer_holds_is_unreachable,
-        a_disconnection_of_a_frozen_peer_ends,
-        a_frozen_peer_goes_unnoticed;
+    short SIW, long RXE: a_request_to_a_frozen_peer_times_out,
+        a_request_that_a_frozen_peer_had_received_times_out,
+        disconnecting_from_a_frozen_peer_completes,
+        no_event_reports_a_frozen_peer;
 );
 
-async fn a_request_to_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    near.gives_tcp_up_early().await?;
-    let listener = far.listener().await?;
-    let active = near.on_its_way(listener.port).await?;
-    scene.turn().await;
-    match scene.soft {
-        Soft::Rxe => {
-            let asked = Instant::now();
-            near.connects(active, "").await?;
-            let patient = scene.soft.patience_of_a_request();
-            let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+async fn a_request_to_a_frozen_peer_times_out(context: TestContext<'_>) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    near.shorten_tcp_connect().await?;
+    let listener = far.listen().await?;
+    let active = near.resolve_port(listener.port).await?;
+    context.wait_for_action().await;
+    match context.device {
+        SoftDevice::Rxe => {
+            let began = Instant::now();
+            near.connect(active, "").await?;
+            let at_least = context.device.min_request_timeout();
+            let seen = near.expect_late_event(
+                began,
+                at_least,
+                active,
+                EventNumber::UNREACHABLE,
+                TIMED_OUT,
+            );
             seen.await?;
-            scene.turn().await;
-            // What was on the wire is heard in the end, from one who gave up.
-            let request = far.requested(listener).await?;
-            far.does(Step::Destroy { id: request.id }).await?;
+            context.wait_for_action().await;
+            // The request has waited on the wire; it arrives although the sender gave up.
+            let request = far.expect_request(listener).await?;
+            far.run_step(Step::Destroy { id: request.id }).await?;
         }
-        Soft::Siw => {
-            near.is_refused(active, ETIMEDOUT).await?;
-            scene.turn().await;
-            far.sees_nothing(listener).await?;
+        SoftDevice::Siw => {
+            near.expect_connect_errno(active, ETIMEDOUT).await?;
+            context.wait_for_action().await;
+            far.expect_no_event(listener).await?;
         }
     }
-    near.sees_nothing(active).await
+    near.expect_no_event(active).await
 }
 
-async fn a_request_that_a_frozen_peer_holds_is_unreachable(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = far.listener().await?;
-    let active = near.on_its_way(listener.port).await?;
-    let asked = Instant::now();
-    near.connects(active, "").await?;
-    let request = far.requested(listener).await?;
-    scene.turn().await;
-    let patient = scene.soft.patience_of_a_request();
-    let seen = near.sees_late(asked, patient, active, EventNumber::UNREACHABLE, TIMED_OUT);
+async fn a_request_that_a_frozen_peer_had_received_times_out(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = far.listen().await?;
+    let active = near.resolve_port(listener.port).await?;
+    let began = Instant::now();
+    near.connect(active, "").await?;
+    let request = far.expect_request(listener).await?;
+    context.wait_for_action().await;
+    let at_least = context.device.min_request_timeout();
+    let seen = near.expect_late_event(began, at_least, active, EventNumber::UNREACHABLE, TIMED_OUT);
     seen.await?;
-    scene.turn().await;
-    match scene.soft {
-        // It learns as late that nobody hears its response.
-        Soft::Rxe => drop(far.accepts(&request, "").await?),
-        Soft::Siw => {
-            let accepted = far.tries_to_accept(&request).await?;
-            ensure!(accepted == Answer::Refused(ECONNRESET), "{accepted:?}");
+    context.wait_for_action().await;
+    match context.device {
+        // The kernel accepts: it does not know that the peer gave up.
+        SoftDevice::Rxe => drop(far.accept(&request, "").await?),
+        SoftDevice::Siw => {
+            let accepted = far.try_accept(&request).await?;
+            ensure!(accepted == Answer::Errno(ECONNRESET), "{accepted:?}");
         }
     }
     Ok(())
 }
 
-async fn a_disconnection_of_a_frozen_peer_ends(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let (active, passive) = scene.connection().await?;
-    scene.turn().await;
-    let asked = Instant::now();
-    near.does(Step::Disconnect { id: active.id }).await?;
-    let status = scene.soft.disconnected_from_silence();
-    let patient = scene.soft.patience_of_a_disconnection();
-    let seen = near.sees_late(asked, patient, active, EventNumber::DISCONNECTED, status);
+async fn disconnecting_from_a_frozen_peer_completes(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let (active, passive) = context.connect().await?;
+    context.wait_for_action().await;
+    let began = Instant::now();
+    near.run_step(Step::Disconnect { id: active.id }).await?;
+    let status = context.device.unanswered_disconnect_status();
+    let at_least = context.device.min_disconnect_timeout();
+    let seen = near.expect_late_event(began, at_least, active, EventNumber::DISCONNECTED, status);
     seen.await?;
-    scene.turn().await;
-    far.sees(passive, EventNumber::DISCONNECTED, 0).await?;
+    context.wait_for_action().await;
+    far.expect_event(passive, EventNumber::DISCONNECTED, 0)
+        .await?;
     Ok(())
 }
 
-async fn a_frozen_peer_goes_unnoticed(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let (active, passive) = scene.connection().await?;
-    scene.turn().await;
-    scene.turn().await;
-    near.sees_nothing(active).await?;
-    far.sees_nothing(passive).await?;
-    scene.parts(active, passive).await
+async fn no_event_reports_a_frozen_peer(context: TestContext<'_>) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let (active, passive) = context.connect().await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    near.expect_no_event(active).await?;
+    far.expect_no_event(passive).await?;
+    context.disconnect(active, passive).await
 }

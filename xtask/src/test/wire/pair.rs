@@ -1,4 +1,4 @@
-//! Two guests, their wires, and what they have said.
+//! Two guests, the wires between them, and the answers and events that arrived.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -6,45 +6,45 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use rdmacm_init::{Answer, CmEvent, Message, Order, Step};
+use rdmacm_init::{Answer, CmEvent, Message, NumberedStep, Step};
 
-use crate::guest::{Guest, InteractiveGuest, Machine, Station, Wire};
+use crate::guest::{Guest, InteractiveGuest, Machine, Wire, WireEnd};
 
-/// Longer than all acts together; a guest that stands still counts too.
-const LIFE: Duration = Duration::from_secs(900);
+/// Longer than all groups together; the time that a guest is frozen counts too.
+const GUEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// MiB: the program is small.
-const MEMORY: u32 = 512;
-/// How long one guest is listened to before the other's turn comes.
-const MOMENT: Duration = Duration::from_millis(10);
+const MEMORY_MIB: u32 = 512;
+/// How long to wait for a line of one guest before reading from the other.
+const POLL_TIME: Duration = Duration::from_millis(10);
 
-/// A guest at each station.
+/// A guest at each end of the wires.
 pub(super) struct Pair {
     guest: Guest,
     program: PathBuf,
     wires: [Wire; 2],
-    near: Party,
-    /// None while it is dead.
-    far: Option<Party>,
+    near: RunningGuest,
+    /// `None` while no far guest runs.
+    far: Option<RunningGuest>,
 }
 
-/// A guest and its words.
-struct Party {
+/// A guest, and what its program has written.
+struct RunningGuest {
     guest: InteractiveGuest,
-    /// Its network cards, until they are plugged in.
+    /// Its network cards, until they are attached to the wires.
     cards: Vec<UnixStream>,
-    orders: u64,
+    last_step: u64,
     answers: HashMap<u64, Answer>,
     events: Vec<CmEvent>,
 }
 
 impl Pair {
-    /// Starts both.
+    /// Boots both guests.
     pub(super) fn start(guest: &Guest, program: &Path) -> anyhow::Result<Self> {
         let wires = [Wire::default(), Wire::default()];
-        let mut near = Party::start(guest, program, Station::Near)?;
-        near.plug(&wires, Station::Near)?;
-        let mut far = Party::start(guest, program, Station::Far)?;
-        far.plug(&wires, Station::Far)?;
+        let mut near = RunningGuest::start(guest, program, WireEnd::Near)?;
+        near.attach(&wires, WireEnd::Near)?;
+        let mut far = RunningGuest::start(guest, program, WireEnd::Far)?;
+        far.attach(&wires, WireEnd::Far)?;
         let mut pair = Self {
             guest: guest.clone(),
             program: program.to_owned(),
@@ -52,147 +52,144 @@ impl Pair {
             near,
             far: Some(far),
         };
-        pair.wait_until_up(Station::Near)?;
-        pair.wait_until_up(Station::Far)?;
+        pair.wait_until_up(WireEnd::Near)?;
+        pair.wait_until_up(WireEnd::Far)?;
         Ok(pair)
     }
 
-    /// A guest whose network stands only half answers some of what it is
-    /// asked, so it is waited for: until its program does something.
-    fn wait_until_up(&mut self, station: Station) -> anyhow::Result<()> {
+    /// Waits until the program in the guest answers a step: before that the network may be
+    /// only partly set up.
+    fn wait_until_up(&mut self, end: WireEnd) -> anyhow::Result<()> {
         let line = "true".to_owned();
-        let order = self.order(station, Step::Run { line })?;
-        while self.answer(station, order)?.is_none() {
-            self.listen()?;
+        let number = self.send_step(end, Step::Run { line })?;
+        while self.take_answer(end, number)?.is_none() {
+            self.receive()?;
         }
         Ok(())
     }
 
-    fn party(&mut self, station: Station) -> anyhow::Result<&mut Party> {
-        match station {
-            Station::Near => Ok(&mut self.near),
-            Station::Far => self.far.as_mut().context("the far guest is dead"),
+    fn guest_at(&mut self, end: WireEnd) -> anyhow::Result<&mut RunningGuest> {
+        match end {
+            WireEnd::Near => Ok(&mut self.near),
+            WireEnd::Far => self.far.as_mut().context("the far guest is dead"),
         }
     }
 
-    /// Gives an order; its number.
-    pub(super) fn order(&mut self, station: Station, step: Step) -> anyhow::Result<u64> {
-        let party = self.party(station)?;
-        party.orders += 1;
-        let number = party.orders;
-        let order = serde_json::to_string(&Order { number, step }).context("write an order")?;
-        party.guest.tell(&order)?;
+    /// Sends a step and returns its number.
+    pub(super) fn send_step(&mut self, end: WireEnd, step: Step) -> anyhow::Result<u64> {
+        let running = self.guest_at(end)?;
+        running.last_step += 1;
+        let number = running.last_step;
+        let line =
+            serde_json::to_string(&NumberedStep { number, step }).context("encode a step")?;
+        running.guest.write_line(&line)?;
         Ok(number)
     }
 
-    /// The answer to an order, once it is there.
-    pub(super) fn answer(
+    /// Takes the answer to a step, if it has arrived.
+    pub(super) fn take_answer(
         &mut self,
-        station: Station,
-        order: u64,
+        end: WireEnd,
+        number: u64,
     ) -> anyhow::Result<Option<Answer>> {
-        Ok(self.party(station)?.answers.remove(&order))
+        Ok(self.guest_at(end)?.answers.remove(&number))
     }
 
-    /// The first event for this uid, once it is there.
-    pub(super) fn happening(
-        &mut self,
-        station: Station,
-        uid: u64,
-    ) -> anyhow::Result<Option<CmEvent>> {
-        let events = &mut self.party(station)?.events;
-        let place = events.iter().position(|one| one.uid == uid);
-        Ok(place.map(|place| events.remove(place)))
+    /// Takes the first event with this uid, if one has arrived.
+    pub(super) fn take_event(&mut self, end: WireEnd, uid: u64) -> anyhow::Result<Option<CmEvent>> {
+        let events = &mut self.guest_at(end)?.events;
+        let position = events.iter().position(|one| one.uid == uid);
+        Ok(position.map(|position| events.remove(position)))
     }
 
-    /// Listens to both for a moment; trouble with either is an error.
-    pub(super) fn listen(&mut self) -> anyhow::Result<()> {
-        self.near.listen(MOMENT).context("the near guest")?;
+    /// Receives answers and events of both guests for a short time. Fails if a guest failed.
+    pub(super) fn receive(&mut self) -> anyhow::Result<()> {
+        self.near.receive(POLL_TIME).context("the near guest")?;
         if let Some(far) = &mut self.far {
-            far.listen(MOMENT).context("the far guest")?;
+            far.receive(POLL_TIME).context("the far guest")?;
         }
         Ok(())
     }
 
-    /// The far guest stands still.
+    /// Stops the far guest's processors and clocks.
     pub(super) fn freeze(&mut self) -> anyhow::Result<()> {
-        self.party(Station::Far)?.guest.freeze()
+        self.guest_at(WireEnd::Far)?.guest.freeze()
     }
 
-    /// The far guest goes on.
-    pub(super) fn thaw(&mut self) -> anyhow::Result<()> {
-        self.party(Station::Far)?.guest.thaw()
+    /// Lets the far guest run again.
+    pub(super) fn resume(&mut self) -> anyhow::Result<()> {
+        self.guest_at(WireEnd::Far)?.guest.resume()
     }
 
-    /// The far guest dies at once, without a last word on the wire.
+    /// Kills the far guest, which sends nothing more.
     pub(super) fn kill(&mut self) {
         self.far = None;
     }
 
-    /// Another guest comes up in place of the one that died, with its
-    /// addresses, but off the wires. A boot may take longer than the near guest asks a
-    /// silent peer, so that stands still meanwhile.
+    /// Boots another far guest with the same addresses, which is not attached to the wires. A
+    /// boot may take longer than the near guest retries, so the near guest is frozen meanwhile.
     pub(super) fn restart(&mut self) -> anyhow::Result<()> {
         self.far = None;
         self.near.guest.freeze()?;
-        let far = Party::start(&self.guest, &self.program, Station::Far)?;
+        let far = RunningGuest::start(&self.guest, &self.program, WireEnd::Far)?;
         self.far = Some(far);
-        self.wait_until_up(Station::Far)?;
-        self.near.guest.thaw()
+        self.wait_until_up(WireEnd::Far)?;
+        self.near.guest.resume()
     }
 
-    /// The far guest's cards are plugged into the wires.
-    pub(super) fn plug(&mut self) -> anyhow::Result<()> {
+    /// Attaches the far guest's cards to the wires.
+    pub(super) fn attach_network(&mut self) -> anyhow::Result<()> {
         let far = self.far.as_mut().context("the far guest is dead")?;
-        far.plug(&self.wires, Station::Far)
+        far.attach(&self.wires, WireEnd::Far)
     }
 
-    /// Ends both in order.
-    pub(super) fn end(self) -> anyhow::Result<()> {
-        self.near.guest.end().context("the near guest")?;
+    /// Shuts both guests down.
+    pub(super) fn shut_down(self) -> anyhow::Result<()> {
+        self.near.guest.shut_down().context("the near guest")?;
         match self.far {
-            Some(far) => far.guest.end().context("the far guest"),
+            Some(far) => far.guest.shut_down().context("the far guest"),
             None => Ok(()),
         }
     }
 }
 
-impl Party {
-    fn start(guest: &Guest, program: &Path, station: Station) -> anyhow::Result<Self> {
+impl RunningGuest {
+    fn start(guest: &Guest, program: &Path, end: WireEnd) -> anyhow::Result<Self> {
         let machine = Machine {
-            timeout: LIFE,
-            memory: MEMORY,
-            station: Some(station),
+            timeout: GUEST_TIMEOUT,
+            memory: MEMORY_MIB,
+            wire_end: Some(end),
             ..Machine::default()
         };
         let argv = [program.to_string_lossy().into_owned()];
         let mut running = InteractiveGuest::start(guest, &machine, &argv)?;
         Ok(Self {
-            cards: running.wires(),
+            cards: running.take_cards(),
             guest: running,
-            orders: 0,
+            last_step: 0,
             answers: HashMap::new(),
             events: Vec::new(),
         })
     }
 
-    fn plug(&mut self, wires: &[Wire], station: Station) -> anyhow::Result<()> {
+    fn attach(&mut self, wires: &[Wire], end: WireEnd) -> anyhow::Result<()> {
         let cards = wires.iter().zip(self.cards.drain(..));
         for (wire, card) in cards {
-            wire.plug(station, card)?;
+            wire.attach(end, card)?;
         }
         Ok(())
     }
 
-    fn listen(&mut self, moment: Duration) -> anyhow::Result<()> {
-        let mut wait = moment;
-        while let Some(line) = self.guest.hear(wait)? {
-            let word = serde_json::from_str(&line).map_err(|error| anyhow!("{error}: {line}"))?;
-            match word {
+    fn receive(&mut self, timeout: Duration) -> anyhow::Result<()> {
+        let mut wait = timeout;
+        while let Some(line) = self.guest.read_line(wait)? {
+            let message =
+                serde_json::from_str(&line).map_err(|error| anyhow!("{error}: {line}"))?;
+            match message {
                 Message::Answer { number, answer } => drop(self.answers.insert(number, answer)),
-                Message::Event(happening) => self.events.push(happening),
+                Message::Event(event) => self.events.push(event),
             }
-            // What is there already, and no more.
+            // Take the lines that have arrived, without waiting for more.
             wait = Duration::ZERO;
         }
         Ok(())

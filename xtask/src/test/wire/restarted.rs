@@ -1,141 +1,154 @@
-//! The far guest dies and another one comes up at its addresses.
+//! The far guest is killed, and another one boots at its addresses.
 
 use anyhow::ensure;
 use rdmacm_abi::EventNumber;
 use rdmacm_init::Step;
 
-use super::side::connect;
-use super::stage::Scene;
+use super::guest_client::connect_step;
 use super::status::{INVALID_SERVICE, STALE, TIMED_OUT};
+use super::test_context::TestContext;
 
 super::cases!(
-    short BOTH, long NEITHER: a_connection_that_the_peer_forgot_ends_at_once,
-        a_peer_that_comes_back_is_connected_again;
-    short RXE, long NEITHER: a_request_reaches_the_next_listener,
-        a_request_finds_no_listener_any_more,
-        a_queue_pair_number_used_again_is_stale_once,
-        a_queue_pair_number_used_again_in_a_response_is_stale;
-    short SIW, long NEITHER: a_request_dies_with_the_peer;
+    short BOTH, long NEITHER: disconnecting_from_a_restarted_peer_completes_at_once,
+        a_restarted_peer_accepts_a_new_connection;
+    short RXE, long NEITHER: a_retried_request_reaches_the_listener_of_a_restarted_peer,
+        a_restarted_peer_without_a_listener_rejects_a_retried_request,
+        a_reused_queue_pair_number_is_rejected_as_stale_once,
+        a_reused_queue_pair_number_in_a_response_is_rejected_as_stale;
+    short SIW, long NEITHER: a_request_is_lost_if_the_peer_restarts;
 );
 
-async fn a_request_reaches_the_next_listener(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = far.listener().await?;
-    let active = near.on_its_way(listener.port).await?;
-    near.connects(active, "hello").await?;
-    far.requested(listener).await?;
-    scene.turn().await;
-    scene.turn().await;
-    let listener = far.listener_at(listener.port).await?;
-    scene.turn().await;
-    let request = far.requested(listener).await?;
+async fn a_retried_request_reaches_the_listener_of_a_restarted_peer(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = far.listen().await?;
+    let active = near.resolve_port(listener.port).await?;
+    near.connect(active, "hello").await?;
+    far.expect_request(listener).await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    let listener = far.listen_on_port(listener.port).await?;
+    context.wait_for_action().await;
+    let request = far.expect_request(listener).await?;
     ensure!(request.data == "hello", "{request:?}");
-    let passive = far.accepts(&request, "").await?;
-    near.is_connected(active).await?;
-    far.sees(passive, EventNumber::ESTABLISHED, 0).await?;
+    let passive = far.accept(&request, "").await?;
+    near.finish_connect(active).await?;
+    far.expect_event(passive, EventNumber::ESTABLISHED, 0)
+        .await?;
     Ok(())
 }
 
-async fn a_request_finds_no_listener_any_more(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = far.listener().await?;
-    let active = near.on_its_way(listener.port).await?;
-    near.connects(active, "").await?;
-    far.requested(listener).await?;
-    scene.turn().await;
-    scene.turn().await;
-    scene.turn().await;
-    let seen = near.sees(active, EventNumber::REJECTED, INVALID_SERVICE);
+async fn a_restarted_peer_without_a_listener_rejects_a_retried_request(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = far.listen().await?;
+    let active = near.resolve_port(listener.port).await?;
+    near.connect(active, "").await?;
+    far.expect_request(listener).await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    let seen = near.expect_event(active, EventNumber::REJECTED, INVALID_SERVICE);
     seen.await?;
     Ok(())
 }
 
-async fn a_request_dies_with_the_peer(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = far.listener().await?;
-    let active = near.on_its_way(listener.port).await?;
-    near.connects(active, "").await?;
-    far.requested(listener).await?;
-    scene.turn().await;
-    scene.turn().await;
-    near.sees(active, EventNumber::UNREACHABLE, TIMED_OUT)
+async fn a_request_is_lost_if_the_peer_restarts(context: TestContext<'_>) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = far.listen().await?;
+    let active = near.resolve_port(listener.port).await?;
+    near.connect(active, "").await?;
+    far.expect_request(listener).await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    near.expect_event(active, EventNumber::UNREACHABLE, TIMED_OUT)
         .await?;
-    let listener = far.listener_at(listener.port).await?;
-    scene.turn().await;
-    far.sees_nothing(listener).await
+    let listener = far.listen_on_port(listener.port).await?;
+    context.wait_for_action().await;
+    far.expect_no_event(listener).await
 }
 
-async fn a_connection_that_the_peer_forgot_ends_at_once(scene: Scene<'_>) -> anyhow::Result<()> {
-    let near = scene.near();
-    let (active, _) = scene.connection().await?;
-    scene.turn().await;
-    scene.turn().await;
-    scene.turn().await;
-    near.sees_nothing(active).await?;
-    near.does(Step::Disconnect { id: active.id }).await?;
-    near.sees(active, EventNumber::DISCONNECTED, 0).await?;
-    Ok(())
-}
-
-async fn a_peer_that_comes_back_is_connected_again(scene: Scene<'_>) -> anyhow::Result<()> {
-    let near = scene.near();
-    let (old, _) = scene.connection().await?;
-    scene.turn().await;
-    scene.turn().await;
-    scene.turn().await;
-    scene.connection().await?;
-    near.sees_nothing(old).await
-}
-
-async fn a_queue_pair_number_used_again_is_stale_once(scene: Scene<'_>) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = near.listener().await?;
-    let qp_number = far.queue_pair().await?;
-    let active = far.on_its_way(listener.port).await?;
-    far.does(connect(active, qp_number, "")).await?;
-    let request = near.requested(listener).await?;
-    let old = near.accepts(&request, "").await?;
-    far.is_connected(active).await?;
-    near.sees(old, EventNumber::ESTABLISHED, 0).await?;
-    scene.turn().await;
-    scene.turn().await;
-    scene.turn().await;
-    let refused = far.on_its_way(listener.port).await?;
-    far.does(connect(refused, qp_number, "")).await?;
-    far.sees(refused, EventNumber::REJECTED, STALE).await?;
-    near.sees(old, EventNumber::DISCONNECTED, 0).await?;
-    let again = far.on_its_way(listener.port).await?;
-    far.does(connect(again, qp_number, "")).await?;
-    let request = near.requested(listener).await?;
-    let new = near.accepts(&request, "").await?;
-    far.is_connected(again).await?;
-    near.sees(new, EventNumber::ESTABLISHED, 0).await?;
-    Ok(())
-}
-
-async fn a_queue_pair_number_used_again_in_a_response_is_stale(
-    scene: Scene<'_>,
+async fn disconnecting_from_a_restarted_peer_completes_at_once(
+    context: TestContext<'_>,
 ) -> anyhow::Result<()> {
-    let (near, far) = (scene.near(), scene.far());
-    let listener = far.listener().await?;
-    let qp_number = far.queue_pair().await?;
-    let old = near.on_its_way(listener.port).await?;
-    near.connects(old, "").await?;
-    let request = far.requested(listener).await?;
-    let passive = far.accepts_with(&request, qp_number, "").await?;
-    near.is_connected(old).await?;
-    far.sees(passive, EventNumber::ESTABLISHED, 0).await?;
-    scene.turn().await;
-    scene.turn().await;
-    let listener = far.listener_at(listener.port).await?;
-    scene.turn().await;
-    let active = near.on_its_way(listener.port).await?;
-    near.connects(active, "").await?;
-    let request = far.requested(listener).await?;
-    let passive = far.accepts_with(&request, qp_number, "").await?;
-    far.sees(passive, EventNumber::REJECTED, STALE).await?;
-    near.sees(old, EventNumber::DISCONNECTED, 0).await?;
-    // The kernel has stopped asking and never says so.
-    near.sees_nothing(active).await?;
-    near.does(Step::Destroy { id: active.id }).await
+    let near = context.near();
+    let (active, _) = context.connect().await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    near.expect_no_event(active).await?;
+    near.run_step(Step::Disconnect { id: active.id }).await?;
+    near.expect_event(active, EventNumber::DISCONNECTED, 0)
+        .await?;
+    Ok(())
+}
+
+async fn a_restarted_peer_accepts_a_new_connection(context: TestContext<'_>) -> anyhow::Result<()> {
+    let near = context.near();
+    let (old, _) = context.connect().await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    context.connect().await?;
+    near.expect_no_event(old).await
+}
+
+async fn a_reused_queue_pair_number_is_rejected_as_stale_once(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = near.listen().await?;
+    let qp_number = far.create_queue_pair().await?;
+    let active = far.resolve_port(listener.port).await?;
+    far.run_step(connect_step(active, qp_number, "")).await?;
+    let request = near.expect_request(listener).await?;
+    let old = near.accept(&request, "").await?;
+    far.finish_connect(active).await?;
+    near.expect_event(old, EventNumber::ESTABLISHED, 0).await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    let refused = far.resolve_port(listener.port).await?;
+    far.run_step(connect_step(refused, qp_number, "")).await?;
+    far.expect_event(refused, EventNumber::REJECTED, STALE)
+        .await?;
+    near.expect_event(old, EventNumber::DISCONNECTED, 0).await?;
+    let again = far.resolve_port(listener.port).await?;
+    far.run_step(connect_step(again, qp_number, "")).await?;
+    let request = near.expect_request(listener).await?;
+    let new = near.accept(&request, "").await?;
+    far.finish_connect(again).await?;
+    near.expect_event(new, EventNumber::ESTABLISHED, 0).await?;
+    Ok(())
+}
+
+async fn a_reused_queue_pair_number_in_a_response_is_rejected_as_stale(
+    context: TestContext<'_>,
+) -> anyhow::Result<()> {
+    let (near, far) = (context.near(), context.far());
+    let listener = far.listen().await?;
+    let qp_number = far.create_queue_pair().await?;
+    let old = near.resolve_port(listener.port).await?;
+    near.connect(old, "").await?;
+    let request = far.expect_request(listener).await?;
+    let passive = far.accept_with(&request, qp_number, "").await?;
+    near.finish_connect(old).await?;
+    far.expect_event(passive, EventNumber::ESTABLISHED, 0)
+        .await?;
+    context.wait_for_action().await;
+    context.wait_for_action().await;
+    let listener = far.listen_on_port(listener.port).await?;
+    context.wait_for_action().await;
+    let active = near.resolve_port(listener.port).await?;
+    near.connect(active, "").await?;
+    let request = far.expect_request(listener).await?;
+    let passive = far.accept_with(&request, qp_number, "").await?;
+    far.expect_event(passive, EventNumber::REJECTED, STALE)
+        .await?;
+    near.expect_event(old, EventNumber::DISCONNECTED, 0).await?;
+    // The kernel has stopped sending the request and reports no event.
+    near.expect_no_event(active).await?;
+    near.run_step(Step::Destroy { id: active.id }).await
 }

@@ -1,20 +1,19 @@
 //! Error numbers of commands and statuses of events, by the kernel's names.
 
-/// Nobody listens.
+/// No listener.
 pub(super) const ECONNREFUSED: i32 = 111;
-/// The peer broke off.
+/// The peer aborted the connection.
 pub(super) const ECONNRESET: i32 = 104;
-/// Nobody answers.
+/// No answer.
 pub(super) const ETIMEDOUT: i32 = 110;
 
 /// `-ETIMEDOUT`
 pub(super) const TIMED_OUT: i32 = -ETIMEDOUT;
 /// `-ECONNRESET`
 pub(super) const RESET: i32 = -ECONNRESET;
-/// `IB_CM_REJ_INVALID_SERVICE_ID`: nobody listens.
+/// `IB_CM_REJ_INVALID_SERVICE_ID`: no listener.
 pub(super) const INVALID_SERVICE: i32 = 8;
-/// `IB_CM_REJ_STALE_CONN`: the queue pair's number belongs to a connection that
-/// the peer has not forgotten.
+/// `IB_CM_REJ_STALE_CONN`: the peer still has a connection with this queue pair number.
 pub(super) const STALE: i32 = 10;
-/// `IB_CM_REJ_CONSUMER_DEFINED`: the program on the other side refused.
+/// `IB_CM_REJ_CONSUMER_DEFINED`: the peer's program rejected the request.
 pub(super) const CONSUMER_DEFINED: i32 = 28;
