@@ -89,7 +89,7 @@ const TASKS: &[(&str, fn())] = &[
     ("late_node", late_node),
     ("missing_permission", missing_permission),
     ("messages_beyond_the_limit", messages::beyond_the_limit),
-    ("actor", scenarios::ours::run),
+    ("actor", scenarios::process::run),
     ("getaddrinfo", || getaddrinfo::ask(RdmaCore::System)),
     ("newest_getaddrinfo", || getaddrinfo::ask(RdmaCore::Newest)),
     (

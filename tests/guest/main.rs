@@ -68,6 +68,10 @@ fn main() -> ExitCode {
     if std::env::var_os("RDMACM_COVERAGE").is_some() {
         return print_coverage();
     }
+    if let Ok(driver) = std::env::var("RDMACM_RECORD") {
+        scenarios::print_recording(&driver);
+        return ExitCode::SUCCESS;
+    }
     let Ok(kernel) = std::env::var("RDMACM_KERNEL") else {
         println!("this suite runs in a guest: cargo xtask test");
         return ExitCode::FAILURE;

@@ -2,6 +2,7 @@
 //! between a channel and the kernel.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::missing_panics_doc,
     reason = "a test that cannot go on panics"
 )]
@@ -13,6 +14,7 @@ pub mod modify_qp;
 mod pair;
 mod random;
 mod recording_queue_pair;
+pub mod scenarios;
 mod site;
 
 pub use acm_daemon::{AcmDaemon, Act, acm_entry};

@@ -14,6 +14,7 @@ mod host_packages;
 mod kernel;
 mod process;
 mod rdma_core;
+mod record;
 mod terminal;
 mod test;
 mod vm;
@@ -59,6 +60,9 @@ enum Task {
     AbiCheck,
     /// Writes tests/coverage.md: the tests that cover each ucma command and event
     Coverage,
+    /// Writes tests/scenarios/recorded: what librdmacm answers to the scenarios on the new
+    /// kernel
+    Record,
 }
 
 fn main() -> ExitCode {
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),
         Task::Coverage => coverage::write(),
+        Task::Record => record::write(),
     };
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -21,7 +21,7 @@ use std::time::Duration;
 use self::guests::Guests;
 use self::lines::Outcome;
 use self::skips::Skips;
-pub(crate) use self::suite::TARGET as SUITE;
+pub(crate) use self::suite::{TARGET as SUITE, build as build_suite};
 use self::totals::Totals;
 use self::wire::Selection;
 use crate::abi;

@@ -209,6 +209,18 @@ impl Host {
         });
     }
 
+    /// Adds a network interface without an RDMA device, which has this address. Binding
+    /// to the address fails with `ENODEV`.
+    pub fn add_plain_interface(&self, address: IpAddr) {
+        self.change(|host| host.plain_addresses.insert(address));
+    }
+
+    /// Removes the host's route to this address: resolving it fails with `ENETUNREACH`. A
+    /// host has a route to every other address of a family that it has an address of.
+    pub fn remove_route(&self, destination: IpAddr) {
+        self.change(|host| host.unroutable.insert(destination));
+    }
+
     /// Lets another program of the machine use this TCP port, so that listening on it
     /// fails with `EADDRINUSE` on iWARP.
     pub fn occupy_tcp_port(&self, port: u16) {

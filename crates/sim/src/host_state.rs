@@ -1,6 +1,7 @@
 //! The state of one host's kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -37,6 +38,10 @@ pub(crate) struct HostState {
     pub(crate) failures: Vec<CommandFailure>,
     /// TCP ports that other programs use.
     pub(crate) tcp_ports: BTreeSet<u16>,
+    /// The addresses of network interfaces without an RDMA device.
+    pub(crate) plain_addresses: BTreeSet<IpAddr>,
+    /// Where no route leads.
+    pub(crate) unroutable: BTreeSet<IpAddr>,
     pub(crate) is_responding: bool,
     /// How much longer its messages take, either way.
     pub(crate) delay: Duration,
@@ -119,6 +124,8 @@ impl HostState {
             last_port: 0,
             failures: Vec::new(),
             tcp_ports: BTreeSet::new(),
+            plain_addresses: BTreeSet::new(),
+            unroutable: BTreeSet::new(),
             is_responding: true,
             delay: Duration::ZERO,
         }

@@ -83,6 +83,8 @@ pub(crate) struct Id {
     /// The port space and port it is bound to.
     pub(crate) bound: Option<(PortSpace, u16)>,
     pub(crate) attached: Option<Attached>,
+    /// Whether it was bound to an interface without an RDMA device, for good.
+    pub(crate) is_on_plain_interface: bool,
     /// Partition and GIDs of its port and its peer's, `struct rdma_dev_addr`.
     pub(crate) pkey: u16,
     pub(crate) source_gid: Gid,
@@ -95,7 +97,7 @@ pub(crate) struct Id {
     pub(crate) qp_number: u32,
     pub(crate) srq: u8,
     pub(crate) qkey: u32,
-    /// The packet sequence number it expects first.
+    /// The packet sequence number its peer begins to send with.
     pub(crate) psn: u32,
     pub(crate) ece: Ece,
     pub(crate) cm: CmObject,
@@ -116,6 +118,7 @@ impl Id {
             destination: None,
             bound: None,
             attached: None,
+            is_on_plain_interface: false,
             pkey: 0,
             source_gid: Gid::UNSPECIFIED,
             destination_gid: Gid::UNSPECIFIED,

@@ -29,10 +29,9 @@ pub(crate) fn qp_attr(
     let id = host.ids.get(&number).ok_or(Errno::ENOENT)?;
     let mut attr = QpAttr::new_zeroed();
     attr.qp_state = qp_state;
-    attr.port_number = attached.port;
     match &id.cm {
         CmObject::Ib(connection) if !id.is_datagram() => {
-            connection_attr(connection, qp_state, host.version, &mut attr)?;
+            connection_attr(connection, attached, qp_state, host.version, &mut attr)?;
         }
         // That of a listener is in no state of a connection.
         CmObject::Listener if !id.is_datagram() => return Err(Errno::EINVAL),
@@ -56,6 +55,7 @@ fn initial_attr(
 ) -> Result<(), Errno> {
     attr.pkey_index = pkey_index(host, id, attached).ok_or(Errno::ENOENT)?;
     attr.mask = INIT;
+    attr.port_number = attached.port;
     if id.is_datagram() {
         attr.qkey = if id.qkey == 0 { UDP_QKEY } else { id.qkey };
         attr.mask |= QpAttrMask::QKEY;
@@ -80,6 +80,7 @@ fn pkey_index(host: &HostState, id: &Id, attached: Attached) -> Option<u16> {
 /// `ib_cm_init_qp_attr`.
 fn connection_attr(
     connection: &IbConnection,
+    attached: Attached,
     qp_state: QpState,
     version: KernelVersion,
     attr: &mut QpAttr,
@@ -91,6 +92,7 @@ fn connection_attr(
     match qp_state {
         QpState::INIT if is_known || connection.state == IbState::ReqSent => {
             attr.mask = INIT | QpAttrMask::ACCESS_FLAGS;
+            attr.port_number = attached.port;
             attr.access_flags = access(connection, version);
             Ok(())
         }

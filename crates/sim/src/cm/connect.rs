@@ -13,15 +13,11 @@ use crate::sim_state::SimState;
 
 /// `cma_connect_ib`, of an id whose route is resolved.
 pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Result<(), Errno> {
-    let (psn, local) = (
-        state.random.sequence_number(),
-        state.next_communication_id(),
-    );
+    let local = state.next_communication_id();
     let host = state.hosts.get_mut(key.host).ok_or(Errno::EINVAL)?;
     let id = host.ids.get_mut(&key.number).ok_or(Errno::EINVAL)?;
     let path = id.path.ok_or(Errno::EINVAL)?;
     check_data(id, param, REQUEST_DATA)?;
-    id.psn = psn;
     let attached = id.attached.ok_or(Errno::EINVAL)?;
     let device = host.devices.get(attached.device).ok_or(Errno::EINVAL)?;
     let depths = Depths {
@@ -37,7 +33,7 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
         service_id: id.service_id(id.destination),
         qp_number: id.qp_number,
         qp_type: id.qp_type,
-        psn,
+        psn: id.psn,
         depths,
         retry_count: param.retry_count.min(7),
         ece: id.ece,

@@ -93,8 +93,15 @@ fn attach(host: &mut HostState, number: u32, address: &Address) -> Outcome {
     }
 }
 
-/// Every interface of a host has an RDMA device, unless that was removed.
+/// The kernel keeps the interface of an id that it cannot attach (`bound_dev_if`), and
+/// looks for later addresses there.
 fn attach_ip(host: &mut HostState, number: u32, address: IpAddr) -> Outcome {
+    let is_plain = host.plain_addresses.contains(&address);
+    let id = host.ids.get_mut(&number).ok_or(Errno::ENOENT)?;
+    id.is_on_plain_interface |= is_plain;
+    if id.is_on_plain_interface {
+        return Err(Errno::ENODEV);
+    }
     let mut devices = host.devices.iter().enumerate();
     let found = devices.find(|(_, device)| device.addresses.contains(&address));
     let (index, device) = found.ok_or(Errno::EADDRNOTAVAIL)?;

@@ -17,10 +17,13 @@ pub(super) fn create(kernel: &mut Kernel<'_>, request: &CreateId, call: &mut Cal
         return Err(Errno::ENOSPC);
     }
     let (index, file) = (kernel.host, kernel.file);
+    let psn = kernel.state.random.sequence_number();
     let host = kernel.host()?;
     let serial = host.next_serial();
     let kind = (request.port_space, qp_type);
-    let id = host.add(index, Id::new(serial, request.uid, file, kind))?;
+    let mut id = Id::new(serial, request.uid, file, kind);
+    id.psn = psn;
+    let id = host.add(index, id)?;
     respond(call, &CreateIdResponse { id: id.number }, minimum)
 }
 

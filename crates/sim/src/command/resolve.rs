@@ -127,6 +127,12 @@ fn resolve_ip(
     let bound = id.source.filter(|source| !source.is_any());
     let bound = bound.and_then(|source| source.ip());
     let host = kernel.host()?;
+    if host.unroutable.contains(&destination) {
+        return Err(Errno::ENETUNREACH);
+    }
+    if host.plain_addresses.contains(&destination) {
+        return Ok((Duration::ZERO, Resolution::IpAddress(Err(Errno::ENODEV))));
+    }
     let (device, address) = find_route(host, destination, bound).ok_or(Errno::ENETUNREACH)?;
     let own_delay = host.delay;
     let state = &*kernel.state;

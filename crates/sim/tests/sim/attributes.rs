@@ -14,7 +14,8 @@ const IWARP: [u32; 3] = [IWARP_INIT, IWARP_INIT, 0x20];
 fn masks(id: &IdHandle) -> [u32; 3] {
     STATES.map(|state| {
         let attr = id.init_qp_attr(state).unwrap();
-        assert_eq!((attr.qp_state, attr.port_number), (state, 1));
+        let port = u8::from(attr.mask.contains(QpAttrMask::PORT));
+        assert_eq!((attr.qp_state, attr.port_number), (state, port));
         attr.mask.bits()
     })
 }

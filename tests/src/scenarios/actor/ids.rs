@@ -1,14 +1,14 @@
 //! Channels and ids: addresses, routes, options.
 
-use rdmacm_core::{CmAddr, DeviceId, EventChannel, Gid, PortSpace};
+use rdmacm_core::{CmAddr, Gid, PortSpace};
 
-use super::Objects;
 use super::answer::Answer;
 use super::words::{Words, ip, number};
+use super::{Machine, Objects};
 
 impl Objects {
-    pub(super) fn make_channel(&mut self, words: &Words<'_>) -> Answer {
-        let channel = EventChannel::open();
+    pub(super) fn make_channel(&mut self, machine: &dyn Machine, words: &Words<'_>) -> Answer {
+        let channel = machine.open_channel();
         let answer = Answer::from_result(&channel);
         if let Ok(channel) = channel {
             self.channels.insert(words.at(1).to_owned(), channel);
@@ -73,7 +73,7 @@ impl Objects {
     pub(super) fn local(&self, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
         let addresses = id.addresses().unwrap();
-        let device = addresses.device.and_then(DeviceId::look_up);
+        let device = addresses.device.and_then(|device| self.look_up(device));
         let device = device.map_or("none".to_owned(), |device| device.name);
         Answer::ok()
             .with_address("src", addresses.source)

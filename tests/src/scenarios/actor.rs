@@ -2,11 +2,13 @@
 //! have the format of the actor in `tests/c/actor`.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, Write as _};
+use std::mem;
 
 use nix::unistd::{Uid, setuid};
-use rdmacm_core::{CmAddr, CmId, Error, EventChannel, IdHandle, MulticastGroup, Result};
-use rdmacm_verbs::QueuePair;
+use rdmacm_core::{
+    CmAddr, CmId, DeviceId, EventChannel, IdHandle, MulticastGroup, RdmaDevice, Result,
+};
+use rdmacm_verbs::{DeviceSource, QueuePair, SystemDevices};
 
 mod answer;
 mod connections;
@@ -16,26 +18,83 @@ mod ids;
 mod queue_pairs;
 mod words;
 
+use super::{Actor, DEAD, DIE, RESET, UNPRIVILEGED};
 use answer::Answer;
 use words::Words;
 
-const UNPRIVILEGED: Uid = Uid::from_raw(65_534);
+/// The user of an unprivileged process.
+const NOBODY: Uid = Uid::from_raw(65_534);
 
-/// Executes the commands of the standard input until it ends.
-pub(crate) fn run() {
-    let mut objects = Objects::default();
-    let mut output = std::io::stdout();
-    for line in std::io::stdin().lock().lines() {
-        let line = line.unwrap();
-        let answer = objects.execute(&Words::of(&line));
-        writeln!(output, "{answer}.").unwrap();
-        output.flush().unwrap();
+/// Where an actor opens channels and devices.
+pub trait Machine {
+    /// Opens an event channel.
+    ///
+    /// # Errors
+    /// Those of [`EventChannel::open`].
+    fn open_channel(&self) -> Result<EventChannel>;
+
+    /// Its RDMA devices.
+    fn devices(&self) -> &dyn DeviceSource;
+}
+
+/// The machine that this process runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn open_channel(&self) -> Result<EventChannel> {
+        EventChannel::open()
+    }
+
+    fn devices(&self) -> &dyn DeviceSource {
+        &SystemDevices
+    }
+}
+
+/// An actor that uses this library in the current process.
+#[derive(Debug)]
+pub struct LibraryActor<M> {
+    machine: M,
+    objects: Objects,
+    command: String,
+    is_dead: bool,
+}
+
+impl<M: Machine> LibraryActor<M> {
+    /// Without objects yet.
+    pub fn new(machine: M) -> Self {
+        Self {
+            machine,
+            objects: Objects::default(),
+            command: String::new(),
+            is_dead: false,
+        }
+    }
+}
+
+impl<M: Machine> Actor for LibraryActor<M> {
+    /// The death of an actor destroys its objects, as the kernel does for a process.
+    fn send(&mut self, command: &str) {
+        if command == DIE {
+            self.objects = Objects::default();
+            self.is_dead = true;
+        }
+        command.clone_into(&mut self.command);
+    }
+
+    fn answer(&mut self) -> Result<Vec<String>, String> {
+        if self.is_dead {
+            return Ok(vec![DEAD.to_owned()]);
+        }
+        let command = mem::take(&mut self.command);
+        let answer = self.objects.execute(&self.machine, &Words::of(&command));
+        Ok(answer.into_lines())
     }
 }
 
 /// The objects that commands have created, by name. They are dropped in this order,
 /// dependent ones first.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Objects {
     groups: HashMap<String, Group>,
     ids: HashMap<String, CmId>,
@@ -44,15 +103,16 @@ struct Objects {
 }
 
 /// A group that was joined, or whose join was refused.
+#[derive(Debug)]
 struct Group {
     address: CmAddr,
     membership: Option<MulticastGroup>,
 }
 
 impl Objects {
-    fn execute(&mut self, words: &Words<'_>) -> Answer {
+    fn execute(&mut self, machine: &dyn Machine, words: &Words<'_>) -> Answer {
         match words.at(0) {
-            "channel" => self.make_channel(words),
+            "channel" => self.make_channel(machine, words),
             "id" => self.make_id(words),
             "bind" => self.bind(words),
             "resolve_addr" => self.resolve_addr(words),
@@ -65,7 +125,7 @@ impl Objects {
             "gids" => self.gids(words),
             "paths" => self.paths(words),
             "destroy" => self.destroy(words),
-            "qp" => self.make_queue_pair(words),
+            "qp" => self.make_queue_pair(machine, words),
             "init_qp_attr" => self.init_qp_attr(words),
             "modify" => self.modify(words),
             "connect" => self.connect(words),
@@ -79,12 +139,12 @@ impl Objects {
             "event" => self.next_event(words),
             "no_event" => self.no_event(words),
             "waiting" => self.wait_for_event(words),
-            "reset" => {
+            RESET => {
                 *self = Self::default();
                 Answer::ok()
             }
-            "unprivileged" => {
-                setuid(UNPRIVILEGED).unwrap();
+            UNPRIVILEGED => {
+                setuid(NOBODY).unwrap();
                 Answer::ok()
             }
             unknown => panic!("unknown command: {unknown}"),
@@ -97,6 +157,11 @@ impl Objects {
 
     fn channel(&self, name: &str) -> &EventChannel {
         &self.channels[name]
+    }
+
+    /// The device as any channel of the machine knows it.
+    fn look_up(&self, device: DeviceId) -> Option<RdmaDevice> {
+        self.channels.values().next()?.look_up(device)
     }
 
     fn name_of(&self, id: &IdHandle) -> &str {

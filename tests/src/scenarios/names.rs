@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use rdmacm_tests::{PLAIN, Site, UNROUTABLE, free_port, free_qp_number};
+use crate::{PLAIN, Site, UNROUTABLE, free_port, free_qp_number};
 
 /// Values of one run and their names.
 pub(super) struct Names {

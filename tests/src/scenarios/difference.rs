@@ -2,11 +2,11 @@
 
 /// One line of one answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub struct Difference {
     /// The C library's line.
-    pub(super) c: String,
+    pub c: String,
     /// This library's line instead; no line if it is empty.
-    pub(super) ours: String,
+    pub ours: String,
 }
 
 impl Difference {

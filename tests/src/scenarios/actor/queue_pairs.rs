@@ -1,17 +1,17 @@
 //! Queue pairs, and their attributes by an id.
 
 use rdmacm_core::QpState;
-use rdmacm_verbs::{Context, QueuePair};
+use rdmacm_verbs::QueuePair;
 
-use super::Objects;
 use super::answer::Answer;
 use super::words::Words;
+use super::{Machine, Objects};
 
 impl Objects {
-    pub(super) fn make_queue_pair(&mut self, words: &Words<'_>) -> Answer {
+    pub(super) fn make_queue_pair(&mut self, machine: &dyn Machine, words: &Words<'_>) -> Answer {
         let id = self.id(words.at(1));
         let device = id.addresses().unwrap().device.unwrap();
-        let context = Context::open_by_id(device).unwrap();
+        let context = machine.devices().open(device).unwrap();
         let queue_pair = QueuePair::options(id.qp_type()).create(&context).unwrap();
         let answer = Answer::ok().with("qp_num", queue_pair.number());
         self.queue_pairs.insert(words.at(2).to_owned(), queue_pair);

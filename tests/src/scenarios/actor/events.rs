@@ -1,9 +1,7 @@
 //! Events of a channel.
 
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdmacm_core::{AhAttr, Error, Event, EventKind, QpType};
 use zerocopy::FromZeros as _;
 
@@ -78,12 +76,10 @@ impl Objects {
 
     /// Whether an event is pending in time. It is not read.
     fn poll(&self, words: &Words<'_>, timeout: Duration) -> Answer {
-        let channel = self.channel(words.at(1));
-        let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(timeout).unwrap();
-        match poll(&mut fds, timeout).unwrap() {
-            0 => Answer::line("none"),
-            _ => Answer::line("some"),
+        match self.channel(words.at(1)).wait(timeout) {
+            Ok(()) => Answer::line("some"),
+            Err(Error::DeadlinePassed) => Answer::line("none"),
+            Err(error) => Answer::failed(&error),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios as text: `tests/guest/scenarios/scripts`.
+//! Scenarios as text: `tests/scenarios`.
 //!
 //! ```text
 //! define NAME          steps that scenarios share
@@ -15,26 +15,26 @@
 
 use std::collections::HashMap;
 
-use rdmacm_tests::Soft;
+use crate::Soft;
 
 use super::difference::Difference;
 use super::scenario::{Process, Scenario, Step};
-use crate::schedule::When;
 
 const SCRIPTS: &[&str] = &[
-    include_str!("scripts/shared.txt"),
-    include_str!("scripts/addresses.txt"),
-    include_str!("scripts/connections.txt"),
-    include_str!("scripts/refusals.txt"),
-    include_str!("scripts/departures.txt"),
-    include_str!("scripts/options.txt"),
-    include_str!("scripts/migration.txt"),
-    include_str!("scripts/datagrams.txt"),
-    include_str!("scripts/multicast.txt"),
+    include_str!("../../scenarios/shared.txt"),
+    include_str!("../../scenarios/addresses.txt"),
+    include_str!("../../scenarios/connections.txt"),
+    include_str!("../../scenarios/refusals.txt"),
+    include_str!("../../scenarios/departures.txt"),
+    include_str!("../../scenarios/options.txt"),
+    include_str!("../../scenarios/migration.txt"),
+    include_str!("../../scenarios/datagrams.txt"),
+    include_str!("../../scenarios/multicast.txt"),
 ];
 
 /// The scenarios for a device.
-pub(super) fn scenarios(soft: Soft) -> Vec<Scenario> {
+#[must_use]
+pub fn scenarios(soft: Soft) -> Vec<Scenario> {
     let mut reader = Reader {
         soft,
         scenarios: Vec::new(),
@@ -126,10 +126,10 @@ impl Reader {
     fn begin(&mut self, words: &str) -> Option<()> {
         let mut words = words.split(' ');
         let name = words.next()?;
-        let mut when = When::Shared;
+        let mut is_waiting = false;
         for word in words {
             match word {
-                "waiting" => when = When::Waiting,
+                "waiting" => is_waiting = true,
                 device if self.is_for(device) => {}
                 _ => {
                     self.section = Section::OtherDevice(Vec::new());
@@ -140,7 +140,7 @@ impl Reader {
         self.section = Section::Scenario;
         self.scenarios.push(Scenario {
             name: name.to_owned(),
-            when,
+            is_waiting,
             steps: Vec::new(),
         });
         Some(())

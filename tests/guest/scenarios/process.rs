@@ -1,6 +1,5 @@
-//! One side of a scenario: a process that executes commands.
+//! The processes of actors.
 
-use std::fmt;
 use std::io::{BufRead, BufReader, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,6 +8,10 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use rdmacm_tests::scenarios::{
+    Actor, DEAD, DIE, Library, LibraryActor, RESET, ThisMachine, UNPRIVILEGED,
+};
+
 use super::C_ACTOR;
 use crate::child;
 use crate::rdma_core::RdmaCore;
@@ -16,55 +19,30 @@ use crate::rdma_core::RdmaCore;
 /// Longer than an actor waits for an event.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const END_OF_ANSWER: &str = ".";
-/// The command that kills the process, which does not receive it.
-const DIE: &str = "die";
-/// Gives up the privileges of the process for good.
-const UNPRIVILEGED: &str = "unprivileged";
-/// Destroys all objects of the process.
-const RESET: &str = "reset";
-
-/// The library that an actor uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
-    /// librdmacm.
-    C,
-    /// This library.
-    Ours,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::C => "C",
-            Self::Ours => "ours",
-        })
-    }
-}
-
 /// Actors that wait for their next scenario: starting one takes longer than most
 /// scenarios.
-pub(super) struct ActorPool {
+pub(super) struct ProcessPool {
     /// Of which release the librdmacm of its C actors is.
     pub(super) rdma_core: RdmaCore,
-    idle: Mutex<Vec<Actor>>,
+    idle: Mutex<Vec<ActorProcess>>,
 }
 
-impl ActorPool {
+impl ProcessPool {
     pub(super) fn new(rdma_core: RdmaCore) -> Self {
         let idle = Mutex::default();
         Self { rdma_core, idle }
     }
 
-    pub(super) fn take(&self, kind: Kind) -> Actor {
+    pub(super) fn take(&self, library: Library) -> ActorProcess {
         let mut idle = self.idle();
-        let index = idle.iter().position(|actor| actor.kind == kind);
+        let index = idle.iter().position(|actor| actor.library == library);
         let actor = index.map(|index| idle.swap_remove(index));
         drop(idle);
-        actor.unwrap_or_else(|| Actor::start(kind, self.rdma_core))
+        actor.unwrap_or_else(|| ActorProcess::start(library, self.rdma_core))
     }
 
     /// Keeps an actor for another scenario, without its objects, if that is possible.
-    pub(super) fn put_back(&self, mut actor: Actor) {
+    pub(super) fn put_back(&self, mut actor: ActorProcess) {
         if !actor.is_used_up {
             actor.send(RESET);
             if actor.answer().is_ok() {
@@ -73,14 +51,14 @@ impl ActorPool {
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Actor>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<ActorProcess>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The process, which is killed with this value.
-pub(super) struct Actor {
-    kind: Kind,
+pub(super) struct ActorProcess {
+    library: Library,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -89,50 +67,23 @@ pub(super) struct Actor {
     is_used_up: bool,
 }
 
-impl Actor {
-    fn start(kind: Kind, rdma_core: RdmaCore) -> Self {
-        let mut command = match kind {
-            Kind::C => Command::new(rdma_core.program(C_ACTOR)),
-            Kind::Ours => child::task("actor"),
+impl ActorProcess {
+    fn start(library: Library, rdma_core: RdmaCore) -> Self {
+        let mut command = match library {
+            Library::C => Command::new(rdma_core.program(C_ACTOR)),
+            Library::Ours => child::task("actor"),
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let commands = process.stdin.take().unwrap();
         let answers = BufReader::new(process.stdout.take().unwrap());
         Self {
-            kind,
+            library,
             process,
             commands,
             answers,
             dead: false,
             is_used_up: false,
-        }
-    }
-
-    /// Sends it a command.
-    pub(super) fn send(&mut self, command: &str) {
-        self.is_used_up |= matches!(command, DIE | UNPRIVILEGED);
-        if command == DIE {
-            self.process.kill().unwrap();
-            self.process.wait().unwrap();
-            self.dead = true;
-        } else {
-            // If the process has ended, its answer fails.
-            let _ = writeln!(self.commands, "{command}");
-        }
-    }
-
-    /// The lines of its answer, or why there is none.
-    pub(super) fn answer(&mut self) -> Result<Vec<String>, String> {
-        if self.dead {
-            return Ok(vec!["dead".to_owned()]);
-        }
-        let mut lines = Vec::new();
-        loop {
-            match self.line()?.trim_end() {
-                END_OF_ANSWER => return Ok(lines),
-                line => lines.push(line.to_owned()),
-            }
         }
     }
 
@@ -160,10 +111,51 @@ impl Actor {
     }
 }
 
-impl Drop for Actor {
+impl Actor for ActorProcess {
+    fn send(&mut self, command: &str) {
+        self.is_used_up |= matches!(command, DIE | UNPRIVILEGED);
+        if command == DIE {
+            self.process.kill().unwrap();
+            self.process.wait().unwrap();
+            self.dead = true;
+        } else {
+            // If the process has ended, its answer fails.
+            let _ = writeln!(self.commands, "{command}");
+        }
+    }
+
+    fn answer(&mut self) -> Result<Vec<String>, String> {
+        if self.dead {
+            return Ok(vec![DEAD.to_owned()]);
+        }
+        let mut lines = Vec::new();
+        loop {
+            match self.line()?.trim_end() {
+                END_OF_ANSWER => return Ok(lines),
+                line => lines.push(line.to_owned()),
+            }
+        }
+    }
+}
+
+impl Drop for ActorProcess {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Executes the commands of the standard input with this library until it ends.
+pub(crate) fn run() {
+    let mut actor = LibraryActor::new(ThisMachine);
+    let mut output = std::io::stdout();
+    for command in std::io::stdin().lock().lines() {
+        actor.send(&command.unwrap());
+        for line in actor.answer().unwrap() {
+            writeln!(output, "{line}").unwrap();
+        }
+        writeln!(output, "{END_OF_ANSWER}").unwrap();
+        output.flush().unwrap();
     }
 }

@@ -1,30 +1,37 @@
 //! The contents of a script.
 
 use super::difference::Difference;
-use crate::schedule::When;
 
 /// A named list of commands.
 #[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    pub(super) name: String,
-    pub(super) when: When,
-    pub(super) steps: Vec<Step>,
+pub struct Scenario {
+    /// Unique for a device.
+    pub name: String,
+    /// Whether it mostly waits for a timeout.
+    pub is_waiting: bool,
+    /// In order.
+    pub steps: Vec<Step>,
 }
 
 /// A command, and what its answer must contain.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    pub(super) process: Process,
-    pub(super) command: String,
+pub struct Step {
+    /// Who executes it.
+    pub process: Process,
+    /// With `$words` for values of the run.
+    pub command: String,
     /// Lines of the answer; `*` at the end stands for any text.
-    pub(super) facts: Vec<String>,
-    pub(super) differences: Vec<Difference>,
+    pub facts: Vec<String>,
+    /// Where this library answers otherwise than librdmacm.
+    pub differences: Vec<Difference>,
 }
 
 /// The process that executes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Process {
+pub enum Process {
+    /// The first.
     A,
+    /// The second.
     B,
     /// Both: the command is sent to both before either answers.
     Both,
@@ -40,7 +47,9 @@ impl Process {
         }
     }
 
-    pub(super) fn sides(self) -> &'static [usize] {
+    /// Their indices.
+    #[must_use]
+    pub fn sides(self) -> &'static [usize] {
         match self {
             Self::A => &[0],
             Self::B => &[1],

@@ -2,9 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use rdmacm_core::{AhAttr, CmAddr};
-
-use super::{Error, Result};
+use rdmacm_core::{AhAttr, CmAddr, Error, Result};
 
 /// The lines of an answer.
 pub(super) struct Answer(String);
@@ -82,10 +80,8 @@ impl Answer {
             .with(&key("hop_limit"), ah.grh.hop_limit)
             .with(&key("traffic_class"), ah.grh.traffic_class)
     }
-}
 
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    pub(super) fn into_lines(self) -> Vec<String> {
+        self.0.lines().map(str::to_owned).collect()
     }
 }
