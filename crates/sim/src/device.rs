@@ -6,7 +6,7 @@ use rdmacm_abi::PathMtu;
 use rdmacm_core::{Gid, Guid, Transport};
 
 use crate::adapter::{Adapter, Port};
-use crate::verbs::Verbs;
+use crate::verbs::{Format, Verbs};
 
 /// An RDMA device of a host.
 ///
@@ -35,7 +35,7 @@ impl Device {
             mtu: adapter.mtu,
             is_link_up: true,
             is_removed: false,
-            verbs: Verbs::default(),
+            verbs: Verbs::new(Format::of(adapter.transport).unwrap_or_default()),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::id::{CmObject, Id, IdKey, State};
 use crate::network::{Packet, Payload};
 use crate::sim_state::SimState;
 use crate::timer::Timer;
+use crate::verbs::{self, QpKey};
 
 mod attributes;
 mod connect;
@@ -24,7 +25,7 @@ mod receive;
 
 pub(crate) use attributes::qp_attr;
 pub(crate) use connect::{accept, connect, reject, take_handshake_result};
-pub(crate) use disconnect::{destroy, disconnect, is_pending};
+pub(crate) use disconnect::{destroy, disconnect, end_connection_of, is_pending};
 pub(crate) use listener::check_listen;
 pub(crate) use message::IwMessage;
 pub(crate) use receive::receive;
@@ -54,7 +55,7 @@ pub(crate) enum IwState {
 }
 
 /// A connection, `iwcm_id_private` and siw's endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct IwConnection {
     pub(crate) state: IwState,
     /// Its number on the fabric.
@@ -66,6 +67,10 @@ pub(crate) struct IwConnection {
     /// Incoming and outgoing reads.
     pub(crate) depths: ReadDepths,
     pub(crate) private_data: Vec<u8>,
+    /// The queue pair here, once the program has named it.
+    pub(crate) queue_pair: Option<QpKey>,
+    /// The number of the peer's queue pair.
+    pub(crate) peer_qp_number: u32,
     /// How the handshake has ended.
     pub(crate) handshake_result: Option<Result<(), Errno>>,
     /// Whether the peer has closed a connection that is not accepted yet.
@@ -104,6 +109,8 @@ impl IwConnection {
                 outbound: 0,
             },
             private_data: Vec::new(),
+            queue_pair: None,
+            peer_qp_number: 0,
             handshake_result: None,
             is_peer_closed: false,
             timeout: 0,
@@ -152,6 +159,7 @@ pub(crate) fn time_out(state: &mut SimState, key: IdKey, sequence: u64) {
             connection.state = IwState::Idle;
             let to = connection.remote;
             send(state, key, IwMessage::Fin { to });
+            fail_queue_pair(state, key);
             let details = EventDetails::with_errno(Errno::ETIMEDOUT);
             report(state, key, EventNumber::UNREACHABLE, details);
         }
@@ -174,6 +182,39 @@ fn set_connection(state: &mut SimState, key: IdKey, connection: IwConnection) {
     host.connections.insert(connection.local, key.number);
     if let Some(id) = host.ids.get_mut(&key.number) {
         id.cm = CmObject::Iw(Box::new(connection));
+    }
+}
+
+/// The queue pair that the program has named, which must be new (`iw_get_qp`).
+fn find_queue_pair(state: &mut SimState, key: IdKey) -> Result<QpKey, Errno> {
+    let id = state.id(key).ok_or(Errno::EINVAL)?;
+    let attached = id.attached.ok_or(Errno::EINVAL)?;
+    let queue_pair = QpKey {
+        host: key.host,
+        device: attached.device,
+        number: id.qp_number,
+    };
+    let is_new = state.is_unconnected(queue_pair);
+    is_new.then_some(queue_pair).ok_or(Errno::EINVAL)
+}
+
+/// The connection is established: its queue pair may send and receive.
+fn start_queue_pair(state: &mut SimState, key: IdKey) {
+    let connection = state.id(key).and_then(Id::iw).map(|one| one.clone());
+    let Some(connection) = connection else {
+        return;
+    };
+    if let Some(queue_pair) = connection.queue_pair {
+        verbs::connect(state, queue_pair, &connection);
+    }
+}
+
+/// The connection has failed or ended, and its queue pair cannot be used again.
+fn fail_queue_pair(state: &mut SimState, key: IdKey) {
+    let connection = state.id(key).and_then(Id::iw);
+    let queue_pair = connection.and_then(|connection| connection.queue_pair);
+    if let Some(queue_pair) = queue_pair {
+        verbs::fail(state, queue_pair);
     }
 }
 

@@ -38,17 +38,18 @@
 //! of Linux 7.3 or 6.1 ([`KernelVersion`]).
 //!
 //! - RoCE and iWARP devices have IPv4 and IPv6 addresses. A host has routes to every
-//!   address of a family of which it has one itself.
+//!   address of a family of which it has one itself, except those that a test removes.
 //! - InfiniBand adapters have GIDs, and the subnet administrator resolves paths and
 //!   services ([`SubnetAdmin`]).
 //! - Connections exchange the messages of their transport, which are sent again as by
 //!   the kernel. `CONNECT` blocks for TCP's handshake on iWARP, as do disconnecting
 //!   and destroying an id there while the peer's answer is awaited.
-//! - A connection takes any number as that of its queue pair. Live connections of a host
-//!   to the same peer need different numbers except on iWARP: one that is used again is a
-//!   stale connection.
-//! - RoCE devices have reliable connected queue pairs, in the format of the driver rxe, that
-//!   carry messages, reads, writes and atomics: a [`Host`] is a
+//! - A connection over RoCE or InfiniBand takes any number as that of its queue pair. Live
+//!   connections of a host to the same peer need different numbers: one that is used again
+//!   is a stale connection. A connection over iWARP needs a queue pair of the device that
+//!   has not been connected.
+//! - RoCE and iWARP devices have reliable connected queue pairs, in the formats of the drivers
+//!   rxe and siw, that carry messages, reads, writes and, on RoCE, atomics: a [`Host`] is a
 //!   [`DeviceSource`](rdmacm_verbs::DeviceSource).
 //!
 //! Any program may use any port. A path that has migrated leaves no trace in the

@@ -78,8 +78,8 @@ pub(crate) enum Payload {
     Cm(Transport, CmMessage),
     /// A segment of an iWARP connection.
     Iw(IwMessage),
-    /// What a RoCE queue pair sends.
-    Data(DataMessage),
+    /// What a queue pair sends.
+    Data(Transport, DataMessage),
 }
 
 /// Where a packet has arrived.
@@ -120,15 +120,14 @@ impl Payload {
         match self {
             Self::Cm(_, message) => message.kind(),
             Self::Iw(message) => message.kind(),
-            Self::Data(message) => message.kind(),
+            Self::Data(_, message) => message.kind(),
         }
     }
 
     fn transport(&self) -> Transport {
         match self {
-            Self::Cm(transport, _) => *transport,
+            Self::Cm(transport, _) | Self::Data(transport, _) => *transport,
             Self::Iw(_) => Transport::IWarp,
-            Self::Data(_) => Transport::RoCE,
         }
     }
 }
@@ -170,7 +169,7 @@ impl Packet {
             return true;
         }
         // TCP hides what the network loses.
-        let is_tcp = matches!(self.payload, Payload::Iw(_));
+        let is_tcp = self.payload.transport() == Transport::IWarp;
         !is_tcp && state.random.percent(state.network.loss)
     }
 
@@ -193,7 +192,7 @@ impl Packet {
         match self.payload {
             Payload::Cm(_, message) => cm::receive(state, arrival, message),
             Payload::Iw(message) => iwarp::receive(state, arrival, message),
-            Payload::Data(message) => verbs::receive(state, arrival, message),
+            Payload::Data(_, message) => verbs::receive(state, arrival, message),
         }
     }
 }

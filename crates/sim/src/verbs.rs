@@ -1,6 +1,6 @@
 //! The verbs of a device: queue pairs that carry messages.
 //!
-//! The device is one of the driver rxe. Its queues are in a memory file that the program
+//! The device is one of the driver rxe or siw. Its queues are in a memory file that the program
 //! maps, as it maps the kernel's, and that the simulation reads and writes. Registered
 //! memory is the memory of this process, which is read and written through
 //! `/proc/self/mem`.
@@ -10,6 +10,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use nix::errno::Errno;
+use rdmacm_abi::QpState;
 use rdmacm_abi::uverbs::{AsyncEventKind, WorkCompletion};
 
 use crate::sim_state::SimState;
@@ -19,6 +20,7 @@ mod completion_queue;
 mod devices;
 mod event_stream;
 mod file;
+mod format;
 mod memory;
 mod message;
 mod objects;
@@ -27,12 +29,16 @@ mod request;
 mod requester;
 mod responder;
 mod ring;
+mod slots;
 mod transition;
+mod work_queue;
 
+pub(crate) use format::Format;
 pub(crate) use message::{DataMessage, receive};
 pub use objects::VerbsObjects;
 pub(crate) use queue_pair::QpKey;
 pub(crate) use requester::{receiver_ready, time_out};
+pub(crate) use transition::{connect, fail};
 
 use completion_queue::CompletionQueue;
 use event_stream::{EventStream, StreamId};
@@ -43,6 +49,8 @@ use ring::RingMemory;
 /// The objects of a device, of all its open contexts. Handles are unique on the device.
 #[derive(Debug, Default)]
 pub(crate) struct Verbs {
+    /// That of an InfiniBand adapter is not used.
+    pub(crate) format: Format,
     contexts: BTreeMap<u64, OpenContext>,
     /// The contexts of protection domains.
     domains: BTreeMap<u32, u64>,
@@ -52,6 +60,8 @@ pub(crate) struct Verbs {
     /// By their numbers, which are their handles too.
     queue_pairs: BTreeMap<u32, QueuePair>,
     last_handle: u32,
+    /// The last number of a queue pair of siw.
+    last_number: u32,
 }
 
 /// An open context.
@@ -72,6 +82,13 @@ struct Channel {
 }
 
 impl Verbs {
+    pub(crate) fn new(format: Format) -> Self {
+        Self {
+            format,
+            ..Self::default()
+        }
+    }
+
     /// Queue pair numbers below are reserved (`RXE_MIN_QP_INDEX`).
     const FIRST_HANDLE: u32 = 16;
     /// Queue pair numbers have 24 bits.
@@ -83,6 +100,23 @@ impl Verbs {
             return Err(Errno::ENOMEM);
         }
         self.last_handle = next;
+        Ok(next)
+    }
+
+    /// The queue pairs of a context.
+    fn queue_pairs_of(&self, context: u64) -> Vec<u32> {
+        let of = |(number, one): (&u32, &QueuePair)| (one.context == context).then_some(*number);
+        self.queue_pairs.iter().filter_map(of).collect()
+    }
+
+    /// siw numbers its queue pairs from 1. No number is used twice, so that nothing that is
+    /// late finds another queue pair.
+    fn next_siw_number(&mut self) -> Result<u32, Errno> {
+        let next = self.last_number + 1;
+        if next > Self::LAST_HANDLE {
+            return Err(Errno::ENOMEM);
+        }
+        self.last_number = next;
         Ok(next)
     }
 
@@ -106,7 +140,9 @@ impl Verbs {
             }
         }
         *self = Self {
+            format: self.format,
             last_handle: self.last_handle,
+            last_number: self.last_number,
             ..Self::default()
         };
     }
@@ -142,6 +178,12 @@ impl SimState {
     pub(crate) fn verbs(&mut self, host: usize, device: usize) -> Option<&mut Verbs> {
         let device = self.hosts.get_mut(host)?.devices.get_mut(device)?;
         (!device.is_removed).then_some(&mut device.verbs)
+    }
+
+    /// The queue pair of this number, if it may be connected over iWARP.
+    pub(crate) fn is_unconnected(&mut self, key: QpKey) -> bool {
+        let queue_pair = self.queue_pair(key);
+        queue_pair.is_some_and(|one| one.format == Format::Siw && one.state == QpState::INIT)
     }
 
     fn verbs_of(&mut self, key: QpKey) -> Option<&mut Verbs> {

@@ -35,6 +35,11 @@ fn roce() {
 }
 
 #[test]
+fn iwarp() {
+    compare_all(&Site::siw(AddressAbi::AnyFamily), Adapter::iwarp);
+}
+
+#[test]
 fn what_is_not_simulated_exists() {
     let scenarios = scenarios::scenarios(Soft::Rxe);
     for (name, _) in NOT_SIMULATED {

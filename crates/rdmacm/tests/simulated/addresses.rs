@@ -49,7 +49,7 @@ impl TwoAddresses {
     }
 
     fn serve_other(&self) -> Server {
-        Server::start_on(&self.other, self.hosts.server_pairs.clone())
+        Server::start_on(&self.other, self.hosts.server_pairs.on(&self.other))
     }
 
     fn connect(&self) -> Result<Connection> {

@@ -49,11 +49,11 @@ impl Hosts {
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
         Self {
             fabric,
+            client_pairs: QueuePairs::new(transport).on(&client),
+            server_pairs: QueuePairs::new(transport).on(&server),
             client,
             server,
             transport,
-            client_pairs: QueuePairs::new(transport),
-            server_pairs: QueuePairs::new(transport),
             began: Instant::now(),
         }
     }

@@ -14,6 +14,7 @@ mod cancellation;
 mod closing;
 mod commands;
 mod exchange;
+mod iwarp;
 mod keep_alive;
 mod memory;
 mod random;
@@ -48,8 +49,21 @@ struct Hosts {
 }
 
 impl Hosts {
+    /// Hosts with RoCE devices, and hosts with iWARP devices.
+    fn each() -> [Self; 2] {
+        [Self::roce(), Self::iwarp()]
+    }
+
     fn roce() -> Self {
-        let fabric = Fabric::roce(["client", "server", "other"]).seed(7);
+        Self::new(Fabric::roce(["client", "server", "other"]))
+    }
+
+    fn iwarp() -> Self {
+        Self::new(Fabric::iwarp(["client", "server", "other"]))
+    }
+
+    fn new(fabric: Fabric) -> Self {
+        let fabric = fabric.seed(7);
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
         let [client_node, server_node] = [&client, &server].map(node);
         let address = (server.address().unwrap(), PORT);

@@ -1,16 +1,22 @@
-//! Queue pairs that exist as numbers only.
+//! Queue pairs that carry nothing: numbers, and on iWARP real ones, which the kernel asks for.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rdmacm::QueuePairFactory;
-use rdmacm::core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, QueuePair, Transport};
+use rdmacm::core::{
+    DepthLimits, DeviceId, IdHandle, QpAttr, QpAttrMask, QueuePair, RdmaDevices, Transport,
+};
+use rdmacm::verbs::{self, DeviceSource};
+use rdmacm_sim::Host;
 
 /// Creates queue pairs of one transport, and counts those that were not dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuePairs {
     transport: Transport,
+    /// The host of iWARP's queue pairs.
+    host: Option<Host>,
     live: Arc<AtomicUsize>,
 }
 
@@ -18,7 +24,16 @@ impl QueuePairs {
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
             transport,
+            host: None,
             live: Arc::default(),
+        }
+    }
+
+    /// The same, with the queue pairs on this host.
+    pub(crate) fn on(&self, host: &Host) -> Self {
+        Self {
+            host: Some(host.clone()),
+            ..self.clone()
         }
     }
 
@@ -26,21 +41,41 @@ impl QueuePairs {
         self.live.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn queue_pair(&self) -> NumberedQp {
+    fn number(&self) -> NumberedQp {
         static LAST: AtomicU32 = AtomicU32::new(16);
         self.live.fetch_add(1, Ordering::SeqCst);
         NumberedQp {
             number: LAST.fetch_add(1, Ordering::SeqCst) + 1,
+            device: None,
             pairs: self.clone(),
         }
+    }
+
+    fn iwarp(&self, host: &Host, id: &IdHandle) -> io::Result<NumberedQp> {
+        let device = host.list()?.remove(0);
+        let device = DeviceId {
+            index: device.index,
+            guid: device.guid,
+        };
+        let context = DeviceSource::open(host, device)?;
+        let queue_pair = verbs::QueuePair::options(id.qp_type()).create(&context)?;
+        self.live.fetch_add(1, Ordering::SeqCst);
+        Ok(NumberedQp {
+            number: queue_pair.number(),
+            device: Some(queue_pair),
+            pairs: self.clone(),
+        })
     }
 }
 
 impl QueuePairFactory for &QueuePairs {
     type QueuePair = NumberedQp;
 
-    fn create(&self, _: &IdHandle) -> io::Result<NumberedQp> {
-        Ok(self.queue_pair())
+    fn create(&self, id: &IdHandle) -> io::Result<NumberedQp> {
+        match &self.host {
+            Some(host) if self.transport == Transport::IWarp => self.iwarp(host, id),
+            _ => Ok(self.number()),
+        }
     }
 }
 
@@ -48,6 +83,8 @@ impl QueuePairFactory for &QueuePairs {
 #[derive(Debug)]
 pub(crate) struct NumberedQp {
     number: u32,
+    /// That of iWARP.
+    device: Option<verbs::QueuePair>,
     pairs: QueuePairs,
 }
 
@@ -67,8 +104,11 @@ impl QueuePair for NumberedQp {
         }
     }
 
-    fn modify(&self, _: &QpAttr, _: QpAttrMask) -> io::Result<()> {
-        Ok(())
+    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        match &self.device {
+            Some(queue_pair) => QueuePair::modify(queue_pair, attr, mask),
+            None => Ok(()),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::queue_pair::NumberedQp;
 
 /// Threads of the runtime, whose clock stands still while one is busy.
 #[derive(Debug)]
-struct SpawnBlocking(Handle);
+pub(crate) struct SpawnBlocking(pub(crate) Handle);
 
 impl BlockingExecutor for SpawnBlocking {
     fn spawn(&self, task: BlockingTask) {

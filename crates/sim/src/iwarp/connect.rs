@@ -5,7 +5,7 @@ use rdmacm_abi::{ConnParam, EventNumber, EventParam};
 
 use super::{
     HANDSHAKE_TIMEOUT, IwConnection, IwMessage, IwState, MAX_DATA, MAX_DEPTH, ReadDepths, ends,
-    report, send, set_connection, set_timeout,
+    fail_queue_pair, find_queue_pair, report, send, set_connection, set_timeout, start_queue_pair,
 };
 use crate::host_state::EventDetails;
 use crate::id::{CmObject, Id, IdKey, State};
@@ -19,6 +19,8 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
     if id.is_datagram() {
         return Err(Errno::EINVAL);
     }
+    let queue_pair = find_queue_pair(state, key)?;
+    let id = state.id(key).ok_or(Errno::EINVAL)?;
     let (source, destination) = ends(id).ok_or(Errno::EINVAL)?;
     let addresses = source.ip().zip(destination.ip()).ok_or(Errno::EINVAL)?;
     let depths = depths_of(param);
@@ -27,6 +29,7 @@ pub(crate) fn connect(state: &mut SimState, key: IdKey, param: &ConnParam) -> Re
     }
     let mut connection = IwConnection::new(IwState::Handshake, local, addresses);
     connection.depths = depths;
+    connection.queue_pair = Some(queue_pair);
     connection.private_data = param.private_data().to_vec();
     set_connection(state, key, connection);
     set_timeout(state, key, HANDSHAKE_TIMEOUT);
@@ -80,6 +83,9 @@ pub(crate) fn accept(state: &mut SimState, key: IdKey, param: &ConnParam) -> Res
     if is_too_deep || param.private_data().len() > MAX_DATA {
         return Err(Errno::EINVAL);
     }
+    let queue_pair = find_queue_pair(state, key)?;
+    let connection = state.id(key).and_then(Id::iw).ok_or(Errno::EINVAL)?;
+    connection.queue_pair = Some(queue_pair);
     // The side that accepts serves as many reads as the other issues, and issues no
     // more than the other serves. Its view of the request is swapped already.
     let asked = connection.depths;
@@ -89,8 +95,10 @@ pub(crate) fn accept(state: &mut SimState, key: IdKey, param: &ConnParam) -> Res
     };
     connection.state = IwState::Established;
     let (to, depths) = (connection.remote, connection.depths);
+    start_queue_pair(state, key);
     let reply = IwMessage::Reply {
         to,
+        qp_number: queue_pair.number,
         depths,
         private_data: param.private_data().to_vec(),
     };
@@ -129,6 +137,7 @@ pub(crate) fn reject(state: &mut SimState, key: IdKey, data: &[u8]) -> Result<()
 
 /// The peer rejects, or its TCP connection is reset.
 pub(super) fn rejected(state: &mut SimState, key: IdKey, data: &[u8]) {
+    fail_queue_pair(state, key);
     let param = ConnParam::ZERO;
     let param = param.with_private_data(data).unwrap_or(param);
     let details = EventDetails {

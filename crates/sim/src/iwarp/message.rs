@@ -25,6 +25,7 @@ pub(crate) enum IwMessage {
     Request(Box<MpaRequest>),
     Reply {
         to: u32,
+        qp_number: u32,
         depths: ReadDepths,
         private_data: Vec<u8>,
     },
@@ -46,6 +47,8 @@ pub(crate) struct MpaRequest {
     pub(crate) to: u32,
     pub(crate) source: Address,
     pub(crate) destination: Address,
+    /// The queue pair of the side that connects. Only the simulation has it on the wire.
+    pub(crate) qp_number: u32,
     pub(crate) depths: ReadDepths,
     pub(crate) private_data: Vec<u8>,
 }

@@ -7,7 +7,7 @@ use rdmacm_core::Gid;
 use super::message::MpaRequest;
 use super::{
     IwConnection, IwMessage, IwState, MAX_DATA, REPLY_TIMEOUT, ReadDepths, connect, disconnect,
-    ends, find, listener, report, send, set_connection, set_timeout,
+    ends, find, listener, report, send, set_connection, set_timeout, start_queue_pair,
 };
 use crate::cm;
 use crate::id::{Id, IdKey, State};
@@ -37,9 +37,10 @@ pub(crate) fn receive(state: &mut SimState, arrival: Arrival, message: IwMessage
         IwMessage::Request(request) => requested(state, arrival, &request),
         IwMessage::Reply {
             to,
+            qp_number,
             depths,
             private_data,
-        } => replied(state, host, to, (depths, &private_data)),
+        } => replied(state, host, (to, qp_number), (depths, &private_data)),
         IwMessage::Reject { to, private_data } => {
             if let Some(key) = take_answer(state, host, to) {
                 connect::rejected(state, key, &private_data);
@@ -62,6 +63,7 @@ fn connected(state: &mut SimState, host: usize, to: u32, from: u32) {
     connection.handshake_result = Some(Ok(()));
     let private_data = std::mem::take(&mut connection.private_data);
     let depths = connection.depths;
+    let qp_number = connection.queue_pair.map_or(0, |one| one.number);
     set_timeout(state, key, REPLY_TIMEOUT);
     if private_data.len() > MAX_DATA {
         // siw garbles the frame, and the peer closes the connection.
@@ -78,6 +80,7 @@ fn connected(state: &mut SimState, host: usize, to: u32, from: u32) {
         to: from,
         source,
         destination,
+        qp_number,
         depths,
         private_data,
     };
@@ -150,6 +153,7 @@ fn requested(state: &mut SimState, arrival: Arrival, request: &MpaRequest) {
     let mut connection = IwConnection::new(IwState::ConnectReceived, request.to, addresses);
     connection.remote = request.from;
     connection.depths = request.depths.swapped();
+    connection.peer_qp_number = request.qp_number;
     set_connection(state, child, connection);
     // As the peer sees them, unlike those of ESTABLISHED.
     let details = connect::established(request.depths, &request.private_data);
@@ -157,7 +161,12 @@ fn requested(state: &mut SimState, arrival: Arrival, request: &MpaRequest) {
 }
 
 /// MPA's reply.
-fn replied(state: &mut SimState, host: usize, to: u32, (depths, data): (ReadDepths, &[u8])) {
+fn replied(
+    state: &mut SimState,
+    host: usize,
+    (to, qp_number): (u32, u32),
+    (depths, data): (ReadDepths, &[u8]),
+) {
     let Some(key) = take_answer(state, host, to) else {
         return;
     };
@@ -166,7 +175,9 @@ fn replied(state: &mut SimState, host: usize, to: u32, (depths, data): (ReadDept
     if let Some(connection) = state.id(key).and_then(Id::iw) {
         connection.state = IwState::Established;
         connection.depths = own;
+        connection.peer_qp_number = qp_number;
     }
+    start_queue_pair(state, key);
     let details = connect::established(own, data);
     report(state, key, EventNumber::ESTABLISHED, details);
 }

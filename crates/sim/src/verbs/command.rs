@@ -5,15 +5,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use rdmacm_abi::AccessFlags;
 use rdmacm_abi::uverbs::{
     AllocPdResponse, CommandNumber, CreateCompletionChannelResponse, DeallocPd, DeregMr,
-    GetContextResponse, PostSend, RegMr, RegMrResponse,
+    GetContextResponse, PostSend, RegMr, RegMrResponse, siw,
 };
+use rdmacm_abi::{AccessFlags, QpState, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::event_stream::EventStream;
+use super::format::Format;
 use super::memory::{Region, key};
 use super::ring::RingMemory;
 use super::{Channel, OpenContext, QpKey, Verbs, requester};
@@ -32,7 +33,7 @@ pub(super) struct ContextKey {
 }
 
 impl ContextKey {
-    fn queue_pair(self, number: u32) -> QpKey {
+    pub(super) fn queue_pair(self, number: u32) -> QpKey {
         QpKey {
             host: self.host,
             device: self.device,
@@ -72,7 +73,7 @@ pub(super) fn execute(
         CommandNumber::CREATE_QP => queue_pair::create(verbs, of, call),
         CommandNumber::MODIFY_QP => queue_pair::modify(state, context, call),
         CommandNumber::QUERY_QP => queue_pair::query(verbs, of, call),
-        CommandNumber::DESTROY_QP => queue_pair::destroy(verbs, of, call),
+        CommandNumber::DESTROY_QP => queue_pair::destroy(state, context, call),
         CommandNumber::POST_SEND => post_send(state, context, call),
         _ => Err(Errno::EOPNOTSUPP),
     }?;
@@ -136,6 +137,7 @@ fn report_async_events(
     context: u64,
     call: &mut Call<'_>,
 ) -> Result<OwnedFd, Errno> {
+    let format = verbs.format;
     let context = verbs.context(context)?;
     if context.async_events.is_some() {
         return Err(Errno::EINVAL);
@@ -145,7 +147,19 @@ fn report_async_events(
         async_fd: number(&descriptor)?,
         completion_vectors: 1,
     };
-    respond(call, &response)?;
+    match format {
+        Format::Rxe => respond(call, &response)?,
+        Format::Siw => respond(
+            call,
+            &siw::ContextResponse {
+                common: response,
+                context: siw::Context {
+                    device_id: 0,
+                    padding: Reserved::ZERO,
+                },
+            },
+        )?,
+    }
     context.async_events = Some(events);
     Ok(descriptor)
 }
@@ -182,6 +196,11 @@ fn dealloc_pd(verbs: &mut Verbs, context: u64, call: &Call<'_>) -> Result<(), Er
 
 fn reg_mr(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Errno> {
     let request: RegMr = read(call)?;
+    // siw takes a part of the key from the program.
+    let low = match verbs.format {
+        Format::Rxe => 0,
+        Format::Siw => read::<siw::RegMr>(call)?.key.key,
+    };
     verbs.check_domain(context, request.pd)?;
     let access = request.access;
     let needs_local = AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_ATOMIC;
@@ -195,12 +214,25 @@ fn reg_mr(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Er
         .checked_add(request.length)
         .ok_or(Errno::EINVAL)?;
     let handle = verbs.next_handle()?;
-    let response = RegMrResponse {
+    let key = key(handle, low);
+    let common = RegMrResponse {
         handle,
-        lkey: key(handle),
-        rkey: key(handle),
+        lkey: key,
+        rkey: key,
     };
-    respond(call, &response)?;
+    match verbs.format {
+        Format::Rxe => respond(call, &common)?,
+        Format::Siw => respond(
+            call,
+            &siw::MrResponse {
+                common,
+                tag: siw::MrTag {
+                    stag: key,
+                    padding: Reserved::ZERO,
+                },
+            },
+        )?,
+    }
     let region = Region {
         context,
         domain: request.pd,
@@ -208,6 +240,7 @@ fn reg_mr(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Er
         start: request.start,
         length: request.length,
         access,
+        key,
         is_valid: true,
     };
     verbs.regions.insert(handle, region);
@@ -230,6 +263,10 @@ fn post_send(state: &mut SimState, context: ContextKey, call: &Call<'_>) -> Resu
     let queue_pair = state.queue_pair(key).ok_or(Errno::EINVAL)?;
     if queue_pair.context != context.serial {
         return Err(Errno::EINVAL);
+    }
+    let is_connected = matches!(queue_pair.state, QpState::RTS | QpState::ERR);
+    if queue_pair.format == Format::Siw && !is_connected {
+        return Err(Errno::ENOTCONN);
     }
     requester::ring(state, key);
     Ok(())

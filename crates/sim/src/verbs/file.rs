@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rdmacm_verbs::{Call, GidEntry, UverbsFile};
 
 use super::command::{self, ContextKey};
+use super::transition;
 use crate::sim_state::SharedState;
 
 /// An open verbs node of a device.
@@ -96,6 +97,7 @@ impl fmt::Debug for SimVerbsFile {
 impl Drop for SimVerbsFile {
     fn drop(&mut self) {
         self.state.change(|state| {
+            transition::end_connections_of(state, self.key);
             if let Some(verbs) = state.verbs(self.key.host, self.key.device) {
                 verbs.close(self.key.serial);
             }

@@ -18,6 +18,7 @@ pub(super) struct Region {
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) access: AccessFlags,
+    pub(super) key: u32,
     /// Not after a peer has invalidated the key.
     pub(super) is_valid: bool,
 }
@@ -44,8 +45,8 @@ pub(super) struct KeyedMemory {
 }
 
 /// The key of the region with this handle.
-pub(super) fn key(handle: u32) -> u32 {
-    handle << 8
+pub(super) fn key(handle: u32, low: u8) -> u32 {
+    handle << 8 | u32::from(low)
 }
 
 impl Verbs {
@@ -59,7 +60,7 @@ impl Verbs {
         let find = || {
             let handle = memory.key >> 8;
             let region = self.regions.get(&handle)?;
-            let is_it = key(handle) == memory.key
+            let is_it = region.key == memory.key
                 && region.domain == domain
                 && region.is_valid
                 && region.access.contains(access);
@@ -153,9 +154,8 @@ impl Verbs {
     pub(super) fn invalidate(&mut self, domain: u32, key: u32) -> bool {
         let handle = key >> 8;
         let region = self.regions.get_mut(&handle);
-        let is_it = |region: &&mut Region| {
-            region.domain == domain && region.is_valid && self::key(handle) == key
-        };
+        let is_it =
+            |region: &&mut Region| region.domain == domain && region.is_valid && region.key == key;
         match region.filter(is_it) {
             Some(region) => {
                 region.is_valid = false;

@@ -7,9 +7,11 @@ use rdmacm_abi::uverbs::{
     CreateQpResponse, ImmediateOrKey, ModifyQp, WcFlags, WcOpcode, WcStatus, WorkCompletion,
 };
 use rdmacm_abi::{QpState, QpType, Reserved};
+use rdmacm_core::Gid;
 
+use super::format::Format;
 use super::request::Request;
-use super::ring::Ring;
+use super::work_queue::{Taken, WorkQueue};
 
 /// A queue pair of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +24,21 @@ pub(crate) struct QpKey {
 /// A queue pair.
 #[derive(Debug)]
 pub(super) struct QueuePair {
+    pub(super) format: Format,
     pub(super) context: u64,
     pub(super) domain: u32,
     pub(super) qp_type: QpType,
     pub(super) signal_all: bool,
     pub(super) send_cq: u32,
     pub(super) receive_cq: u32,
-    pub(super) sends: Ring,
-    pub(super) receives: Ring,
+    pub(super) sends: WorkQueue,
+    pub(super) receives: WorkQueue,
     pub(super) caps: CreateQpResponse,
     pub(super) state: QpState,
     /// What it was modified to.
     pub(super) attr: ModifyQp,
+    /// The address of an iWARP connection here.
+    pub(super) source: Option<Gid>,
     pub(super) requester: Requester,
     pub(super) responder: Responder,
 }
@@ -41,8 +46,10 @@ pub(super) struct QueuePair {
 /// The side of a queue pair that sends requests.
 #[derive(Debug, Default)]
 pub(super) struct Requester {
-    /// The slot of the request that is read next.
-    pub(super) next_slot: u32,
+    /// The number of the request that is read next.
+    pub(super) next: u32,
+    /// That of the oldest request whose slot is not released.
+    pub(super) oldest: u32,
     /// Requests that are not complete, oldest first.
     pub(super) requests: VecDeque<Request>,
     /// The packet sequence number of the next request.
@@ -60,6 +67,8 @@ pub(super) struct Requester {
 pub(super) struct Responder {
     /// The packet sequence number of the next request.
     pub(super) expected_psn: u32,
+    /// What it has taken of the receive queue.
+    pub(super) received: Taken,
     /// What atomics have read, for those that are sent again.
     pub(super) atomics: BTreeMap<u32, Arc<[u8]>>,
 }
@@ -83,6 +92,25 @@ impl QueuePair {
 
     pub(super) fn can_receive(&self) -> bool {
         matches!(self.state, QpState::RTR | QpState::RTS)
+    }
+
+    /// The next request that the program has posted, which stays in its slot.
+    pub(super) fn next_request(&mut self) -> Option<Vec<u8>> {
+        let requester = &mut self.requester;
+        let element = self.sends.posted(requester.next, requester.oldest)?;
+        requester.next = requester.next.wrapping_add(1);
+        Some(element)
+    }
+
+    /// Gives the slot of the oldest request back to the program.
+    pub(super) fn release_request(&mut self) {
+        self.sends.release(self.requester.oldest);
+        self.requester.oldest = self.requester.oldest.wrapping_add(1);
+    }
+
+    /// Takes what the next message is received into.
+    pub(super) fn take_receive(&mut self) -> Option<Vec<u8>> {
+        self.responder.received.take(&self.receives)
     }
 
     /// A completion of one of its requests.

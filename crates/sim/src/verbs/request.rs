@@ -1,4 +1,4 @@
-//! Requests as the program has posted them, in the format of rxe.
+//! Requests as the program has posted them.
 
 use std::sync::Arc;
 
@@ -7,8 +7,11 @@ use rdmacm_abi::uverbs::{SendFlags, Sge, WcOpcode, WcStatus, WrOpcode};
 use zerocopy::FromBytes;
 
 use super::Verbs;
+use super::format::Format;
 use super::memory::KeyedMemory;
 use super::message::{Operation, Reply, With};
+
+mod siw;
 
 /// A request of a send queue.
 #[derive(Debug)]
@@ -36,7 +39,19 @@ pub(super) struct Receive {
 
 impl Request {
     /// Reads a slot of the send queue.
-    pub(super) fn read(verbs: &Verbs, domain: u32, psn: u32, slot: &[u8]) -> Option<Self> {
+    pub(super) fn read(
+        verbs: &Verbs,
+        (format, domain): (Format, u32),
+        psn: u32,
+        slot: &[u8],
+    ) -> Option<Self> {
+        match format {
+            Format::Rxe => Self::read_rxe(verbs, domain, psn, slot),
+            Format::Siw => siw::request(verbs, domain, psn, slot),
+        }
+    }
+
+    fn read_rxe(verbs: &Verbs, domain: u32, psn: u32, slot: &[u8]) -> Option<Self> {
         let (element, tail) = SendWqe::read_from_prefix(slot).ok()?;
         let flags = element.wr.flags;
         let is_inline = flags.contains(SendFlags::INLINE);
@@ -70,9 +85,14 @@ impl Request {
     }
 
     /// The id of what is in a slot of the send queue.
-    pub(super) fn id_of(slot: &[u8]) -> Option<u64> {
-        let (element, _) = SendWqe::read_from_prefix(slot).ok()?;
-        Some(element.wr.id)
+    pub(super) fn id_of(format: Format, slot: &[u8]) -> Option<u64> {
+        match format {
+            Format::Rxe => {
+                let (element, _) = SendWqe::read_from_prefix(slot).ok()?;
+                Some(element.wr.id)
+            }
+            Format::Siw => siw::id(slot),
+        }
     }
 
     /// Whether its reply carries data, so that no other reply stands for it.
@@ -86,7 +106,10 @@ impl Request {
 
 impl Receive {
     /// Reads a slot of a receive queue.
-    pub(super) fn read(slot: &[u8]) -> Option<Self> {
+    pub(super) fn read(format: Format, slot: &[u8]) -> Option<Self> {
+        if format == Format::Siw {
+            return siw::receive(slot);
+        }
         let (element, tail) = RecvWqe::read_from_prefix(slot).ok()?;
         Some(Self {
             id: element.id,

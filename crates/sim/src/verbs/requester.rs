@@ -6,6 +6,7 @@ use rdmacm_abi::QpState;
 use rdmacm_abi::uverbs::{WcFlags, WcStatus};
 use rdmacm_core::Gid;
 
+use super::format::Format;
 use super::message::{DataMessage, Message, Operation, Reply, Response, Route, With};
 use super::queue_pair::{QpKey, QueuePair, is_before, next_psn};
 use super::request::Request;
@@ -19,13 +20,18 @@ const RETRY_FOREVER: u8 = 7;
 
 /// The doorbell: the program has posted requests.
 pub(super) fn ring(state: &mut SimState, key: QpKey) {
-    match state.queue_pair(key).map(|queue_pair| queue_pair.state) {
-        Some(QpState::RTS) => {
+    let Some(queue_pair) = state.queue_pair(key) else {
+        return;
+    };
+    let is_rxe = queue_pair.format == Format::Rxe;
+    match queue_pair.state {
+        QpState::RTS => {
             let first = read_requests(state, key);
             send_from(state, key, first);
             finish(state, key);
         }
-        Some(QpState::ERR) => transition::flush(state, key),
+        // siw leaves in the queue what it is given then.
+        QpState::ERR if is_rxe => transition::flush(state, key),
         _ => {}
     }
 }
@@ -35,21 +41,20 @@ fn read_requests(state: &mut SimState, key: QpKey) -> u32 {
     let Some(verbs) = state.verbs_of(key) else {
         return 0;
     };
-    let Some(queue_pair) = verbs.queue_pairs.get(&key.number) else {
+    let Some(queue_pair) = verbs.queue_pairs.get_mut(&key.number) else {
         return 0;
     };
-    let first = queue_pair.requester.next_psn;
-    let (mut slot, mut psn, mut requests) = (queue_pair.requester.next_slot, first, Vec::new());
-    while slot != queue_pair.sends.producer() {
-        let bytes = queue_pair.sends.slot(slot);
-        slot = queue_pair.sends.next(slot);
-        if let Some(request) = Request::read(verbs, queue_pair.domain, psn, &bytes) {
+    let (format, domain) = (queue_pair.format, queue_pair.domain);
+    let (first, mut requests) = (queue_pair.requester.next_psn, Vec::new());
+    let posted: Vec<_> = std::iter::from_fn(|| queue_pair.next_request()).collect();
+    let mut psn = first;
+    for element in posted {
+        if let Some(request) = Request::read(verbs, (format, domain), psn, &element) {
             requests.push(request);
             psn = next_psn(psn);
         }
     }
     if let Some(queue_pair) = state.queue_pair(key) {
-        queue_pair.requester.next_slot = slot;
         queue_pair.requester.next_psn = psn;
         queue_pair.requester.requests.extend(requests);
     }
@@ -87,6 +92,7 @@ fn send_from(state: &mut SimState, key: QpKey, psn: u32) {
     for message in messages {
         send(state, key, route, DataMessage::Request(message));
     }
+    complete_sent(state, key);
     let is_timed = state
         .queue_pair(key)
         .is_some_and(|queue_pair| queue_pair.requester.timer != 0);
@@ -95,23 +101,42 @@ fn send_from(state: &mut SimState, key: QpKey, psn: u32) {
     }
 }
 
+/// On iWARP, what TCP has accepted is complete: the peer does not acknowledge it
+/// (`siw_qp_sq_process`).
+fn complete_sent(state: &mut SimState, key: QpKey) {
+    let Some(queue_pair) = state.queue_pair(key) else {
+        return;
+    };
+    if queue_pair.format == Format::Siw {
+        let requests = &mut queue_pair.requester.requests;
+        for request in requests.iter_mut().filter(|request| !request.fetches()) {
+            request.reply.get_or_insert(Reply::Done);
+        }
+    }
+}
+
 /// The addresses of a connected queue pair.
 pub(super) fn route(state: &mut SimState, key: QpKey) -> Option<Route> {
-    let destination = state.queue_pair(key)?.attr.destination;
+    let queue_pair = state.queue_pair(key)?;
+    let (own, destination) = (queue_pair.source, queue_pair.attr.destination);
     let host = state.hosts.get(key.host)?;
     let device = host.devices.get(key.device)?;
     Some(Route {
-        source: device.gid(destination.source_gid_index.into())?,
+        source: own.or_else(|| device.gid(destination.source_gid_index.into()))?,
         destination: Gid(destination.destination_gid),
     })
 }
 
 pub(super) fn send(state: &mut SimState, key: QpKey, route: Route, message: DataMessage) {
+    let Some(verbs) = state.verbs_of(key) else {
+        return;
+    };
+    let transport = verbs.format.transport();
     Packet {
         host: key.host,
         source: route.source,
         destination: route.destination,
-        payload: Payload::Data(message),
+        payload: Payload::Data(transport, message),
     }
     .send(state);
 }
@@ -191,6 +216,10 @@ pub(super) fn receive(state: &mut SimState, arrival: Arrival, response: &Respons
         return;
     }
     let psn = response.psn;
+    // iWARP ends the connection.
+    if queue_pair.format == Format::Siw && matches!(response.reply, Reply::Failed(_)) {
+        return transition::fail(state, key);
+    }
     let requester = &mut queue_pair.requester;
     // A reply stands for earlier ones that were lost, unless those carry data.
     for request in &mut requester.requests {
@@ -292,19 +321,21 @@ fn complete(state: &mut SimState, key: QpKey, request: &Request) -> WcStatus {
     let Some(verbs) = state.verbs_of(key) else {
         return WcStatus::SUCCESS;
     };
-    let Some(queue_pair) = verbs.queue_pairs.get(&key.number) else {
+    let Some(domain) = verbs.queue_pairs.get(&key.number).map(|one| one.domain) else {
         return WcStatus::SUCCESS;
     };
     let status = match (&request.operation, &request.reply) {
         (Err(status), _) | (_, Some(Reply::Failed(status))) => *status,
         (_, Some(Reply::Data(data))) => {
-            let written = verbs.scatter(queue_pair.domain, &request.sges, data);
+            let written = verbs.scatter(domain, &request.sges, data);
             written.map_or(WcStatus::LOC_PROT_ERR, |()| WcStatus::SUCCESS)
         }
         _ => WcStatus::SUCCESS,
     };
-    let sends = &queue_pair.sends;
-    sends.set_consumer(sends.next(sends.consumer()));
+    let Some(queue_pair) = verbs.queue_pairs.get_mut(&key.number) else {
+        return WcStatus::SUCCESS;
+    };
+    queue_pair.release_request();
     let is_success = status == WcStatus::SUCCESS;
     if is_success && !request.is_signaled && !queue_pair.signal_all {
         return status;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{ImmediateOrKey, WcFlags, WcOpcode, WcStatus};
 use rdmacm_abi::{AccessFlags, QpType};
 
+use super::format::Format;
 use super::memory::{KeyedMemory, MemoryError};
 use super::message::{DataMessage, Message, Operation, Reply, Response, Route, With};
 use super::queue_pair::{PSN_MASK, QpKey, is_before, next_psn};
@@ -58,6 +59,12 @@ pub(super) fn receive(state: &mut SimState, arrival: Arrival, message: &Message)
         Outcome::Replied(reply) => reply.clone(),
         Outcome::Failed(status) => Reply::Failed(*status),
     };
+    let is_siw = state
+        .queue_pair(key)
+        .is_some_and(|queue_pair| queue_pair.format == Format::Siw);
+    if is_siw && matches!(outcome, Outcome::Replied(Reply::Done)) {
+        return;
+    }
     let response = Response {
         to: message.from,
         psn: message.psn,
@@ -95,8 +102,9 @@ fn execute(verbs: &mut Verbs, number: u32, message: &Message) -> Outcome {
         return Outcome::Failed(WcStatus::REM_OP_ERR);
     };
     let (domain, access) = (queue_pair.domain, queue_pair.attr.access_flags);
-    // The queue pair must allow what the memory allows (`check_op_valid`).
-    if !access.contains(needed(&message.operation)) {
+    // The queue pair must allow what the memory allows (`check_op_valid`). siw does not ask.
+    let is_rxe = queue_pair.format == Format::Rxe;
+    if is_rxe && !access.contains(needed(&message.operation)) {
         return Outcome::Failed(WcStatus::REM_INV_REQ_ERR);
     }
     let outcome = match &message.operation {
@@ -158,9 +166,14 @@ fn read(
     length: u32,
 ) -> Result<Arc<[u8]>, MemoryError> {
     let length = usize::try_from(length).map_err(|_| MemoryError)?;
-    verbs.check(domain, from, length, AccessFlags::REMOTE_READ)?;
+    let access = match verbs.format {
+        Format::Rxe => AccessFlags::REMOTE_READ,
+        // A peer that has the key may read.
+        Format::Siw => AccessFlags::empty(),
+    };
+    verbs.check(domain, from, length, access)?;
     let mut bytes = vec![0; length];
-    verbs.read(domain, from, &mut bytes, AccessFlags::REMOTE_READ)?;
+    verbs.read(domain, from, &mut bytes, access)?;
     Ok(bytes.into())
 }
 
@@ -214,10 +227,15 @@ fn receive_data(
     let Some(queue_pair) = verbs.queue_pairs.get(&number) else {
         return Outcome::Failed(WcStatus::REM_OP_ERR);
     };
+    let (domain, timer) = (queue_pair.domain, queue_pair.attr.min_rnr_timer);
+    let is_siw = queue_pair.format == Format::Siw;
     let Some(receive) = next_receive(verbs, number) else {
-        return Outcome::Replied(Reply::ReceiverNotReady(queue_pair.attr.min_rnr_timer));
+        if is_siw {
+            // iWARP does not send again.
+            return Outcome::Failed(WcStatus::REM_OP_ERR);
+        }
+        return Outcome::Replied(Reply::ReceiverNotReady(timer));
     };
-    let domain = queue_pair.domain;
     let (own, peer) = match verbs.scatter(domain, &receive.sges, data) {
         Ok(()) => (WcStatus::SUCCESS, WcStatus::SUCCESS),
         Err(MemoryError) => (WcStatus::LOC_QP_OP_ERR, WcStatus::REM_OP_ERR),
@@ -270,9 +288,10 @@ fn receive_write(
     outcome
 }
 
-fn next_receive(verbs: &Verbs, number: u32) -> Option<Receive> {
-    let slot = verbs.queue_pairs.get(&number)?.receives.pop()?;
-    Receive::read(&slot)
+fn next_receive(verbs: &mut Verbs, number: u32) -> Option<Receive> {
+    let queue_pair = verbs.queue_pairs.get_mut(&number)?;
+    let element = queue_pair.take_receive()?;
+    Receive::read(queue_pair.format, &element)
 }
 
 /// Reports what was received.

@@ -32,10 +32,19 @@ impl RingMemory {
         &self.file
     }
 
+    /// Makes room for a queue of so many bytes; returns its offset.
+    pub(super) fn allocate(&mut self, bytes: u64) -> io::Result<u64> {
+        const PAGE: u64 = 1 << 16;
+        let offset = self.length;
+        let length = offset + bytes.next_multiple_of(PAGE);
+        self.file.set_len(length)?;
+        self.length = length;
+        Ok(offset)
+    }
+
     /// A ring with room for so many elements of this size, or more
     /// (`rxe_queue_init`).
     pub(super) fn ring(&mut self, elements: u32, element_size: usize) -> io::Result<Ring> {
-        const PAGE: u64 = 1 << 16;
         const CACHE_LINE: usize = 64;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let stride = element_size.max(CACHE_LINE).next_power_of_two();
@@ -47,10 +56,7 @@ impl RingMemory {
         });
         let bytes = bytes.ok_or_else(invalid)?;
         let size = u32::try_from(bytes).map_err(|_| invalid())?;
-        let offset = self.length;
-        let length = offset + bytes.next_multiple_of(PAGE);
-        self.file.set_len(length)?;
-        self.length = length;
+        let offset = self.allocate(bytes)?;
         let header = QueueHeader {
             log2_elem_size: stride.trailing_zeros(),
             index_mask: slots - 1,
@@ -104,7 +110,7 @@ impl Ring {
         self.index(offset_of!(QueueHeader, consumer_index))
     }
 
-    pub(super) fn set_producer(&self, index: u32) {
+    fn set_producer(&self, index: u32) {
         self.set_index(offset_of!(QueueHeader, producer_index), index);
     }
 
@@ -112,19 +118,24 @@ impl Ring {
         self.set_index(offset_of!(QueueHeader, consumer_index), index);
     }
 
-    pub(super) fn next(&self, index: u32) -> u32 {
+    fn next(&self, index: u32) -> u32 {
         index.wrapping_add(1) & self.mask
     }
 
+    /// The element of this number, if it is posted.
+    pub(super) fn posted(&self, number: u32) -> Option<Vec<u8>> {
+        (number & self.mask != self.producer()).then(|| self.slot(number))
+    }
+
     /// The bytes of a slot.
-    pub(super) fn slot(&self, index: u32) -> Vec<u8> {
+    fn slot(&self, index: u32) -> Vec<u8> {
         let mut bytes = vec![0; self.stride];
         // The file is as long as the ring until it is dropped.
         let _ = self.file.read_exact_at(&mut bytes, self.place(index));
         bytes
     }
 
-    pub(super) fn set_slot(&self, index: u32, bytes: &[u8]) {
+    fn set_slot(&self, index: u32, bytes: &[u8]) {
         let bytes = bytes.get(..self.stride).unwrap_or(bytes);
         let _ = self.file.write_all_at(bytes, self.place(index));
     }
@@ -167,6 +178,7 @@ impl Ring {
 
     fn set_index(&self, at: usize, index: u32) {
         let place = self.offset + at as u64;
+        let index = index & self.mask;
         let _ = self.file.write_all_at(&index.to_ne_bytes(), place);
     }
 }

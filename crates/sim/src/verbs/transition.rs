@@ -1,17 +1,24 @@
 //! Changes of a queue pair's state.
 
 use nix::errno::Errno;
-use rdmacm_abi::uverbs::{ModifyQp, WcStatus};
+use rdmacm_abi::uverbs::{ModifyQp, WcOpcode, WcStatus, WorkCompletion};
 use rdmacm_abi::{QpAttrMask, QpState};
 
+use super::command::ContextKey;
+use super::format::Format;
 use super::queue_pair::{QpKey, QueuePair, Requester, Responder};
 use super::request::{Receive, Request};
 use super::{Verbs, requester};
+use crate::device::ip_gid;
+use crate::iwarp::{self, IwConnection};
 use crate::sim_state::SimState;
 
-/// `ib_modify_qp` on rxe.
+/// `ib_modify_qp`.
 pub(super) fn modify(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Result<(), Errno> {
     let queue_pair = state.queue_pair(key).ok_or(Errno::EINVAL)?;
+    if queue_pair.format == Format::Siw {
+        return modify_siw(state, key, request);
+    }
     let (from, mask) = (queue_pair.state, request.mask);
     if mask.contains(QpAttrMask::CUR_STATE) && from.number() != request.current_qp_state.into() {
         return Err(Errno::EINVAL);
@@ -46,6 +53,24 @@ pub(super) fn modify(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Re
     if to == QpState::RTS {
         // What was posted before.
         requester::ring(state, key);
+    }
+    Ok(())
+}
+
+/// `siw_verbs_modify_qp`: the kernel moves the queue pair with its connection, and the
+/// program can only end it.
+fn modify_siw(state: &mut SimState, key: QpKey, request: &ModifyQp) -> Result<(), Errno> {
+    let queue_pair = state.queue_pair(key).ok_or(Errno::EINVAL)?;
+    if request.mask.contains(QpAttrMask::STATE) {
+        match QpState::new(request.qp_state.into()) {
+            // Either ends the connection.
+            QpState::ERR | QpState::SQD => fail(state, key),
+            // Changes nothing.
+            QpState::RESET | QpState::INIT | QpState::RTR => {}
+            _ => return Err(Errno::EINVAL),
+        }
+    } else if request.mask.contains(QpAttrMask::ACCESS_FLAGS) {
+        queue_pair.attr.access_flags = request.access_flags;
     }
     Ok(())
 }
@@ -92,24 +117,72 @@ fn store(queue_pair: &mut QueuePair, request: &ModifyQp) {
 
 /// Forgets all requests.
 fn reset(queue_pair: &mut QueuePair) {
-    for ring in [&queue_pair.sends, &queue_pair.receives] {
-        ring.set_consumer(ring.producer());
-    }
+    release_requests(queue_pair);
+    while queue_pair.take_receive().is_some() {}
     queue_pair.requester = Requester {
-        next_slot: queue_pair.sends.producer(),
+        next: queue_pair.requester.next,
+        oldest: queue_pair.requester.oldest,
         ..Requester::default()
     };
-    queue_pair.responder = Responder::default();
+    queue_pair.responder = Responder {
+        received: queue_pair.responder.received,
+        ..Responder::default()
+    };
 }
 
-/// Moves a queue pair to ERR and completes all of its requests.
-pub(super) fn fail(state: &mut SimState, key: QpKey) {
-    if let Some(queue_pair) = state.queue_pair(key) {
-        queue_pair.state = QpState::ERR;
-        queue_pair.requester.timer = 0;
-        queue_pair.requester.waits_for_receiver = false;
+/// Releases the slots of all requests; returns those that were not read.
+fn release_requests(queue_pair: &mut QueuePair) -> Vec<Vec<u8>> {
+    let unread: Vec<_> = std::iter::from_fn(|| queue_pair.next_request()).collect();
+    while queue_pair.requester.oldest != queue_pair.requester.next {
+        queue_pair.release_request();
     }
+    unread
+}
+
+/// Moves a queue pair to ERR and completes all of its requests. An iWARP connection ends
+/// with it.
+pub(crate) fn fail(state: &mut SimState, key: QpKey) {
+    let Some(queue_pair) = state.queue_pair(key) else {
+        return;
+    };
+    let before = std::mem::replace(&mut queue_pair.state, QpState::ERR);
+    queue_pair.requester.timer = 0;
+    queue_pair.requester.waits_for_receiver = false;
+    let is_siw = queue_pair.format == Format::Siw;
     flush(state, key);
+    if is_siw && before != QpState::ERR {
+        iwarp::end_connection_of(state, key);
+    }
+}
+
+/// Ends the iWARP connections of the queue pairs of a context.
+pub(super) fn end_connections_of(state: &mut SimState, context: ContextKey) {
+    let Some(verbs) = state.verbs(context.host, context.device) else {
+        return;
+    };
+    if verbs.format == Format::Siw {
+        for number in verbs.queue_pairs_of(context.serial) {
+            fail(state, context.queue_pair(number));
+        }
+    }
+}
+
+/// Moves a queue pair of siw to RTS for its connection.
+pub(crate) fn connect(state: &mut SimState, key: QpKey, connection: &IwConnection) {
+    let Some(queue_pair) = state.queue_pair(key) else {
+        return;
+    };
+    let peer = ip_gid(connection.peer);
+    queue_pair.source = Some(ip_gid(connection.source));
+    let attr = &mut queue_pair.attr;
+    attr.destination.destination_gid = peer.0;
+    attr.destination_qp_number = connection.peer_qp_number;
+    // siw reports the depths swapped (`siw_query_qp`).
+    attr.max_rd_atomic = connection.depths.inbound;
+    attr.max_destination_rd_atomic = connection.depths.outbound;
+    queue_pair.state = QpState::RTS;
+    // What was posted before.
+    requester::ring(state, key);
 }
 
 /// Completes all requests of a queue pair in ERR.
@@ -127,20 +200,26 @@ impl Verbs {
         };
         let posted = std::mem::take(&mut queue_pair.requester.requests);
         let mut sends: Vec<_> = posted.iter().map(|request| request.id).collect();
-        let mut slot = queue_pair.requester.next_slot;
-        while slot != queue_pair.sends.producer() {
-            let bytes = queue_pair.sends.slot(slot);
-            sends.extend(Request::id_of(&bytes));
-            slot = queue_pair.sends.next(slot);
-        }
-        queue_pair.requester.next_slot = slot;
-        queue_pair.sends.set_consumer(slot);
-        let receives = std::iter::from_fn(|| queue_pair.receives.pop());
-        let receives: Vec<_> = receives.filter_map(|bytes| Receive::read(&bytes)).collect();
+        let format = queue_pair.format;
+        let unread = release_requests(queue_pair);
+        sends.extend(
+            unread
+                .iter()
+                .filter_map(|bytes| Request::id_of(format, bytes)),
+        );
+        let receives: Vec<_> = std::iter::from_fn(|| queue_pair.take_receive()).collect();
+        let receives = receives
+            .iter()
+            .filter_map(|bytes| Receive::read(format, bytes));
+        let receives: Vec<_> = receives.collect();
         let (send_cq, receive_cq) = (queue_pair.send_cq, queue_pair.receive_cq);
         let flushed = |id| queue_pair.completion(id, WcStatus::WR_FLUSH_ERR);
         let sends: Vec<_> = sends.into_iter().map(flushed).collect();
-        let receives: Vec<_> = receives.iter().map(|one| flushed(one.id)).collect();
+        let receives = receives.iter().map(|one| WorkCompletion {
+            opcode: WcOpcode::RECV,
+            ..flushed(one.id)
+        });
+        let receives: Vec<_> = receives.collect();
         for completion in sends {
             self.complete(send_cq, &completion, false);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rdmacm_core::{ConnParam, EventKind, Notification, RejectReason};
 use rdmacm_sim::{KernelVersion, MessageKind};
 
-use crate::pair::{Asked, Connected, Hosts, client_param, server_param};
+use crate::pair::{Asked, CLIENT_QP, Connected, Hosts, client_param, server_param};
 use crate::{SECOND, errno, expect};
 
 #[test]
@@ -36,7 +36,7 @@ fn either_side_disconnects() {
 fn the_sides_learn_of_each_other() {
     for hosts in Hosts::each() {
         let param = ConnParam::new()
-            .qp_number(0x1234_5678 & 0xff_ffff)
+            .qp_number(hosts.choose(0x34_5678, CLIENT_QP))
             .responder_resources(3)
             .initiator_depth(5)
             .retry_count(6)
@@ -333,7 +333,10 @@ fn private_data_is_limited() {
     assert_eq!(event.private_data(), [8; 196]);
 
     let Asked {
-        client, request, ..
+        hosts: _hosts,
+        client,
+        request,
+        ..
     } = Hosts::iwarp().ask(client_param().private_data(&[7; 251]).unwrap());
     assert_eq!(request.private_data(), [7; 251]);
     let child = request.into_child().unwrap();

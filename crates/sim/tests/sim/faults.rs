@@ -261,23 +261,23 @@ fn a_full_backlog_delays_or_refuses() {
     let hosts = Hosts::roce();
     let listener = hosts.listen(1);
     let channel = hosts.client.channel().unwrap();
-    let ids = [21, 22].map(|number| {
+    let ids = [1, 2].map(|number| {
         let id = hosts.routed(&channel);
         id.connect(client_param().qp_number(number)).unwrap();
         id
     });
     let first = listener.next_request();
-    assert_eq!(first.conn().unwrap().qp_number, 21);
+    assert_eq!(first.conn().unwrap().qp_number, 1);
     assert!(listener.channel.try_next_event().unwrap().is_none());
     // The second is sent again.
     let second = listener.channel.next_event(None).unwrap();
-    assert_eq!(second.conn().unwrap().qp_number, 22);
+    assert_eq!(second.conn().unwrap().qp_number, 2);
     drop(ids);
 
     let hosts = Hosts::iwarp();
     let _listener = hosts.listen(1);
     let channel = hosts.client.channel().unwrap();
-    let [_first, _second] = [21, 22].map(|number| {
+    let [_first, _second] = [1, 2].map(|number| {
         let id = hosts.routed(&channel);
         id.connect(client_param().qp_number(number)).unwrap();
         id

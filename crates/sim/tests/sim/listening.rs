@@ -25,15 +25,9 @@ fn connect(hosts: &Hosts, channel: &EventChannel, address: usize) -> Result<CmId
     expect(channel, EventKind::AddrResolved);
     id.resolve_route(SECOND).unwrap();
     expect(channel, EventKind::RouteResolved);
-    let connected = id.connect(client_param().qp_number(id_number()));
+    let connected = id.connect(client_param().qp_number(hosts.free_number()));
     connected.map_err(|error| error.raw_os_error())?;
     Ok(id)
-}
-
-fn id_number() -> u32 {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static LAST: AtomicU32 = AtomicU32::new(100);
-    LAST.fetch_add(1, Ordering::Relaxed)
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Two hosts that connect.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, PortSpace};
+use rdmacm_core::{
+    CmId, ConnParam, DeviceId, Event, EventChannel, EventKind, PortSpace, QpType, RdmaDevices,
+};
 use rdmacm_sim::{Fabric, Host};
+use rdmacm_verbs::{DeviceSource, QueuePair};
 
 use crate::{SECOND, expect};
 
@@ -16,6 +20,9 @@ pub(crate) struct Hosts {
     pub(crate) client: Host,
     pub(crate) server: Host,
     pub(crate) is_iwarp: bool,
+    numbers: AtomicU32,
+    /// The queue pairs that `client_param` and `server_param` name. iWARP needs them.
+    _queue_pairs: Vec<QueuePair>,
 }
 
 impl Hosts {
@@ -34,16 +41,28 @@ impl Hosts {
     fn new(fabric: Fabric, is_iwarp: bool) -> Self {
         fabric.set_idle_time(Duration::from_millis(1));
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
+        let mut queue_pairs = Vec::new();
+        if is_iwarp {
+            queue_pairs.extend(queue_pairs_of(&client));
+            queue_pairs.extend(queue_pairs_of(&server));
+        }
         Self {
             fabric,
             client,
             server,
             is_iwarp,
+            numbers: AtomicU32::new(0),
+            _queue_pairs: queue_pairs,
         }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         (self.server.address().unwrap(), PORT).into()
+    }
+
+    /// The number of a queue pair of the client that no connection has.
+    pub(crate) fn free_number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// What either transport has instead of the other's.
@@ -119,12 +138,27 @@ impl Hosts {
     }
 }
 
+pub(crate) const CLIENT_QP: u32 = 17;
+const SERVER_QP: u32 = 18;
+
+/// Queue pairs of an iWARP host with all numbers up to the server's.
+fn queue_pairs_of(host: &Host) -> Vec<QueuePair> {
+    let device = host.list().unwrap().remove(0);
+    let id = DeviceId {
+        index: device.index,
+        guid: device.guid,
+    };
+    let context = DeviceSource::open(host, id).unwrap();
+    let create = |_| QueuePair::options(QpType::RC).create(&context).unwrap();
+    (1..=SERVER_QP).map(create).collect()
+}
+
 pub(crate) fn client_param() -> ConnParam {
-    ConnParam::new().qp_number(17)
+    ConnParam::new().qp_number(CLIENT_QP)
 }
 
 pub(crate) fn server_param() -> ConnParam {
-    ConnParam::new().qp_number(18)
+    ConnParam::new().qp_number(SERVER_QP)
 }
 
 pub(crate) struct Listener {

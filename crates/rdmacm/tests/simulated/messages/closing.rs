@@ -9,93 +9,98 @@ use super::{Hosts, SECOND};
 
 #[test]
 fn a_peer_that_disconnects_ends_the_messages() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let peer = thread::spawn(move || {
-        far.send(b"last").unwrap();
-        far.close(CLOSE_DEADLINE).unwrap();
-    });
-    assert_eq!(*near.receive().unwrap().unwrap(), *b"last");
-    assert!(near.receive().unwrap().is_none());
-    drop(near);
-    peer.join().unwrap();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let peer = thread::spawn(move || {
+            far.send(b"last").unwrap();
+            far.close(CLOSE_DEADLINE).unwrap();
+        });
+        assert_eq!(*near.receive().unwrap().unwrap(), *b"last");
+        assert!(near.receive().unwrap().is_none());
+        drop(near);
+        peer.join().unwrap();
+    }
 }
 
 #[test]
 fn what_was_sent_arrives_before_the_end() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    hosts.fabric.set_delay(SECOND);
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let mut count = 0;
-            while far.receive().unwrap().is_some() {
-                count += 1;
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        hosts.fabric.set_delay(SECOND);
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| {
+                let mut count = 0;
+                while far.receive().unwrap().is_some() {
+                    count += 1;
+                }
+                count
+            });
+            for _ in 0..20 {
+                near.send(b"before the end").unwrap();
             }
-            count
+            near.close(60 * SECOND).unwrap();
+            assert_eq!(receiving.join().unwrap(), 20);
         });
-        for _ in 0..20 {
-            near.send(b"before the end").unwrap();
-        }
-        near.close(60 * SECOND).unwrap();
-        assert_eq!(receiving.join().unwrap(), 20);
-    });
-    drop((near, far));
-    hosts.assert_clean();
+        drop((near, far));
+        hosts.assert_clean();
+    }
 }
 
 #[test]
 fn closing_wakes_all_callers_of_this_side() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    thread::scope(|scope| {
-        let peer = scope.spawn(|| far.receive().unwrap());
-        let receiving = [(); 3].map(|()| scope.spawn(|| near.receive().unwrap()));
-        let closed = scope.spawn(|| near.closed(None).unwrap());
-        near.close(CLOSE_DEADLINE).unwrap();
-        for receiving in receiving {
-            assert!(receiving.join().unwrap().is_none());
-        }
-        assert!(closed.join().unwrap().is_orderly());
-        assert!(peer.join().unwrap().is_none());
-    });
-    let error = near.send(b"late").unwrap_err();
-    assert_eq!(error.stage(), Stage::Send);
-    drop((near, far));
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        thread::scope(|scope| {
+            let peer = scope.spawn(|| far.receive().unwrap());
+            let receiving = [(); 3].map(|()| scope.spawn(|| near.receive().unwrap()));
+            let closed = scope.spawn(|| near.closed(None).unwrap());
+            near.close(CLOSE_DEADLINE).unwrap();
+            for receiving in receiving {
+                assert!(receiving.join().unwrap().is_none());
+            }
+            assert!(closed.join().unwrap().is_orderly());
+            assert!(peer.join().unwrap().is_none());
+        });
+        let error = near.send(b"late").unwrap_err();
+        assert_eq!(error.stage(), Stage::Send);
+        drop((near, far));
+        hosts.assert_clean();
+    }
 }
 
 #[test]
 fn stopping_wakes_callers_and_leaves_the_peer() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let stop = near.stop_handle();
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| near.receive().unwrap());
-        stop.stop();
-        assert!(receiving.join().unwrap().is_none());
-    });
-    let error = near.send(b"late").unwrap_err();
-    assert!(matches!(error.cause(), Cause::Stopped), "{error}");
-    assert!(far.try_receive().unwrap().is_none());
-    far.send(b"unread").unwrap();
-    far.flush().unwrap();
-    drop(near);
-    assert!(far.receive().unwrap().is_none());
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let stop = near.stop_handle();
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| near.receive().unwrap());
+            stop.stop();
+            assert!(receiving.join().unwrap().is_none());
+        });
+        let error = near.send(b"late").unwrap_err();
+        assert!(matches!(error.cause(), Cause::Stopped), "{error}");
+        assert!(far.try_receive().unwrap().is_none());
+        far.send(b"unread").unwrap();
+        far.flush().unwrap();
+        drop(near);
+        assert!(far.receive().unwrap().is_none());
+    }
 }
 
 #[test]
 fn both_sides_may_close_at_once() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    thread::scope(|scope| {
-        let closing = [&near, &far].map(|side| scope.spawn(|| side.close(CLOSE_DEADLINE)));
-        for closing in closing {
-            closing.join().unwrap().unwrap();
-        }
-    });
-    drop((near, far));
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        thread::scope(|scope| {
+            let closing = [&near, &far].map(|side| scope.spawn(|| side.close(CLOSE_DEADLINE)));
+            for closing in closing {
+                closing.join().unwrap().unwrap();
+            }
+        });
+        drop((near, far));
+        hosts.assert_clean();
+    }
 }
 
 #[test]
@@ -132,11 +137,12 @@ fn removing_a_device_ends_waits_of_both_sides() {
 
 #[test]
 fn a_dropped_connection_ends_the_peers() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    drop(near);
-    assert!(far.receive().unwrap().is_none());
-    assert!(far.closed(SECOND).unwrap().is_orderly());
-    drop(far);
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        drop(near);
+        assert!(far.receive().unwrap().is_none());
+        assert!(far.closed(SECOND).unwrap().is_orderly());
+        drop(far);
+        hosts.assert_clean();
+    }
 }

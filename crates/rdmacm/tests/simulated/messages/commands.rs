@@ -31,37 +31,39 @@ fn assert_refused(error: &Error, stage: Stage, command: CommandNumber, errno: i3
 
 #[test]
 fn connecting() {
-    let hosts = Hosts::roce();
-    for (command, errnos) in CREATING {
-        for errno in errnos {
-            hosts.client.fail_next(command, 1, *errno);
-            let error = hosts.connector().connect().unwrap_err();
-            assert_refused(&error, Stage::QueuePair, command, *errno);
-            hosts.assert_clean();
+    for hosts in Hosts::each() {
+        for (command, errnos) in CREATING {
+            for errno in errnos {
+                hosts.client.fail_next(command, 1, *errno);
+                let error = hosts.connector().connect().unwrap_err();
+                assert_refused(&error, Stage::QueuePair, command, *errno);
+                hosts.assert_clean();
+            }
         }
+        drop(hosts.connect());
+        hosts.assert_clean();
     }
-    drop(hosts.connect());
-    hosts.assert_clean();
 }
 
 #[test]
 fn accepting() {
-    let hosts = Hosts::roce();
-    for (command, errnos) in CREATING {
-        for errno in errnos {
-            hosts.server.fail_next(command, 1, *errno);
-            thread::scope(|scope| {
-                let connecting = scope.spawn(|| hosts.connector().connect().unwrap_err());
-                let incoming = hosts.listener.accept(None).unwrap();
-                let error = incoming.accept().unwrap_err();
-                assert_refused(&error, Stage::QueuePair, command, *errno);
-                assert!(connecting.join().unwrap().is_rejected());
-            });
-            hosts.assert_clean();
+    for hosts in Hosts::each() {
+        for (command, errnos) in CREATING {
+            for errno in errnos {
+                hosts.server.fail_next(command, 1, *errno);
+                thread::scope(|scope| {
+                    let connecting = scope.spawn(|| hosts.connector().connect().unwrap_err());
+                    let incoming = hosts.listener.accept(None).unwrap();
+                    let error = incoming.accept().unwrap_err();
+                    assert_refused(&error, Stage::QueuePair, command, *errno);
+                    assert!(connecting.join().unwrap().is_rejected());
+                });
+                hosts.assert_clean();
+            }
         }
+        drop(hosts.connect());
+        hosts.assert_clean();
     }
-    drop(hosts.connect());
-    hosts.assert_clean();
 }
 
 /// Both sides move their queue pairs to RTR and RTS once they know each other.
@@ -85,18 +87,19 @@ fn establishing() {
 
 #[test]
 fn registering_memory() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    for errno in [ENOMEM, EAGAIN, EINVAL] {
-        hosts.client.fail_next(CommandNumber::REG_MR, 1, errno);
-        let error = near.allocate(16).unwrap_err();
-        assert_refused(&error, Stage::Register, CommandNumber::REG_MR, errno);
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        for errno in [ENOMEM, EAGAIN, EINVAL] {
+            hosts.client.fail_next(CommandNumber::REG_MR, 1, errno);
+            let error = near.allocate(16).unwrap_err();
+            assert_refused(&error, Stage::Register, CommandNumber::REG_MR, errno);
+        }
+        // The connection is not harmed.
+        near.send(b"still here").unwrap();
+        assert_eq!(far.receive().unwrap().unwrap()[..], *b"still here");
+        drop((near, far));
+        hosts.assert_clean();
     }
-    // The connection is not harmed.
-    near.send(b"still here").unwrap();
-    assert_eq!(far.receive().unwrap().unwrap()[..], *b"still here");
-    drop((near, far));
-    hosts.assert_clean();
 }
 
 #[test]
@@ -113,14 +116,15 @@ fn waiting_for_a_completion() {
 
 #[test]
 fn sending() {
-    let hosts = Hosts::roce();
-    let command = CommandNumber::POST_SEND;
-    let (near, far) = hosts.connect();
-    hosts.client.fail_next(command, 1, ENOMEM);
-    let error = near.send(b"lost").unwrap_err();
-    assert_refused(&error, Stage::Send, command, ENOMEM);
-    drop((near, far));
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let command = CommandNumber::POST_SEND;
+        let (near, far) = hosts.connect();
+        hosts.client.fail_next(command, 1, ENOMEM);
+        let error = near.send(b"lost").unwrap_err();
+        assert_refused(&error, Stage::Send, command, ENOMEM);
+        drop((near, far));
+        hosts.assert_clean();
+    }
 }
 
 /// `EIO` means that the kernel has disconnected the file from the device.

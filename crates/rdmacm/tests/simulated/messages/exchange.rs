@@ -11,35 +11,37 @@ use super::{Hosts, SECOND};
 
 #[test]
 fn messages_are_exchanged() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let echo = thread::spawn(move || {
-        while let Some(message) = far.receive().unwrap() {
-            far.send(&message).unwrap();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let echo = thread::spawn(move || {
+            while let Some(message) = far.receive().unwrap() {
+                far.send(&message).unwrap();
+            }
+        });
+        for number in 0..100_u8 {
+            near.send(&[number; 17]).unwrap();
+            assert_eq!(*near.receive().unwrap().unwrap(), [number; 17]);
         }
-    });
-    for number in 0..100_u8 {
-        near.send(&[number; 17]).unwrap();
-        assert_eq!(*near.receive().unwrap().unwrap(), [number; 17]);
+        near.close(CLOSE_DEADLINE).unwrap();
+        echo.join().unwrap();
     }
-    near.close(CLOSE_DEADLINE).unwrap();
-    echo.join().unwrap();
 }
 
 #[test]
 fn messages_arrive_late_but_all() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    hosts.fabric.set_delay(SECOND);
-    let begin = hosts.fabric.now();
-    let sender = thread::spawn(move || {
-        near.send(b"late").unwrap();
-        near.flush().unwrap();
-        near
-    });
-    assert_eq!(*far.receive().unwrap().unwrap(), *b"late");
-    assert!(hosts.fabric.now().duration_since(begin) >= SECOND);
-    drop(sender.join().unwrap());
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        hosts.fabric.set_delay(SECOND);
+        let begin = hosts.fabric.now();
+        let sender = thread::spawn(move || {
+            near.send(b"late").unwrap();
+            near.flush().unwrap();
+            near
+        });
+        assert_eq!(*far.receive().unwrap().unwrap(), *b"late");
+        assert!(hosts.fabric.now().duration_since(begin) >= SECOND);
+        drop(sender.join().unwrap());
+    }
 }
 
 #[test]
@@ -67,66 +69,70 @@ fn a_peer_that_does_not_respond_fails_what_is_sent() {
 
 #[test]
 fn slices_are_one_message() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let long = [7; 100];
-    near.send_vectored(&[IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(&long)])
-        .unwrap();
-    let message = far.receive().unwrap().unwrap();
-    assert_eq!(message[..2], *b"ab");
-    assert_eq!(message[2..], long);
-    drop(message);
-    near.send(b"").unwrap();
-    assert!(far.receive().unwrap().unwrap().is_empty());
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let long = [7; 100];
+        near.send_vectored(&[IoSlice::new(b"ab"), IoSlice::new(b""), IoSlice::new(&long)])
+            .unwrap();
+        let message = far.receive().unwrap().unwrap();
+        assert_eq!(message[..2], *b"ab");
+        assert_eq!(message[2..], long);
+        drop(message);
+        near.send(b"").unwrap();
+        assert!(far.receive().unwrap().unwrap().is_empty());
+    }
 }
 
 #[test]
 fn messages_of_every_length_arrive() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    // What is posted inline, copied, and as long as it may be.
-    for length in [0, 1, 63, 64, 65, 1023, 4095, 4096] {
-        let message: Vec<u8> = (0..length).map(|at: u32| at.to_le_bytes()[0]).collect();
-        near.send(&message).unwrap();
-        let received = far.receive().unwrap().unwrap();
-        assert_eq!(received[..], message[..]);
-        assert_eq!(received.immediate(), None);
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        // What is posted inline, copied, and as long as it may be.
+        for length in [0, 1, 63, 64, 65, 1023, 4095, 4096] {
+            let message: Vec<u8> = (0..length).map(|at: u32| at.to_le_bytes()[0]).collect();
+            near.send(&message).unwrap();
+            let received = far.receive().unwrap().unwrap();
+            assert_eq!(received[..], message[..]);
+            assert_eq!(received.immediate(), None);
+        }
     }
 }
 
 #[test]
 fn a_connection_moves_to_another_node_with_what_was_not_received() {
-    let hosts = Hosts::roce();
-    let (near, mut far) = hosts.connect();
-    near.send(b"before").unwrap();
-    near.flush().unwrap();
-    let node = super::node(&hosts.server);
-    far.migrate(&node).unwrap();
-    near.send(b"after").unwrap();
-    for message in [&b"before"[..], b"after"] {
-        assert_eq!(far.receive().unwrap().unwrap()[..], *message);
+    for hosts in Hosts::each() {
+        let (near, mut far) = hosts.connect();
+        near.send(b"before").unwrap();
+        near.flush().unwrap();
+        let node = super::node(&hosts.server);
+        far.migrate(&node).unwrap();
+        near.send(b"after").unwrap();
+        for message in [&b"before"[..], b"after"] {
+            assert_eq!(far.receive().unwrap().unwrap()[..], *message);
+        }
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| far.receive().unwrap());
+            near.close(CLOSE_DEADLINE).unwrap();
+            assert!(receiving.join().unwrap().is_none());
+        });
+        drop((near, far));
+        hosts.assert_clean();
     }
-    thread::scope(|scope| {
-        let receiving = scope.spawn(|| far.receive().unwrap());
-        near.close(CLOSE_DEADLINE).unwrap();
-        assert!(receiving.join().unwrap().is_none());
-    });
-    drop((near, far));
-    hosts.assert_clean();
 }
 
 #[test]
 fn a_message_that_is_too_long_is_not_sent() {
-    let hosts = Hosts::roce();
-    let options = MessageOptions::new().size(100);
-    let (near, far) = hosts.connect_with(options.clone(), options);
-    let error = near.send(&[1; 101]).unwrap_err();
-    assert!(
-        matches!(error.cause(), Cause::MessageTooLong(101)),
-        "{error}"
-    );
-    near.send(&[2; 100]).unwrap();
-    assert_eq!(far.receive().unwrap().unwrap()[..], [2; 100]);
+    for hosts in Hosts::each() {
+        let options = MessageOptions::new().size(100);
+        let (near, far) = hosts.connect_with(options.clone(), options);
+        let error = near.send(&[1; 101]).unwrap_err();
+        assert!(
+            matches!(error.cause(), Cause::MessageTooLong(101)),
+            "{error}"
+        );
+        near.send(&[2; 100]).unwrap();
+        assert_eq!(far.receive().unwrap().unwrap()[..], [2; 100]);
+    }
 }
 
 #[test]
@@ -185,21 +191,22 @@ fn nothing_is_sent_without_room() {
 
 #[test]
 fn a_flush_does_not_wait_for_later_messages() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    hosts.fabric.set_delay(SECOND);
-    thread::scope(|scope| {
-        let (near, far) = (&near, &far);
-        scope.spawn(move || while far.receive().unwrap().is_some() {});
-        // Something is under way all the time.
-        let sending = scope.spawn(move || while near.send(b"more").is_ok() {});
-        let began = hosts.fabric.now();
-        near.flush().unwrap();
-        let elapsed = hosts.fabric.now() - began;
-        assert!(elapsed <= 4 * SECOND, "{elapsed:?}");
-        near.close(CLOSE_DEADLINE).unwrap();
-        sending.join().unwrap();
-    });
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        hosts.fabric.set_delay(SECOND);
+        thread::scope(|scope| {
+            let (near, far) = (&near, &far);
+            scope.spawn(move || while far.receive().unwrap().is_some() {});
+            // Something is under way all the time.
+            let sending = scope.spawn(move || while near.send(b"more").is_ok() {});
+            let began = hosts.fabric.now();
+            near.flush().unwrap();
+            let elapsed = hosts.fabric.now() - began;
+            assert!(elapsed <= 4 * SECOND, "{elapsed:?}");
+            near.close(CLOSE_DEADLINE).unwrap();
+            sending.join().unwrap();
+        });
+    }
 }
 
 #[test]
@@ -228,31 +235,32 @@ fn lost_messages_are_sent_again() {
 
 #[test]
 fn halves_send_and_receive_on_their_own() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let (send, receive) = near.into_split();
-    thread::scope(|scope| {
-        let echo = scope.spawn(|| {
-            while let Some(message) = far.receive().unwrap() {
-                far.send(&message).unwrap();
-            }
-        });
-        let receiving = scope.spawn(move || {
-            let mut count = 0;
-            while receive.receive().unwrap().is_some() {
-                count += 1;
-                if count == 10 {
-                    break;
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let (send, receive) = near.into_split();
+        thread::scope(|scope| {
+            let echo = scope.spawn(|| {
+                while let Some(message) = far.receive().unwrap() {
+                    far.send(&message).unwrap();
                 }
+            });
+            let receiving = scope.spawn(move || {
+                let mut count = 0;
+                while receive.receive().unwrap().is_some() {
+                    count += 1;
+                    if count == 10 {
+                        break;
+                    }
+                }
+                receive
+            });
+            for _ in 0..10 {
+                send.send(b"to and fro").unwrap();
             }
-            receive
+            let receive = receiving.join().unwrap();
+            let near = send.reunite(receive).unwrap();
+            near.close(CLOSE_DEADLINE).unwrap();
+            echo.join().unwrap();
         });
-        for _ in 0..10 {
-            send.send(b"to and fro").unwrap();
-        }
-        let receive = receiving.join().unwrap();
-        let near = send.reunite(receive).unwrap();
-        near.close(CLOSE_DEADLINE).unwrap();
-        echo.join().unwrap();
-    });
+    }
 }

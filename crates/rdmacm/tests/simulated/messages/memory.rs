@@ -14,43 +14,46 @@ const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
 
 #[test]
 fn memory_is_read_and_written() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
-    let region = far.expose(16, access).unwrap();
-    region.write(0, b"to be read");
-    let buffer = near.allocate(10).unwrap();
-    let buffer = near
-        .read(buffer, region.remote().part(..10).unwrap())
-        .unwrap();
-    assert_eq!(buffer[..], *b"to be read");
-    near.write(buffer, region.remote().part(6..).unwrap())
-        .unwrap();
-    let mut bytes = [0; 10];
-    region.read(6, &mut bytes);
-    assert_eq!(bytes, *b"to be read");
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let access =
+            AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_READ | AccessFlags::REMOTE_WRITE;
+        let region = far.expose(16, access).unwrap();
+        region.write(0, b"to be read");
+        let buffer = near.allocate(10).unwrap();
+        let buffer = near
+            .read(buffer, region.remote().part(..10).unwrap())
+            .unwrap();
+        assert_eq!(buffer[..], *b"to be read");
+        near.write(buffer, region.remote().part(6..).unwrap())
+            .unwrap();
+        let mut bytes = [0; 10];
+        region.read(6, &mut bytes);
+        assert_eq!(bytes, *b"to be read");
+    }
 }
 
 #[test]
 fn many_reads_are_under_way() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    hosts.fabric.set_delay(SECOND);
-    let region = far.expose(64, ALL).unwrap();
-    let bytes: Vec<u8> = (0..64).collect();
-    region.write(0, &bytes);
-    let began = hosts.fabric.now();
-    let reads: Vec<_> = (0..8_u64)
-        .map(|at| {
-            let part = region.remote().part(8 * at..8 * at + 8).unwrap();
-            near.start_read(near.allocate(8).unwrap(), part).unwrap()
-        })
-        .collect();
-    for (number, read) in (0_u8..).zip(reads) {
-        assert_eq!(read.wait().unwrap()[0], 8 * number);
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        hosts.fabric.set_delay(SECOND);
+        let region = far.expose(64, ALL).unwrap();
+        let bytes: Vec<u8> = (0..64).collect();
+        region.write(0, &bytes);
+        let began = hosts.fabric.now();
+        let reads: Vec<_> = (0..8_u64)
+            .map(|at| {
+                let part = region.remote().part(8 * at..8 * at + 8).unwrap();
+                near.start_read(near.allocate(8).unwrap(), part).unwrap()
+            })
+            .collect();
+        for (number, read) in (0_u8..).zip(reads) {
+            assert_eq!(read.wait().unwrap()[0], 8 * number);
+        }
+        // One way and the other, for all of them.
+        assert_eq!(hosts.fabric.now() - began, 2 * SECOND);
     }
-    // One way and the other, for all of them.
-    assert_eq!(hosts.fabric.now() - began, 2 * SECOND);
 }
 
 #[test]
@@ -129,62 +132,65 @@ fn a_key_is_invalid_once_its_region_is_dropped() {
 
 #[test]
 fn keys_are_in_the_private_data() {
-    let hosts = Hosts::roce();
-    let connector = hosts.connector();
-    let (near, far, table) = thread::scope(|scope| {
-        let accepting = scope.spawn(|| {
-            let incoming = hosts.listener.accept(None).unwrap();
-            let domain = incoming.protection_domain().unwrap();
-            let table = domain.expose(8, ALL).unwrap();
-            table.write(0, b"prepared");
-            let key = table.remote().to_bytes();
-            let param = ConnParam::new().private_data(&key).unwrap();
-            let options = MessageOptions::new().protection_domain(&domain);
-            let far = incoming.param(param).accept_messages(options).unwrap();
-            (far, table)
+    for hosts in Hosts::each() {
+        let connector = hosts.connector();
+        let (near, far, table) = thread::scope(|scope| {
+            let accepting = scope.spawn(|| {
+                let incoming = hosts.listener.accept(None).unwrap();
+                let domain = incoming.protection_domain().unwrap();
+                let table = domain.expose(8, ALL).unwrap();
+                table.write(0, b"prepared");
+                let key = table.remote().to_bytes();
+                let param = ConnParam::new().private_data(&key).unwrap();
+                let options = MessageOptions::new().protection_domain(&domain);
+                let far = incoming.param(param).accept_messages(options).unwrap();
+                (far, table)
+            });
+            let near = connector.connect().unwrap();
+            let (far, table) = accepting.join().unwrap();
+            (near, far, table)
         });
-        let near = connector.connect().unwrap();
-        let (far, table) = accepting.join().unwrap();
-        (near, far, table)
-    });
-    let remote = near.private_data().get(..RemoteMemory::SIZE).unwrap();
-    let remote = RemoteMemory::from_bytes(remote).unwrap();
-    assert_eq!(remote, table.remote());
-    let read = near.read(near.allocate(8).unwrap(), remote);
-    assert_eq!(read.unwrap()[..], *b"prepared");
-    drop((near, far, table));
-    hosts.assert_clean();
+        let remote = near.private_data().get(..RemoteMemory::SIZE).unwrap();
+        let remote = RemoteMemory::from_bytes(remote).unwrap();
+        assert_eq!(remote, table.remote());
+        let read = near.read(near.allocate(8).unwrap(), remote);
+        assert_eq!(read.unwrap()[..], *b"prepared");
+        drop((near, far, table));
+        hosts.assert_clean();
+    }
 }
 
 #[test]
 fn memory_outlives_its_connection() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    near.send(b"keep me").unwrap();
-    let kept = far.receive().unwrap().unwrap();
-    let buffer = far.allocate(3).unwrap();
-    let region = far.expose(8, ALL).unwrap();
-    drop((near, far));
-    assert_eq!(kept[..], *b"keep me");
-    assert_eq!(buffer[..], [0; 3]);
-    region.write(0, b"writable");
-    drop((kept, buffer, region));
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        near.send(b"keep me").unwrap();
+        let kept = far.receive().unwrap().unwrap();
+        let buffer = far.allocate(3).unwrap();
+        let region = far.expose(8, ALL).unwrap();
+        drop((near, far));
+        assert_eq!(kept[..], *b"keep me");
+        assert_eq!(buffer[..], [0; 3]);
+        region.write(0, b"writable");
+        drop((kept, buffer, region));
+        hosts.assert_clean();
+    }
 }
 
 #[test]
 fn connections_of_one_domain_share_memory() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let domain = far.protection_domain().clone();
-    let table = domain.expose(8, ALL).unwrap();
-    table.write(0, b"shared!!");
-    let options = MessageOptions::new().protection_domain(&domain);
-    let (other, other_far) = hosts.connect_with(MessageOptions::new(), options);
-    for connection in [&near, &other] {
-        let bytes = connection.read(connection.allocate(8).unwrap(), table.remote());
-        assert_eq!(bytes.unwrap()[..], *b"shared!!");
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let domain = far.protection_domain().clone();
+        let table = domain.expose(8, ALL).unwrap();
+        table.write(0, b"shared!!");
+        let options = MessageOptions::new().protection_domain(&domain);
+        let (other, other_far) = hosts.connect_with(MessageOptions::new(), options);
+        for connection in [&near, &other] {
+            let bytes = connection.read(connection.allocate(8).unwrap(), table.remote());
+            assert_eq!(bytes.unwrap()[..], *b"shared!!");
+        }
+        drop((near, far, other, other_far, table, domain));
+        hosts.assert_clean();
     }
-    drop((near, far, other, other_far, table, domain));
-    hosts.assert_clean();
 }

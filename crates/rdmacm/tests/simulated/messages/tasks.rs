@@ -6,9 +6,11 @@ use rdmacm::core::{Deadline, EventKind};
 use rdmacm::tokio::{Connection, Connector, Listener, Node};
 use rdmacm::{CLOSE_DEADLINE, Cause, MessageOptions};
 use rdmacm_sim::{Fabric, Host, VerbsObjects};
+use tokio::runtime::Handle;
 
 use super::SECOND;
 use crate::hosts::{PORT, channel};
+use crate::tasks::SpawnBlocking;
 
 /// Two hosts, and a node of each on this runtime.
 pub(super) struct Tasks {
@@ -21,10 +23,19 @@ pub(super) struct Tasks {
 
 impl Tasks {
     pub(super) fn roce() -> Self {
-        let fabric = Fabric::roce(["client", "server"]).seed(7);
+        Self::new(Fabric::roce(["client", "server"]))
+    }
+
+    fn iwarp() -> Self {
+        Self::new(Fabric::iwarp(["client", "server"]))
+    }
+
+    fn new(fabric: Fabric) -> Self {
+        let fabric = fabric.seed(7);
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
         let [client_node, server_node] = [&client, &server].map(|host| {
-            let options = Node::options().channel(channel(host));
+            let executor = std::sync::Arc::new(SpawnBlocking(Handle::current()));
+            let options = Node::options().channel(channel(host)).executor(executor);
             let options = options.device_source(std::sync::Arc::new(host.clone()));
             options.open().unwrap()
         });
@@ -69,8 +80,16 @@ impl Tasks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_are_exchanged() {
-    let tasks = Tasks::roce();
+async fn messages_are_exchanged_over_roce() {
+    exchange(Tasks::roce()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_exchanged_over_iwarp() {
+    exchange(Tasks::iwarp()).await;
+}
+
+async fn exchange(tasks: Tasks) {
     let (near, far) = tasks.connect().await;
     let echo = tokio::spawn(async move {
         while let Some(message) = far.receive().await.unwrap() {

@@ -63,68 +63,72 @@ fn a_transfer_that_is_dropped_is_done_all_the_same() {
 
 #[test]
 fn a_deadline_leaves_the_memory_to_the_device() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let region = far.expose(8, ALL).unwrap();
-    let regions = || hosts.client.verbs_objects().memory_regions;
-    let before = regions();
-    hosts.fabric.set_delay(SECOND);
-    near.set_deadline(SECOND / 2);
-    let failed = near.read(near.allocate(8).unwrap(), region.remote());
-    let failed = failed.unwrap_err();
-    assert!(matches!(failed.error.cause(), Cause::Deadline));
-    assert_eq!(failed.error.stage(), Stage::Read);
-    assert!(failed.buffer.is_none());
-    assert_eq!(regions(), before + 1);
-    let error = near.flush().unwrap_err();
-    assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    near.set_deadline(None);
-    near.flush().unwrap();
-    assert_eq!(regions(), before);
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let region = far.expose(8, ALL).unwrap();
+        let regions = || hosts.client.verbs_objects().memory_regions;
+        let before = regions();
+        hosts.fabric.set_delay(SECOND);
+        near.set_deadline(SECOND / 2);
+        let failed = near.read(near.allocate(8).unwrap(), region.remote());
+        let failed = failed.unwrap_err();
+        assert!(matches!(failed.error.cause(), Cause::Deadline));
+        assert_eq!(failed.error.stage(), Stage::Read);
+        assert!(failed.buffer.is_none());
+        assert_eq!(regions(), before + 1);
+        let error = near.flush().unwrap_err();
+        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        near.set_deadline(None);
+        near.flush().unwrap();
+        assert_eq!(regions(), before);
+    }
 }
 
 #[test]
 fn a_transfer_without_room_returns_its_memory() {
-    let hosts = Hosts::roce();
-    let options = MessageOptions::new().sends(1);
-    let (near, far) = hosts.connect_with(options.clone(), options);
-    let region = far.expose(8, ALL).unwrap();
-    hosts.fabric.set_delay(SECOND);
-    let first = near.start_read(near.allocate(8).unwrap(), region.remote());
-    near.set_deadline(SECOND / 2);
-    let second = near.start_read(near.allocate(8).unwrap(), region.remote());
-    let failed = second.unwrap_err();
-    assert!(matches!(failed.error.cause(), Cause::Deadline));
-    assert_eq!(failed.buffer.unwrap().len(), 8);
-    near.set_deadline(None);
-    first.unwrap().wait().unwrap();
+    for hosts in Hosts::each() {
+        let options = MessageOptions::new().sends(1);
+        let (near, far) = hosts.connect_with(options.clone(), options);
+        let region = far.expose(8, ALL).unwrap();
+        hosts.fabric.set_delay(SECOND);
+        let first = near.start_read(near.allocate(8).unwrap(), region.remote());
+        near.set_deadline(SECOND / 2);
+        let second = near.start_read(near.allocate(8).unwrap(), region.remote());
+        let failed = second.unwrap_err();
+        assert!(matches!(failed.error.cause(), Cause::Deadline));
+        assert_eq!(failed.buffer.unwrap().len(), 8);
+        near.set_deadline(None);
+        first.unwrap().wait().unwrap();
+    }
 }
 
 #[test]
 fn a_closed_connection_returns_the_memory() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    let region = far.expose(8, ALL).unwrap();
-    let remote = region.remote();
-    drop(far);
-    assert!(near.receive().unwrap().is_none());
-    let failed = near
-        .read(near.allocate(8).unwrap(), remote)
-        .map_err(|failed| (failed.buffer.is_some(), failed.error.is_closed()));
-    assert_eq!(failed.unwrap_err(), (true, true));
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        let region = far.expose(8, ALL).unwrap();
+        let remote = region.remote();
+        drop(far);
+        assert!(near.receive().unwrap().is_none());
+        let failed = near
+            .read(near.allocate(8).unwrap(), remote)
+            .map_err(|failed| (failed.buffer.is_some(), failed.error.is_closed()));
+        assert_eq!(failed.unwrap_err(), (true, true));
+    }
 }
 
 #[test]
 fn registered_memory_is_sent_without_a_copy() {
-    let hosts = Hosts::roce();
-    let options = MessageOptions::new().size(10_000);
-    // Longer than what this side copies.
-    let (near, far) = hosts.connect_with(MessageOptions::new(), options);
-    let mut buffer = near.allocate(10_000).unwrap();
-    buffer.fill(7);
-    let buffer = near.send_buffer(buffer).unwrap();
-    assert_eq!(far.receive().unwrap().unwrap()[..], buffer[..]);
-    let part = buffer.part(10..20).unwrap();
-    near.send_buffer(part).unwrap();
-    assert_eq!(far.receive().unwrap().unwrap()[..], [7; 10]);
+    for hosts in Hosts::each() {
+        let options = MessageOptions::new().size(10_000);
+        // Longer than what this side copies.
+        let (near, far) = hosts.connect_with(MessageOptions::new(), options);
+        let mut buffer = near.allocate(10_000).unwrap();
+        buffer.fill(7);
+        let buffer = near.send_buffer(buffer).unwrap();
+        assert_eq!(far.receive().unwrap().unwrap()[..], buffer[..]);
+        let part = buffer.part(10..20).unwrap();
+        near.send_buffer(part).unwrap();
+        assert_eq!(far.receive().unwrap().unwrap()[..], [7; 10]);
+    }
 }

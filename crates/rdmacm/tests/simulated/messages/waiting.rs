@@ -34,70 +34,73 @@ fn each_message_is_received_once() {
 
 #[test]
 fn a_wait_ends_at_its_deadline_while_others_go_on() {
-    let hosts = Hosts::roce();
-    let (near, far) = hosts.connect();
-    far.set_deadline(5 * SECOND);
-    thread::scope(|scope| {
-        let short = scope.spawn(|| far.receive().unwrap_err());
-        let error = short.join().unwrap();
-        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-        assert_eq!(error.elapsed(), 5 * SECOND);
-        far.set_deadline(None);
-        let long = scope.spawn(|| far.receive().unwrap().unwrap().to_vec());
-        near.send(b"at last").unwrap();
-        assert_eq!(long.join().unwrap(), b"at last");
-    });
+    for hosts in Hosts::each() {
+        let (near, far) = hosts.connect();
+        far.set_deadline(5 * SECOND);
+        thread::scope(|scope| {
+            let short = scope.spawn(|| far.receive().unwrap_err());
+            let error = short.join().unwrap();
+            assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+            assert_eq!(error.elapsed(), 5 * SECOND);
+            far.set_deadline(None);
+            let long = scope.spawn(|| far.receive().unwrap().unwrap().to_vec());
+            near.send(b"at last").unwrap();
+            assert_eq!(long.join().unwrap(), b"at last");
+        });
+    }
 }
 
 #[test]
 fn clients_of_several_hosts_have_the_same_queue_pair_numbers() {
-    let hosts = Hosts::roce();
-    let other = hosts.fabric.find_host("other").unwrap();
-    thread::scope(|scope| {
-        let accepting = [(); 2].map(|()| {
-            scope.spawn(|| {
-                let incoming = hosts.listener.accept(None).unwrap();
-                incoming.accept().unwrap()
-            })
+    for hosts in Hosts::each() {
+        let other = hosts.fabric.find_host("other").unwrap();
+        thread::scope(|scope| {
+            let accepting = [(); 2].map(|()| {
+                scope.spawn(|| {
+                    let incoming = hosts.listener.accept(None).unwrap();
+                    incoming.accept().unwrap()
+                })
+            });
+            let near = hosts.connector().connect().unwrap();
+            let other = hosts
+                .connector()
+                .with_node(&node(&other))
+                .connect()
+                .unwrap();
+            assert_eq!(near.queue_pair().number(), other.queue_pair().number());
+            for connection in [&near, &other] {
+                connection.send(b"from each").unwrap();
+                connection.flush().unwrap();
+            }
+            for accepting in accepting {
+                let far = accepting.join().unwrap();
+                assert_eq!(far.receive().unwrap().unwrap()[..], *b"from each");
+            }
         });
-        let near = hosts.connector().connect().unwrap();
-        let other = hosts
-            .connector()
-            .with_node(&node(&other))
-            .connect()
-            .unwrap();
-        assert_eq!(near.queue_pair().number(), other.queue_pair().number());
-        for connection in [&near, &other] {
-            connection.send(b"from each").unwrap();
-            connection.flush().unwrap();
-        }
-        for accepting in accepting {
-            let far = accepting.join().unwrap();
-            assert_eq!(far.receive().unwrap().unwrap()[..], *b"from each");
-        }
-    });
+    }
 }
 
 #[test]
 fn many_connections_share_two_nodes() {
-    let hosts = Hosts::roce();
-    let pairs: Vec<_> = (0..10).map(|_| hosts.connect()).collect();
-    thread::scope(|scope| {
-        for (number, (near, far)) in (0_u8..).zip(&pairs) {
-            scope.spawn(move || {
-                while let Some(message) = far.receive().unwrap() {
-                    far.send(&message).unwrap();
-                }
-            });
-            scope.spawn(move || {
-                for _ in 0..20 {
-                    near.send(&[number; 70]).unwrap();
-                    assert_eq!(near.receive().unwrap().unwrap()[..], [number; 70]);
-                }
-                near.close(60 * SECOND).unwrap();
-            });
-        }
-    });
-    drop(pairs);
-    hosts.assert_clean();
+    for hosts in Hosts::each() {
+        let pairs: Vec<_> = (0..10).map(|_| hosts.connect()).collect();
+        thread::scope(|scope| {
+            for (number, (near, far)) in (0_u8..).zip(&pairs) {
+                scope.spawn(move || {
+                    while let Some(message) = far.receive().unwrap() {
+                        far.send(&message).unwrap();
+                    }
+                });
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        near.send(&[number; 70]).unwrap();
+                        assert_eq!(near.receive().unwrap().unwrap()[..], [number; 70]);
+                    }
+                    near.close(60 * SECOND).unwrap();
+                });
+            }
+        });
+        drop(pairs);
+        hosts.assert_clean();
+    }
 }

@@ -65,19 +65,20 @@ fn atomic(connection: &CmConnection<QueuePair>, operation: SendOperation) -> u64
 
 #[test]
 fn a_posted_message_completes_on_both_sides() {
-    let hosts = Hosts::roce();
-    connected(&hosts, |[near, far]| {
-        let domain = near.queue_pair().protection_domain();
-        let mut message = domain.allocate(5).unwrap();
-        message.copy_from_slice(b"hello");
-        let work = near.post_send(message).unwrap();
-        assert_eq!(near.next_sent(SECOND).unwrap().work, work);
-        let received = far.next_received(SECOND).unwrap();
-        assert_eq!(received.result.unwrap().bytes, 5);
-        assert_eq!(received.sg_list.into_buffer().unwrap()[..5], *b"hello");
-        let error = far.next_received(SECOND).unwrap_err();
-        assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    });
+    for hosts in Hosts::each() {
+        connected(&hosts, |[near, far]| {
+            let domain = near.queue_pair().protection_domain();
+            let mut message = domain.allocate(5).unwrap();
+            message.copy_from_slice(b"hello");
+            let work = near.post_send(message).unwrap();
+            assert_eq!(near.next_sent(SECOND).unwrap().work, work);
+            let received = far.next_received(SECOND).unwrap();
+            assert_eq!(received.result.unwrap().bytes, 5);
+            assert_eq!(received.sg_list.into_buffer().unwrap()[..5], *b"hello");
+            let error = far.next_received(SECOND).unwrap_err();
+            assert!(matches!(error.cause(), Cause::Deadline), "{error}");
+        });
+    }
 }
 
 #[test]
@@ -105,19 +106,20 @@ fn atomics_change_the_peers_memory() {
 
 #[test]
 fn a_wait_for_a_completion_ends_with_the_connection() {
-    let hosts = Hosts::roce();
-    connected(&hosts, |[near, far]| {
-        thread::scope(|scope| {
-            let receiving = scope.spawn(|| {
-                // The receive request is flushed, and then there is none.
-                let flushed = near.next_received(None).unwrap();
-                assert!(flushed.result.unwrap_err().is_flush());
-                near.next_received(None).unwrap_err()
+    for hosts in Hosts::each() {
+        connected(&hosts, |[near, far]| {
+            thread::scope(|scope| {
+                let receiving = scope.spawn(|| {
+                    // The receive request is flushed, and then there is none.
+                    let flushed = near.next_received(None).unwrap();
+                    assert!(flushed.result.unwrap_err().is_flush());
+                    near.next_received(None).unwrap_err()
+                });
+                // Replies as well.
+                far.close(CLOSE_DEADLINE).unwrap();
+                let error = receiving.join().unwrap();
+                assert!(matches!(error.cause(), Cause::Closed(_)), "{error}");
             });
-            // Replies as well.
-            far.close(CLOSE_DEADLINE).unwrap();
-            let error = receiving.join().unwrap();
-            assert!(matches!(error.cause(), Cause::Closed(_)), "{error}");
         });
-    });
+    }
 }

@@ -4,16 +4,18 @@ use nix::errno::Errno;
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{
     CreateCq, CreateCqResponse, DestroyCq, DestroyCqResponse, ReqNotifyCq, ResizeCq,
-    ResizeCqResponse, WorkCompletion, rxe,
+    ResizeCqResponse, WorkCompletion, rxe, siw,
 };
 use rdmacm_verbs::Call;
 
 use super::query::MAX_CQE;
 use super::{errno, read, respond};
 use crate::verbs::Verbs;
-use crate::verbs::completion_queue::{Armed, CompletionQueue};
+use crate::verbs::completion_queue::{Armed, CompletionQueue, CompletionRing};
 use crate::verbs::event_stream::StreamId;
-use crate::verbs::ring::Ring;
+use crate::verbs::format::Format;
+use crate::verbs::ring::{Ring, RingMemory};
+use crate::verbs::slots::CompletionSlots;
 
 impl Verbs {
     fn completion_queue(
@@ -26,12 +28,16 @@ impl Verbs {
         queue.ok_or(Errno::EINVAL)
     }
 
-    fn completion_ring(&mut self, context: u64, entries: u32) -> Result<Ring, Errno> {
+    fn completion_memory(&mut self, context: u64, entries: u32) -> Result<&mut RingMemory, Errno> {
         if entries == 0 || entries > MAX_CQE {
             return Err(Errno::EINVAL);
         }
-        let rings = &mut self.context(context)?.rings;
-        let ring = rings.ring(entries, size_of::<WorkCompletion>());
+        Ok(&mut self.context(context)?.rings)
+    }
+
+    fn completion_ring(&mut self, context: u64, entries: u32) -> Result<Ring, Errno> {
+        let memory = self.completion_memory(context, entries)?;
+        let ring = memory.ring(entries, size_of::<WorkCompletion>());
         ring.map_err(|error| errno(&error))
     }
 
@@ -50,25 +56,66 @@ impl Verbs {
 pub(super) fn create(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Errno> {
     let request: CreateCq = read(call)?;
     let channel = verbs.channel_of(context, request.completion_channel)?;
-    let ring = verbs.completion_ring(context, request.entries)?;
-    let handle = verbs.next_handle()?;
-    let response = rxe::CqResponse {
-        common: CreateCqResponse {
-            handle,
-            entries: ring.capacity(),
-        },
-        queue: ring.map_info(),
+    let ring = match verbs.format {
+        Format::Rxe => create_rxe(verbs, context, request.entries, call)?,
+        Format::Siw => create_siw(verbs, context, request.entries, call)?,
     };
-    respond(call, &response)?;
+    // That of the response.
+    let handle = verbs.last_handle;
     let queue = CompletionQueue {
         context,
         user_handle: request.user_handle,
         ring,
         channel,
-        armed: Armed::None,
     };
     verbs.completion_queues.insert(handle, queue);
     Ok(())
+}
+
+/// `rxe_create_cq`.
+fn create_rxe(
+    verbs: &mut Verbs,
+    context: u64,
+    entries: u32,
+    call: &mut Call<'_>,
+) -> Result<CompletionRing, Errno> {
+    let ring = verbs.completion_ring(context, entries)?;
+    let response = rxe::CqResponse {
+        common: CreateCqResponse {
+            handle: verbs.next_handle()?,
+            entries: ring.capacity(),
+        },
+        queue: ring.map_info(),
+    };
+    respond(call, &response)?;
+    let armed = Armed::None;
+    Ok(CompletionRing::Rxe { ring, armed })
+}
+
+/// `siw_create_cq`.
+fn create_siw(
+    verbs: &mut Verbs,
+    context: u64,
+    entries: u32,
+    call: &mut Call<'_>,
+) -> Result<CompletionRing, Errno> {
+    let memory = verbs.completion_memory(context, entries)?;
+    let ring = CompletionSlots::new(memory, entries).map_err(|error| errno(&error))?;
+    let handle = verbs.next_handle()?;
+    let slots = ring.slots();
+    let response = siw::CqResponse {
+        common: CreateCqResponse {
+            handle,
+            entries: slots.capacity(),
+        },
+        queue: siw::CqQueue {
+            id: handle,
+            entries: slots.capacity(),
+            offset: slots.offset(),
+        },
+    };
+    respond(call, &response)?;
+    Ok(CompletionRing::Siw(ring))
 }
 
 /// `rxe_resize_cq`: the queue's completions move to a new ring.
@@ -77,7 +124,10 @@ pub(super) fn resize(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
     verbs.completion_queue(context, request.handle)?;
     let ring = verbs.completion_ring(context, request.entries)?;
     let queue = verbs.completion_queue(context, request.handle)?;
-    let held = queue.ring.producer().wrapping_sub(queue.ring.consumer()) & queue.ring.capacity();
+    let CompletionRing::Rxe { ring: old, .. } = &mut queue.ring else {
+        return Err(Errno::EOPNOTSUPP);
+    };
+    let held = old.producer().wrapping_sub(old.consumer()) & old.capacity();
     if held > ring.capacity() {
         return Err(Errno::EINVAL);
     }
@@ -89,10 +139,10 @@ pub(super) fn resize(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
         queue: ring.map_info(),
     };
     respond(call, &response)?;
-    while let Some(completion) = queue.ring.pop() {
+    while let Some(completion) = old.pop() {
         ring.push(&completion);
     }
-    queue.ring = ring;
+    *old = ring;
     Ok(())
 }
 

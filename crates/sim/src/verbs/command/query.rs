@@ -2,22 +2,49 @@
 
 use nix::errno::Errno;
 use rdmacm_abi::PathMtu;
-use rdmacm_abi::uverbs::{QueryDeviceResponse, QueryPort, QueryPortResponse};
+use rdmacm_abi::uverbs::{QueryDeviceResponse, QueryPort, QueryPortResponse, siw};
 use rdmacm_verbs::Call;
 use zerocopy::FromZeros;
 
 use super::{ContextKey, read, respond};
 use crate::device::Device;
 use crate::sim_state::SimState;
+use crate::verbs::format::Format;
 
 /// The limits of rxe (`rxe_param.h`), as far as memory is no limit before.
 pub(super) const MAX_CQE: u32 = (1 << 15) - 1;
 pub(super) const MAX_QP_WR: u32 = 1 << 14;
-pub(super) const MAX_SGE: u32 = 32;
-pub(super) const MAX_INLINE: u32 = 512;
 const MAX_OBJECTS: u32 = 1 << 16;
 const MAX_RD_ATOMIC: u32 = 128;
 const PAGE_SIZES: u64 = 0xffff_f000;
+
+/// What a request may have.
+pub(super) struct Limits {
+    /// Scatter/gather entries.
+    pub(super) sge: u32,
+    /// Those of a read.
+    pub(super) sge_of_read: u32,
+    /// Bytes of inline data.
+    pub(super) inline: u32,
+}
+
+impl Limits {
+    pub(super) fn of(format: Format) -> Self {
+        let limit = |limit: usize| u32::try_from(limit).unwrap_or(0);
+        match format {
+            Format::Rxe => Self {
+                sge: 32,
+                sge_of_read: 32,
+                inline: 512,
+            },
+            Format::Siw => Self {
+                sge: limit(siw::MAX_SGE),
+                sge_of_read: 1,
+                inline: limit(siw::MAX_INLINE),
+            },
+        }
+    }
+}
 
 fn find(state: &SimState, context: ContextKey) -> Result<&Device, Errno> {
     let host = state.hosts.get(context.host);
@@ -31,6 +58,7 @@ pub(super) fn device(
     call: &mut Call<'_>,
 ) -> Result<(), Errno> {
     let device = find(state, context)?;
+    let limits = Limits::of(device.verbs.format);
     let response = QueryDeviceResponse {
         node_guid: device.guid.0.into(),
         system_image_guid: device.guid.0.into(),
@@ -38,8 +66,8 @@ pub(super) fn device(
         page_size_cap: PAGE_SIZES,
         max_qp: MAX_OBJECTS,
         max_qp_wr: MAX_QP_WR,
-        max_sge: MAX_SGE,
-        max_sge_rd: MAX_SGE,
+        max_sge: limits.sge,
+        max_sge_rd: limits.sge_of_read,
         max_cq: MAX_OBJECTS,
         max_cqe: MAX_CQE,
         max_mr: MAX_OBJECTS,
@@ -47,8 +75,8 @@ pub(super) fn device(
         max_qp_rd_atom: MAX_RD_ATOMIC,
         max_res_rd_atom: MAX_RD_ATOMIC,
         max_qp_init_rd_atom: MAX_RD_ATOMIC,
-        // Atomics are so to the device alone.
-        atomic_cap: 1,
+        // Atomics are so to the device alone; siw has none.
+        atomic_cap: (device.verbs.format == Format::Rxe).into(),
         max_ah: 0,
         max_pkeys: 1,
         port_count: 1,

@@ -4,16 +4,19 @@ use nix::errno::Errno;
 use rdmacm_abi::uverbs::rxe::{self, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{
     CreateQp, CreateQpResponse, DestroyQp, DestroyQpResponse, ModifyQp, QpDestination, QueryQp,
-    QueryQpResponse, Sge,
+    QueryQpResponse, Sge, siw,
 };
 use rdmacm_abi::{QpState, QpType, Reserved};
 use rdmacm_verbs::Call;
 use zerocopy::FromZeros;
 
-use super::query::{MAX_INLINE, MAX_QP_WR, MAX_SGE};
+use super::query::{Limits, MAX_QP_WR};
 use super::{ContextKey, errno, read, respond};
 use crate::sim_state::SimState;
+use crate::verbs::format::Format;
 use crate::verbs::queue_pair::{QueuePair, Requester, Responder};
+use crate::verbs::slots::Slots;
+use crate::verbs::work_queue::WorkQueue;
 use crate::verbs::{Verbs, transition};
 
 impl Verbs {
@@ -24,10 +27,51 @@ impl Verbs {
     }
 }
 
-/// `rxe_create_qp`.
 pub(super) fn create(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Errno> {
     let request: CreateQp = read(call)?;
     check(verbs, context, &request)?;
+    let created = match verbs.format {
+        Format::Rxe => create_rxe(verbs, context, &request, call)?,
+        Format::Siw => create_siw(verbs, context, &request, call)?,
+    };
+    let queue_pair = QueuePair {
+        format: verbs.format,
+        context,
+        domain: request.pd,
+        qp_type: request.qp_type,
+        signal_all: request.signal_all != 0,
+        send_cq: request.send_cq,
+        receive_cq: request.recv_cq,
+        sends: created.sends,
+        receives: created.receives,
+        caps: created.caps,
+        state: match verbs.format {
+            Format::Rxe => QpState::RESET,
+            Format::Siw => QpState::INIT,
+        },
+        attr: ModifyQp::new_zeroed(),
+        source: None,
+        requester: Requester::default(),
+        responder: Responder::default(),
+    };
+    verbs.queue_pairs.insert(created.caps.handle, queue_pair);
+    Ok(())
+}
+
+/// The queues of a new queue pair, as its response describes them.
+struct Created {
+    sends: WorkQueue,
+    receives: WorkQueue,
+    caps: CreateQpResponse,
+}
+
+/// `rxe_create_qp`.
+fn create_rxe(
+    verbs: &mut Verbs,
+    context: u64,
+    request: &CreateQp,
+    call: &mut Call<'_>,
+) -> Result<Created, Errno> {
     let entry = size_of::<Sge>();
     let bytes = |sges: u32| usize::try_from(sges).unwrap_or(0) * entry;
     // What a request has room for holds scatter/gather entries or inline data.
@@ -60,23 +104,51 @@ pub(super) fn create(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Re
         },
     };
     respond(call, &response)?;
-    let queue_pair = QueuePair {
-        context,
-        domain: request.pd,
-        qp_type: request.qp_type,
-        signal_all: request.signal_all != 0,
-        send_cq: request.send_cq,
-        receive_cq: request.recv_cq,
-        sends,
-        receives,
+    Ok(Created {
+        sends: WorkQueue::Rxe(sends),
+        receives: WorkQueue::Rxe(receives),
         caps,
-        state: QpState::RESET,
-        attr: ModifyQp::new_zeroed(),
-        requester: Requester::default(),
-        responder: Responder::default(),
+    })
+}
+
+/// `siw_create_qp`.
+fn create_siw(
+    verbs: &mut Verbs,
+    context: u64,
+    request: &CreateQp,
+    call: &mut Call<'_>,
+) -> Result<Created, Errno> {
+    let memory = &mut verbs.context(context)?.rings;
+    let sends = Slots::sends(memory, request.max_send_wr).map_err(|error| errno(&error))?;
+    let receives = Slots::receives(memory, request.max_recv_wr).map_err(|error| errno(&error))?;
+    let handle = verbs.next_siw_number()?;
+    let caps = CreateQpResponse {
+        handle,
+        number: handle,
+        max_send_wr: request.max_send_wr,
+        max_recv_wr: request.max_recv_wr,
+        max_send_sge: request.max_send_sge,
+        max_recv_sge: request.max_recv_sge,
+        max_inline_data: request.max_inline_data,
+        reserved: Reserved::ZERO,
     };
-    verbs.queue_pairs.insert(handle, queue_pair);
-    Ok(())
+    let response = siw::QpResponse {
+        common: caps,
+        queues: siw::QpQueues {
+            id: handle,
+            send_entries: sends.capacity(),
+            receive_entries: receives.capacity(),
+            padding: Reserved::ZERO,
+            send_offset: sends.offset(),
+            receive_offset: receives.offset(),
+        },
+    };
+    respond(call, &response)?;
+    Ok(Created {
+        sends: WorkQueue::Siw(sends),
+        receives: WorkQueue::Siw(receives),
+        caps,
+    })
 }
 
 fn check(verbs: &Verbs, context: u64, request: &CreateQp) -> Result<(), Errno> {
@@ -88,11 +160,12 @@ fn check(verbs: &Verbs, context: u64, request: &CreateQp) -> Result<(), Errno> {
         let queue = verbs.completion_queues.get(handle);
         queue.is_some_and(|queue| queue.context == context)
     });
+    let Limits { sge, inline, .. } = Limits::of(verbs.format);
     let fits = request.max_send_wr <= MAX_QP_WR
         && request.max_recv_wr <= MAX_QP_WR
-        && request.max_send_sge <= MAX_SGE
-        && request.max_recv_sge <= MAX_SGE
-        && request.max_inline_data <= MAX_INLINE;
+        && request.max_send_sge <= sge
+        && request.max_recv_sge <= sge
+        && request.max_inline_data <= inline;
     (has_queues && fits).then_some(()).ok_or(Errno::EINVAL)
 }
 
@@ -145,10 +218,24 @@ pub(super) fn query(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Res
     respond(call, &response)
 }
 
-pub(super) fn destroy(verbs: &mut Verbs, context: u64, call: &mut Call<'_>) -> Result<(), Errno> {
+/// An iWARP connection ends with its queue pair.
+pub(super) fn destroy(
+    state: &mut SimState,
+    context: ContextKey,
+    call: &mut Call<'_>,
+) -> Result<(), Errno> {
     let request: DestroyQp = read(call)?;
-    verbs.own_queue_pair(context, request.handle)?;
+    let verbs = state
+        .verbs(context.host, context.device)
+        .ok_or(Errno::EIO)?;
+    let queue_pair = verbs.own_queue_pair(context.serial, request.handle)?;
+    let is_siw = queue_pair.format == Format::Siw;
     respond(call, &DestroyQpResponse { events_reported: 0 })?;
-    verbs.queue_pairs.remove(&request.handle);
+    if is_siw {
+        transition::fail(state, context.queue_pair(request.handle));
+    }
+    if let Some(verbs) = state.verbs(context.host, context.device) {
+        verbs.queue_pairs.remove(&request.handle);
+    }
     Ok(())
 }
