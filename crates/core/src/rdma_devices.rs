@@ -56,6 +56,15 @@ impl RdmaDevice {
         }
     }
 
+    /// What the kernel names the device by, as in the addresses of an id.
+    #[must_use]
+    pub fn id(&self) -> DeviceId {
+        DeviceId {
+            index: self.index,
+            guid: self.guid,
+        }
+    }
+
     /// Every device visible to this process, in the kernel's order.
     ///
     /// # Errors

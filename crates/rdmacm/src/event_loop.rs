@@ -106,6 +106,9 @@ impl EventLoop {
         let cm = Arc::new(CmEvents::new(parts.channel));
         let sources = Sources::new(&cm)?;
         let reactor = register(&sources)?;
+        if let Some(reactor) = &reactor {
+            cm.channel().advance_to(reactor.now());
+        }
         let due = AtomicBool::new(reactor.is_some());
         Ok(Arc::new_cyclic(|this| Self {
             cm,

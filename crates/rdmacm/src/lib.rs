@@ -90,6 +90,7 @@ mod queue_pair_factory;
 mod retry;
 mod runtime;
 mod stage;
+mod stop_group;
 mod stop_handle;
 mod sync;
 #[cfg(feature = "tokio")]
@@ -120,6 +121,7 @@ pub use messages::{Message, MessageOptions, RegisteredBuffer, TransferError};
 pub use queue_pair_factory::QueuePairFactory;
 pub use retry::RetryPolicy;
 pub use stage::Stage;
+pub use stop_group::StopGroup;
 pub use stop_handle::StopHandle;
 
 /// The examples of the documents, compiled.

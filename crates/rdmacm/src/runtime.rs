@@ -95,4 +95,10 @@ pub trait Reactor: fmt::Debug + Send + Sync {
 
     /// A timer that completes at `at`.
     fn sleep_until(&self, at: Instant) -> Sleep;
+
+    /// The current time of the timers' clock. A node on a simulated channel sets the
+    /// channel's clock to it when it opens, if that is behind.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 }

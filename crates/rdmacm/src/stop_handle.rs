@@ -16,6 +16,11 @@ impl StopHandle {
         Self(Arc::downgrade(queue))
     }
 
+    /// Whether what it stops was not dropped.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
     /// Stops it: see `Listener::stop` and `Connection::stop`.
     pub fn stop(&self) {
         if let Some(queue) = self.0.upgrade() {

@@ -86,4 +86,10 @@ impl Reactor for Watched {
         let _runtime = self.runtime.enter();
         Box::pin(time::sleep_until(at.into()))
     }
+
+    /// That of a paused clock, in tests.
+    fn now(&self) -> Instant {
+        let _runtime = self.runtime.enter();
+        time::Instant::now().into_std()
+    }
 }

@@ -8,6 +8,7 @@ use crate::timer::Timer;
 /// A clock that moves only when the simulation moves it.
 #[derive(Debug)]
 pub(crate) struct Clock {
+    began: Instant,
     now: Instant,
     /// By time, then in the order in which they were scheduled.
     timers: BTreeMap<(Instant, u64), Timer>,
@@ -16,8 +17,10 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new() -> Self {
+        let now = Instant::now();
         Self {
-            now: Instant::now(),
+            began: now,
+            now,
             timers: BTreeMap::new(),
             sequence: 0,
         }
@@ -25,6 +28,10 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Instant {
         self.now
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.now.saturating_duration_since(self.began)
     }
 
     /// The clock never goes back.

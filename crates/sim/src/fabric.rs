@@ -156,6 +156,12 @@ impl Fabric {
         self.state.lock().clock.now()
     }
 
+    /// How much simulated time has passed since the fabric was created.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.state.lock().clock.elapsed()
+    }
+
     /// Moves the clock, and does what is due meanwhile.
     pub fn advance(&self, time: Duration) {
         let mut state = self.state.lock();

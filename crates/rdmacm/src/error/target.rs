@@ -20,6 +20,13 @@ impl Target {
         }
     }
 
+    pub(crate) fn device_name(name: &str) -> Self {
+        Self {
+            device: Some(name.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The peer and the device of an id. What the kernel does not tell is left out.
     pub(crate) fn from_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
         let addresses = id.addresses().ok();

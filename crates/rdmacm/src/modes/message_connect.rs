@@ -1,14 +1,15 @@
 //! Connecting and accepting with queue pairs that carry messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rdmacm_core::{ConnParam, QueuePair};
+use rdmacm_core::{ConnParam, QueuePair, RdmaDevice};
 use rdmacm_verbs::{DeviceSource, ProtectionDomain};
 
-use super::{Connection, Connector, Incoming, NodeOptions, Resolved};
+use super::{Connection, Connector, Incoming, Node, NodeOptions, Resolved};
 use crate::connect::Attempt;
 use crate::connection::Established;
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::EventLoop;
 use crate::messages::{
     Devices, ENDLESS_RETRIES, MessageConnection, MessageOptions, MessageQueuePair,
@@ -59,7 +60,7 @@ impl Connector {
 
     async fn connect_with_messages(
         mut self,
-        node: &super::Node,
+        node: &Node,
         options: MessageOptions,
     ) -> Result<Connection> {
         limit_retries(&mut self.config.param, &options);
@@ -177,6 +178,25 @@ impl Incoming {
             established,
             queue_pair,
         )))
+    }
+}
+
+impl Node {
+    /// A protection domain on a device, for memory of
+    /// [several connections](MessageOptions::protection_domain), or that a server exposes
+    /// before its first client connects. [`rdma_devices`](Self::rdma_devices) lists the
+    /// devices, and [`Incoming::protection_domain`] makes one on the device of a request.
+    ///
+    /// # Errors
+    /// [`Stage::Register`]: the device cannot be opened, or refuses.
+    #[doc(alias = "ibv_alloc_pd")]
+    pub fn protection_domain(&self, device: &RdmaDevice) -> Result<ProtectionDomain> {
+        let domain = OpenDevice::open(&self.event_loop, device.id())
+            .and_then(|device| device.context().create_protection_domain());
+        domain.map_err(|error| {
+            let target = Target::device_name(&device.name);
+            Error::with_target(Stage::Register, target, Duration::ZERO, device_error(error))
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rdmacm_addrinfo::Directory;
+use rdmacm_core::RdmaDevice;
 
 use super::NodeOptions;
 use crate::error::{Error, Result};
@@ -80,6 +81,16 @@ impl Node {
             event_loop,
             directory,
         }
+    }
+
+    /// The RDMA devices of the node's host.
+    ///
+    /// # Errors
+    /// [`Stage::Open`]: neither netlink nor sysfs is available.
+    #[doc(alias = "rdma_get_devices")]
+    pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
+        let devices = self.event_loop.channel().rdma_devices();
+        devices.map_err(|error| Error::new(Stage::Open, error.into()))
     }
 
     waits! {

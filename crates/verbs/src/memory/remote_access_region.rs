@@ -90,7 +90,9 @@ impl RemoteAccessRegion {
         self.0.memory().load(start, into);
     }
 
-    /// Copies bytes in, from `start` on, as [`read`](Self::read) copies them out.
+    /// Copies bytes in, from `start` on, as [`read`](Self::read) copies them out. A peer that
+    /// reads at the same time may get some words from before and some from after, in any
+    /// order: [`word`](Self::word) has stores in an order of the caller's.
     ///
     /// # Panics
     /// If the range is outside of it, as a slice.

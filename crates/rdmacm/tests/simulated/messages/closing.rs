@@ -3,7 +3,7 @@
 use std::thread;
 
 use rdmacm::core::EventKind;
-use rdmacm::{CLOSE_DEADLINE, Cause, Stage};
+use rdmacm::{CLOSE_DEADLINE, Cause, Stage, StopGroup};
 
 use super::{Hosts, SECOND};
 
@@ -144,5 +144,22 @@ fn a_dropped_connection_ends_the_peers() {
         assert!(far.closed(SECOND).unwrap().is_orderly());
         drop(far);
         hosts.assert_clean();
+    }
+}
+
+#[test]
+fn a_group_stops_connections_of_before_and_after() {
+    for hosts in Hosts::each() {
+        let group = StopGroup::new();
+        let (_near, before) = hosts.connect();
+        group.add(before.stop_handle());
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| before.receive());
+            group.stop();
+            assert!(receiving.join().unwrap().unwrap().is_none());
+        });
+        let (_near, after) = hosts.connect();
+        group.add(after.stop_handle());
+        assert!(after.receive().unwrap().is_none());
     }
 }

@@ -4,10 +4,11 @@ use std::thread;
 
 use rdmacm::core::{AccessFlags, ConnParam};
 use rdmacm::verbs::{RemoteMemory, WcStatus};
-use rdmacm::{Cause, MessageOptions, Stage};
+use rdmacm::{Cause, Connector, Listener, MessageOptions, Stage};
 
-use super::{Hosts, SECOND};
+use super::{Hosts, SECOND, node};
 
+const OTHER_PORT: u16 = 7472;
 const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_READ)
     .union(AccessFlags::REMOTE_WRITE);
@@ -193,4 +194,43 @@ fn connections_of_one_domain_share_memory() {
         drop((near, far, other, other_far, table, domain));
         hosts.assert_clean();
     }
+}
+
+#[test]
+fn memory_is_exposed_before_the_first_client() {
+    for hosts in Hosts::each() {
+        let node = node(&hosts.server);
+        let [device] = &node.rdma_devices().unwrap()[..] else {
+            panic!("one device");
+        };
+        let domain = node.protection_domain(device).unwrap();
+        let table = domain.expose(16, ALL).unwrap();
+        table.write(0, b"before any peer.");
+        let listener = Listener::options().with_node(&node);
+        let listener = listener.bind((hosts.server.address().unwrap(), OTHER_PORT));
+        let listener = listener.unwrap();
+        let connector = Connector::new(listener.local_addr()).with_node(&hosts.client_node);
+        let (near, _far) = thread::scope(|scope| {
+            let accepting = scope.spawn(|| {
+                let options = MessageOptions::new().protection_domain(&domain);
+                listener.accept(None).unwrap().accept_messages(options)
+            });
+            let near = connector.connect().unwrap();
+            (near, accepting.join().unwrap().unwrap())
+        });
+        let read = near.read(near.allocate(16).unwrap(), table.remote());
+        assert_eq!(read.unwrap()[..], *b"before any peer.");
+    }
+}
+
+#[test]
+fn a_removed_device_has_no_protection_domain() {
+    let hosts = Hosts::roce();
+    let node = node(&hosts.server);
+    let device = node.rdma_devices().unwrap().remove(0);
+    hosts.server.remove_device(&device.name);
+    assert!(node.rdma_devices().unwrap().is_empty());
+    let error = node.protection_domain(&device).unwrap_err();
+    assert_eq!(error.stage(), Stage::Register);
+    assert_eq!(error.device(), Some("rxe0"));
 }

@@ -209,3 +209,24 @@ async fn removing_the_own_device_ends_all_tasks() {
     near.close(CLOSE_DEADLINE).await.unwrap();
     drop((near, far));
 }
+
+/// The clock of a fabric that is created later is behind that of the runtime.
+#[tokio::test(start_paused = true)]
+async fn a_fabric_may_be_created_at_any_time() {
+    for _ in 0..3 {
+        tokio::time::sleep(60 * SECOND).await;
+        let tasks = Tasks::roce();
+        let (near, far) = tasks.connect().await;
+        tasks.fabric.set_delay(SECOND);
+        near.set_deadline(5 * SECOND);
+        near.send(b"in time").await.unwrap();
+        near.flush().await.unwrap();
+        assert_eq!(far.receive().await.unwrap().unwrap()[..], *b"in time");
+        // Nor does it matter that nobody waits for the fabric while the runtime's clock moves.
+        tokio::time::sleep(60 * SECOND).await;
+        far.set_deadline(5 * SECOND);
+        far.send(b"in time too").await.unwrap();
+        far.flush().await.unwrap();
+        assert_eq!(near.receive().await.unwrap().unwrap()[..], *b"in time too");
+    }
+}
