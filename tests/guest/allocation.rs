@@ -26,7 +26,7 @@ pub(crate) fn live_bytes() -> isize {
 }
 
 /// The system's allocator with a count for each thread, and of all bytes. What
-/// [`graves`] watches it does not free.
+/// [`freed`] watches it does not free.
 struct CountingAllocator;
 
 // SAFETY: every call goes to the system's allocator unchanged, but that of memory
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             isize::try_from(layout.size()).unwrap_or(isize::MAX),
             Ordering::Relaxed,
         );
-        if freed_memory::bury(pointer, layout) {
+        if freed_memory::keep_if_watched(pointer, layout) {
             return;
         }
         // SAFETY: as above.

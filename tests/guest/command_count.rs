@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rdmacm::{Connector, Listener, Node};
 use rdmacm_core::{AddressAbi, CommandNumber, ConnParam, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Pair, Side, Site};
+use rdmacm_tests::{Counting, Listening, PATIENCE, Pair, PendingRequest, Side, Site};
 
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
@@ -28,7 +28,7 @@ struct Count {
     commands: usize,
     attributes: usize,
     reads: usize,
-    vain: usize,
+    empty_reads: usize,
 }
 
 impl Count {
@@ -37,21 +37,21 @@ impl Count {
             commands: device.commands(),
             attributes: device.of(CommandNumber::INIT_QP_ATTR),
             reads: device.of(CommandNumber::GET_EVENT),
-            vain: device.vain(),
+            empty_reads: device.empty_reads(),
         }
     }
 
     /// Looks before each event, on the average.
     fn assert_at_most(self, most: usize, looks: usize, device: &Counting) {
         let now = Self::of(device);
-        let vain = now.vain - self.vain;
+        let empty_reads = now.empty_reads - self.empty_reads;
         let attributes = now.attributes - self.attributes;
-        let commands = now.commands - self.commands - attributes - vain;
+        let commands = now.commands - self.commands - attributes - empty_reads;
         assert!(commands <= most, "{commands} commands: {device:?}");
-        let events = now.reads - self.reads - vain;
+        let events = now.reads - self.reads - empty_reads;
         assert!(
-            vain <= looks * events,
-            "{vain} reads found nothing, {events} an event"
+            empty_reads <= looks * events,
+            "{empty_reads} reads found nothing, {events} an event"
         );
         // INIT before posting receives, then once more, RTR and RTS.
         assert!(attributes <= 4, "{attributes} questions for attributes");
@@ -62,20 +62,20 @@ impl Count {
 fn connecting_and_accepting(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
-    // Asked for once, and kept.
+    // PendingRequest for once, and kept.
     let _ = listener.address();
     let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
     let client = site.side_on(site.channel_on(&ours), &listener);
-    let asked = Asked::by(client, listener, &ConnParam::new());
-    let Listening { channel, id } = asked.listener;
+    let pending = PendingRequest::new(client, listener, &ConnParam::new());
+    let Listening { channel, id } = pending.listener;
     let server = Side {
         channel,
-        id: asked.request.into_child().unwrap(),
+        id: pending.request.into_child().unwrap(),
         queue_pair: site.queue_pair(),
     };
     let pair = Pair {
         server,
-        client: asked.client,
+        client: pending.client,
     };
     pair.accept(&ConnParam::new());
     pair.establish(site);

@@ -16,7 +16,7 @@ const ALIGNMENT: usize = 64;
 /// Sizes that are watched; 0 is none.
 static WATCHED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
-static BURIED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+static FREED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
 struct Block {
     /// Where it begins, as an exposed address.
@@ -27,18 +27,18 @@ struct Block {
 /// Blocks of one size for devices. While this lives they are not freed when their
 /// owners free them, but poisoned and kept: they become nobody's, and stay as they
 /// are unless a device still has them.
-pub(crate) struct Graves {
+pub(crate) struct FreedBlocks {
     size: usize,
 }
 
-impl Graves {
+impl FreedBlocks {
     /// Of blocks of about so many bytes: a size that is no other test's.
-    pub(crate) fn about(bytes: usize) -> Self {
-        Self::of(|number| bytes + number)
+    pub(crate) fn of_about(bytes: usize) -> Self {
+        Self::of_size(|number| bytes + number)
     }
 
     /// Of blocks whose size a number makes that is no other test's.
-    pub(crate) fn of(size: impl FnOnce(usize) -> usize) -> Self {
+    pub(crate) fn of_size(size: impl FnOnce(usize) -> usize) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let size = size(NEXT.fetch_add(2, Ordering::Relaxed));
         let (none, relaxed) = (0, Ordering::Relaxed);
@@ -58,14 +58,14 @@ impl Graves {
     /// If somebody has written to one since.
     pub(crate) fn count(&self) -> usize {
         assert!(self.are_untouched(), "written to after it was freed");
-        let buried = buried();
-        buried.iter().filter(|one| self.is_ours(one)).count()
+        let freed_blocks = freed_blocks();
+        freed_blocks.iter().filter(|one| self.is_ours(one)).count()
     }
 
     /// Whether nobody has written to one since.
     pub(crate) fn are_untouched(&self) -> bool {
-        let buried = buried();
-        let mut ours = buried.iter().filter(|one| self.is_ours(one));
+        let freed_blocks = freed_blocks();
+        let mut ours = freed_blocks.iter().filter(|one| self.is_ours(one));
         ours.all(is_untouched)
     }
 
@@ -74,13 +74,13 @@ impl Graves {
     }
 }
 
-impl Drop for Graves {
+impl Drop for FreedBlocks {
     fn drop(&mut self) {
         for one in &WATCHED {
             let (none, relaxed) = (0, Ordering::Relaxed);
             let _ = one.compare_exchange(self.size, none, relaxed, relaxed);
         }
-        buried().retain(|block| {
+        freed_blocks().retain(|block| {
             if !self.is_ours(block) {
                 return true;
             }
@@ -95,7 +95,7 @@ impl Drop for Graves {
 
 /// Keeps a block that its owner frees, if its size is watched. Otherwise it is to be
 /// freed.
-pub(crate) fn bury(pointer: *mut u8, layout: Layout) -> bool {
+pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
     let is_size = |one: &AtomicUsize| one.load(Ordering::Relaxed) == layout.size();
     if layout.align() != ALIGNMENT || !WATCHED.iter().any(is_size) {
         return false;
@@ -104,7 +104,7 @@ pub(crate) fn bury(pointer: *mut u8, layout: Layout) -> bool {
     unsafe { pointer.write_bytes(POISON, layout.size()) };
     let start = pointer.expose_provenance();
     // The list itself is aligned otherwise.
-    buried().push(Block { start, layout });
+    freed_blocks().push(Block { start, layout });
     true
 }
 
@@ -116,6 +116,6 @@ fn is_untouched(block: &Block) -> bool {
     bytes.iter().all(|byte| *byte == POISON)
 }
 
-fn buried() -> MutexGuard<'static, Vec<Block>> {
-    BURIED.lock().unwrap_or_else(PoisonError::into_inner)
+fn freed_blocks() -> MutexGuard<'static, Vec<Block>> {
+    FREED.lock().unwrap_or_else(PoisonError::into_inner)
 }

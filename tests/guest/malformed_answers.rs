@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use rdmacm_core::{AddressAbi, Error, EventKind, PortSpace};
-use rdmacm_tests::{Garbling, PATIENCE, SECOND, Site};
+use rdmacm_tests::{CorruptedResponses, PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
 #[case(each_abi)]
 fn answers_about_an_id_are_checked(site: &Site) {
     for seed in 0..200 {
-        let device = Arc::new(Garbling::new(seed));
+        let device = Arc::new(CorruptedResponses::new(seed));
         let channel = site.channel_on(&device);
         let id = channel.create_id(PortSpace::TCP).unwrap();
         id.bind(site.v4(0)).unwrap();
-        device.garble();
+        device.corrupt();
         // Four billion paths, and addresses of no family.
         assert!(matches!(id.path_records(), Err(Error::Answer { .. })));
         match site.abi {
@@ -33,10 +33,10 @@ fn answers_about_an_id_are_checked(site: &Site) {
 #[case(each_abi)]
 fn events_are_checked(site: &Site) {
     for seed in 0..200 {
-        let device = Arc::new(Garbling::new(seed));
+        let device = Arc::new(CorruptedResponses::new(seed));
         let channel = site.channel_on(&device);
         let id = channel.create_id(PortSpace::TCP).unwrap();
-        device.garble_all_but_the_owner();
+        device.corrupt_all_but_the_uid();
         id.resolve_addr(None, site.v4(7471), SECOND).unwrap();
         let event = channel.next_event(PATIENCE).unwrap();
         assert!(*event.id() == id);

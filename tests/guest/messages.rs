@@ -251,8 +251,8 @@ fn memory_is_read_and_written(site: &Site) {
     let Pair { client, server } = Pair::new(site);
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
     let exposed = server.expose(10_000, access).unwrap();
-    tell(&server, exposed.remote());
-    let remote = told(&client);
+    send_remote_memory(&server, exposed.remote());
+    let remote = receive_remote_memory(&client);
     let mut buffer = client.allocate(10_000).unwrap();
     buffer.fill(9);
     let buffer = client.write(buffer, remote).unwrap();
@@ -279,11 +279,11 @@ fn memory_is_read_and_written(site: &Site) {
     assert_eq!(*server.receive().unwrap().unwrap(), [9; 7]);
 }
 
-pub(crate) fn tell(connection: &Connection, memory: RemoteMemory) {
+pub(crate) fn send_remote_memory(connection: &Connection, memory: RemoteMemory) {
     connection.send(&memory.to_bytes()).unwrap();
 }
 
-pub(crate) fn told(connection: &Connection) -> RemoteMemory {
+pub(crate) fn receive_remote_memory(connection: &Connection) -> RemoteMemory {
     let message = connection.receive().unwrap().unwrap();
     RemoteMemory::from_bytes(&message).unwrap()
 }

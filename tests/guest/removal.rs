@@ -80,13 +80,13 @@ fn removal_completes_when_contexts_are_closed(site: &Site) {
     assert!(matches!(error, VerbsError::NoNode { .. }), "{error}");
 }
 
-/// Lets go by `heed`, while the device is removed.
-fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
+/// Lets go by `check`, while the device is removed.
+fn checks_removal(link: &Link, context: &Context, check: impl Fn()) {
     thread::scope(|scope| {
         let removing = scope.spawn(|| link.remove_device());
         let until = Instant::now() + PATIENCE;
         while !context.is_gone() && Instant::now() < until {
-            heed();
+            check();
             thread::yield_now();
         }
         let heeded = context.is_gone();
@@ -102,7 +102,7 @@ fn heeds(link: &Link, context: &Context, heed: impl Fn()) {
 fn removal_completes_under_a_polling_caller(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
-    heeds(&link, &context, || context.check_removal());
+    checks_removal(&link, &context, || context.check_removal());
 }
 
 /// What the kernel announced before was heard by nobody.
@@ -119,7 +119,7 @@ fn removal_is_reported_to_a_late_reader(site: &Site) {
     let node = nodes.find(is_ours).unwrap();
     // Once is enough.
     let late = Once::new();
-    heeds(&link, &context, || {
+    checks_removal(&link, &context, || {
         if !node.exists() {
             late.call_once(|| context.check_removal());
         }

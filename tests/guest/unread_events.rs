@@ -117,33 +117,33 @@ fn route_resolved(site: &Site) {
 #[case(covers(CONNECT_REQUEST))]
 fn connect_request(site: &Site) {
     in_every_order(site, |site| {
-        let asked = site.asked();
-        let Listening { channel, id } = asked.listener;
+        let pending = site.pending_request();
+        let Listening { channel, id } = pending.listener;
         let parts: [Box<dyn Any>; 3] = [Box::new(id), Box::new(channel), Box::new(())];
         Kept::of(
-            asked.request,
+            pending.request,
             EventKind::ConnectRequest,
             parts,
-            asked.client,
+            pending.client,
         )
     });
     // With the client among them, once the request is answered.
     in_every_order(site, |site| {
-        let mut asked = site.asked();
-        asked.request.take_child().unwrap().reject(&[]).unwrap();
+        let mut pending = site.pending_request();
+        pending.request.take_child().unwrap().reject(&[]).unwrap();
         let parts: [Box<dyn Any>; 3] = [
-            Box::new(asked.listener.id),
-            Box::new(asked.listener.channel),
-            Box::new(asked.client),
+            Box::new(pending.listener.id),
+            Box::new(pending.listener.channel),
+            Box::new(pending.client),
         ];
-        Kept::of(asked.request, EventKind::ConnectRequest, parts, ())
+        Kept::of(pending.request, EventKind::ConnectRequest, parts, ())
     });
 }
 
 #[case(needs(Datagrams), covers(CONNECT_RESPONSE))]
 fn connect_response(site: &Site) {
     in_every_order(site, |site| {
-        let pair = site.asked().taken(site);
+        let pair = site.pending_request().into_pair(site);
         pair.accept(&ConnParam::new());
         let (id, channel, queue_pair) = apart(pair.client);
         Kept::next(
@@ -164,7 +164,7 @@ fn apart(side: Side) -> (CmId, EventChannel, impl Any) {
 #[case(covers(ESTABLISHED))]
 fn established(site: &Site) {
     in_every_order(site, |site| {
-        let pair = site.asked().taken(site);
+        let pair = site.pending_request().into_pair(site);
         pair.accept(&ConnParam::new());
         if site.soft == Soft::Rxe {
             let response = pair.client.expect(EventKind::ConnectResponse);
@@ -179,10 +179,16 @@ fn established(site: &Site) {
 #[case(covers(REJECTED))]
 fn rejected(site: &Site) {
     in_every_order(site, |site| {
-        let asked = site.asked();
-        drop(asked.request);
-        let (id, channel, queue_pair) = apart(asked.client);
-        Kept::next(EventKind::Rejected, id, channel, asked.listener, queue_pair)
+        let pending = site.pending_request();
+        drop(pending.request);
+        let (id, channel, queue_pair) = apart(pending.client);
+        Kept::next(
+            EventKind::Rejected,
+            id,
+            channel,
+            pending.listener,
+            queue_pair,
+        )
     });
 }
 

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the daemon does about a request; nothing at all is silence.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum Action {
     /// Sends these bytes, which arrive by themselves: who is to get two pieces
     /// must ask twice.
     Send(Vec<u8>),
@@ -40,19 +40,19 @@ pub fn acm_entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
     entry
 }
 
-type Script = dyn FnMut(&[u8]) -> Vec<Act> + Send;
+type Script = dyn FnMut(&[u8]) -> Vec<Action> + Send;
 
 /// A running daemon; it ends, and its files go, when dropped.
 #[derive(Debug)]
 pub struct AcmDaemon {
     shared: Arc<Shared>,
-    place: Place,
+    endpoint: Endpoint,
     accepting: Option<JoinHandle<()>>,
 }
 
 /// Where it listens.
 #[derive(Debug)]
-enum Place {
+enum Endpoint {
     Unix(PathBuf),
     Tcp { port: u16, file: PathBuf },
 }
@@ -60,16 +60,16 @@ enum Place {
 struct Shared {
     ends: AtomicBool,
     script: Mutex<Box<Script>>,
-    heard: Mutex<Heard>,
+    received: Mutex<Received>,
     done: Condvar,
     connections: Mutex<Connections>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     requests: Vec<Vec<u8>>,
     /// How many of them are not dealt with yet.
-    in_hand: usize,
+    unfinished: usize,
 }
 
 #[derive(Default)]
@@ -88,37 +88,37 @@ impl AcmDaemon {
     /// Listens at `ibacm.sock` of a directory and does what the script says
     /// about each request.
     #[must_use]
-    pub fn unix(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Act> + Send + 'static) -> Self {
+    pub fn unix(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Action> + Send + 'static) -> Self {
         let path = rundir.join("ibacm.sock");
         let listener = UnixListener::bind(&path).unwrap();
         let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream));
-        Self::start(Place::Unix(path), accept, Box::new(script))
+        Self::start(Endpoint::Unix(path), accept, Box::new(script))
     }
 
     /// The same on a TCP port of the loopback, which `ibacm.port` names.
     #[must_use]
-    pub fn tcp(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Act> + Send + 'static) -> Self {
+    pub fn tcp(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Action> + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let file = rundir.join("ibacm.port");
         fs::write(&file, format!("{port}\n")).unwrap();
         let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream));
-        Self::start(Place::Tcp { port, file }, accept, Box::new(script))
+        Self::start(Endpoint::Tcp { port, file }, accept, Box::new(script))
     }
 
     fn start(
-        place: Place,
+        endpoint: Endpoint,
         mut accept: impl FnMut() -> std::io::Result<OwnedFd> + Send + 'static,
         script: Box<Script>,
     ) -> Self {
         let shared = Arc::new(Shared {
             ends: AtomicBool::new(false),
             script: Mutex::new(script),
-            heard: Mutex::default(),
+            received: Mutex::default(),
             done: Condvar::new(),
             connections: Mutex::default(),
         });
-        let is_unix = matches!(place, Place::Unix(_));
+        let is_unix = matches!(endpoint, Endpoint::Unix(_));
         let serving = Arc::clone(&shared);
         let accepting = thread::spawn(move || {
             let mut conversations = Vec::<JoinHandle<()>>::new();
@@ -141,24 +141,25 @@ impl AcmDaemon {
         });
         Self {
             shared,
-            place,
+            endpoint,
             accepting: Some(accepting),
         }
     }
 
-    /// The requests heard, once there are so many and what was to be done about
+    /// The requests received, once there are so many and what was to be done about
     /// them was done: one whose answer has come is among them.
     #[must_use]
     pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
-        let heard = self.shared.heard.lock().unwrap();
-        let early = |heard: &mut Heard| heard.requests.len() < least || heard.in_hand > 0;
-        let (heard, waited) = self
+        let received = self.shared.received.lock().unwrap();
+        let early =
+            |received: &mut Received| received.requests.len() < least || received.unfinished > 0;
+        let (received, waited) = self
             .shared
             .done
-            .wait_timeout_while(heard, PATIENCE, early)
+            .wait_timeout_while(received, PATIENCE, early)
             .unwrap();
-        assert!(!waited.timed_out(), "{} requests", heard.requests.len());
-        heard.requests.clone()
+        assert!(!waited.timed_out(), "{} requests", received.requests.len());
+        received.requests.clone()
     }
 
     /// How many connections there have been.
@@ -177,11 +178,11 @@ impl Drop for AcmDaemon {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
         // A connection to wake who accepts.
-        match &self.place {
-            Place::Unix(path) => drop(UnixStream::connect(path)),
-            Place::Tcp { port, .. } => drop(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))),
+        match &self.endpoint {
+            Endpoint::Unix(path) => drop(UnixStream::connect(path)),
+            Endpoint::Tcp { port, .. } => drop(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))),
         }
-        let (Place::Unix(file) | Place::Tcp { file, .. }) = &self.place;
+        let (Endpoint::Unix(file) | Endpoint::Tcp { file, .. }) = &self.endpoint;
         let _ = fs::remove_file(file);
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
@@ -204,23 +205,23 @@ impl Shared {
         let mut stream = File::from(stream);
         while let Some(request) = read_request(&mut stream) {
             self.record(&request);
-            let acts = (self.script.lock().unwrap())(&request);
-            for act in acts {
-                match act {
-                    Act::Send(bytes) => send_alone(&stream, &bytes, is_unix),
+            let actions = (self.script.lock().unwrap())(&request);
+            for action in actions {
+                match action {
+                    Action::Send(bytes) => send_alone(&stream, &bytes, is_unix),
                     // What is read after that is nothing.
-                    Act::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
+                    Action::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
                 }
             }
-            self.heard.lock().unwrap().in_hand -= 1;
+            self.received.lock().unwrap().unfinished -= 1;
             self.done.notify_all();
         }
     }
 
     fn record(&self, request: &[u8]) {
-        let mut heard = self.heard.lock().unwrap();
-        heard.requests.push(request.to_vec());
-        heard.in_hand += 1;
+        let mut received = self.received.lock().unwrap();
+        received.requests.push(request.to_vec());
+        received.unfinished += 1;
     }
 
     fn hang_up(&self) {

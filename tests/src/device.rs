@@ -35,7 +35,7 @@ pub struct Counting {
     /// By number; the last counts what has a number beyond.
     commands: [AtomicUsize; NUMBERS],
     /// Reads that found no event.
-    vain: AtomicUsize,
+    empty_reads: AtomicUsize,
 }
 
 /// More than the kernel's table has.
@@ -52,7 +52,7 @@ impl Counting {
         Self {
             kernel: KernelFile::open().unwrap(),
             commands: [const { AtomicUsize::new(0) }; NUMBERS],
-            vain: AtomicUsize::new(0),
+            empty_reads: AtomicUsize::new(0),
         }
     }
 
@@ -68,15 +68,15 @@ impl Counting {
     }
 
     /// How many of them looked for an event and found none.
-    pub fn vain(&self) -> usize {
-        self.vain.load(Ordering::Relaxed)
+    pub fn empty_reads(&self) -> usize {
+        self.empty_reads.load(Ordering::Relaxed)
     }
 
     fn count(&self, number: CommandNumber, answer: &io::Result<()>) {
         self.commands[place(number)].fetch_add(1, Ordering::Relaxed);
-        let vain = matches!(answer, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
-        if vain && number == CommandNumber::GET_EVENT {
-            self.vain.fetch_add(1, Ordering::Relaxed);
+        let empty_reads = matches!(answer, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if empty_reads && number == CommandNumber::GET_EVENT {
+            self.empty_reads.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -86,18 +86,18 @@ fn place(number: CommandNumber) -> usize {
     place.min(NUMBERS - 1)
 }
 
-/// The kernel, whose answers arrive garbled.
+/// The kernel, whose answers arrive corrupted.
 #[derive(Debug)]
-pub struct Garbling {
+pub struct CorruptedResponses {
     kernel: KernelFile,
     /// How many bytes of an answer stay as they are.
     spared: AtomicUsize,
     random: AtomicU64,
 }
 
-impl Garbling {
+impl CorruptedResponses {
     /// Opens the kernel's device; answers are the kernel's own until
-    /// [`garble`](Self::garble).
+    /// [`corrupt`](Self::corrupt).
     ///
     /// # Panics
     /// Without a device.
@@ -112,12 +112,12 @@ impl Garbling {
     }
 
     /// From now on answers are random bytes.
-    pub fn garble(&self) {
+    pub fn corrupt(&self) {
         self.spared.store(0, Ordering::Relaxed);
     }
 
     /// From now on all of an event but its owner is random bytes.
-    pub fn garble_all_but_the_owner(&self) {
+    pub fn corrupt_all_but_the_uid(&self) {
         self.spared.store(size_of::<u64>(), Ordering::Relaxed);
     }
 
@@ -287,7 +287,7 @@ device_over!(Counting, kernel, |this, call| {
     answer
 });
 
-device_over!(Garbling, kernel, |this, call| {
+device_over!(CorruptedResponses, kernel, |this, call| {
     this.kernel.execute(call)?;
     let spared = this.spared.load(Ordering::Relaxed);
     for byte in call.response().iter_mut().skip(spared) {

@@ -17,10 +17,10 @@ mod recording_queue_pair;
 pub mod scenarios;
 mod site;
 
-pub use acm_daemon::{AcmDaemon, Act, acm_entry};
-pub use device::{Counting, Garbling, LosingGroups, OldKernel, Unestablished};
+pub use acm_daemon::{AcmDaemon, Action, acm_entry};
+pub use device::{CorruptedResponses, Counting, LosingGroups, OldKernel, Unestablished};
 pub use message_buffers::{post_message, receive, send};
-pub use pair::{Asked, Listening, Pair, Side};
+pub use pair::{Listening, Pair, PendingRequest, Side};
 pub use random::{Random, seeds};
 pub use recording_queue_pair::RecordingQueuePair;
 pub use site::{

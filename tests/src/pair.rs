@@ -54,7 +54,7 @@ pub struct Listening {
 /// Dropped, it is answered first: the kernel takes ten seconds to destroy an
 /// iWARP id that awaits an answer.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingRequest {
     /// The request.
     pub request: Event,
     /// Who is asked.
@@ -110,16 +110,16 @@ impl Site {
 
     /// A connect request that says no more than it must.
     #[must_use]
-    pub fn asked(&self) -> Asked {
-        self.asked_with(&ConnParam::new())
+    pub fn pending_request(&self) -> PendingRequest {
+        self.pending_request_with(&ConnParam::new())
     }
 
     /// A connect request.
     #[must_use]
-    pub fn asked_with(&self, param: &ConnParam) -> Asked {
+    pub fn pending_request_with(&self, param: &ConnParam) -> PendingRequest {
         let listener = self.listening(PortSpace::TCP);
         let client = self.side(&listener);
-        Asked::by(client, listener, param)
+        PendingRequest::new(client, listener, param)
     }
 
     /// Two connected sides.
@@ -133,8 +133,8 @@ impl Site {
     pub fn pair_of(&self, client: QueuePair, server: QueuePair) -> Pair {
         let listener = self.listening(PortSpace::TCP);
         let client = self.side_of(client, self.channel(), &listener);
-        let asked = Asked::by(client, listener, &ConnParam::new());
-        asked.accept_by(server, self, &ConnParam::new())
+        let request = PendingRequest::new(client, listener, &ConnParam::new());
+        request.accept_with(server, self, &ConnParam::new())
     }
 }
 
@@ -163,10 +163,10 @@ impl Listening {
     }
 }
 
-impl Asked {
+impl PendingRequest {
     /// `client` asks `listener`.
     #[must_use]
-    pub fn by(client: Side, listener: Listening, param: &ConnParam) -> Self {
+    pub fn new(client: Side, listener: Listening, param: &ConnParam) -> Self {
         client
             .id
             .with_queue_pair(&client.queue_pair)
@@ -183,13 +183,13 @@ impl Asked {
     /// The side that was asked, with a queue pair and its request unanswered;
     /// it keeps its listener's channel, and the listener goes.
     #[must_use]
-    pub fn taken(self, site: &Site) -> Pair {
-        self.taken_by(site.queue_pair())
+    pub fn into_pair(self, site: &Site) -> Pair {
+        self.into_pair_with(site.queue_pair())
     }
 
     /// The same, with a queue pair of the caller's.
     #[must_use]
-    pub fn taken_by(self, queue_pair: QueuePair) -> Pair {
+    pub fn into_pair_with(self, queue_pair: QueuePair) -> Pair {
         let Self {
             client,
             listener: Listening { channel, id },
@@ -207,13 +207,13 @@ impl Asked {
     /// Accepted, and established on both sides.
     #[must_use]
     pub fn accept(self, site: &Site, param: &ConnParam) -> Pair {
-        self.accept_by(site.queue_pair(), site, param)
+        self.accept_with(site.queue_pair(), site, param)
     }
 
     /// The same, with a queue pair of the caller's.
     #[must_use]
-    pub fn accept_by(self, queue_pair: QueuePair, site: &Site, param: &ConnParam) -> Pair {
-        let pair = self.taken_by(queue_pair);
+    pub fn accept_with(self, queue_pair: QueuePair, site: &Site, param: &ConnParam) -> Pair {
+        let pair = self.into_pair_with(queue_pair);
         pair.accept(param);
         pair.establish(site);
         pair

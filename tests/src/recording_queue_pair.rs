@@ -8,15 +8,15 @@ use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QueuePair, Transport
 use crate::site::free_qp_number;
 
 /// A number that no hardware knows, which is enough for rxe to connect, and a
-/// record of what the queue pair of that number would have been told.
+/// record of what the queue pair of that number would have received.
 #[derive(Debug)]
 pub struct RecordingQueuePair {
     number: u32,
-    told: Mutex<Told>,
+    record: Mutex<Record>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Record {
     states: Vec<QpState>,
     peer: Option<u32>,
 }
@@ -28,18 +28,18 @@ impl RecordingQueuePair {
     pub fn new() -> Self {
         Self {
             number: free_qp_number(),
-            told: Mutex::default(),
+            record: Mutex::default(),
         }
     }
 
     /// The states it was moved to, in order.
     pub fn states(&self) -> Vec<QpState> {
-        self.told.lock().unwrap().states.clone()
+        self.record.lock().unwrap().states.clone()
     }
 
-    /// The number of the peer's queue pair, once it was told.
+    /// The number of the peer's queue pair, once it is known.
     pub fn peer(&self) -> Option<u32> {
-        self.told.lock().unwrap().peer
+        self.record.lock().unwrap().peer
     }
 }
 
@@ -61,10 +61,10 @@ impl QueuePair for RecordingQueuePair {
 
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         assert!(mask.contains(QpAttrMask::STATE), "{mask:?}");
-        let mut told = self.told.lock().unwrap();
-        told.states.push(attr.qp_state);
+        let mut record = self.record.lock().unwrap();
+        record.states.push(attr.qp_state);
         if mask.contains(QpAttrMask::DEST_QPN) {
-            told.peer = Some(attr.destination_qp_number);
+            record.peer = Some(attr.destination_qp_number);
         }
         Ok(())
     }

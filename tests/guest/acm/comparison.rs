@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rdmacm_addrinfo::{Acm, AddrInfo, AddrInfoFlags, Directory, Reason};
 use rdmacm_core::{Family, PathData, PortSpace};
-use rdmacm_tests::{AcmDaemon, Act, PATIENCE, Site};
+use rdmacm_tests::{AcmDaemon, Action, PATIENCE, Site};
 
 use super::C_PROGRAM;
 use super::list::{Line, agree, ours, printed};
@@ -27,8 +27,8 @@ struct Said {
 
 /// Plays a script to both and compares.
 pub(super) fn judge(script: &Script, site: &Site) {
-    let acts = Arc::new(Mutex::new(script.acts.clone()));
-    let daemon = start(script.daemon, &acts);
+    let actions = Arc::new(Mutex::new(script.actions.clone()));
+    let daemon = start(script.daemon, &actions);
     match &script.theirs {
         Theirs::Agrees => {
             let theirs = c_library(script, daemon.as_ref());
@@ -41,7 +41,7 @@ pub(super) fn judge(script: &Script, site: &Site) {
             let found = resolve(script, daemon.as_ref());
             let same = theirs.end.success() && agree(&theirs.lists, &ours(&found));
             assert!(!same, "librdmacm agrees after all: {why}");
-            acts.lock().unwrap().clone_from(instead);
+            actions.lock().unwrap().clone_from(instead);
             let theirs = c_library(script, daemon.as_ref());
             compare(&theirs.lists, &found, script, site);
         }
@@ -53,7 +53,7 @@ pub(super) fn judge(script: &Script, site: &Site) {
             let theirs = c_library(script, daemon.as_ref());
             let found = resolve(script, daemon.as_ref());
             assert_eq!(theirs.end.signal(), Some(*signal), "{why}");
-            acts.lock().unwrap().clone_from(instead);
+            actions.lock().unwrap().clone_from(instead);
             let theirs = c_library(script, daemon.as_ref());
             compare(&theirs.lists, &found, script, site);
         }
@@ -78,10 +78,10 @@ pub(super) fn judge(script: &Script, site: &Site) {
     }
 }
 
-fn start(daemon: Daemon, acts: &Arc<Mutex<Vec<Act>>>) -> Option<AcmDaemon> {
+fn start(daemon: Daemon, actions: &Arc<Mutex<Vec<Action>>>) -> Option<AcmDaemon> {
     let rundir = Path::new("/run");
-    let acts = Arc::clone(acts);
-    let play = move |_: &[u8]| acts.lock().unwrap().clone();
+    let actions = Arc::clone(actions);
+    let play = move |_: &[u8]| actions.lock().unwrap().clone();
     match daemon {
         Daemon::Absent => None,
         Daemon::Unix => Some(AcmDaemon::unix(rundir, play)),
@@ -109,7 +109,7 @@ fn finish(mut program: Child) -> Said {
     }
 }
 
-/// Asked a second time, it is asked after the daemon has ended the connection.
+/// PendingRequest a second time, it is asked after the daemon has ended the connection.
 fn c_library(script: &Script, daemon: Option<&AcmDaemon>) -> Said {
     let before = daemon.map_or(0, |daemon| daemon.requests(0).len());
     let mut program = start_c(script);

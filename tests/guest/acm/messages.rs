@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
-use rdmacm_tests::{Act, Site, acm_entry as entry};
+use rdmacm_tests::{Action, Site, acm_entry as entry};
 use zerocopy::IntoBytes;
 
 use super::question::record;
@@ -13,18 +13,18 @@ pub(super) const ALTERNATE: u32 = PathFlags::ALTERNATE.bits();
 pub(super) const PATH: u16 = 0x10;
 
 /// A path and the source that the kernel chooses too.
-pub(crate) fn known(site: &Site) -> Vec<Act> {
+pub(crate) fn known(site: &Site) -> Vec<Action> {
     send(message(&[path(USABLE), source(site.v4)]))
 }
 
-pub(super) fn refusal(status: u8) -> Vec<Act> {
+pub(super) fn refusal(status: u8) -> Vec<Action> {
     let mut refusal = message(&[]);
     (refusal[1], refusal[2]) = (0x81, status);
     send(refusal)
 }
 
-pub(super) fn send(message: Vec<u8>) -> Vec<Act> {
-    vec![Act::Send(message)]
+pub(super) fn send(message: Vec<u8>) -> Vec<Action> {
+    vec![Action::Send(message)]
 }
 
 /// As ibacm answers: what it refuses alone it acknowledges.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{CmAddr, PortSpace, QpType};
-use rdmacm_tests::{Act, PATIENCE, SECOND, Site, Soft};
+use rdmacm_tests::{Action, PATIENCE, SECOND, Site, Soft};
 
 use super::messages::{
     ALTERNATE, PATH, USABLE, ip, known, message, of_kind, path, record_entry, refusal, send, source,
@@ -17,7 +17,7 @@ use crate::schedule::When;
 pub(super) struct Script {
     pub(super) name: &'static str,
     pub(super) daemon: Daemon,
-    pub(super) acts: Vec<Act>,
+    pub(super) actions: Vec<Action>,
     pub(super) question: Question,
     pub(super) theirs: Theirs,
     /// Whether the same is asked again, after the daemon has hung up.
@@ -45,13 +45,13 @@ pub(super) enum Theirs {
     Agrees,
     /// Something else; what we do it does if ibacm does this instead.
     Differs {
-        instead: Vec<Act>,
+        instead: Vec<Action>,
         why: &'static str,
     },
     /// A signal ends it; the same.
     Dies {
         signal: i32,
-        instead: Vec<Act>,
+        instead: Vec<Action>,
         why: &'static str,
     },
     /// It waits until ibacm hangs up.
@@ -60,11 +60,11 @@ pub(super) enum Theirs {
 
 impl Script {
     /// About the IPv4 address of the device.
-    fn new(name: &'static str, site: &Site, acts: Vec<Act>) -> Self {
+    fn new(name: &'static str, site: &Site, actions: Vec<Action>) -> Self {
         Self {
             name,
             daemon: Daemon::Unix,
-            acts,
+            actions,
             question: Question::v4(site),
             theirs: Theirs::Agrees,
             twice: false,
@@ -90,12 +90,12 @@ impl Script {
         self
     }
 
-    fn differs(mut self, why: &'static str, instead: Vec<Act>) -> Self {
+    fn differs(mut self, why: &'static str, instead: Vec<Action>) -> Self {
         self.theirs = Theirs::Differs { instead, why };
         self
     }
 
-    fn dies(mut self, signal: i32, why: &'static str, instead: Vec<Act>) -> Self {
+    fn dies(mut self, signal: i32, why: &'static str, instead: Vec<Action>) -> Self {
         self.theirs = Theirs::Dies {
             signal,
             instead,
@@ -223,12 +223,12 @@ fn questions(site: &Site) -> Vec<Script> {
     let haste = 1 << 30;
     let figures = AddrInfoFlags::NUMERICHOST;
     let mut elsewhere = script("source_given_and_another_told", v4().source(from(0)));
-    elsewhere.acts = send(message(&[path(USABLE), source([10, 9, 9, 9])]));
+    elsewhere.actions = send(message(&[path(USABLE), source([10, 9, 9, 9])]));
     let mut alone = script("source_given", v4().source(from(0)));
-    alone.acts = send(message(&[path(USABLE)]));
+    alone.actions = send(message(&[path(USABLE)]));
     let v6 = CmAddr::from((site.v6, 0));
     let mut alone_v6 = script("source_given_v6", Question::v6(site).source(v6));
-    alone_v6.acts = send(message(&[path(USABLE)]));
+    alone_v6.actions = send(message(&[path(USABLE)]));
     vec![
         alone.asked(&[ip(1, site.v4), to(0)]),
         alone_v6.asked(&[ip(1, site.v6), ip(2, site.v6)]),
@@ -326,16 +326,16 @@ fn lies(site: &Site) -> Vec<Script> {
 /// How an answer ends.
 fn ends(site: &Site) -> Vec<Script> {
     let whole = message(&[path(USABLE), source(site.v4)]);
-    let cut = |length: usize| vec![Act::Send(whole[..length].to_vec()), Act::Close];
+    let cut = |length: usize| vec![Action::Send(whole[..length].to_vec()), Action::Close];
     let sg_list = |size| -> Vec<_> {
         let sg_list = whole.chunks(size).map(<[u8]>::to_vec);
-        sg_list.map(Act::Send).collect()
+        sg_list.map(Action::Send).collect()
     };
     let once = "librdmacm takes what it gets at once for all";
     let mut gone = Script::new("gone_between_two_questions", site, {
-        let mut acts = known(site);
-        acts.push(Act::Close);
-        acts
+        let mut actions = known(site);
+        actions.push(Action::Close);
+        actions
     })
     .dies(
         libc::SIGPIPE,
@@ -344,7 +344,7 @@ fn ends(site: &Site) -> Vec<Script> {
     );
     gone.twice = true;
     vec![
-        Script::new("closed", site, vec![Act::Close]),
+        Script::new("closed", site, vec![Action::Close]),
         Script::new("closed_in_the_header", site, cut(10)),
         Script::new("closed_behind_the_header", site, cut(16)),
         Script::new("closed_in_an_entry", site, cut(100)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_core::{CommandNumber, ConnInfo, ConnParam, Error, Event, PortSpace, QueuePair};
-use rdmacm_tests::{Asked, Counting, Listening, Pair, Site, Soft};
+use rdmacm_tests::{Counting, Listening, Pair, PendingRequest, Site, Soft};
 use rdmacm_tests_macros::case;
 
 fn depths(info: ConnInfo) -> (u8, u8) {
@@ -20,8 +20,8 @@ fn answered(site: &Site, answer: &Event) -> (u8, u8) {
     }
 }
 
-fn asked(asked: &Asked) -> (u8, u8) {
-    depths(asked.request.conn().unwrap())
+fn requested_depths(pending: &PendingRequest) -> (u8, u8) {
+    depths(pending.request.conn().unwrap())
 }
 
 /// What two queue pairs of rxe were moved with: as the one that answers and as
@@ -35,12 +35,12 @@ fn moved(pair: &Pair) -> [(u8, u8); 2] {
 
 #[case]
 fn the_default_is_the_devices_limit(site: &Site) {
-    let request = site.asked();
+    let request = site.pending_request();
     let limits = request.client.queue_pair.depth_limits();
     let most = (limits.responder_resources, limits.initiator_depth);
     // Both devices have as many of the one as of the other.
-    assert_eq!(asked(&request), most);
-    let pair = request.taken(site);
+    assert_eq!(requested_depths(&request), most);
+    let pair = request.into_pair(site);
     pair.accept(&ConnParam::new());
     let answer = pair.establish(site);
     assert_eq!(answered(site, &answer), most);
@@ -56,11 +56,11 @@ fn all_ones_mean_the_devices_limit(site: &Site) {
     let all = ConnParam::new()
         .responder_resources(most)
         .initiator_depth(most);
-    let request = site.asked_with(&all);
+    let request = site.pending_request_with(&all);
     let limits = request.client.queue_pair.depth_limits();
     let most = (limits.responder_resources, limits.initiator_depth);
-    assert_eq!(asked(&request), most);
-    let pair = request.taken(site);
+    assert_eq!(requested_depths(&request), most);
+    let pair = request.into_pair(site);
     pair.accept(&all);
     let answer = pair.establish(site);
     assert_eq!(answered(site, &answer), most);
@@ -70,9 +70,9 @@ fn all_ones_mean_the_devices_limit(site: &Site) {
 #[case]
 fn a_side_requests_less(site: &Site) {
     let param = ConnParam::new().responder_resources(3).initiator_depth(5);
-    let request = site.asked_with(&param);
-    assert_eq!(asked(&request), (5, 3));
-    let pair = request.taken(site);
+    let request = site.pending_request_with(&param);
+    assert_eq!(requested_depths(&request), (5, 3));
+    let pair = request.into_pair(site);
     let param = ConnParam::new().responder_resources(4).initiator_depth(2);
     pair.accept(&param);
     let answer = pair.establish(site);
@@ -92,7 +92,7 @@ fn a_side_requests_less(site: &Site) {
 #[case]
 fn accepting_grants_no_more_than_requested(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(1);
-    let pair = site.asked_with(&param).taken(site);
+    let pair = site.pending_request_with(&param).into_pair(site);
     pair.accept(&ConnParam::new());
     let answer = pair.establish(site);
     assert_eq!(answered(site, &answer), (2, 1));
@@ -101,7 +101,7 @@ fn accepting_grants_no_more_than_requested(site: &Site) {
 #[case]
 fn the_accepting_side_can_insist(site: &Site) {
     let param = ConnParam::new().responder_resources(8).initiator_depth(2);
-    let pair = site.asked_with(&param).taken(site);
+    let pair = site.pending_request_with(&param).into_pair(site);
     pair.accept(&ConnParam::new().responder_resources(7).initiator_depth(1));
     let answer = pair.establish(site);
     assert_eq!(answered(site, &answer), (1, 7));
@@ -135,7 +135,7 @@ fn more_than_the_device_has_is_refused_before_the_kernel(site: &Site) {
         refused(with.connect(param).unwrap_err());
     }
     assert_eq!(ours.of(CommandNumber::CONNECT), 0);
-    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    let pair = PendingRequest::new(client, listener, &ConnParam::new()).into_pair(site);
     for param in &beyond {
         let with = pair.server.id.with_queue_pair(&pair.server.queue_pair);
         refused(with.accept(param).unwrap_err());

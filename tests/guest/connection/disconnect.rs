@@ -13,7 +13,7 @@ fn assert_state(site: &Site, at: &Side, state: QpState) {
 
 #[case(covers(ACCEPT))]
 fn queue_pairs_follow_the_connection(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     assert_state(site, &pair.client, QpState::INIT);
     pair.accept(&ConnParam::new());
     assert_state(site, &pair.server, QpState::RTS);

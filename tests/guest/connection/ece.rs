@@ -71,8 +71,8 @@ impl QueuePair for Optional {
     }
 }
 
-/// Both sides of a connection that was asked for.
-struct Asked {
+/// Both sides of a connection that is being made.
+struct Connecting {
     channel: EventChannel,
     client: CmId,
     listener: Listening,
@@ -80,7 +80,7 @@ struct Asked {
     ece: Ece,
 }
 
-fn ask(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Asked {
+fn connecting(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Connecting {
     let listener = site.listening(PortSpace::TCP);
     let channel = site.channel();
     let client = site.resolved(&channel, listener.address());
@@ -88,7 +88,7 @@ fn ask(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Asked {
     expect(&channel, EventKind::RouteResolved);
     client.with_queue_pair(queue_pair).connect(param).unwrap();
     let request = listener.next_request();
-    Asked {
+    Connecting {
         ece: request.ece(),
         channel,
         client,
@@ -97,7 +97,7 @@ fn ask(site: &Site, queue_pair: &dyn QueuePair, param: ConnParam) -> Asked {
     }
 }
 
-impl Asked {
+impl Connecting {
     fn response(&self) -> Event {
         expect(&self.channel, EventKind::ConnectResponse)
     }
@@ -107,40 +107,40 @@ impl Asked {
 fn both_sides_use_the_requests_options(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(OURS, 0b1101));
-    let asked = ask(site, &client, ConnParam::new());
-    assert_eq!(asked.ece, options(OURS, 0b0111));
-    asked
+    let sides = connecting(site, &client, ConnParam::new());
+    assert_eq!(sides.ece, options(OURS, 0b0111));
+    sides
         .server
         .with_queue_pair(&server)
         .accept(ConnParam::new())
         .unwrap();
     let agreed = options(OURS, 0b0101);
     assert_eq!(server.chosen(), [agreed]);
-    let response = asked.response();
+    let response = sides.response();
     assert_eq!(response.ece(), agreed);
-    asked
+    sides
         .client
         .with_queue_pair(&client)
         .establish(&response)
         .unwrap();
     assert_eq!(client.chosen(), [agreed]);
-    expect(&asked.listener.channel, EventKind::Established);
+    expect(&sides.listener.channel, EventKind::Established);
 }
 
 #[case(needs(Datagrams))]
 fn another_vendors_options_are_not_used(site: &Site) {
     let client = Optional::new(options(OURS, 0b0111));
     let server = Optional::new(options(0x8086, 0b1101));
-    let asked = ask(site, &client, ConnParam::new());
-    asked
+    let sides = connecting(site, &client, ConnParam::new());
+    sides
         .server
         .with_queue_pair(&server)
         .accept(ConnParam::new())
         .unwrap();
     assert_eq!(server.chosen(), [options(0x8086, 0)]);
-    let response = asked.response();
+    let response = sides.response();
     assert_eq!(response.ece(), options(OURS, 0));
-    asked
+    sides
         .client
         .with_queue_pair(&client)
         .establish(&response)
@@ -152,29 +152,29 @@ fn another_vendors_options_are_not_used(site: &Site) {
 fn a_request_without_options_chooses_none(site: &Site) {
     let client = RecordingQueuePair::new();
     let server = Optional::new(options(OURS, 0b1101));
-    let asked = ask(site, &client, ConnParam::new());
-    assert_eq!(asked.ece, Ece::default());
-    asked
+    let sides = connecting(site, &client, ConnParam::new());
+    assert_eq!(sides.ece, Ece::default());
+    sides
         .server
         .with_queue_pair(&server)
         .accept(ConnParam::new())
         .unwrap();
     assert_eq!(server.chosen(), []);
-    assert_eq!(asked.response().ece(), Ece::default());
+    assert_eq!(sides.response().ece(), Ece::default());
 }
 
 #[case(needs(Datagrams))]
 fn a_side_without_options_passes_its_callers_options(site: &Site) {
     let client = RecordingQueuePair::new();
-    let asked = ask(site, &client, ConnParam::new().ece(options(OURS, 1)));
-    assert_eq!(asked.ece, options(OURS, 1));
+    let sides = connecting(site, &client, ConnParam::new().ece(options(OURS, 1)));
+    assert_eq!(sides.ece, options(OURS, 1));
     let server = RecordingQueuePair::new();
     let param = ConnParam::new().ece(options(OURS, 0));
-    asked.server.with_queue_pair(&server).accept(param).unwrap();
-    assert_eq!(asked.response().ece(), options(OURS, 0));
+    sides.server.with_queue_pair(&server).accept(param).unwrap();
+    assert_eq!(sides.response().ece(), options(OURS, 0));
 }
 
-/// A queue pair whose options cannot be asked for.
+/// A queue pair whose options cannot be queried.
 #[derive(Debug)]
 struct Mute(RecordingQueuePair);
 
@@ -203,10 +203,10 @@ impl QueuePair for Mute {
 #[case(needs(Datagrams))]
 fn a_side_that_cannot_choose_rejects(site: &Site) {
     let client = RecordingQueuePair::new();
-    let asked = ask(site, &client, ConnParam::new());
+    let sides = connecting(site, &client, ConnParam::new());
     let mute = Mute(RecordingQueuePair::new());
-    let refused = asked.server.with_queue_pair(&mute).accept(ConnParam::new());
+    let refused = sides.server.with_queue_pair(&mute).accept(ConnParam::new());
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::ENXIO));
-    let event = asked.channel.next_event(PATIENCE).unwrap();
+    let event = sides.channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.kind(), EventKind::Rejected);
 }

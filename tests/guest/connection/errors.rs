@@ -69,7 +69,7 @@ fn assert_refused(outcome: Result<(), Error>, state: QpState) {
 #[case(needs(CmResponse))]
 fn a_side_that_cannot_establish_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
-        let pair = site.asked().taken(site);
+        let pair = site.pending_request().into_pair(site);
         pair.accept(&ConnParam::new());
         let Pair { client, server } = &pair;
         let response = client.expect(EventKind::ConnectResponse);
@@ -94,7 +94,7 @@ fn a_side_that_cannot_establish_rejects(site: &Site) {
 #[case]
 fn a_side_that_cannot_accept_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
-        let pair = site.asked().taken(site);
+        let pair = site.pending_request().into_pair(site);
         let Pair { client, server } = &pair;
         // From RESET there is no way to the error state, nor anything to flush.
         server

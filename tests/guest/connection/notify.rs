@@ -12,10 +12,10 @@ fn errno(outcome: Result<(), rdmacm_core::Error>) -> Option<i32> {
 fn an_established_connection_ignores_it(site: &Site) {
     let pair = site.pair();
     for side in [&pair.client, &pair.server] {
-        let told = side.id.notify(Notification::CommunicationEstablished);
+        let result = side.id.notify(Notification::CommunicationEstablished);
         match site.soft {
-            Soft::Rxe => assert_eq!(errno(told), Some(libc::EISCONN)),
-            Soft::Siw => assert_eq!(told, Ok(())),
+            Soft::Rxe => assert_eq!(errno(result), Some(libc::EISCONN)),
+            Soft::Siw => assert_eq!(result, Ok(())),
         }
         assert!(side.channel.try_next_event().unwrap().is_none());
     }
@@ -26,14 +26,14 @@ fn an_established_connection_ignores_it(site: &Site) {
 fn an_unaccepted_connection_is_refused(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let resolved = site.side(&listener);
-    let told = resolved.id.notify(Notification::CommunicationEstablished);
-    assert_eq!(errno(told), Some(libc::EINVAL));
-    let pair = site.asked().taken(site);
+    let result = resolved.id.notify(Notification::CommunicationEstablished);
+    assert_eq!(errno(result), Some(libc::EINVAL));
+    let pair = site.pending_request().into_pair(site);
     for side in [&pair.client, &pair.server] {
-        let told = side.id.notify(Notification::CommunicationEstablished);
+        let result = side.id.notify(Notification::CommunicationEstablished);
         match site.soft {
-            Soft::Rxe => assert_eq!(errno(told), Some(libc::EINVAL)),
-            Soft::Siw => assert_eq!(told, Ok(())),
+            Soft::Rxe => assert_eq!(errno(result), Some(libc::EINVAL)),
+            Soft::Siw => assert_eq!(result, Ok(())),
         }
     }
     pair.accept(&ConnParam::new());

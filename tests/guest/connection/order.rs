@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rdmacm_core::{ConnParam, Error, EventKind, PortSpace, QpState};
-use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft, expect};
+use rdmacm_tests::{PATIENCE, Pair, PendingRequest, Side, Site, Soft, expect};
 use rdmacm_tests_macros::case;
 
 fn refused(outcome: Result<(), Error>, words: &str) {
@@ -47,7 +47,7 @@ fn a_request_is_accepted_once(site: &Site) {
 /// takes more than a minute on RoCE.
 #[case]
 fn the_accepting_side_waits_for_the_peer(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     let Side { id, queue_pair, .. } = &pair.server;
     let param = || ConnParam::new().qp_number(queue_pair.number());
@@ -67,7 +67,7 @@ fn the_accepting_side_waits_for_the_peer(site: &Site) {
 /// The one who was asked hears nothing of it before it answers.
 #[case(waiting)]
 fn accepting_a_vanished_peer(site: &Site) {
-    let Pair { client, server } = site.asked().taken(site);
+    let Pair { client, server } = site.pending_request().into_pair(site);
     // On iWARP this takes as long as the kernel waits for an answer.
     drop(client);
     let words = "the peer has gone";
@@ -110,7 +110,7 @@ fn establishing_needs_a_response(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
     let client = site.side(&listener);
     refused(client.id.establish(), "no response of a peer");
-    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    let pair = PendingRequest::new(client, listener, &ConnParam::new()).into_pair(site);
     pair.accept(&ConnParam::new());
     pair.establish(site);
     pair.disconnect_both();

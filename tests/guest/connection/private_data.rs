@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rdmacm_core::{CommandNumber, ConnParam, Error, EventKind, PortSpace, RejectReason};
-use rdmacm_tests::{Asked, Counting, Listening, PATIENCE, Side, Site, Soft};
+use rdmacm_tests::{Counting, Listening, PATIENCE, PendingRequest, Side, Site, Soft};
 use rdmacm_tests_macros::case;
 
 /// Bytes that are no padding.
@@ -53,15 +53,15 @@ fn a_request_carries_the_maximum(site: &Site) {
     let bare = param(room + 1).and_then(|param| client.id.connect(param));
     assert_too_long(bare, room);
     assert_eq!(ours.of(CommandNumber::CONNECT), 0);
-    let asked = Asked::by(client, listener, &param(room).unwrap());
-    assert_eq!(asked.request.private_data(), bytes(room));
+    let pending = PendingRequest::new(client, listener, &param(room).unwrap());
+    assert_eq!(pending.request.private_data(), bytes(room));
 }
 
 #[case]
 fn an_accept_carries_the_maximum(site: &Site) {
     let room = room(site, 196);
     let ([_, theirs], client, listener) = counted(site);
-    let pair = Asked::by(client, listener, &ConnParam::new()).taken(site);
+    let pair = PendingRequest::new(client, listener, &ConnParam::new()).into_pair(site);
     let with = pair.server.id.with_queue_pair(&pair.server.queue_pair);
     let too_long = param(room + 1).and_then(|param| with.accept(param));
     assert_too_long(too_long, room);
@@ -78,9 +78,9 @@ fn an_accept_carries_the_maximum(site: &Site) {
 fn a_rejection_carries_the_maximum(site: &Site) {
     let room = room(site, 148);
     let ([_, theirs], client, listener) = counted(site);
-    let Asked {
+    let PendingRequest {
         client, request, ..
-    } = Asked::by(client, listener, &ConnParam::new());
+    } = PendingRequest::new(client, listener, &ConnParam::new());
     let child = request.into_child().unwrap();
     assert_too_long(child.reject(&bytes(room + 1)), room);
     assert_too_long(child.reject_ece(&bytes(room + 1)), room);
@@ -101,14 +101,14 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
         }
         expected
     };
-    let asked = site.asked_with(&param(5).unwrap());
-    assert_eq!(asked.request.private_data(), expected(56));
-    let pair = asked.taken(site);
+    let pending = site.pending_request_with(&param(5).unwrap());
+    assert_eq!(pending.request.private_data(), expected(56));
+    let pair = pending.into_pair(site);
     pair.accept(&param(5).unwrap());
     assert_eq!(pair.establish(site).private_data(), expected(196));
-    let Asked {
+    let PendingRequest {
         client, request, ..
-    } = site.asked();
+    } = site.pending_request();
     request.into_child().unwrap().reject(&said).unwrap();
     let event = client.channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.private_data(), expected(148));
@@ -119,13 +119,13 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
 
 #[case]
 fn empty_data_arrive_as_none_or_zeros(site: &Site) {
-    let asked = site.asked();
+    let pending = site.pending_request();
     let zeros = |field: usize| match site.soft {
         Soft::Rxe => vec![0; field],
         Soft::Siw => Vec::new(),
     };
-    assert_eq!(asked.request.private_data(), zeros(56));
-    let pair = asked.taken(site);
+    assert_eq!(pending.request.private_data(), zeros(56));
+    let pair = pending.into_pair(site);
     pair.accept(&ConnParam::new());
     assert_eq!(pair.establish(site).private_data(), zeros(196));
 }

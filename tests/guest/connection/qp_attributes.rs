@@ -77,7 +77,7 @@ fn before_a_request_only_init_has_attributes(site: &Site) {
 
 #[case]
 fn a_requesting_id_has_no_rtr_attributes(site: &Site) {
-    let asked = site.asked();
+    let asked = site.pending_request();
     let id = &asked.client.id;
     match site.soft {
         Soft::Rxe => {
@@ -97,7 +97,7 @@ fn a_requesting_id_has_no_rtr_attributes(site: &Site) {
 
 #[case(covers(INIT_QP_ATTR))]
 fn a_requested_id_has_all_attributes(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     let id = &pair.server.id;
     assert_eq!(masks(id), all(site));
     let most = AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
@@ -108,7 +108,7 @@ fn a_requested_id_has_all_attributes(site: &Site) {
 
 #[case]
 fn an_answered_id_has_all_attributes(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     pair.establish(site);
     for side in [&pair.client, &pair.server] {
@@ -121,7 +121,7 @@ fn an_answered_id_has_all_attributes(site: &Site) {
 fn they_contain_the_peers_parameters(site: &Site) {
     let param = ConnParam::new().responder_resources(2).initiator_depth(4);
     let param = param.retry_count(5).rnr_retry_count(3);
-    let pair = site.asked_with(&param).taken(site);
+    let pair = site.pending_request_with(&param).into_pair(site);
     let [_, rtr, rts] = ALL.map(|state| pair.server.id.init_qp_attr(state).unwrap());
     assert_eq!(rtr.destination_qp_number, pair.client.queue_pair.number());
     assert_eq!((rtr.max_destination_rd_atomic, rts.max_rd_atomic), (4, 2));
@@ -134,7 +134,7 @@ fn they_contain_the_peers_parameters(site: &Site) {
 #[case]
 fn without_responder_resources_remote_reads_are_off(site: &Site) {
     let param = ConnParam::new().responder_resources(0).initiator_depth(0);
-    let pair = site.asked_with(&param).taken(site);
+    let pair = site.pending_request_with(&param).into_pair(site);
     let access = access(&pair.server.id);
     assert!(access.contains(AccessFlags::REMOTE_WRITE));
     let reads = access.contains(AccessFlags::REMOTE_READ);

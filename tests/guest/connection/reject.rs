@@ -1,7 +1,7 @@
 //! Refusing.
 
 use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
-use rdmacm_tests::{Asked, PATIENCE, Pair, Side, Site, Soft};
+use rdmacm_tests::{PATIENCE, Pair, PendingRequest, Side, Site, Soft};
 
 use crate::packet_delay::hold_back_answers;
 use rdmacm_tests_macros::case;
@@ -19,9 +19,9 @@ fn rejected(site: &Site, client: &Side, reason: RejectReason) -> Event {
 }
 
 fn request(site: &Site) -> (Side, CmId) {
-    let Asked {
+    let PendingRequest {
         client, request, ..
-    } = site.asked();
+    } = site.pending_request();
     (client, request.into_child().unwrap())
 }
 
@@ -86,7 +86,7 @@ fn an_established_connection_cannot_be_rejected(site: &Site) {
 
 #[case]
 fn dropping_a_child_rejects(site: &Site) {
-    let Pair { client, server } = site.asked().taken(site);
+    let Pair { client, server } = site.pending_request().into_pair(site);
     drop(server);
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
 }

@@ -7,7 +7,7 @@ use rdmacm_tests_macros::case;
 
 #[case(needs(CmResponse))]
 fn the_connecting_side_rejects_it(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
     pair.client.id.reject(b"changed my mind").unwrap();
@@ -21,7 +21,7 @@ fn the_connecting_side_rejects_it(site: &Site) {
 
 #[case(needs(CmResponse))]
 fn the_connecting_side_rejects_its_options(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
     pair.client.id.reject_ece(&[]).unwrap();
@@ -32,7 +32,7 @@ fn the_connecting_side_rejects_its_options(site: &Site) {
 
 #[case(needs(CmResponse))]
 fn a_rejected_response_cannot_be_established(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
     pair.client.id.reject(&[]).unwrap();
@@ -44,7 +44,7 @@ fn a_rejected_response_cannot_be_established(site: &Site) {
 /// The connecting side's last message does not come, but its data do.
 #[case(needs(CmResponse))]
 fn data_establish_an_unanswered_response(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     pair.client.expect(EventKind::ConnectResponse);
     let server = &pair.server;
@@ -69,7 +69,7 @@ fn a_response_is_answered_once(site: &Site) {
 /// The kernel would take it for a refusal, though the peer has said nothing yet.
 #[case(needs(CmResponse))]
 fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
-    let pair = site.asked().taken(site);
+    let pair = site.pending_request().into_pair(site);
     let client = &pair.client.id;
     for answered in [
         client.establish(),

@@ -12,7 +12,7 @@ use rdmacm_verbs::{
 use zerocopy::FromZeros;
 
 use super::{ROOMY, brought, exposed, filled, pattern, received, roomy, sent, sge};
-use crate::freed_memory::Graves;
+use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
 /// Longer than a packet, so that some of them are half written.
@@ -23,27 +23,27 @@ const EACH: usize = 8;
 /// The test of the test: who writes to freed memory is seen.
 #[case]
 fn freed_memory_is_watched(site: &Site) {
-    let graves = Graves::about(LENGTH);
+    let freed = FreedBlocks::of_about(LENGTH);
     let domain = site.verbs().create_protection_domain().unwrap();
-    let mut buffer = domain.allocate(graves.size()).unwrap();
+    let mut buffer = domain.allocate(freed.size()).unwrap();
     let inside = buffer[7..].as_mut_ptr();
     let rest = buffer.split_off(1);
     drop(buffer);
-    assert_eq!(graves.count(), 0);
+    assert_eq!(freed.count(), 0);
     drop(rest);
-    assert_eq!(graves.count(), 1);
+    assert_eq!(freed.count(), 1);
     #[expect(unsafe_code, reason = "a stray write is what is tried")]
     // SAFETY: the block is kept from the allocator, and nobody else's.
     unsafe {
         inside.write(0);
     }
-    assert!(!graves.are_untouched());
+    assert!(!freed.are_untouched());
     #[expect(unsafe_code, reason = "made good")]
     // SAFETY: as above.
     unsafe {
         inside.write(crate::freed_memory::POISON);
     }
-    assert!(graves.are_untouched());
+    assert!(freed.are_untouched());
 }
 
 /// What a queue pair is made from.
@@ -129,74 +129,74 @@ fn flood(peer: &QueuePair) {
 #[case]
 fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
     for order in 0..ORDERS {
-        let graves = Graves::about(LENGTH);
+        let freed = FreedBlocks::of_about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
         let pair = site.pair_of(site.queue_pair_with(ROOMY), queue_pair);
         let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
-        let mut part = parts.domain.allocate(graves.size()).unwrap();
+        let mut part = parts.domain.allocate(freed.size()).unwrap();
         let other = part.split_off(LENGTH);
         server.post_receive(part).unwrap();
-        let whole = parts.domain.allocate(graves.size()).unwrap();
+        let whole = parts.domain.allocate(freed.size()).unwrap();
         let whole = whole.part(0..LENGTH).unwrap();
         server.post_receive(whole).unwrap();
         let mut handles = Vec::from(parts.handles());
         handles.push(Box::new(other));
         drop_in_order(handles, order);
-        assert_eq!(graves.count(), 0);
+        assert_eq!(freed.count(), 0);
         for seed in 1..=2 {
             let message = sge(client, &pattern(LENGTH, seed));
             let message = SendRequest::new(SendOperation::Send, message);
             client.post_send(message).unwrap();
             assert!(sent(client).result.is_ok());
             assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
-            assert_eq!(graves.count(), usize::from(seed));
+            assert_eq!(freed.count(), usize::from(seed));
         }
     }
 }
 
 /// The peer sends while requests of all kinds are under way.
-fn load(site: &Site, graves: &Graves, queue_pair: QueuePair) -> Pair {
+fn load(site: &Site, freed: &FreedBlocks, queue_pair: QueuePair) -> Pair {
     let pair = site.pair_of(site.queue_pair_with(ROOMY), queue_pair);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let theirs = exposed(client, LENGTH);
     post_receives(client, 2 * LENGTH);
-    post_receives(server, graves.size());
-    post_sends(server, &theirs, graves.size());
+    post_receives(server, freed.size());
+    post_sends(server, &theirs, freed.size());
     flood(client);
     pair
 }
 
 /// All that one side has goes, in this order, and the other side after it.
-fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, graves: &Graves) {
+fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, freed: &FreedBlocks) {
     let Pair { client, server } = pair;
     let mut handles = Vec::from(parts);
     handles.push(Box::new(server.queue_pair));
     drop_in_order(handles, order);
-    assert_eq!(graves.count(), 3 * EACH);
+    assert_eq!(freed.count(), 3 * EACH);
     drop(client);
-    assert_eq!(graves.count(), 3 * EACH);
+    assert_eq!(freed.count(), 3 * EACH);
 }
 
 #[case]
 fn no_write_to_memory_freed_with_its_queue_pair(site: &Site) {
     for order in 0..ORDERS {
-        let graves = Graves::about(LENGTH);
+        let freed = FreedBlocks::of_about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
-        let pair = load(site, &graves, queue_pair);
-        assert_eq!(graves.count(), 0);
-        let_go(pair, parts.handles(), order, &graves);
+        let pair = load(site, &freed, queue_pair);
+        assert_eq!(freed.count(), 0);
+        let_go(pair, parts.handles(), order, &freed);
     }
 }
 
 #[case]
 fn no_write_to_memory_freed_with_its_context(site: &Site) {
     for order in 0..ORDERS {
-        let graves = Graves::about(LENGTH);
+        let freed = FreedBlocks::of_about(LENGTH);
         let (parts, queue_pair) = Parts::of(site);
-        let pair = load(site, &graves, queue_pair);
+        let pair = load(site, &freed, queue_pair);
         parts.context.close();
-        assert_eq!(graves.count(), 0);
-        let_go(pair, parts.handles(), order, &graves);
+        assert_eq!(freed.count(), 0);
+        let_go(pair, parts.handles(), order, &freed);
     }
 }
 
@@ -212,40 +212,40 @@ fn unwound<T>(work: impl FnOnce() -> T) {
 /// The queue pair stays, and what was posted belongs to it.
 #[case]
 fn posted_memory_outlives_a_panic(site: &Site) {
-    let graves = Graves::about(LENGTH);
+    let freed = FreedBlocks::of_about(LENGTH);
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     let theirs = exposed(client, LENGTH);
     theirs.write(0, &pattern(LENGTH, 9));
     post_receives(client, 2 * LENGTH);
     unwound(|| {
-        post_receives(server, graves.size());
-        post_sends(server, &theirs, graves.size());
-        drop(filled(server, &vec![1; graves.size()]));
+        post_receives(server, freed.size());
+        post_sends(server, &theirs, freed.size());
+        drop(filled(server, &vec![1; freed.size()]));
     });
-    assert_eq!(graves.count(), 1);
+    assert_eq!(freed.count(), 1);
     flood(client);
     for seed in 0..8 {
         assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
         let read = sent(server);
         assert!(brought(read, LENGTH) == pattern(LENGTH, 9));
         assert!(sent(server).result.is_ok());
-        let came = brought(received(client), graves.size());
+        let came = brought(received(client), freed.size());
         assert!(came.iter().all(|byte| *byte == 0));
     }
-    assert_eq!(graves.count(), 1 + 3 * EACH);
+    assert_eq!(freed.count(), 1 + 3 * EACH);
 }
 
 #[case]
 fn no_write_to_memory_freed_by_a_panic(site: &Site) {
     for _ in 0..ORDERS {
-        let graves = Graves::about(LENGTH);
-        let pair = load(site, &graves, site.queue_pair_with(ROOMY));
+        let freed = FreedBlocks::of_about(LENGTH);
+        let pair = load(site, &freed, site.queue_pair_with(ROOMY));
         let Pair { client, server } = pair;
         unwound(|| server);
-        assert_eq!(graves.count(), 3 * EACH);
+        assert_eq!(freed.count(), 3 * EACH);
         drop(client);
-        assert_eq!(graves.count(), 3 * EACH);
+        assert_eq!(freed.count(), 3 * EACH);
     }
 }
 
@@ -261,11 +261,11 @@ fn reset(queue_pair: &QueuePair) {
 /// filling their memory yet.
 #[case]
 fn a_move_to_reset_frees_nothing(site: &Site) {
-    let graves = Graves::about(LENGTH);
-    let pair = load(site, &graves, site.queue_pair_with(ROOMY));
+    let freed = FreedBlocks::of_about(LENGTH);
+    let pair = load(site, &freed, site.queue_pair_with(ROOMY));
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
     reset(server);
-    assert_eq!(graves.count(), 0);
+    assert_eq!(freed.count(), 0);
     if site.soft == Soft::Siw {
         // What arrived during the move may be overlooked until more does.
         let nothing = SendOperation::Write(RemoteMemory::NONE);
@@ -278,15 +278,15 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
             assert!(sent(server).result.is_ok());
             assert!(received(client).result.is_ok());
         }
-        assert_eq!(graves.count(), 3 * EACH);
+        assert_eq!(freed.count(), 3 * EACH);
     } else {
         assert!(server.send_queue().poll().unwrap().is_none());
         assert!(server.receive_queue().poll().unwrap().is_none());
         // As many again have room.
-        post_receives(server, graves.size());
-        assert_eq!(graves.count(), 0);
+        post_receives(server, freed.size());
+        assert_eq!(freed.count(), 0);
     }
     drop(pair);
     let all = if site.soft == Soft::Siw { 3 } else { 4 };
-    assert_eq!(graves.count(), all * EACH);
+    assert_eq!(freed.count(), all * EACH);
 }

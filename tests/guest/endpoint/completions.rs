@@ -16,7 +16,7 @@ use super::{Awaited, Connected, awaited_pair, options, pair};
 use crate::connector::asynchronous::{Dropped, on_one_thread, on_threads};
 use crate::link::{Link, run};
 use crate::messages::ending;
-use crate::messages::removal::{Told, told};
+use crate::messages::removal::{RemovalSeen, removal_seen};
 use rdmacm_tests_macros::case;
 
 /// As many messages as a side has posted receives for.
@@ -272,7 +272,7 @@ fn device_removal_ends_the_wait(site: &Site) {
             errors
                 .into_iter()
                 .flatten()
-                .any(|error| told(error) == Told::Gone)
+                .any(|error| removal_seen(error) == RemovalSeen::DeviceGone)
         );
     });
 }
@@ -282,19 +282,19 @@ fn device_removal_ends_the_wait_on_tokio(site: &Site) {
     let link = Link::new(site);
     on_one_thread().block_on(async {
         let (client, server) = awaited_pair(&link.site(site), &options()).await;
-        let hears = async |side: Awaited| last_awaited(&side).await;
+        let last_error = async |side: Awaited| last_awaited(&side).await;
         let removing = async {
             let device = link.device.clone();
             let removal = move || run(&format!("rdma link del {device}"));
             tokio::task::spawn_blocking(removal).await.unwrap();
         };
-        let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
+        let (one, other, ()) = tokio::join!(last_error(client), last_error(server), removing);
         let errors = [one, other];
         assert!(
             errors
                 .into_iter()
                 .flatten()
-                .any(|error| told(error) == Told::Gone)
+                .any(|error| removal_seen(error) == RemovalSeen::DeviceGone)
         );
     });
     link.is_removed();

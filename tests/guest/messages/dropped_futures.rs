@@ -18,7 +18,7 @@ use rdmacm_verbs::{RemoteAccessRegion, RemoteMemory, Sge};
 use super::asynchronous::pair_with;
 use crate::connector::asynchronous::{Dropped, on_one_thread};
 use crate::data::{contents, pattern};
-use crate::freed_memory::Graves;
+use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
 /// Longer than a packet, so that some of them are half written.
@@ -49,8 +49,8 @@ async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection,
 }
 
 /// As much of a buffer of a watched size as the peer has.
-fn memory(connection: &Connection, graves: &Graves, bytes: &[u8]) -> Sge {
-    let mut buffer = connection.allocate(graves.size()).unwrap();
+fn memory(connection: &Connection, freed: &FreedBlocks, bytes: &[u8]) -> Sge {
+    let mut buffer = connection.allocate(freed.size()).unwrap();
     buffer[..LENGTH].copy_from_slice(bytes);
     buffer.part(0..LENGTH).unwrap()
 }
@@ -97,17 +97,17 @@ fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
         let exposed = server.expose(LENGTH, ACCESS).unwrap();
         for kind in KINDS {
             for polls in 1..=u8::MAX {
-                let graves = Graves::about(LENGTH);
+                let freed = FreedBlocks::of_about(LENGTH);
                 let bytes = pattern(LENGTH, polls);
-                let memory = memory(&client, &graves, &bytes);
+                let memory = memory(&client, &freed, &bytes);
                 let transfer = transfer(&client, kind, memory, exposed.remote());
                 let done = Dropped::after(polls.into(), transfer).await;
                 if polls == 1 && done.is_none() {
                     // Nobody has looked yet whether it is done.
-                    assert_eq!(graves.count(), 0);
+                    assert_eq!(freed.count(), 0);
                 }
                 assert_done(kind, &client, &server, &exposed, &bytes).await;
-                assert_eq!(graves.count(), 1);
+                assert_eq!(freed.count(), 1);
                 if done.is_some() {
                     break;
                 }
@@ -126,23 +126,23 @@ fn memory_of_a_deferred_request_outlives_its_future(site: &Site) {
         let exposed = server.expose(LENGTH, ACCESS).unwrap();
         for kind in KINDS {
             for polls in 1..=4 {
-                let graves = Graves::about(LENGTH);
+                let freed = FreedBlocks::of_about(LENGTH);
                 let bytes = pattern(LENGTH, polls);
                 client.send(b"takes the room").await.unwrap();
                 let kept = server.receive().await.unwrap().unwrap();
                 client.send(b"waits for it").await.unwrap();
-                let memory = memory(&client, &graves, &bytes);
+                let memory = memory(&client, &freed, &bytes);
                 let mut transfer = Box::pin(transfer(&client, kind, memory, exposed.remote()));
                 for _ in 0..polls {
                     assert!(is_pending(transfer.as_mut()).await);
                     tokio::task::yield_now().await;
                 }
                 drop(transfer);
-                assert_eq!(graves.count(), 0);
+                assert_eq!(freed.count(), 0);
                 drop(kept);
                 assert_eq!(*server.receive().await.unwrap().unwrap(), *b"waits for it");
                 assert_done(kind, &client, &server, &exposed, &bytes).await;
-                assert_eq!(graves.count(), 1);
+                assert_eq!(freed.count(), 1);
             }
         }
     });
@@ -155,14 +155,14 @@ async fn is_pending(mut future: Pin<&mut impl Future>) -> bool {
 
 /// A side whose memory is watched: what it lends, and what it copies to.
 struct Watched {
-    lent: Graves,
-    pool: Graves,
+    lent: FreedBlocks,
+    pool: FreedBlocks,
 }
 
 impl Watched {
     fn new() -> Self {
-        let lent = Graves::about(LENGTH);
-        let pool = Graves::of(|number| 2 * PLACES * (LONG + number));
+        let lent = FreedBlocks::of_about(LENGTH);
+        let pool = FreedBlocks::of_size(|number| 2 * PLACES * (LONG + number));
         Self { lent, pool }
     }
 

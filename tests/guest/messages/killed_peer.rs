@@ -11,7 +11,7 @@ use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::{Buffer, RemoteMemory};
 
-use super::{end_of, ending, tell, told};
+use super::{end_of, ending, receive_remote_memory, send_remote_memory};
 use crate::child;
 use crate::connector::asynchronous::on_one_thread;
 use rdmacm_tests_macros::case;
@@ -65,7 +65,7 @@ fn serves_until_killed() {
     let exposed = server.expose(LENGTH, access).unwrap();
     // siw's client speaks first.
     assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
-    tell(&server, exposed.remote());
+    send_remote_memory(&server, exposed.remote());
     loop {
         server.receive().unwrap().unwrap();
     }
@@ -188,7 +188,7 @@ fn is_told_of_the_end(site: &Site, doing: Doing) {
         let client = connector.connect().unwrap();
         client.set_deadline(PATIENCE);
         client.send(b"hello").unwrap();
-        let remote = told(&client);
+        let remote = receive_remote_memory(&client);
         let (done, has_done) = mpsc::channel();
         let error = thread::scope(|scope| {
             let working = scope.spawn(|| {

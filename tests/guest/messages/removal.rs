@@ -32,38 +32,40 @@ fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
     })
 }
 
-/// What is told of a device's removal: that, or, from a peer that let go of the
+/// What is seen of a device's removal: that, or, from a peer that let go of the
 /// same device sooner, its goodbye.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    Gone,
-    Parted,
+pub(crate) enum RemovalSeen {
+    DeviceGone,
+    PeerClosed,
 }
 
 /// The same, as receiving says.
-fn received_told(received: rdmacm::Result<Option<Message>>) -> Told {
+fn seen_by_receive(received: rdmacm::Result<Option<Message>>) -> RemovalSeen {
     match received {
-        Ok(None) => Told::Parted,
+        Ok(None) => RemovalSeen::PeerClosed,
         Ok(Some(message)) => panic!("{message:?}"),
-        Err(error) => told(error),
+        Err(error) => removal_seen(error),
     }
 }
 
-pub(crate) fn told(error: rdmacm::Error) -> Told {
+pub(crate) fn removal_seen(error: rdmacm::Error) -> RemovalSeen {
     assert!(error.is_closed(), "{error}");
-    let told = match error.cause() {
-        Cause::Device { error, .. } if error.kind() == io::ErrorKind::NotConnected => Told::Gone,
+    let seen = match error.cause() {
+        Cause::Device { error, .. } if error.kind() == io::ErrorKind::NotConnected => {
+            RemovalSeen::DeviceGone
+        }
         // The device's end was read first.
-        Cause::Closed(ending) if ending.failure().is_some() => Told::Gone,
-        Cause::Closed(_) => Told::Parted,
+        Cause::Closed(ending) if ending.failure().is_some() => RemovalSeen::DeviceGone,
+        Cause::Closed(_) => RemovalSeen::PeerClosed,
         other => panic!("{other:?}"),
     };
-    let kind = match told {
-        Told::Gone => io::ErrorKind::NotConnected,
-        Told::Parted => io::ErrorKind::ConnectionReset,
+    let kind = match seen {
+        RemovalSeen::DeviceGone => io::ErrorKind::NotConnected,
+        RemovalSeen::PeerClosed => io::ErrorKind::ConnectionReset,
     };
     assert_eq!(io::Error::from(error).kind(), kind);
-    told
+    seen
 }
 
 #[case(alone)]
@@ -72,20 +74,20 @@ fn device_removal_ends_a_blocking_wait(site: &Site) {
     let Pair { client, server } = pair_on(&link, &MessageOptions::new());
     thread::scope(|scope| {
         // Each lets go of the device when it has heard.
-        let passive = scope.spawn(move || received_told(server.receive()));
+        let passive = scope.spawn(move || seen_by_receive(server.receive()));
         let active = scope.spawn(move || {
             let told_both = thread::scope(|scope| {
-                let waiting = [(); 2].map(|()| scope.spawn(|| received_told(client.receive())));
+                let waiting = [(); 2].map(|()| scope.spawn(|| seen_by_receive(client.receive())));
                 waiting.map(|thread| thread.join().unwrap())
             });
-            told(client.send(b"anyone?").unwrap_err());
+            removal_seen(client.send(b"anyone?").unwrap_err());
             assert!(client.close(SECOND).is_ok());
             told_both
         });
         link.remove_device();
         let [one, other] = active.join().unwrap();
-        let told = [one, other, passive.join().unwrap()];
-        assert!(told.contains(&Told::Gone), "{told:?}");
+        let seen = [one, other, passive.join().unwrap()];
+        assert!(seen.contains(&RemovalSeen::DeviceGone), "{seen:?}");
     });
 }
 
@@ -102,17 +104,17 @@ fn device_removal_ends_a_wait_on_tokio(site: &Site) {
             let server = server.accept().await.unwrap();
             let client = client.await.unwrap().unwrap();
             // Each lets go of the device when it has heard.
-            let hears = async |connection: rdmacm::tokio::Connection| {
-                received_told(connection.receive().await)
+            let last_error = async |connection: rdmacm::tokio::Connection| {
+                seen_by_receive(connection.receive().await)
             };
             let removing = async {
                 let device = link.device.clone();
                 let removal = move || run(&format!("rdma link del {device}"));
                 tokio::task::spawn_blocking(removal).await.unwrap();
             };
-            let (one, other, ()) = tokio::join!(hears(client), hears(server), removing);
-            let told = [one, other];
-            assert!(told.contains(&Told::Gone), "{told:?}");
+            let (one, other, ()) = tokio::join!(last_error(client), last_error(server), removing);
+            let seen = [one, other];
+            assert!(seen.contains(&RemovalSeen::DeviceGone), "{seen:?}");
         });
         link.is_removed();
     }

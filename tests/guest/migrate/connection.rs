@@ -15,7 +15,7 @@ fn relocate(site: &Site, moving: &mut Side) -> EventChannel {
 
 #[case]
 fn a_child_moves_before_it_is_accepted(site: &Site) {
-    let mut pair = site.asked().taken(site);
+    let mut pair = site.pending_request().into_pair(site);
     let old = relocate(site, &mut pair.server);
     pair.accept(&ConnParam::new());
     pair.establish(site);
@@ -25,7 +25,7 @@ fn a_child_moves_before_it_is_accepted(site: &Site) {
 
 #[case]
 fn a_child_moves_after_it_is_accepted(site: &Site) {
-    let mut pair = site.asked().taken(site);
+    let mut pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     let old = relocate(site, &mut pair.server);
     pair.establish(site);
@@ -36,7 +36,7 @@ fn a_child_moves_after_it_is_accepted(site: &Site) {
 /// With its answer unread.
 #[case]
 fn a_client_moves_while_it_connects(site: &Site) {
-    let mut pair = site.asked().taken(site);
+    let mut pair = site.pending_request().into_pair(site);
     pair.accept(&ConnParam::new());
     wait_for_an_event(&pair.client.channel);
     let old = relocate(site, &mut pair.client);

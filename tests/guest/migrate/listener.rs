@@ -2,7 +2,7 @@
 //! behind.
 
 use rdmacm_core::{ConnParam, EventChannel, EventKind, PortSpace};
-use rdmacm_tests::{Asked, Listening, PATIENCE, Side, Site};
+use rdmacm_tests::{Listening, PATIENCE, PendingRequest, Side, Site};
 
 use super::wait_for_an_event;
 use rdmacm_tests_macros::case;
@@ -23,12 +23,12 @@ fn relocate(listener: &mut Listening, new: EventChannel) -> EventChannel {
 /// listener's channel.
 fn assert_follows(site: &Site, listener: Listening, client: Side) {
     let request = listener.next_request();
-    let asked = Asked {
+    let pending = PendingRequest {
         request,
         listener,
         client,
     };
-    asked.accept(site, &ConnParam::new()).disconnect_both();
+    pending.accept(site, &ConnParam::new()).disconnect_both();
 }
 
 #[case]

@@ -16,8 +16,11 @@ fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
 /// Its state, where siw tells one: on Linux 6.1 it does not, and the kernel's
 /// memory is not read as if it did.
 fn check(queue_pair: &QueuePair, state: QpState) {
-    let told = queue_pair.state().unwrap();
-    assert!(told.is_none_or(|told| told == state), "{told:?}");
+    let reported = queue_pair.state().unwrap();
+    assert!(
+        reported.is_none_or(|reported| reported == state),
+        "{reported:?}"
+    );
 }
 
 #[case(needs(QpsModifiedByDriver))]

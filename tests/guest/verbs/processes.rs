@@ -12,7 +12,7 @@ use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
 
 use crate::child::{self, NOBODY, site};
 use crate::data::{brought, pattern, received, room, roomy, sent, sge};
-use crate::freed_memory::Graves;
+use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
 // Changes what memory the whole guest may have.
@@ -90,11 +90,11 @@ fn give_up_credentials() {
 
 fn one_threads_credentials() {
     let site = site();
-    let graves = Graves::about(2 * LENGTH);
+    let freed = FreedBlocks::of_about(2 * LENGTH);
     let pair = roomy(&site);
     let (client, server) = (pair.client.queue_pair, pair.server.queue_pair);
     let context = server.context().clone();
-    let mut part = server.protection_domain().allocate(graves.size()).unwrap();
+    let mut part = server.protection_domain().allocate(freed.size()).unwrap();
     let rest = part.split_off(LENGTH);
     server.post_receive(part).unwrap();
     let dropping = thread::spawn(move || {
@@ -103,16 +103,16 @@ fn one_threads_credentials() {
     });
     dropping.join().unwrap();
     drop(rest);
-    assert_eq!(graves.count(), 0);
+    assert_eq!(freed.count(), 0);
     // The queue pair is there yet, and may fill what it has.
     let message = sge(&client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
     drop(sent(&client));
-    assert_eq!(graves.count(), 0);
+    assert_eq!(freed.count(), 0);
     context.close();
     drop((context, pair.server.id));
-    assert_eq!(graves.count(), 1);
+    assert_eq!(freed.count(), 1);
 }
 
 /// Where the driver's queues are mapped, or what has come to their place.

@@ -28,15 +28,21 @@ fn connected_services_reach_rts(site: &Site) {
         reliable.modify(&attr, mask).unwrap();
         assert_eq!(reliable.state(), Ok(Some(state)));
     }
-    let asked = attributes(site, reliable.number(), QpState::RTS);
-    let told = reliable.query().unwrap();
-    assert_eq!(told.path_mtu, asked.path_mtu);
-    assert_eq!(told.destination_qp_number, reliable.number());
-    assert_eq!((told.rq_psn, told.sq_psn), (asked.rq_psn, asked.sq_psn));
-    assert_eq!((told.timeout, told.retry_count, told.rnr_retry), (16, 6, 3));
-    assert_eq!((told.port_number, told.min_rnr_timer), (1, 12));
-    assert!(told.access_flags.contains(asked.access_flags));
-    let (theirs, ours) = (told.ah_attr.grh, asked.ah_attr.grh);
+    let requested = attributes(site, reliable.number(), QpState::RTS);
+    let reported = reliable.query().unwrap();
+    assert_eq!(reported.path_mtu, requested.path_mtu);
+    assert_eq!(reported.destination_qp_number, reliable.number());
+    assert_eq!(
+        (reported.rq_psn, reported.sq_psn),
+        (requested.rq_psn, requested.sq_psn)
+    );
+    assert_eq!(
+        (reported.timeout, reported.retry_count, reported.rnr_retry),
+        (16, 6, 3)
+    );
+    assert_eq!((reported.port_number, reported.min_rnr_timer), (1, 12));
+    assert!(reported.access_flags.contains(requested.access_flags));
+    let (theirs, ours) = (reported.ah_attr.grh, requested.ah_attr.grh);
     assert_eq!(theirs.destination_gid, ours.destination_gid);
     assert_eq!(theirs.source_gid_index, ours.source_gid_index);
 
