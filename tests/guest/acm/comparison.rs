@@ -109,7 +109,7 @@ fn finish(mut program: Child) -> Said {
     }
 }
 
-/// PendingRequest a second time, it is asked after the daemon has ended the connection.
+/// A second resolution begins after the daemon has ended the connection.
 fn c_library(script: &Script, daemon: Option<&AcmDaemon>) -> Said {
     let before = daemon.map_or(0, |daemon| daemon.requests(0).len());
     let mut program = start_c(script);
