@@ -70,7 +70,7 @@ fn a_header_is_eight_bytes_in_host_order() {
     assert_eq!(Header::of::<Connect>().as_bytes(), expected);
 }
 
-/// Whoever writes the request fills these in; nobody else can.
+/// The writer of a request fills these in.
 #[test]
 fn constructors_leave_pointers_and_reserved_bytes_at_zero() {
     let request = CreateId::new(u64::MAX, PortSpace::new(u16::MAX), QpType::new(u8::MAX));

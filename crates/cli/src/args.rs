@@ -87,7 +87,7 @@ pub(crate) struct ResolveArgs {
     /// Resolve for listening: a source and no destination.
     #[arg(long)]
     passive: bool,
-    /// NODE is an address in figures; ask no name server.
+    /// NODE is a numeric address; query no name server.
     #[arg(long)]
     numeric: bool,
     /// Do not resolve routes.

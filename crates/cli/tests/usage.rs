@@ -90,7 +90,7 @@ fn a_timeout_is_a_number_of_milliseconds_above_0() {
 }
 
 #[test]
-fn a_source_is_an_address_in_figures() {
+fn a_source_is_a_numeric_address() {
     for source in [
         "host",
         "10.1",

@@ -118,31 +118,31 @@ impl fmt::Display for WorkKind {
 pub(crate) fn result(
     kind: WorkKind,
     work: WorkId,
-    told: &WorkCompletion,
+    wc: &WorkCompletion,
 ) -> Result<Done, CompletionError> {
-    if told.status != WcStatus::SUCCESS {
+    if wc.status != WcStatus::SUCCESS {
         return Err(CompletionError {
-            status: told.status,
-            vendor: told.vendor_error,
-            queue_pair: told.qp_number,
+            status: wc.status,
+            vendor: wc.vendor_error,
+            queue_pair: wc.qp_number,
             work,
             kind,
         });
     }
     let received = kind == WorkKind::Receive;
-    let with = |flag| received && told.flags.contains(flag);
+    let with = |flag| received && wc.flags.contains(flag);
     Ok(Done {
-        opcode: told.opcode,
-        bytes: told.byte_len,
-        immediate: with(WcFlags::WITH_IMM).then(|| told.immediate_or_key.immediate().get()),
-        invalidated: with(WcFlags::WITH_INVALIDATE).then(|| told.immediate_or_key.key()),
+        opcode: wc.opcode,
+        bytes: wc.byte_len,
+        immediate: with(WcFlags::WITH_IMM).then(|| wc.immediate_or_key.immediate().get()),
+        invalidated: with(WcFlags::WITH_INVALIDATE).then(|| wc.immediate_or_key.key()),
         source: DatagramSource {
-            queue_pair: told.source_qp_number,
+            queue_pair: wc.source_qp_number,
             has_grh: with(WcFlags::GRH),
-            pkey_index: told.pkey_index,
-            lid: told.source_lid,
-            path_bits: told.destination_path_bits,
-            service_level: told.service_level,
+            pkey_index: wc.pkey_index,
+            lid: wc.source_lid,
+            path_bits: wc.destination_path_bits,
+            service_level: wc.service_level,
         },
     })
 }
@@ -174,14 +174,14 @@ mod tests {
     }
 
     fn done(kind: WorkKind, flags: WcFlags) -> Done {
-        let told = WorkCompletion {
+        let wc = WorkCompletion {
             flags,
             immediate_or_key: ImmediateOrKey::from_immediate(Be32::new(0x1234)),
             byte_len: 5,
             source_qp_number: 6,
             ..WorkCompletion::new_zeroed()
         };
-        result(kind, WORK, &told).unwrap()
+        result(kind, WORK, &wc).unwrap()
     }
 
     #[test]
@@ -203,15 +203,15 @@ mod tests {
 
     #[test]
     fn a_failure_says_which_request_it_was() {
-        let told = WorkCompletion {
+        let wc = WorkCompletion {
             status: WcStatus::REM_ACCESS_ERR,
             vendor_error: 3,
             qp_number: 0x11,
             ..WorkCompletion::new_zeroed()
         };
         let kind = WorkKind::Send(WrOpcode::RDMA_READ);
-        let failure = result(kind, WORK, &told).unwrap_err();
-        assert_eq!((failure.status, failure.vendor), (told.status, 3));
+        let failure = result(kind, WORK, &wc).unwrap_err();
+        assert_eq!((failure.status, failure.vendor), (wc.status, 3));
         assert_eq!((failure.queue_pair, failure.work), (0x11, WORK));
         assert_eq!(failure.kind, kind);
         assert_eq!(kind.to_string(), "RDMA_READ");

@@ -170,22 +170,22 @@ impl CompletionQueue {
             return Err(Error::Stray { number });
         }
         while state.ready.is_empty() {
-            let Some(told) = state.take() else {
+            let Some(wc) = state.take() else {
                 return Ok(None);
             };
             if self.context().is_gone() {
                 // The entry may be the zeros of a replaced ring.
                 return self.poll_gone(state);
             }
-            let work = WorkId::of(told.id);
+            let work = WorkId::of(wc.id);
             let Some(reporter) = state.queues.get(&work.queue) else {
                 // The queue pair was destroyed.
                 continue;
             };
             let queue = reporter.queue.upgrade();
             let ready = &mut state.ready;
-            if !queue.is_some_and(|queue| queue.complete(work.number, &told, ready)) {
-                return Err(Error::Stray { number: told.id });
+            if !queue.is_some_and(|queue| queue.complete(work.number, &wc, ready)) {
+                return Err(Error::Stray { number: wc.id });
             }
         }
         Ok(state.ready.pop_front())
@@ -389,14 +389,14 @@ impl CompletionQueue {
         let (others, mut ready) = ready.partition(of_others);
         state.ready = others;
         self.take_out(&mut state);
-        state.taken.retain(|told| {
-            let work = WorkId::of(told.id);
+        state.taken.retain(|wc| {
+            let work = WorkId::of(wc.id);
             if work.queue != token {
                 return true;
             }
             if let Some(queue) = &shared {
                 // Other queue pairs may use the shared queue: do not keep the memory there.
-                queue.complete(work.number, told, &mut ready);
+                queue.complete(work.number, wc, &mut ready);
             }
             false
         });
@@ -410,12 +410,11 @@ impl CompletionQueue {
         let mut state = self.state();
         self.take_out(&mut state);
         let all = std::mem::take(&mut state.taken).into_iter();
-        let (own, others) =
-            all.partition::<VecDeque<_>, _>(|told| WorkId::of(told.id).queue == token);
+        let (own, others) = all.partition::<VecDeque<_>, _>(|wc| WorkId::of(wc.id).queue == token);
         state.taken = others;
-        for told in own {
-            if !queue.complete(WorkId::of(told.id).number, &told, &mut state.ready) {
-                state.stray = Some(told.id);
+        for wc in own {
+            if !queue.complete(WorkId::of(wc.id).number, &wc, &mut state.ready) {
+                state.stray = Some(wc.id);
             }
         }
         queue.flush(&mut state.ready);
@@ -426,8 +425,8 @@ impl CompletionQueue {
         if self.context().is_in_child() {
             return;
         }
-        while let Some(told) = state.ring.pop() {
-            state.taken.push_back(told);
+        while let Some(wc) = state.ring.pop() {
+            state.taken.push_back(wc);
         }
     }
 
@@ -435,9 +434,7 @@ impl CompletionQueue {
     pub(crate) fn purge(&self, token: u32) {
         let mut state = self.state();
         self.take_out(&mut state);
-        state
-            .taken
-            .retain(|told| WorkId::of(told.id).queue != token);
+        state.taken.retain(|wc| WorkId::of(wc.id).queue != token);
         state
             .ready
             .retain(|completion| completion.work.queue != token);

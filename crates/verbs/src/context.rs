@@ -305,7 +305,7 @@ impl Context {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
             .map(Token::new)
             .map_err(|_| {
-                let what = "more objects than a context can tell apart";
+                let what = "more objects than a context can number";
                 Error::answer(Operation::OpenContext, CommandNumber::GET_CONTEXT, what)
             })
     }

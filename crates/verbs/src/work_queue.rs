@@ -21,12 +21,7 @@ pub(crate) use send::{SendParts, SendQueue};
 pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
     /// Processes a completion of the device: appends the completions to report now, which may
     /// be none or several. Returns `false` if no request has this number.
-    fn complete(
-        &self,
-        number: u32,
-        told: &WorkCompletion,
-        ready: &mut VecDeque<Completion>,
-    ) -> bool;
+    fn complete(&self, number: u32, wc: &WorkCompletion, ready: &mut VecDeque<Completion>) -> bool;
 
     /// Completes all requests as failed because the device is gone.
     fn fail_all(&self) -> Vec<Completion>;

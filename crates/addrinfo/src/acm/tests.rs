@@ -10,7 +10,7 @@ use nix::sys::socket::{
 };
 use tempfile::TempDir;
 
-use super::daemon::{AcmDaemon, Act};
+use super::daemon::{AcmDaemon, Action};
 use super::testing::{header, ip, path, reply};
 use super::{Acm, Failure, Limit, Reply, Request};
 
@@ -66,19 +66,19 @@ fn leads_to(answer: &Result<Reply, Failure>, destination: u8) {
 }
 
 /// Does the first of these about the first request, and so on; silent after.
-fn script(acts: Vec<Vec<Act>>) -> impl FnMut(&[u8]) -> Vec<Act> + Send + 'static {
+fn script(acts: Vec<Vec<Action>>) -> impl FnMut(&[u8]) -> Vec<Action> + Send + 'static {
     let mut acts = acts.into_iter();
     move |_| acts.next().unwrap_or_default()
 }
 
 #[test]
 fn one_connection_serves_questions_one_after_another() {
-    type Start = fn(&Path, Vec<Vec<Act>>) -> AcmDaemon;
+    type Start = fn(&Path, Vec<Vec<Action>>) -> AcmDaemon;
     let unix: Start = |rundir, acts| AcmDaemon::unix(rundir, script(acts));
     let tcp: Start = |rundir, acts| AcmDaemon::tcp(rundir, script(acts));
     for start in [unix, tcp] {
         let rundir = rundir();
-        let acts = [1, 2].map(|destination| vec![Act::Send(answer(destination))]);
+        let acts = [1, 2].map(|destination| vec![Action::Send(answer(destination))]);
         let daemon = start(rundir.path(), acts.into());
         let acm = Acm::at(rundir.path());
         leads_to(&ask(&acm), 1);
@@ -93,7 +93,7 @@ fn one_connection_serves_questions_one_after_another() {
 #[test]
 fn an_answered_request_is_received() {
     let rundir = rundir();
-    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(answer(1))]);
+    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Send(answer(1))]);
     let acm = Acm::at(rundir.path());
     for asked in 1..=5000 {
         leads_to(&ask(&acm), 1);
@@ -107,7 +107,7 @@ fn a_reply_may_come_in_pieces() {
     let pieces = |size| {
         let reply = answer(1);
         let pieces = reply.chunks(size).map(<[u8]>::to_vec);
-        pieces.map(Act::Send).collect()
+        pieces.map(Action::Send).collect()
     };
     let acts = [1, 5, 16, 17, 88, 100].map(pieces).to_vec();
     let count = acts.len();
@@ -123,7 +123,7 @@ fn absence_is_remembered_for_a_while() {
     let rundir = rundir();
     let acm = Acm::at(rundir.path());
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::ENOENT)));
-    let _daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Send(answer(1))]);
+    let _daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Send(answer(1))]);
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
     acm.daemon.known().absent_until = Some(Instant::now());
     leads_to(&ask(&acm), 1);
@@ -148,7 +148,7 @@ fn nothing_is_known_of_an_absent_one() {
 fn silence_ends_with_the_callers_time() {
     let rundir = rundir();
     let half = answer(1)[..20].to_vec();
-    let acts = vec![vec![], vec![Act::Send(half)], vec![Act::Send(answer(1))]];
+    let acts = vec![vec![], vec![Action::Send(half)], vec![Action::Send(answer(1))]];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
     for asked in 1..=2 {
@@ -219,7 +219,7 @@ fn a_daemon_that_came_again_is_asked_again() {
     let rundir = rundir();
     let acm = Acm::at(rundir.path());
     for destination in [1, 2, 3] {
-        let _daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Act::Send(answer(destination))]);
+        let _daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Action::Send(answer(destination))]);
         leads_to(&ask(&acm), destination);
     }
 }
@@ -228,9 +228,9 @@ fn a_daemon_that_came_again_is_asked_again() {
 fn a_kept_connection_that_ends_is_tried_once_more() {
     let rundir = rundir();
     let acts = vec![
-        vec![Act::Send(answer(1))],
-        vec![Act::Close],
-        vec![Act::Send(answer(2))],
+        vec![Action::Send(answer(1))],
+        vec![Action::Close],
+        vec![Action::Send(answer(2))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
@@ -243,7 +243,7 @@ fn a_kept_connection_that_ends_is_tried_once_more() {
 #[test]
 fn a_new_connection_that_ends_is_no_answer() {
     let rundir = rundir();
-    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Act::Close]);
+    let daemon = AcmDaemon::unix(rundir.path(), |_| vec![Action::Close]);
     let acm = Acm::at(rundir.path());
     for asked in 1..=3 {
         let ended = ask(&acm);
@@ -255,7 +255,7 @@ fn a_new_connection_that_ends_is_no_answer() {
 #[test]
 fn an_answer_that_breaks_off_is_no_answer() {
     let rundir = rundir();
-    let cut = |length: usize| vec![Act::Send(answer(1)[..length].to_vec()), Act::Close];
+    let cut = |length: usize| vec![Action::Send(answer(1)[..length].to_vec()), Action::Close];
     let lengths = [1, 15, 16, 17, 100];
     let _daemon = AcmDaemon::unix(rundir.path(), script(lengths.map(cut).to_vec()));
     let acm = Acm::at(rundir.path());
@@ -285,8 +285,8 @@ fn nonsense_costs_the_daemon_its_connection() {
         vec![0; 592],
     ];
     let count = nonsense.len();
-    let mut acts: Vec<_> = nonsense.map(|bytes| vec![Act::Send(bytes)]).into();
-    acts.push(vec![Act::Send(answer(1))]);
+    let mut acts: Vec<_> = nonsense.map(|bytes| vec![Action::Send(bytes)]).into();
+    acts.push(vec![Action::Send(answer(1))]);
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
     for number in 1..=count {
@@ -304,7 +304,7 @@ fn a_refusal_keeps_the_connection() {
     let refusal = |status| {
         let mut refusal = header(16);
         refusal[2] = status;
-        vec![Act::Send(refusal)]
+        vec![Action::Send(refusal)]
     };
     let daemon = AcmDaemon::unix(rundir.path(), script([3, 6, 255].map(refusal).to_vec()));
     let acm = Acm::at(rundir.path());
@@ -319,9 +319,9 @@ fn what_comes_unasked_is_no_answer() {
     let rundir = rundir();
     let twice = [answer(1), answer(2)].concat();
     let acts = vec![
-        vec![Act::Send(twice)],
-        vec![Act::Send(answer(3)), Act::Send(answer(4))],
-        vec![Act::Send(answer(5))],
+        vec![Action::Send(twice)],
+        vec![Action::Send(answer(3)), Action::Send(answer(4))],
+        vec![Action::Send(answer(5))],
     ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
@@ -340,7 +340,7 @@ fn a_question_that_waits_holds_up_no_other() {
         if request == silent {
             Vec::new()
         } else {
-            vec![Act::Send(answer(1))]
+            vec![Action::Send(answer(1))]
         }
     });
     let acm = Acm::at(rundir.path());

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_figures() {
+    fn ports_are_decimal() {
         assert_eq!(port("7471"), Ok(Some(7471)));
         assert_eq!(port("0"), Ok(Some(0)));
         for name in ["http", "3com-tsmux", "7 "] {

@@ -7,7 +7,7 @@ use rdmacm_core::{CmAddr, EventKind, Family, IbAddr, PathData, PathFlags, PortSp
 use rdmacm_sim::SubnetAdmin;
 use tempfile::TempDir;
 
-use crate::daemon::{AcmDaemon, Act, acm_entry};
+use crate::daemon::{AcmDaemon, Action, acm_entry};
 use crate::fabric::{HERE, SERVICE, THERE, channel, directory, fabric, gid};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ fn daemon() -> (TempDir, AcmDaemon) {
 
 fn daemon_that_knows(paths: Vec<Vec<u8>>) -> (TempDir, AcmDaemon) {
     let rundir = tempfile::tempdir().unwrap();
-    let daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Act::Send(reply(&paths))]);
+    let daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Action::Send(reply(&paths))]);
     (rundir, daemon)
 }
 

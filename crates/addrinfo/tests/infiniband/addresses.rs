@@ -25,7 +25,7 @@ fn a_gid() -> Hints {
 }
 
 #[test]
-fn a_gid_in_figures_is_reached_by_its_route() {
+fn a_numeric_gid_is_reached_by_its_route() {
     let found = resolve(&fabric().1, Some(THERE), Some("7471"), &a_gid()).unwrap();
     let [info] = found.as_slice() else {
         panic!("{found:?}");
@@ -44,7 +44,7 @@ fn a_gid_in_figures_is_reached_by_its_route() {
 }
 
 #[test]
-fn only_gids_in_figures_are_read() {
+fn only_numeric_gids_are_read() {
     let here = fabric().1;
     let refused = |node, hints| resolve(&here, Some(node), Some("7471"), &hints);
     // What librdmacm would read 16 bytes of, and there are four.

@@ -46,7 +46,7 @@ impl Role<'_> {
     }
 }
 
-/// An address in figures, without a port.
+/// A numeric address without a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     parse_numeric(text).ok_or_else(|| "not an IP address of a known scope".to_owned())
 }

@@ -39,23 +39,23 @@ struct Candidate {
     qp_type: String,
     /// A name such as "TCP".
     port_space: String,
-    /// The node's, on its first address.
+    /// The node's canonical name; present in the first address only.
     canonical_name: Option<String>,
     /// Whether RDMA reaches it.
     reachable: bool,
     /// Why RDMA does not reach it.
     reason: Option<String>,
-    /// Null of a wildcard, which belongs to every device.
+    /// Null for a wildcard address, which belongs to every device.
     device: Option<Device>,
     /// Written as an IPv6 address.
     source_gid: Option<String>,
-    /// Written as an IPv6 address; null of an address to listen on.
+    /// Written as an IPv6 address; null for an address to listen on.
     destination_gid: Option<String>,
-    /// The paths as the kernel has them; empty on iWARP, which has none.
+    /// The kernel's path records; empty on iWARP, which has none.
     path_records: Vec<Path>,
-    /// The paths that ibacm gave.
+    /// The paths from ibacm.
     route: Vec<Path>,
-    /// What private data begin with, as hexadecimal figures; empty but for the
+    /// The first bytes of the private data, in hexadecimal; empty except for the
     /// InfiniBand address of an IP peer.
     connect_data: String,
 }
@@ -81,9 +81,9 @@ struct Infiniband {
     pkey: u16,
     flow_label: u32,
     traffic_class: u8,
-    /// In hexadecimal figures behind 0x: JSON's readers know 53 bits.
+    /// Hexadecimal, prefixed with 0x: JSON numbers hold 53 bits only.
     service_id: String,
-    /// Which of its bits count, as the service id.
+    /// The bits of the service id that count, in the same form.
     service_mask: String,
 }
 
@@ -125,7 +125,7 @@ struct Path {
     flow_label: u32,
     hop_limit: u8,
     traffic_class: u8,
-    /// The same for a person.
+    /// The path in words.
     words: String,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn lids_of_acm(path: &PathData) -> Option<(u16, u16)> {
     (lids != (0, 0)).then_some(lids)
 }
 
-/// A path as a sentence or two, for a person.
+/// A path in one or two sentences.
 pub(super) fn words(path: &PathData, lids: Option<(u16, u16)>) -> String {
     let record = &path.record;
     let mut text = format!("from {} to {}", record.sgid, record.dgid);

@@ -1,4 +1,4 @@
-//! The schema of the document, as `docs/resolve.schema.json` has it.
+//! The schema of the document, which is `docs/resolve.schema.json`.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use schemars::generate::SchemaSettings;
 
 use super::document::Document;
 
-/// The one is made from the other, so a document is as the schema says. Run with
-/// `RDMACM_WRITE_SCHEMA=1` to write it down anew.
+/// Generates the schema from the types and compares it with the file. Run with
+/// `RDMACM_WRITE_SCHEMA=1` to update the file.
 #[test]
-fn the_schema_is_written_down() {
+fn the_schema_file_is_current() {
     let settings = SchemaSettings::default().for_serialize();
     let schema = settings
         .into_generator()

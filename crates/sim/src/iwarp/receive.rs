@@ -87,7 +87,7 @@ fn connected(state: &mut SimState, host: usize, to: u32, from: u32) {
     send(state, key, IwMessage::Request(Box::new(request)));
 }
 
-/// TCP refuses, or ends what nobody takes.
+/// TCP refuses, or ends a connection that nobody accepted.
 fn reset(state: &mut SimState, host: usize, to: u32) {
     let Some((_, connection)) = find(state, host, to) else {
         return;

@@ -218,8 +218,8 @@ fn an_id_connects_with_a_route_only() {
         errno(id.accept(server_param()), libc::EINVAL);
         errno(id.reject(&[]), libc::EINVAL);
         errno(id.disconnect(), libc::EINVAL);
-        let told = id.notify(Notification::CommunicationEstablished);
-        errno(told, libc::EINVAL);
+        let result = id.notify(Notification::CommunicationEstablished);
+        errno(result, libc::EINVAL);
     }
 }
 
@@ -237,11 +237,11 @@ fn a_connection_is_not_accepted_or_rejected_again() {
             errno(id.accept(server_param()), libc::EINVAL);
             errno(id.connect(client_param()), libc::EINVAL);
             errno(id.establish(), libc::EINVAL);
-            let told = id.notify(Notification::CommunicationEstablished);
+            let result = id.notify(Notification::CommunicationEstablished);
             if hosts.is_iwarp {
-                told.unwrap();
+                result.unwrap();
             } else {
-                errno(told, libc::EISCONN);
+                errno(result, libc::EISCONN);
             }
         }
         assert!(client.channel.try_next_event().unwrap().is_none());

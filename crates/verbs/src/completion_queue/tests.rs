@@ -91,8 +91,8 @@ fn a_notification_has_the_token_of_its_queue() {
     for taken in [CompletionChannel::take, |channel: &CompletionChannel| {
         channel.next(None)
     }] {
-        let told = queue.token().handle();
-        far.write_all(&told.to_ne_bytes()).unwrap();
+        let handle = queue.token().handle();
+        far.write_all(&handle.to_ne_bytes()).unwrap();
         assert_eq!(taken(&channel), Ok(Some(queue.token())));
     }
     assert_eq!(channel.take(), Ok(None));
@@ -130,14 +130,14 @@ fn waiting_takes_a_completion_and_ends_at_its_deadline() {
     let work = complete();
     assert_eq!(queue.next(soon()).unwrap().unwrap().work, work);
     // A notification whose completion was polled.
-    let told = queue.token().handle();
-    far.write_all(&told.to_ne_bytes()).unwrap();
+    let handle = queue.token().handle();
+    far.write_all(&handle.to_ne_bytes()).unwrap();
     assert!(queue.next(soon()).unwrap().is_none());
     assert_eq!(channel.take(), Ok(None), "it was taken");
     let waited = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| queue.next(None));
         let work = complete();
-        far.write_all(&told.to_ne_bytes()).unwrap();
+        far.write_all(&handle.to_ne_bytes()).unwrap();
         (waiter.join().unwrap().unwrap().unwrap().work, work)
     });
     assert_eq!(waited.0, waited.1);

@@ -61,17 +61,17 @@ pub(super) fn to_modify(
 /// A driver that reports few attributes leaves the rest of its answer uninitialised
 /// (`siw_query_qp`, `ib_uverbs_query_qp`). So this uses only attributes that the driver
 /// reports, and the state only if it is valid: siw of Linux 6.1 does not report it.
-pub(crate) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
-    let (answer, mask) = if tells.contains(QpAttrMask::DEST_QPN) {
-        (answer, tells)
+pub(crate) fn from_query(queryable: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
+    let (answer, mask) = if queryable.contains(QpAttrMask::DEST_QPN) {
+        (answer, queryable)
     } else if is_state_of_siw(answer.qp_state) {
-        (told_by_siw(&answer), tells)
+        (attributes_of_siw(&answer), queryable)
     } else {
         let answer = QueryQpResponse {
             qp_state: 0,
-            ..told_by_siw(&answer)
+            ..attributes_of_siw(&answer)
         };
-        (answer, tells - QpAttrMask::STATE)
+        (answer, queryable - QpAttrMask::STATE)
     };
     QpAttr {
         mask,
@@ -110,7 +110,7 @@ pub(crate) fn from_query(tells: QpAttrMask, answer: QueryQpResponse) -> QpAttr {
 }
 
 /// The fields that siw sets.
-fn told_by_siw(answer: &QueryQpResponse) -> QueryQpResponse {
+fn attributes_of_siw(answer: &QueryQpResponse) -> QueryQpResponse {
     QueryQpResponse {
         qp_state: answer.qp_state,
         path_mtu: answer.path_mtu,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::RngCore as _;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
-use super::super::daemon::{AcmDaemon, Act};
+use super::super::daemon::{AcmDaemon, Action};
 use super::super::testing::{ip, path, reply};
 use super::super::{Acm, Failure};
 use super::{question, rundir, within};
@@ -59,7 +59,7 @@ impl Liar {
         reply
     }
 
-    fn acts(&mut self) -> Vec<Act> {
+    fn acts(&mut self) -> Vec<Action> {
         let said = match self.below(64) {
             0 => Vec::new(),
             1..16 => self.bytes(700),
@@ -70,10 +70,10 @@ impl Liar {
         let mut acts: Vec<_> = said
             .chunks(size)
             .map(<[u8]>::to_vec)
-            .map(Act::Send)
+            .map(Action::Send)
             .collect();
         if self.below(2) == 0 {
-            acts.push(Act::Close);
+            acts.push(Action::Close);
         }
         acts
     }
