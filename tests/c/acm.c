@@ -1,12 +1,12 @@
 /*
- * The C library's rdma_getaddrinfo() where there is an ibacm: the guest suite
- * runs this and compares the list with what rdmacm says.
+ * Prints the result of rdma_getaddrinfo() with an ibacm, for the guest suite to compare
+ * with rdmacm's result.
  *
  *   acm [again] [node=NAME] [service=NAME] [flags=N] [family=N] [qp=N] [ps=N]
  *       [source=ADDRESS,PORT] [destination=ADDRESS,PORT] [route=HEXADECIMAL]
  *
  * A line for each entry of the list, bytes in hexadecimal, and an empty line.
- * `again` asks once more when a line has been read.
+ * `again` resolves a second time when a line has been read.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>

@@ -1,19 +1,19 @@
 /*
- * What the C library makes of names: the guest suite writes questions, a line
- * each, and compares the answers with rdmacm's.
+ * Answers questions about names with rdma_getaddrinfo(), for the guest suite to compare
+ * with rdmacm's answers. Each input line is a question.
  *
- * A question is words `key=value` with tabs between them: node, service, and the
- * hints flags, family, qp, ps, src, dst, or hints=none. What is not named is
- * NULL or 0. Numbers have names where they have them; addresses are
+ * A question consists of tab-separated words `key=value`: node, service, and the hints
+ * flags, family, qp, ps, src, dst, or hints=none. What is not given is NULL or 0.
+ * Numbers may have names; addresses are
  *
  *   10.71.1.1 PORT
  *   fd71:1::1 PORT FLOW SCOPE
  *   ib GID PKEY FLOW SERVICE MASK SCOPE
  *
- * where all but the ports is hexadecimal, flow as it stands in memory.
+ * where all numbers except ports are hexadecimal, and flow is in memory order.
  *
- * An answer is `result=...`, a line of words for each entry, and a line with
- * nothing but a dot.
+ * An answer is `result=...`, a line of words for each entry, and a line with a single
+ * dot.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not in headers before rdma-core 61. */
+/* Missing in headers before rdma-core 61. */
 #ifndef RAI_SA
 #define RAI_SA 0x10
 #define RAI_DNS 0x20
@@ -132,7 +132,7 @@ static void bad(const char *text)
 	exit(EXIT_FAILURE);
 }
 
-/* The address of a text, in `address`; its length. */
+/* Parses an address into `address`; returns its length. */
 static socklen_t address_of(const char *text, struct sockaddr_storage *address)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)address;

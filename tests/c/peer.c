@@ -1,12 +1,12 @@
 /*
- * The C library's view of the same calls: the guest suite runs this and
- * compares what it prints with what rdmacm says.
+ * Makes the same calls with librdmacm, for the guest suite to compare the output with
+ * rdmacm's results.
  *
  *   peer bind ADDRESS PORT
  *   peer resolve ADDRESS PORT
  *   peer name NODE SERVICE active|passive
  *
- * A line for each step, `key=value`; the first that fails is the last.
+ * Prints a line `key=value` for each step, up to the first that fails.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -65,7 +65,7 @@ static struct rdma_cm_id *make_id(struct rdma_event_channel **channel)
 	return id;
 }
 
-/* Whether the next event is a success; says which one it is either way. */
+/* Prints the next event; returns whether it is a success. */
 static int succeeded(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event;

@@ -1,12 +1,12 @@
 //! librdmacm as the reference for the use of ibacm's answers.
 //!
-//! A script is a question and what ibacm does about it. Each runs on a thread
-//! with a `/run` of its own, in which one daemon, which plays the script, is
-//! asked by librdmacm (`tests/c/acm.c`) and by this library. What they ask is
-//! the same, byte for byte, and so is the list they make of the answer, but that
-//! this library puts what the kernel reaches first and knows the kernel's source
-//! where librdmacm knows none. Where librdmacm fails, its list for an answer that
-//! it gets on with is the measure.
+//! A script is a question and ibacm's answer to it. Each script runs on a thread with a
+//! `/run` of its own. There, librdmacm (`tests/c/acm.c`) and this library connect to
+//! the same simulated ibacm. Both must send the same request, byte for byte, and make
+//! the same list of the answer, except that this library lists addresses that the
+//! kernel reaches first and knows the kernel's source address where librdmacm knows
+//! none. If librdmacm fails on an answer, the expected list is librdmacm's list for
+//! another answer, which the script gives.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ use scripts::Script;
 const C_PROGRAM: &str = "rdmacm-c-acm";
 const WITHOUT_C: &str = "tests/c/acm.c was not built: it takes gcc and librdmacm's headers";
 
-/// A test for each script on this device.
+/// Returns a test for each script on this device.
 pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     let there = built(C_PROGRAM).exists();
     let scripts = scripts::all(&site).into_iter();
@@ -49,8 +49,8 @@ pub(crate) fn trials(kernel: &str, site: Site) -> Vec<Planned> {
     scripts.map(trial).collect()
 }
 
-/// Runs a test on a thread with an empty `/run` that only it sees, and whom it
-/// starts.
+/// Runs a test on a thread with an empty `/run` that only the thread and its children
+/// see.
 fn with_own_run(test: impl FnOnce() + Send) {
     let body = || {
         child::hide("/run");
@@ -60,7 +60,7 @@ fn with_own_run(test: impl FnOnce() + Send) {
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// How many entries are found, and how many of them with paths.
+/// Returns how many entries are found, and how many of them have paths.
 fn found(directory: &Directory, site: &Site) -> (usize, usize) {
     let hints = Hints::rc().deadline(PATIENCE);
     let node = site.v4.to_string();
@@ -81,7 +81,7 @@ fn the_run_directory_is_configurable(site: &Site) {
         for directory in &directories {
             assert_eq!(found(directory, &site), (2, 2));
         }
-        // Two that share one ask over its connection.
+        // Two lookups of one context share its connection.
         assert_eq!(daemon.requests(2).len(), 2);
         assert_eq!(daemon.connections(), 1);
     });

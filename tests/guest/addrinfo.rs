@@ -1,4 +1,4 @@
-//! Names and addresses, asked of a real kernel.
+//! Names and addresses, resolved on a real kernel.
 
 use rdmacm_addrinfo::{AddrInfo, Directory, Hints, Result, Unreachable};
 use rdmacm_core::EventChannel;
@@ -17,12 +17,12 @@ pub(crate) mod resolve_event;
 pub(crate) mod sources;
 pub(crate) mod unreachable;
 
-/// Reliable connections, by a deadline that a busy machine holds.
+/// Hints for reliable connections, with a deadline that a busy machine meets.
 fn rc() -> Hints {
     Hints::rc().deadline(PATIENCE)
 }
 
-/// Resolves in the site's dialect.
+/// Resolves with the site's address ABI.
 fn resolve<'name>(
     site: &Site,
     node: impl Into<Option<&'name str>>,
@@ -36,7 +36,7 @@ fn resolve<'name>(
         .resolve(node, service, hints)
 }
 
-/// The one candidate there is.
+/// The only candidate.
 #[track_caller]
 fn only(found: Result<Vec<AddrInfo>>) -> AddrInfo {
     let mut list = found.unwrap();
@@ -44,13 +44,13 @@ fn only(found: Result<Vec<AddrInfo>>) -> AddrInfo {
     list.remove(0)
 }
 
-/// Why RDMA does not reach the one candidate there is.
+/// The reason why RDMA does not reach the only candidate.
 #[track_caller]
 fn refusal(found: Result<Vec<AddrInfo>>) -> Unreachable {
     only(found).reach.unwrap_err()
 }
 
-/// Checks the step that failed, and a part of the text that explains why.
+/// Checks the step that failed, and a part of the error text.
 #[track_caller]
 fn assert_explained(unreachable: &Unreachable, step: rdmacm_addrinfo::Step, words: &str) {
     let text = unreachable.to_string();

@@ -16,22 +16,22 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What the process has allocated and not freed, in bytes.
+/// The bytes that the process has allocated and not freed.
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 
-/// What the process has allocated and not freed, in bytes: all tests together,
-/// so it tells most to a test that runs alone.
+/// The bytes that the process has allocated and not freed, for all tests together: most
+/// useful to a test that runs alone.
 pub(crate) fn live_bytes() -> isize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// The system's allocator with a count for each thread, and of all bytes. What
-/// [`freed`] watches it does not free.
+/// The system's allocator with counts for each thread and for the process. It does not
+/// free blocks that [`freed_memory`] watches.
 struct CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator unchanged, but that of memory
-// which is kept instead of freed; the counter is a thread-local cell that needs no
-// allocation itself.
+// SAFETY: every call goes to the system's allocator unchanged, except that watched
+// blocks are kept instead of freed. The counter is a thread-local cell, which does not
+// allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
             isize::try_from(layout.size()).unwrap_or(isize::MAX),
             Ordering::Relaxed,
         );
-        // SAFETY: the caller keeps this function's contract, which is the same.
+        // SAFETY: the caller fulfils this function's contract, which is the same.
         unsafe { System.alloc(layout) }
     }
 

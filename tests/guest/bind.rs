@@ -1,4 +1,4 @@
-//! Binding: every address that works and every one that does not.
+//! Binding: valid and invalid addresses.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use rdmacm_core::{AddressAbi, CmAddr, Error, Family, IbAddr, PortSpace};
 use rdmacm_tests::{PLAIN, Site, free_port};
 use rdmacm_tests_macros::case;
 
-/// The refusal of a bind: its error number and its words.
+/// The error of a bind: its number and text.
 fn refusal(site: &Site, address: impl Into<CmAddr>) -> (i32, String) {
     let (_channel, id) = site.id();
     let error = id.bind(address).unwrap_err();

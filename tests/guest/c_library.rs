@@ -1,5 +1,5 @@
-//! The C library in the same guest as the judge: the same calls, line by line
-//! what `tests/c/peer.c` prints of librdmacm's answers.
+//! librdmacm in the same guest as the reference: the same calls, compared with the
+//! output of `tests/c/peer.c` line by line.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ fn hexadecimal(gid: Gid) -> String {
     format!("{:032x}", u128::from_be_bytes(gid.0))
 }
 
-/// As `show_id` prints.
+/// In the format of `show_id`.
 fn id_lines(id: &CmId) -> String {
     let addresses = id.addresses().unwrap();
     let device = addresses.device.and_then(DeviceId::look_up);
@@ -69,7 +69,7 @@ fn id_lines(id: &CmId) -> String {
     text
 }
 
-/// As `bind_address` prints.
+/// In the format of `bind_address`.
 fn bind(address_to_bind: CmAddr) -> String {
     let channel = EventChannel::open().unwrap();
     let id = channel.create_id(PortSpace::TCP).unwrap();
@@ -89,7 +89,7 @@ fn event_line(event: &Event) -> String {
     format!("event=RDMA_CM_EVENT_{} {}\n", event.kind(), event.status())
 }
 
-/// As `resolve` prints.
+/// In the format of `resolve`.
 fn resolve(destination: CmAddr) -> String {
     let timeout = Duration::from_millis(500);
     let channel = EventChannel::open().unwrap();
@@ -162,7 +162,7 @@ fn resolved_ids_agree(site: &Site) {
     for destination in [site.v4(7471), site.v6(7471)] {
         let theirs = match site.soft {
             Soft::Rxe => c_resolve(destination),
-            // The C library does not ask for GIDs on iWARP.
+            // librdmacm does not query GIDs on iWARP.
             Soft::Siw => c_resolve(destination).replace(&"0".repeat(32), &gid_of(destination)),
         };
         assert_eq!(resolve(destination), theirs);
@@ -179,7 +179,7 @@ fn unresolved_ids_agree(site: &Site) {
     }
 }
 
-/// The C library gives the first address, without asking the kernel about it.
+/// librdmacm returns the first address without a query to the kernel.
 #[case(needs(CPeer))]
 fn names_agree(site: &Site) {
     let (v4, v6) = match site.soft {
@@ -196,7 +196,7 @@ fn names_agree(site: &Site) {
     }
 }
 
-/// As `name` prints, but for the source, which only we find out.
+/// In the format of `name`, except the source, which only this library finds.
 fn name_lines(info: &AddrInfo) -> String {
     let family = match info.family {
         rdmacm_core::Family::V4 => libc::AF_INET,

@@ -1,7 +1,7 @@
-//! The C tools of rdma-core on the other side of the connection, in both roles.
+//! rdma-core's C tools as peers, in both roles.
 //!
-//! Where no data move, rxe believes any queue pair number, so there our ends are made
-//! up; siw gets real queue pairs.
+//! rxe does not check queue pair numbers, so where no data are sent, this side uses
+//! invented numbers; siw gets real queue pairs.
 
 use our_side::End;
 use rdmacm::{CmConnection, Connector, Node};
@@ -20,11 +20,11 @@ pub(crate) mod udaddy;
 
 pub(crate) use tool::installed;
 
-/// How many connections each tool makes or takes.
+/// The number of connections for each tool.
 const CONNECTIONS: usize = 100;
 
-/// A hundred connections, by one tool after the other: with more than `on_siw`
-/// to a process, the C tools cannot make their queues on siw, whoever the peer is.
+/// A hundred connections, one tool after the other: with more than `on_siw` connections
+/// in one process, the C tools fail to create their queues on siw.
 fn shares(site: &Site, on_siw: usize) -> impl Iterator<Item = usize> + use<> {
     let share = match site.soft {
         Soft::Rxe => CONNECTIONS,
@@ -33,13 +33,13 @@ fn shares(site: &Site, on_siw: usize) -> impl Iterator<Item = usize> + use<> {
     std::iter::repeat_n(share, CONNECTIONS / share)
 }
 
-/// Responder resources and initiator depth, as this side sees them.
+/// Responder resources and initiator depth, from this side's view.
 type Depths = (u8, u8);
 
-/// What we ask for when we connect.
+/// This side's connection parameters.
 const ASKED: Depths = (3, 2);
 
-/// The same, with words that the tools overlook.
+/// The same, with private data, which the tools ignore.
 fn asking() -> ConnParam {
     let (responder_resources, initiator_depth) = ASKED;
     let param = ConnParam::new().responder_resources(responder_resources);
@@ -55,19 +55,19 @@ fn connect_to(site: &Site, node: &Node, address: CmAddr) -> CmConnection<End> {
     connector.connect_with(make).unwrap()
 }
 
-/// What a C tool asks for when it connects. iWARP transmits the depths alone.
+/// The parameters of a connecting tool. iWARP transmits the depths only.
 fn check_request(site: &Site, info: &ConnInfo, retries: u8, rnr_retries: u8) {
     assert_eq!(depths(info), (1, 1));
     let (retries, rnr_retries) = match site.soft {
         Soft::Rxe => (retries, rnr_retries),
         Soft::Siw => (0, 0),
     };
-    let said = (info.retry_count, info.rnr_retry_count);
-    assert_eq!(said, (retries, rnr_retries));
+    let counts = (info.retry_count, info.rnr_retry_count);
+    assert_eq!(counts, (retries, rnr_retries));
     check_flags(site, info);
 }
 
-/// What a C tool agrees to. siw tells it with the sides changed.
+/// The parameters of an accepting tool. siw reports them with the sides exchanged.
 fn check_answer(site: &Site, info: &ConnInfo, agreed: Depths) {
     let agreed = match site.soft {
         Soft::Rxe => agreed,
@@ -86,7 +86,7 @@ fn check_flags(site: &Site, info: &ConnInfo) {
     assert!(!info.srq && !info.flow_control, "{info:?}");
 }
 
-/// What a C tool's server answered, and where it led our end.
+/// Checks the reply of a tool's server, and this side's queue pair.
 fn check_established(site: &Site, connection: &CmConnection<End>, agreed: Depths) {
     let answer = connection.peer().unwrap();
     check_answer(site, &answer, agreed);
@@ -94,7 +94,7 @@ fn check_established(site: &Site, connection: &CmConnection<End>, agreed: Depths
     connection.queue_pair().check_connected_to(answer.qp_number);
 }
 
-/// The private data of a tool, which sends none: on rxe a field of zeros.
+/// The private data of a tool, which sends none: zeros on rxe.
 fn check_no_private_data(site: &Site, data: &[u8], field: usize) {
     let len = match site.soft {
         Soft::Rxe => field,
@@ -103,6 +103,6 @@ fn check_no_private_data(site: &Site, data: &[u8], field: usize) {
     assert_eq!(data, vec![0; len]);
 }
 
-/// The room for private data in a request and its answer on rxe.
+/// The space for private data in rxe's requests and replies.
 const REQUEST_ROOM: usize = 56;
 const ANSWER_ROOM: usize = 196;

@@ -1,4 +1,4 @@
-//! Waiting for events, by call and by descriptor.
+//! Waiting for events, blocking and with a descriptor.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -50,8 +50,8 @@ fn a_waker_ends_a_wait(site: &Site) {
     });
 }
 
-/// A loop that is never short of events still hears it, and so does one that
-/// only looks.
+/// A loop with constant events still sees a notification, and so does one that only
+/// polls.
 #[case]
 fn a_wake_up_precedes_events(site: &Site) {
     let (channel, id) = site.id();
@@ -126,11 +126,11 @@ fn an_unknown_port_space_is_refused(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     let words = error.to_string();
     assert!(words.contains("0x0999 (CREATE_ID): EINVAL"), "{words}");
-    // Nothing of it stays behind.
+    // No state of it remains.
     channel.create_id(PortSpace::TCP).unwrap();
 }
 
-/// The kernel would overlook the type and report about another one.
+/// The kernel ignores the type and would report another one.
 #[case]
 fn a_port_space_has_its_own_qp_types(site: &Site) {
     let channel = site.channel();
@@ -147,7 +147,7 @@ fn a_port_space_has_its_own_qp_types(site: &Site) {
     assert_eq!(id.unwrap().qp_type(), QpType::UC);
 }
 
-/// `MIGRATE_ID` through the seam: the one command that names a descriptor.
+/// `MIGRATE_ID` through a custom file: the only command that names a descriptor.
 #[case]
 fn an_id_moves_between_devices(site: &Site) {
     let (old, new) = (KernelFile::open().unwrap(), KernelFile::open().unwrap());

@@ -20,29 +20,29 @@ use crate::{command, getaddrinfo, messages, scenarios, verbs};
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
 const DRIVER: &str = "RDMACM_TEST_DRIVER";
-/// More than a task needs.
+/// Longer than a task takes.
 const PORTS: u16 = 8;
 pub(crate) const NOBODY: Uid = Uid::from_raw(65_534);
 const NODE: &str = "/dev/infiniband/rdma_cm";
 
-/// A task of [`TASKS`] in a process of its own.
+/// Runs a task of [`TASKS`] in a process of its own.
 pub(crate) fn task(task: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.env(TASK, task);
     command
 }
 
-/// Runs one, which must succeed.
+/// Like [`run`], and checks that it succeeds.
 pub(crate) fn run(name: &str) {
     check(&mut task(name));
 }
 
-/// The same, told which device.
+/// Like [`succeeds`], for this device.
 pub(crate) fn run_at(name: &str, site: &Site) {
     check(&mut task_at(name, site));
 }
 
-/// A task that is told which device.
+/// A task for one device.
 pub(crate) fn task_at(name: &str, site: &Site) -> Command {
     let mut command = task(name);
     command.env(ADDRESS, site.v4.to_string());
@@ -51,7 +51,7 @@ pub(crate) fn task_at(name: &str, site: &Site) -> Command {
     command
 }
 
-/// In a child: the device it was told.
+/// In a child: the device that its parent named.
 pub(crate) fn site() -> Site {
     let asked = std::env::var(DRIVER).unwrap();
     let mut sites = [Site::rxe, Site::siw]
@@ -66,7 +66,7 @@ fn check(command: &mut Command) {
     assert!(output.status.success(), "{stderr}");
 }
 
-/// In a child: runs its task and says how to exit.
+/// In a child: runs its task and returns the exit code.
 pub(crate) fn run_if_asked() -> Option<ExitCode> {
     let asked = std::env::var(TASK).ok()?;
     let tasks = TASKS
@@ -108,7 +108,7 @@ fn changed_credentials() {
     let words = after.to_string();
     assert!(words.contains("credentials have changed"), "{words}");
     assert!(before.listen(1).is_err());
-    // The kernel refuses to destroy it too, and dropping it is quiet about it.
+    // The kernel refuses to destroy it too, and dropping it reports nothing.
     drop(before);
     EventChannel::open()
         .unwrap()
@@ -133,8 +133,8 @@ fn privileged_port() {
     id.bind((address, 0)).unwrap();
 }
 
-/// A file system of nothing over `directory`, seen by this thread alone, by those
-/// it starts and by its child processes.
+/// Mounts an empty file system over `directory`, visible to this thread, its threads
+/// and its child processes.
 pub(crate) fn hide(directory: &str) {
     let none: Option<&str> = None;
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
@@ -165,7 +165,7 @@ fn missing_node() {
     assert!(words.contains("the module is loaded"), "{words}");
 }
 
-/// As udev makes it, after the kernel has the device.
+/// Like udev, after the kernel has created the device.
 fn late_node() {
     let device = stat(Path::new(NODE)).unwrap().st_rdev;
     let verbs = stat(Path::new("/dev/infiniband/uverbs0")).unwrap().st_rdev;
@@ -189,7 +189,7 @@ fn missing_module() {
     assert!(words.contains("modprobe rdma_ucm"), "{words}");
 }
 
-/// Leaves nothing of `/dev/infiniband` but the connection manager's node.
+/// Leaves only the connection manager's node in `/dev/infiniband`.
 pub(crate) fn hide_verbs_nodes() {
     let device = stat(Path::new(NODE)).unwrap().st_rdev;
     hide("/dev/infiniband");

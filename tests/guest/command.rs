@@ -15,13 +15,13 @@ pub(crate) mod perf;
 pub(crate) mod ping;
 pub(crate) mod resolve;
 
-/// A client that waits as long as a test does.
+/// The timeout of a client is the test's.
 const PATIENT: [&str; 2] = ["--timeout", "60000"];
 
-/// A program of this workspace, built with this test's profile, beside it.
+/// A program of this workspace, built with this test's profile.
 pub(crate) fn built(program: &str) -> PathBuf {
     let this = std::env::current_exe().unwrap();
-    // target/<profile>/deps/<this>
+    // target/<profile>/deps/<this test>
     let profile = this.parent().and_then(Path::parent).unwrap();
     profile.join(program)
 }
@@ -38,7 +38,7 @@ fn rdmacm(arguments: &[&str]) -> Finished {
     output.unwrap().into()
 }
 
-/// A server that listens, and its port.
+/// A listening server, and its port.
 fn server(task: &str, site: &Site, arguments: &[&str]) -> (Tool, String) {
     let (address, port) = (site.v4.to_string(), free_port().to_string());
     let common = [task, "--listen", &address, "--port", &port];
@@ -47,7 +47,7 @@ fn server(task: &str, site: &Site, arguments: &[&str]) -> (Tool, String) {
     (server, port)
 }
 
-/// Checks that it failed, with these words in its output.
+/// Checks that it failed with this text in its output.
 fn check_failure(ended: &Ended, words: &str) {
     assert_eq!(ended.status.code(), Some(1));
     ended.assert_contains(words);
@@ -64,7 +64,7 @@ impl From<Output> for Finished {
 }
 
 impl Finished {
-    /// The table's rows below its titles, as cells.
+    /// The table's rows below the header, as cells.
     fn rows(&self) -> Vec<Vec<&str>> {
         let lines = self.stdout.lines().skip(1);
         lines
@@ -77,7 +77,7 @@ impl Finished {
             .collect()
     }
 
-    /// The one JSON document.
+    /// The JSON document that is its output.
     fn document(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap()
     }

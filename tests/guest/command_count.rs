@@ -9,20 +9,20 @@ use rdmacm_tests::{Counting, Listening, PATIENCE, Pair, PendingRequest, Side, Si
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// From making the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`,
-/// `RESOLVE_ROUTE`, `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`,
-/// `DESTROY_ID`, and one read for each of four events.
+/// From creating the id to destroying it: `CREATE_ID`, `RESOLVE_ADDR`, `RESOLVE_ROUTE`,
+/// `CONNECT`, on RoCE `ACCEPT` to establish, `DISCONNECT`, `DESTROY_ID`, and one read
+/// for each of four events.
 const ACTIVE: usize = 11;
 
-/// From its request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`,
-/// and one read for each of three events, of which RoCE's last may be a fourth.
+/// From the request to destroying its id: `ACCEPT`, `DISCONNECT`, `DESTROY_ID`, and one
+/// read for each of three events, of which RoCE's last may be a fourth.
 const PASSIVE: usize = 7;
 
-/// Of the face, which looks before it waits and until nothing is left, and wakes
-/// whoever waits when what ran on another thread returns.
+/// Reads of the crate `rdmacm`, which reads before it waits and until no event is left,
+/// and wakes waiters when a blocking task returns.
 const LOOKS: usize = 4;
 
-/// What is counted.
+/// The counters.
 #[derive(Clone, Copy, Default)]
 struct Count {
     commands: usize,
@@ -41,7 +41,7 @@ impl Count {
         }
     }
 
-    /// Looks before each event, on the average.
+    /// The average number of reads for each event.
     fn assert_at_most(self, most: usize, looks: usize, device: &Counting) {
         let now = Self::of(device);
         let empty_reads = now.empty_reads - self.empty_reads;
@@ -53,7 +53,7 @@ impl Count {
             empty_reads <= looks * events,
             "{empty_reads} reads found nothing, {events} an event"
         );
-        // INIT before posting receives, then once more, RTR and RTS.
+        // INIT before posting receive requests, then INIT again, RTR and RTS.
         assert!(attributes <= 4, "{attributes} questions for attributes");
     }
 }
@@ -62,7 +62,7 @@ impl Count {
 fn connecting_and_accepting(site: &Site) {
     let [ours, theirs] = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&theirs), site, PortSpace::TCP);
-    // PendingRequest for once, and kept.
+    // Queried once and cached.
     let _ = listener.address();
     let [active, passive] = [&ours, &theirs].map(|device| Count::of(device));
     let client = site.side_on(site.channel_on(&ours), &listener);

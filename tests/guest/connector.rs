@@ -1,4 +1,4 @@
-//! Connectors: names and addresses to connections.
+//! Connectors.
 
 pub(crate) mod addresses;
 pub(crate) mod asynchronous;

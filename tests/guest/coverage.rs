@@ -1,4 +1,4 @@
-//! `tests/coverage.md`: the tests that cover each command and event, made of the
+//! `tests/coverage.md`: the tests that cover each command and event, generated from the
 //! `covers(…)` options of the cases.
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use rdmacm_tests_macros::case;
 
 use crate::suite;
 
-/// The page in the repository.
+/// The file in the repository.
 const PAGE: &str = include_str!("../coverage.md");
 
 const INTRODUCTION: &str = "\
@@ -24,7 +24,7 @@ has both.
 
 ";
 
-/// A kernel and a device: the name of both, the kernel's, and the device's site.
+/// A kernel and a device: their names, the kernel's role, and the device's site.
 type Place = (&'static str, &'static str, fn(AddressAbi) -> Site);
 
 const PLACES: &[Place] = &[
@@ -34,7 +34,7 @@ const PLACES: &[Place] = &[
     ("stock/siw", "stock", Site::siw),
 ];
 
-/// Why no test can cover something.
+/// The reason why no test can cover something.
 struct Reason {
     text: &'static str,
     explanation: &'static str,
@@ -113,7 +113,7 @@ const OF_ONE_ABI: &[(&str, AddressAbi)] = &[
     ("JOIN_MCAST", AddressAbi::AnyFamily),
 ];
 
-/// The ABI whose tests are named for something: any, where both have it.
+/// The ABI of the tests to list: any, if both have the command.
 fn abi_of(name: &str) -> AddressAbi {
     let of_one = OF_ONE_ABI.iter().find(|(one, _)| *one == name);
     of_one.map_or(AddressAbi::AnyFamily, |(_, abi)| *abi)
@@ -190,7 +190,7 @@ fn table(title: &str, rows: &[(u32, &'static str)]) -> Result<String, String> {
     Ok(table + "\n")
 }
 
-/// The page as the registered cases have it.
+/// Generates the page from the registered cases.
 pub(crate) fn page() -> Result<String, String> {
     let (commands, events) = (commands(), events());
     for case in suite::cases() {
@@ -247,6 +247,6 @@ fn a_cell_needs_either_a_test_or_a_reason() {
         "no test: no multicast on iWARP"
     );
     on_new_siw("NO_SUCH_COMMAND").unwrap_err();
-    // A reason of another device, beside the tests of this one.
+    // A reason for another device, beside the tests of this one.
     cell("CONNECT_ERROR", "new/rxe", "new", Site::siw).unwrap_err();
 }

@@ -1,4 +1,4 @@
-//! Data through queue pairs.
+//! Data transfer through queue pairs.
 
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{PATIENCE, Pair, Site};
@@ -18,7 +18,7 @@ pub(crate) mod shared;
 pub(crate) mod teardown;
 pub(crate) mod unreliable;
 
-/// Room for whatever a test asks.
+/// Capacities that suffice for every test.
 pub(crate) const ROOMY: QpCaps = QpCaps {
     max_send_wr: 32,
     max_recv_wr: 32,
@@ -27,34 +27,34 @@ pub(crate) const ROOMY: QpCaps = QpCaps {
     max_inline_data: 64,
 };
 
-/// Whatever a peer may do.
+/// Every access right of a peer.
 pub(crate) const ALL: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_WRITE)
     .union(AccessFlags::REMOTE_READ)
     .union(AccessFlags::REMOTE_ATOMIC);
 
-/// Two connected sides with room.
+/// Two connected sides with these capacities.
 pub(crate) fn roomy(site: &Site) -> Pair {
     let [client, server] = [(); 2].map(|()| site.queue_pair_with(ROOMY));
     site.pair_of(client, server)
 }
 
-/// The next completion, which comes.
+/// The next completion, which must arrive.
 pub(crate) fn next(queue: &CompletionQueue) -> Completion {
     queue.next(PATIENCE).unwrap().unwrap()
 }
 
-/// What became of the next thing sent.
+/// The result of the next send request.
 pub(crate) fn sent(queue_pair: &QueuePair) -> Completion {
     next(queue_pair.send_queue())
 }
 
-/// What came next.
+/// The next received message.
 pub(crate) fn received(queue_pair: &QueuePair) -> Completion {
     next(queue_pair.receive_queue())
 }
 
-/// Bytes that differ from their neighbours and from those of another seed.
+/// Bytes that differ from their neighbours and from those of other seeds.
 pub(crate) fn pattern(length: usize, seed: u8) -> Vec<u8> {
     let rows = (0..=u8::MAX).cycle();
     let bytes = rows.flat_map(|row| (0..251).map(move |column: u8| column ^ row));
@@ -64,7 +64,7 @@ pub(crate) fn pattern(length: usize, seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// Registered bytes of a queue pair's domain.
+/// These bytes in registered memory of a queue pair's domain.
 pub(crate) fn filled(queue_pair: &QueuePair, bytes: &[u8]) -> Buffer {
     let domain = queue_pair.protection_domain();
     let mut buffer = domain.allocate(bytes.len().max(1)).unwrap();
@@ -72,18 +72,18 @@ pub(crate) fn filled(queue_pair: &QueuePair, bytes: &[u8]) -> Buffer {
     buffer
 }
 
-/// As one piece, which may be empty.
+/// These bytes as one scatter/gather entry, which may be empty.
 pub(crate) fn sge(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
     let sge = filled(queue_pair, bytes).part(0..bytes.len());
     sge.unwrap().into()
 }
 
-/// Room to receive into.
+/// Memory to receive into.
 pub(crate) fn room(queue_pair: &QueuePair, length: usize) -> SgList {
     sge(queue_pair, &vec![0xee; length])
 }
 
-/// Memory of a queue pair's domain for its peer.
+/// Memory of a queue pair's domain that the peer may access.
 pub(crate) fn exposed(queue_pair: &QueuePair, length: usize) -> RemoteAccessRegion {
     let domain = queue_pair.protection_domain();
     domain.expose(length, ALL).unwrap()
@@ -95,12 +95,12 @@ pub(crate) fn contents(memory: &RemoteAccessRegion) -> Vec<u8> {
     bytes
 }
 
-/// The first bytes of what a completion brought back.
+/// The first bytes of a completion's memory.
 pub(crate) fn brought(completion: Completion, length: usize) -> Vec<u8> {
     completion.sg_list.into_buffer().unwrap()[..length].to_vec()
 }
 
-/// Posts a request and waits until it is done.
+/// Posts a request and waits for its completion.
 pub(crate) fn perform(
     queue_pair: &QueuePair,
     operation: SendOperation,

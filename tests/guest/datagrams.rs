@@ -1,4 +1,4 @@
-//! Datagram sockets: blocking, awaited, and in groups.
+//! Datagram sockets: blocking, async, and in groups.
 
 use rdmacm::{DatagramAddr, DatagramSocket};
 use rdmacm_tests::{PATIENCE, Site};
@@ -20,7 +20,7 @@ pub(crate) fn service(socket: &DatagramSocket) -> String {
     socket.local_addr().port().to_string()
 }
 
-/// Waits on a socket, which answers questions, while another asks it.
+/// Connects a client while the server's socket answers its request.
 fn asked(site: &Site, server: &DatagramSocket) -> (DatagramSocket, DatagramAddr) {
     let (client, peer) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! Endpoints, as `rdma_create_ep` makes them.
+//! Endpoints, the counterpart of `rdma_create_ep`.
 
 use std::io;
 use std::thread;
@@ -25,7 +25,7 @@ fn info(site: &Site, port: u16, flags: AddrInfoFlags) -> AddrInfo {
     found.into_iter().next().unwrap()
 }
 
-/// To listen on, and to connect to.
+/// Hints to listen, and to connect.
 fn infos(site: &Site) -> [AddrInfo; 2] {
     let port = free_port();
     [AddrInfoFlags::PASSIVE, AddrInfoFlags::empty()].map(|flags| info(site, port, flags))
@@ -41,7 +41,7 @@ fn listening(site: &Site, options: &QpOptions) -> (ListeningEndpoint, AddrInfo) 
 type Connected = CmConnection<QueuePair>;
 type Awaited = awaited::CmConnection<QueuePair>;
 
-/// Both sides, each with all receives posted before it was connected.
+/// Both sides, each with all receive requests posted before it is connected.
 fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
     let (listening, active) = listening(site, options);
     thread::scope(|scope| {
@@ -61,8 +61,7 @@ fn pair(site: &Site, options: &QpOptions) -> (Connected, Connected) {
     })
 }
 
-/// Memory for as many messages of 16 bytes as there may be: none where the queue is
-/// shared.
+/// Memory for all receive requests, 16 bytes each; none with a shared queue.
 fn room(queue_pair: &QueuePair) -> Vec<Buffer> {
     let messages = queue_pair.caps().max_recv_wr as usize;
     if queue_pair.shared_receive_queue().is_some() {
@@ -100,7 +99,7 @@ fn both_sides_exchange_messages(site: &Site) {
     });
 }
 
-/// The same on tokio.
+/// Like [`exchange`], on tokio.
 async fn awaited_pair(site: &Site, options: &QpOptions) -> (Awaited, Awaited) {
     let [passive, active] = infos(site);
     let listening = awaited::ListeningEndpoint::bind(&passive, options).unwrap();
@@ -139,7 +138,7 @@ fn both_sides_exchange_messages_on_tokio(site: &Site) {
     });
 }
 
-/// Both queue pairs in one domain, with one completion queue for everything.
+/// Both queue pairs in one domain with one completion queue.
 #[case]
 fn a_shared_protection_domain_and_queues_are_used(site: &Site) {
     let context = site.verbs();
@@ -159,7 +158,7 @@ fn a_shared_protection_domain_and_queues_are_used(site: &Site) {
     drop((client, server));
 }
 
-/// The server's receives are the shared queue's, and the client is told.
+/// The server receives from a shared queue, and the client's parameters show that.
 #[case]
 fn a_shared_receive_queue_is_posted_to(site: &Site) {
     let context = site.verbs();
@@ -173,8 +172,8 @@ fn a_shared_receive_queue_is_posted_to(site: &Site) {
     let sharing = options().protection_domain(&domain);
     let sharing = sharing.shared_receive_queue(&shared);
     let (client, server) = pair(site, &sharing);
-    let told = client.peer().is_some_and(|peer| peer.srq);
-    assert_eq!(told, site.soft == Soft::Rxe);
+    let reported = client.peer().is_some_and(|peer| peer.srq);
+    assert_eq!(reported, site.soft == Soft::Rxe);
     let work = server.post_receive(domain.allocate(8).unwrap()).unwrap();
     client.post_send(domain.allocate(6).unwrap()).unwrap();
     let received = server.next_received(PATIENCE).unwrap();

@@ -1,4 +1,4 @@
-//! The examples, run as a reader would.
+//! The examples, run as their documentation says.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +9,7 @@ use rdmacm_tests::{PLAIN, Site, free_port};
 use crate::command::built;
 use rdmacm_tests_macros::case;
 
-/// Runs an example, and returns what it prints.
+/// Runs an example and returns its output.
 fn printed(name: &str, arguments: &[&str]) -> String {
     let example = built(&format!("examples/{name}"));
     let output = Command::new(example).args(arguments).output().unwrap();
@@ -95,7 +95,7 @@ fn a_container_is_ready(site: &Site) {
 #[case]
 fn a_container_without_the_address_is_not_ready() {
     let example = built("examples/static_container");
-    // Of no machine (RFC 5737).
+    // A documentation address, which no machine has (RFC 5737).
     let output = Command::new(example)
         .arg("192.0.2.1:7471")
         .output()

@@ -6,38 +6,38 @@ use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What freed memory is filled with: a device that writes there leaves something
-/// else, and a peer that it is sent to sees it.
+/// The pattern of freed memory. A device that writes there changes it, and a peer that
+/// receives it recognises it.
 pub(crate) const POISON: u8 = 0xdb;
 
-/// How the library aligns memory for devices; little else is aligned so.
+/// The alignment of the library's memory for devices, which is rare elsewhere.
 const ALIGNMENT: usize = 64;
 
-/// Sizes that are watched; 0 is none.
+/// The watched sizes; 0 is none.
 static WATCHED: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 
 static FREED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
 
 struct Block {
-    /// Where it begins, as an exposed address.
+    /// The exposed address of its first byte.
     start: usize,
     layout: Layout,
 }
 
-/// Blocks of one size for devices. While this lives they are not freed when their
-/// owners free them, but poisoned and kept: they become nobody's, and stay as they
-/// are unless a device still has them.
+/// Watches blocks of one size that are aligned for devices. While this value lives,
+/// such blocks are filled with a pattern when they are freed, and kept: they change
+/// only if a device still uses them.
 pub(crate) struct FreedBlocks {
     size: usize,
 }
 
 impl FreedBlocks {
-    /// Of blocks of about so many bytes: a size that is no other test's.
+    /// Watches blocks of about `bytes` bytes, a size that no other test has.
     pub(crate) fn of_about(bytes: usize) -> Self {
         Self::of_size(|number| bytes + number)
     }
 
-    /// Of blocks whose size a number makes that is no other test's.
+    /// Watches blocks of the size that `size` computes from a unique number.
     pub(crate) fn of_size(size: impl FnOnce(usize) -> usize) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let size = size(NEXT.fetch_add(2, Ordering::Relaxed));
@@ -47,22 +47,22 @@ impl FreedBlocks {
         Self { size }
     }
 
-    /// Bytes that a block is to have.
+    /// The size of a watched block in bytes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// How many have been freed.
+    /// The number of freed blocks.
     ///
     /// # Panics
-    /// If somebody has written to one since.
+    /// If one was written to after it was freed.
     pub(crate) fn count(&self) -> usize {
         assert!(self.are_untouched(), "written to after it was freed");
         let freed_blocks = freed_blocks();
         freed_blocks.iter().filter(|one| self.is_ours(one)).count()
     }
 
-    /// Whether nobody has written to one since.
+    /// Whether no freed block was written to.
     pub(crate) fn are_untouched(&self) -> bool {
         let freed_blocks = freed_blocks();
         let mut ours = freed_blocks.iter().filter(|one| self.is_ours(one));
@@ -85,33 +85,32 @@ impl Drop for FreedBlocks {
                 return true;
             }
             let start = std::ptr::with_exposed_provenance_mut(block.start);
-            // SAFETY: allocated by the system's allocator with this layout, freed by
-            // its owner, and kept from it until now, when it leaves the list.
+            // SAFETY: the system's allocator allocated it with this layout, its owner
+            // has freed it, and it leaves the list here.
             unsafe { System.dealloc(start, block.layout) };
             false
         });
     }
 }
 
-/// Keeps a block that its owner frees, if its size is watched. Otherwise it is to be
-/// freed.
+/// Keeps a freed block if its size is watched. Returns `false` if it must be freed.
 pub(crate) fn keep_if_watched(pointer: *mut u8, layout: Layout) -> bool {
     let is_size = |one: &AtomicUsize| one.load(Ordering::Relaxed) == layout.size();
     if layout.align() != ALIGNMENT || !WATCHED.iter().any(is_size) {
         return false;
     }
-    // SAFETY: the owner frees it, so the whole block is nobody's.
+    // SAFETY: the owner frees the block, so nothing else uses it.
     unsafe { pointer.write_bytes(POISON, layout.size()) };
     let start = pointer.expose_provenance();
-    // The list itself is aligned otherwise.
+    // The list itself has another alignment, so this does not recurse.
     freed_blocks().push(Block { start, layout });
     true
 }
 
 fn is_untouched(block: &Block) -> bool {
     let start = std::ptr::with_exposed_provenance(block.start);
-    // SAFETY: the block is kept and initialised; only a device that should not
-    // have it writes there, which is what is looked for.
+    // SAFETY: the block is kept and initialised. Only a device with a stale request
+    // writes to it, which is what this detects.
     let bytes: &[u8] = unsafe { slice::from_raw_parts(start, block.layout.size()) };
     bytes.iter().all(|byte| *byte == POISON)
 }

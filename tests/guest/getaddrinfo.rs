@@ -1,11 +1,11 @@
 //! librdmacm as the reference for name resolution.
 //!
-//! Questions of many combinations ([`questions`]) are put to `rdma_getaddrinfo`
-//! (`tests/c/getaddrinfo.c`), of the system's librdmacm and of the newest, and to this
-//! library, in one process each, where there is a name server ([`world`]). The results
-//! are of one class, and C's entry is ours, word by word: that of our entries which
-//! comes first in the system's order, for C gives one without asking the kernel. Where
-//! ours is meant to say otherwise, `differences.txt` says so, and why.
+//! `rdma_getaddrinfo` (`tests/c/getaddrinfo.c`, with the system's librdmacm and the
+//! newest one) and this library answer many combinations of questions ([`questions`]),
+//! in one process each and with a name server ([`environment`]). Results must be of one
+//! class, and C's entry must equal, word by word, the entry of this library that is
+//! first in the system's order, because C returns one entry without a query to the
+//! kernel. `differences.txt` lists intended differences with their reasons.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -30,13 +30,13 @@ use differences::Differences;
 use environment::NAME_SERVER;
 use question::Question;
 
-/// Fewer are no judgement.
+/// With fewer questions the comparison proves nothing.
 const LEAST: usize = 400;
 
-/// Why the questions cannot be put.
+/// The reason why the questions cannot be answered.
 pub(crate) const CANNOT_ASK: &str = "there is no dnsmasq, or tests/c/getaddrinfo.c was not built: it takes gcc and librdmacm's headers";
 
-/// Whether both sides and the name server are there.
+/// Whether both programs and the name server exist.
 pub(crate) fn can_ask(rdma_core: RdmaCore) -> bool {
     rdma_core.program(PROGRAM).exists() && Path::new(NAME_SERVER).exists()
 }
@@ -52,8 +52,8 @@ fn a_dead_first_name_server_times_out() {
     child::run("dead_name_server");
 }
 
-/// In a child: the system turns to the second server after five seconds, which the
-/// default deadline leaves it.
+/// In a child: the C library tries the second server after five seconds, which is
+/// within the default deadline.
 pub(crate) fn wait_out_a_dead_server() {
     const PATIENCE_OF_THE_SYSTEM: Duration = Duration::from_secs(5);
     environment::run_behind_a_dead_server(|| {
@@ -76,7 +76,7 @@ fn answers_match_the_newest_librdmacm() {
     child::run("newest_getaddrinfo");
 }
 
-/// In a child: puts all questions and compares the answers.
+/// In a child: answers all questions with both libraries and compares.
 pub(crate) fn ask(rdma_core: RdmaCore) {
     let release = rdma_core.release(PROGRAM);
     environment::run(rdma_core, || {

@@ -1,4 +1,4 @@
-//! Ids and their events: who keeps what alive.
+//! Lifetimes of ids and their events.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ fn a_thousand_ids_on_one_channel(site: &Site) {
 fn unread_events_of_a_dropped_id_are_dropped(site: &Site) {
     let (channel, gone) = site.id();
     gone.resolve_addr(None, site.v4(7471), SECOND).unwrap();
-    // The second id's event stands behind the first one's in the queue.
+    // The second id's event is behind the first one's in the queue.
     let kept = channel.create_id(PortSpace::TCP).unwrap();
     kept.resolve_addr(None, site.v4(7471), SECOND).unwrap();
     drop(gone);
@@ -103,8 +103,8 @@ fn handles_are_usable_as_map_keys(site: &Site) {
     assert!(*event.id() == ids[1] && *event.id() != ids[2]);
 }
 
-/// Commands of one thread while another drops the id: each either reaches the
-/// id or finds it gone, and none reaches an id that has its number since.
+/// One thread executes commands while another drops the id: each command reaches the id
+/// or fails, and none reaches a later id with the same number.
 #[case(each_abi)]
 fn a_command_in_another_thread_never_hits_the_next_id(site: &Site) {
     let channel = site.channel();

@@ -1,4 +1,4 @@
-//! RDMA devices of a test's own.
+//! RDMA devices that a test creates.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rdmacm_core::CmAddr;
 use rdmacm_tests::{Site, free_port};
 
-/// An RDMA device on an interface of its own, gone when dropped.
+/// An RDMA device on an interface of its own, which is removed when it is dropped.
 pub(crate) struct Link {
     pub(crate) device: String,
     pub(crate) netdev: String,
-    /// The interface's, with port 0.
+    /// The interface's address, with port 0.
     pub(crate) address: CmAddr,
     removed: AtomicBool,
-    /// Of a bond.
+    /// The interfaces of a bond.
     slaves: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Link {
         Self::over(site, number, netdev, Vec::new())
     }
 
-    /// On a bond of two interfaces, whose address is that of the one in use.
+    /// On a bond of two interfaces, which has the hardware address of the active one.
     pub(crate) fn bonded(site: &Site) -> Self {
         let number = free_port();
         let netdev = format!("b{number}");
@@ -77,7 +77,7 @@ impl Link {
         }
     }
 
-    /// The device as a place for tests.
+    /// A site for the device.
     pub(crate) fn site(&self, like: &Site) -> Site {
         let Some(IpAddr::V4(v4)) = self.address.ip() else {
             panic!("{:?}", self.address);
@@ -95,12 +95,12 @@ impl Link {
         self.removed.store(true, Ordering::Relaxed);
     }
 
-    /// Somebody else has removed it.
+    /// The test has removed it.
     pub(crate) fn is_removed(&self) {
         self.removed.store(true, Ordering::Relaxed);
     }
 
-    /// Another address of the interface's network, which nobody has.
+    /// Another address of the interface's network, which no host has.
     pub(crate) fn neighbour(&self) -> Ipv4Addr {
         match self.address.ip() {
             Some(IpAddr::V4(ip)) => Ipv4Addr::from(u32::from(ip) + 8),
@@ -108,7 +108,7 @@ impl Link {
         }
     }
 
-    /// A bond goes on with its other interface.
+    /// Makes a bond use its other interface.
     pub(crate) fn fail_over(&self) {
         let (bond, other) = (&self.netdev, &self.slaves[1]);
         run(&format!(

@@ -6,7 +6,7 @@ use rdmacm_core::{CmAddr, Family, PortSpace};
 use rdmacm_tests::{Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
-/// 1, the kernel's maximum, what stands for it and what is beyond it.
+/// Backlogs: 1, the kernel's maximum, the default, and more than the maximum.
 #[case(each_abi, covers(LISTEN))]
 fn any_backlog_listens(site: &Site) {
     let maximum = std::fs::read_to_string("/proc/sys/net/rdma_ucm/max_backlog").unwrap();
@@ -18,7 +18,7 @@ fn any_backlog_listens(site: &Site) {
     }
 }
 
-/// The kernel may choose a port that TCP has taken, which iWARP wants too.
+/// The kernel may choose a port that TCP uses, which iWARP needs too.
 #[case(each_abi)]
 fn an_unbound_id_is_bound_to_the_wildcard(site: &Site) {
     let listening = (0..16).find_map(|_| {

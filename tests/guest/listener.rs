@@ -1,4 +1,4 @@
-//! Listeners under load, and those that siw closes.
+//! Listeners under load, and listeners that siw closes.
 
 pub(crate) mod backlog;
 pub(crate) mod closed;

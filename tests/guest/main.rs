@@ -1,7 +1,7 @@
-//! The guest tests: what needs a real kernel and its RDMA devices.
+//! The guest tests, which need a real kernel and its RDMA devices.
 //!
-//! Every test runs once for each device it makes sense for and, where it sends
-//! address commands, in both dialects: `stock/rxe/any-family/bind::wildcard`.
+//! Each test runs once for each device that supports it, and tests of address commands
+//! with both ABIs: `stock/rxe/any-family/bind::wildcard`.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if let Err(error) = connector::deadlines::prepare() {
-        println!("TCP cannot be told when to give up: {error}");
+        println!("the number of TCP retries cannot be set: {error}");
         return ExitCode::FAILURE;
     }
     let (trials, threads) = schedule::plan(suite::tests(&kernel));

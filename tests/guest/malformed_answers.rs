@@ -1,4 +1,4 @@
-//! Malformed answers of the kernel cause errors and no panic.
+//! Malformed responses of the kernel cause errors and never panics.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn answers_about_an_id_are_checked(site: &Site) {
         let id = channel.create_id(PortSpace::TCP).unwrap();
         id.bind(site.v4(0)).unwrap();
         device.corrupt();
-        // Four billion paths, and addresses of no family.
+        // Four billion paths, and addresses of an unknown family.
         assert!(matches!(id.path_records(), Err(Error::Answer { .. })));
         match site.abi {
             AddressAbi::AnyFamily => {
@@ -29,7 +29,7 @@ fn answers_about_an_id_are_checked(site: &Site) {
     }
 }
 
-/// An event of nobody is dropped, one of an unknown kind is handed on.
+/// An event without an owner is dropped; one of an unknown kind is returned.
 #[case(each_abi)]
 fn events_are_checked(site: &Site) {
     for seed in 0..200 {

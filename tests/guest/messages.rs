@@ -19,7 +19,7 @@ pub(crate) mod killed_peer;
 pub(crate) mod leaks;
 pub(crate) mod removal;
 
-/// Two sides that carry messages.
+/// Both sides of a connection with messages.
 pub(crate) struct Pair {
     pub(crate) client: Connection,
     pub(crate) server: Connection,
@@ -52,7 +52,7 @@ impl Pair {
     }
 }
 
-/// How a connection ended, as a step says that was under way.
+/// The close reason in the error of a pending operation.
 pub(crate) fn ending(error: &rdmacm::Error) -> EventKind {
     match error.cause() {
         Cause::Closed(ending) => ending.kind(),
@@ -60,7 +60,7 @@ pub(crate) fn ending(error: &rdmacm::Error) -> EventKind {
     }
 }
 
-/// How a connection ended, as receiving says: `None` after the orderly end.
+/// The close reason of `receive`; `None` after an orderly end.
 pub(crate) fn end_of(received: rdmacm::Result<Option<Message>>) -> EventKind {
     match received {
         Ok(None) => EventKind::Disconnected,
@@ -107,8 +107,8 @@ fn messages_of_every_length(site: &Site) {
     client.flush().unwrap();
 }
 
-/// Whoever may speaks at once: on iWARP the connecting side, on RoCE the accepting one
-/// as well, before the other knows that it is connected.
+/// The side that may send first does so at once: on iWARP the connecting side, on RoCE
+/// also the accepting one, before the other side knows that it is connected.
 #[case]
 fn the_first_message_finds_a_posted_receive(site: &Site) {
     for _ in 0..20 {
@@ -182,14 +182,14 @@ fn a_vanished_peer_ends_the_wait(site: &Site) {
     });
 }
 
-/// Where the peer receives nothing, its device makes this side wait (RoCE), or the
+/// If the peer receives nothing, its device makes this side wait (RoCE), or the
 /// connection ends (iWARP).
 #[case]
 fn a_send_beyond_the_credits_waits(site: &Site) {
     let few = MessageOptions::new().receives(4).sends(2);
     let Pair { client, server } = Pair::with(site, &few, &few);
     if site.soft == Soft::Siw {
-        // TCP takes them, so how many is not bounded by what the peer has room for.
+        // TCP buffers them, so the peer's receive requests do not limit their number.
         let error = loop {
             if let Err(error) = client.send(&[7; 200]) {
                 break error;
@@ -211,7 +211,7 @@ fn a_send_beyond_the_credits_waits(site: &Site) {
         });
         let kept: Vec<_> = (0..4).map(|_| server.receive().unwrap().unwrap()).collect();
         server.set_deadline(SECOND / 10);
-        // All of this side's room is taken by them.
+        // They occupy all send requests of this side.
         let error = server.receive().unwrap_err();
         assert!(matches!(error.cause(), Cause::Deadline), "{error}");
         assert!(!sending.is_finished());
@@ -222,7 +222,7 @@ fn a_send_beyond_the_credits_waits(site: &Site) {
         }
         sending.join().unwrap();
     });
-    // What finds no room in time was not sent.
+    // A message that was not posted in time was not sent.
     client.set_deadline(SECOND / 10);
     let error = loop {
         if let Err(error) = client.send(b"more") {
@@ -256,20 +256,20 @@ fn memory_is_read_and_written(site: &Site) {
     let mut buffer = client.allocate(10_000).unwrap();
     buffer.fill(9);
     let buffer = client.write(buffer, remote).unwrap();
-    // A part of it, which comes back as that part.
+    // A part of a buffer, which is returned as that part.
     let part = buffer.part(100..200).unwrap();
     let part = client.write(part, remote.part(..100).unwrap()).unwrap();
     let mut buffer = part.into_buffer().unwrap();
     buffer.fill(0);
     let buffer = client.read(buffer, remote).unwrap();
     assert_eq!(*buffer, [9; 10_000]);
-    // A message behind it says that it is there.
+    // A later message proves that the write has arrived.
     client.send(b"written").unwrap();
     server.receive().unwrap().unwrap();
     let mut seen = [0; 10_000];
     exposed.read(0, &mut seen);
     assert_eq!(seen, [9; 10_000]);
-    // More than the peer has is refused, and nothing is lost.
+    // A write beyond the peer's memory is refused without effect.
     let longer = client.allocate(10_001).unwrap();
     let failed = client.read(longer, remote).unwrap_err();
     assert_eq!(failed.error.stage(), Stage::Read);
@@ -321,13 +321,13 @@ fn forbidden_remote_access_ends_the_connection(site: &Site) {
             ];
             assert!(status.contains(&error.status), "{error}");
         }
-        // iWARP may only say that it is over.
+        // iWARP may report only that the connection ended.
         Cause::Closed(_) if site.soft == Soft::Siw => {}
         other => panic!("{other:?}"),
     }
 }
 
-/// Nobody waits on the other side, so nobody there disconnects.
+/// The other side does not wait, so its node does not answer the disconnect.
 #[case]
 fn forbidden_remote_access_ends_an_idle_connection(site: &Site) {
     let Pair { client, server } = Pair::new(site);
@@ -377,7 +377,7 @@ fn a_message_too_long_to_copy_is_refused(site: &Site) {
 #[case]
 fn sending_and_receiving_at_once(site: &Site) {
     let Pair { client, server } = Pair::new(site);
-    // No more than find room where nobody receives yet: iWARP has no other way.
+    // At most as many as the peer has receive requests: iWARP has no flow control.
     let pass = |connection: &Connection| {
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -419,7 +419,7 @@ fn a_capacity_of_zero_is_refused(site: &Site) {
     assert!(error.to_string().contains("no receive requests"), "{error}");
 }
 
-/// In a process of its own, whose limit it is.
+/// In a process of its own, whose limit is changed.
 #[case]
 fn a_capacity_beyond_the_limit_is_refused(site: &Site) {
     child::run_at("messages_beyond_the_limit", site);
@@ -429,7 +429,7 @@ pub(crate) fn beyond_the_limit() {
     const LIMIT: u64 = 1 << 20;
     let site = child::site();
     setrlimit(Resource::RLIMIT_MEMLOCK, LIMIT, LIMIT).unwrap();
-    // The limit is not for the privileged.
+    // The limit does not apply to privileged processes.
     setuid(child::NOBODY).unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     for _ in 0..3 {
@@ -440,7 +440,7 @@ pub(crate) fn beyond_the_limit() {
         let words = error.to_string();
         assert!(words.contains("the limit of locked memory"), "{words}");
     }
-    // What is within it can be had.
+    // Memory within the limit can be registered.
     let little = MessageOptions::new().size(128);
     let Pair { client, server } = Pair::with(&site, &little, &little);
     client.send(&[7; 100]).unwrap();

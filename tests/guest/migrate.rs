@@ -13,7 +13,7 @@ use rdmacm_core::{EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{PATIENCE, Site, expect};
 use rdmacm_tests_macros::case;
 
-/// Waits until an event is there, and leaves it.
+/// Waits until an event is pending, without reading it.
 fn wait_for_an_event(channel: &EventChannel) {
     let mut fds = [PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, 30_000_u16).unwrap(), 1);
@@ -31,7 +31,7 @@ fn a_moved_id_reports_on_its_new_channel(site: &Site) {
     expect(&new, EventKind::RouteResolved);
 }
 
-/// Behind those that are there.
+/// Behind the events that are pending already.
 #[case(covers(MIGRATE_ID))]
 fn unread_events_move_with_their_id(site: &Site) {
     let (old, moving) = site.id();
@@ -80,7 +80,7 @@ fn the_old_channel_can_be_dropped(site: &Site) {
     expect(&new, EventKind::RouteResolved);
 }
 
-/// What stays behind is not touched.
+/// Events of other ids are not affected.
 #[case]
 fn the_number_of_another_id_is_not_moved(site: &Site) {
     let (old, moving) = site.id();

@@ -47,7 +47,7 @@ fn an_unbound_id_cannot_join(site: &Site) {
     refused(&id, group(1), libc::EINVAL, "attached to a device");
 }
 
-/// On InfiniBand it asks for a group of the subnet administrator's choice.
+/// On InfiniBand this requests a group of the subnet administrator's choice.
 #[case(each_abi)]
 fn a_wildcard_group_is_passed_to_the_kernel(site: &Site) {
     let (_channel, id) = bound(site);

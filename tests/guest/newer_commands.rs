@@ -1,4 +1,4 @@
-//! What kernels newer than Linux 6.1 know, and how older ones are found out.
+//! Commands of kernels after Linux 6.1, and detecting their absence.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rdmacm_tests::{Counting, Site, expect};
 use rdmacm_tests_macros::case;
 use zerocopy::FromZeros;
 
-/// Whether the guest's kernel is the newer one of the two.
+/// Whether the guest's kernel is the newer one.
 pub(crate) fn is_new() -> bool {
     std::env::var("RDMACM_KERNEL").unwrap() != "stock"
 }
@@ -75,8 +75,8 @@ fn a_written_event_is_dropped_with_its_id(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
-/// This library writes none, but another in the process may: so bare commands
-/// write and read it.
+/// This library writes no such events, but another one in the process may: so raw
+/// commands write and read it.
 #[case(covers(INTERNAL))]
 fn an_internal_event_has_its_own_kind(_site: &Site) {
     const UID: u64 = 0x7147;
@@ -128,7 +128,7 @@ fn an_unresolved_service_has_no_records(site: &Site) {
     assert!(error.to_string().contains("no service"), "{error}");
 }
 
-/// Each newer command by one question of its own, for the channel's life.
+/// Each newer command is probed once in a channel's life.
 #[case]
 fn an_old_kernel_is_probed_once(site: &Site) {
     let device = Arc::new(Counting::new());
@@ -137,8 +137,8 @@ fn an_old_kernel_is_probed_once(site: &Site) {
     let probes = usize::from(!is_new());
     for id in ids.iter().chain(&ids) {
         assert_eq!(id.write_event(0, 1).is_ok(), is_new());
-        // Unbound, so the newer kernel answers as an older one would, and is
-        // asked as well.
+        // The id is not bound, so the newer kernel fails as an older one would, and is
+        // probed too.
         id.resolve_ib_service(IbService::with_id(1)).unwrap_err();
     }
     assert_eq!(device.of(CommandNumber::WRITE_CM_EVENT), 4 + probes);

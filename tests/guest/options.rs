@@ -1,4 +1,4 @@
-//! Options, right and wrong.
+//! Valid and invalid options.
 
 use rdmacm_core::{AddressAbi, CmAddr, Error, EventKind, Family, PathData, PathFlags, PortSpace};
 use rdmacm_tests::{SECOND, Site, Soft, expect, free_port};
@@ -97,18 +97,18 @@ fn an_ack_timeout_has_five_bits(site: &Site) {
     assert!(matches!(refused, Err(Error::InvalidInput { .. })));
 }
 
-/// A path record as the kernel would find one between rxe's addresses.
+/// A path record like the kernel's for rxe's addresses.
 fn path(site: &Site) -> PathData {
     let rxe = Site::rxe(site.abi);
     let channel = rxe.channel();
     let id = rxe.routed(&channel, rxe.v4(7471));
     let mut path = id.path_records().unwrap()[0];
-    // The IP-only dialect does not tell.
+    // The IP commands do not report it.
     path.flags = PathData::USABLE;
     path
 }
 
-/// On iWARP too, which has no use for it.
+/// Also on iWARP, which does not use it.
 #[case(each_abi)]
 fn setting_a_path_replaces_route_resolution(site: &Site) {
     let path = path(site);
@@ -118,7 +118,7 @@ fn setting_a_path_replaces_route_resolution(site: &Site) {
     expect(&channel, EventKind::RouteResolved);
     let set = id.path_records().unwrap();
     match (site.soft, site.abi) {
-        // QUERY_ROUTE has no paths to tell of on iWARP, set or not.
+        // QUERY_ROUTE reports no paths on iWARP, set or not.
         (Soft::Siw, AddressAbi::IpOnly) => assert!(set.is_empty()),
         _ => assert_eq!(set[0].record.dgid, path.record.dgid),
     }
@@ -146,7 +146,7 @@ fn a_path_needs_a_resolved_address(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
-/// The one with the flags is used.
+/// The record with the flags is used.
 #[case(each_abi)]
 fn any_number_of_paths(site: &Site) {
     let usable = path(site);

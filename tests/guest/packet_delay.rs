@@ -1,21 +1,21 @@
 //! Delays for single packets of a connection.
 //!
-//! Between its answer to a connect request and the moment it listens to the
-//! connection's data, siw takes no notice of what arrives (`siw_accept`), until more
-//! does. A client that sends one message and waits for the answer waits for ever, C or
-//! not. Where a test has such a client the network holds that message back for longer
-//! than siw needs, and nothing else.
+//! Between its reply to a connect request and the moment it reads the connection's
+//! data, siw ignores data that arrives (`siw_accept`) until more does. A client that
+//! sends one message and waits for the answer, C or not, waits forever. In tests with
+//! such a client, the network delays that message, and nothing else, for longer than
+//! siw needs.
 
 use rdmacm_tests::{Site, Soft};
 
 use crate::link::run;
 
-/// Gives the guest's own traffic a band that is a second late, and one that loses all.
+/// Adds a queue to the guest's own traffic that delays by a second, and one that drops.
 ///
-/// Before any test: an interface loses what is on its way when its queue changes.
+/// Called before any test: an interface drops pending packets when its queue changes.
 pub(crate) fn prepare() -> std::io::Result<()> {
-    // A queue is emptied by whichever processor is at it, so what a connection sends
-    // would reach two of them, and its end could overtake its data. One hears it all.
+    // The processor that empties a queue processes its packets, so two processors could
+    // reorder a connection's end and its data. One processor receives everything.
     std::fs::write("/sys/class/net/lo/queues/rx-0/rps_cpus", "1")?;
     run("tc qdisc replace dev lo root handle 1: prio bands 5");
     run("tc qdisc replace dev lo parent 1:4 netem delay 1s");
@@ -23,8 +23,8 @@ pub(crate) fn prepare() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What is late from now on, in tc's words; behind 20 bytes of IP and 32 of TCP, with
-/// its time stamps.
+/// The delayed packets, as a tc filter; after 20 bytes of IP and 32 of TCP with time
+/// stamps.
 fn hold_back(what: &str) {
     run(&format!(
         "tc filter add dev lo parent 1: protocol ip u32 match ip protocol 6 0xff \
@@ -32,29 +32,28 @@ fn hold_back(what: &str) {
     ));
 }
 
-/// The first message of queue 0, which is that of sends (RFC 5041, 4.3).
+/// The first message of queue 0, the queue of sends (RFC 5041, 4.3).
 const FIRST_MESSAGE: &str = "match u32 0 0xffffffff at 60 match u32 1 0xffffffff at 64";
 
-/// Holds back the first message that each client sends to this port of the site's IPv4
-/// address.
+/// Delays the first message from each client to this port of the site's IPv4 address.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
         hold_back(&format!("match ip dport {port} 0xffff {FIRST_MESSAGE}"));
     }
 }
 
-/// Holds back the first message that the server of this port sends to each client, and with
-/// it all that follows. `CONNECT` of siw fails with ENOMEM where several messages come
-/// before it returns: each takes one of the four places that `siw_connect` has for what is
-/// to be done, and needs one itself.
+/// Delays the first message from the server of this port to each client, and everything
+/// after it. siw's `CONNECT` fails with ENOMEM if several messages arrive before it
+/// returns: each uses one of the four work items of `siw_connect`, which needs one
+/// itself.
 pub(crate) fn hold_back_first_messages_of_the_server(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
         hold_back(&format!("match ip sport {port} 0xffff {FIRST_MESSAGE}"));
     }
 }
 
-/// Holds back the end that each client gives its connection to this port, so that it
-/// stays behind a first message that is held back.
+/// Delays the end of each client's connection to this port, so that it arrives after a
+/// delayed first message.
 pub(crate) fn hold_back_ends(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
         hold_back(&format!(
@@ -63,8 +62,8 @@ pub(crate) fn hold_back_ends(site: &Site, port: &str) {
     }
 }
 
-/// Holds back siw's answers to requests for this port, and not the end of a connection
-/// that follows them.
+/// Delays siw's replies to requests for this port, and not the end of a connection that
+/// follows them.
 pub(crate) fn hold_back_answers(port: u16) {
     // "MPA ID Rep Frame" (RFC 5044, 7.1).
     hold_back(&format!(
@@ -73,14 +72,14 @@ pub(crate) fn hold_back_answers(port: u16) {
     ));
 }
 
-/// Loses TCP's requests to a port of the site's IPv4 address, until dropped.
+/// Drops TCP's SYN packets to a port of the site's IPv4 address, until dropped.
 pub(crate) struct LostRequests {
     port: u16,
 }
 
 impl LostRequests {
     pub(crate) fn new(port: u16) -> Self {
-        // The preference is what the filter is known by.
+        // The preference identifies the filter.
         run(&format!(
             "tc filter add dev lo parent 1: pref {port} protocol ip u32 \
              match ip protocol 6 0xff match ip dport {port} 0xffff \

@@ -1,5 +1,5 @@
-//! What a process may do. Each test is a process of its own, because it gives
-//! its privileges or its view of the file system away.
+//! Unprivileged processes. Each test runs in a process of its own, because it gives up
+//! privileges or changes its view of the file system.
 
 use rdmacm_tests::Site;
 
@@ -19,7 +19,7 @@ fn a_privileged_port_needs_privilege(site: &Site) {
 #[case]
 fn a_privileged_process_binds_a_privileged_port(site: &Site) {
     let (_channel, id) = site.id();
-    // One port for each device: the wildcard of neither is in use.
+    // One port for each device: neither wildcard is in use.
     id.bind(site.v4(700)).unwrap();
     assert_eq!(id.local_port(), Ok(700));
 }

@@ -1,4 +1,4 @@
-//! The resources of a process, to compare before and after.
+//! The resources of a process, to compare before and after a test.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -8,14 +8,14 @@ use rdmacm_tests::PATIENCE;
 
 use crate::allocation::live_bytes;
 
-/// What is kept for later by allocators, names' caches and the like, in bytes.
+/// The bytes that allocators, name caches and the like may keep.
 const SLACK: isize = 256 * 1024;
 
-/// What this process has.
+/// The resources of this process.
 #[derive(Debug)]
 pub(crate) struct Belongings {
-    /// How many of each kind: of descriptors, of what the kernel counts, and of mappings
-    /// of a device's memory.
+    /// The number of each kind: descriptors, kernel objects, and mappings of device
+    /// memory.
     counts: BTreeMap<String, usize>,
     bytes: isize,
 }
@@ -38,20 +38,19 @@ impl Belongings {
         }
     }
 
-    /// What there is when a first run has left no more than this: memory that is taken
-    /// once stays, and what an earlier test has left to threads that end by themselves
-    /// has gone.
+    /// The resources once a first run has left no more than this: memory that is
+    /// allocated once is kept, and threads of earlier tests have ended.
     pub(crate) fn with_what_stays(self) -> Self {
         self.left(isize::MAX)
     }
 
-    /// There is no more than this.
+    /// Checks that there are no more than these.
     pub(crate) fn are_left(&self) {
         self.left(SLACK);
     }
 
-    /// Ends that had to wait for a handshake run on threads of their own: they
-    /// are given the time the kernel takes.
+    /// Destructions that wait for a handshake run on threads of their own: this waits
+    /// as long as the kernel's timeout.
     fn left(&self, slack: isize) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -71,8 +70,8 @@ impl Belongings {
     }
 }
 
-/// What each of this process's descriptors is of, without its number. One that is closed
-/// meanwhile is none.
+/// The target of each of this process's descriptors, without its number. A descriptor
+/// that is closed meanwhile is left out.
 fn descriptors() -> impl Iterator<Item = String> {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
     let kinds = descriptors.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
@@ -85,7 +84,7 @@ fn descriptors() -> impl Iterator<Item = String> {
     })
 }
 
-/// How many of a kind the kernel has for this process.
+/// The number of the kernel's objects of a kind for this process.
 fn count(kind: &str) -> usize {
     let shown = Command::new("rdma")
         .args(["resource", "show", kind])

@@ -17,7 +17,7 @@ fn a_new_id_has_nothing(site: &Site) {
     assert_eq!(id.local_port(), Ok(0));
 }
 
-/// RoCE v2 has IP addresses for GIDs, iWARP the MAC address of its interface.
+/// RoCE v2 has IP addresses as GIDs, iWARP the MAC address of its interface.
 fn gid(site: &Site) -> Gid {
     match site.soft {
         Soft::Rxe => Gid(site.v4.to_ipv6_mapped().octets()),
@@ -58,7 +58,7 @@ fn roce_has_one_path_and_iwarp_none(site: &Site) {
     assert_eq!(paths.len(), 1);
     let path = paths[0].record;
     assert_eq!((path.sgid, path.dgid), (gid(site), gid(site)));
-    // The largest that fits an Ethernet frame of 1500 bytes.
+    // The largest MTU that fits an Ethernet frame of 1500 bytes.
     assert_eq!(path.mtu, PathMtu::B1024);
     assert_eq!(path.pkey, 0xffff);
     assert_eq!(path.hop_limit, 64);
@@ -79,15 +79,15 @@ fn both_abis_give_equal_answers(site: &Site) {
         },
         ..*site
     };
-    let tell = |site: &Site, destination: CmAddr| {
+    let query = |site: &Site, destination: CmAddr| {
         let channel = site.channel();
         let id = site.routed(&channel, destination);
         let addresses = id.addresses().unwrap();
         let path = id.path_records().unwrap().first().map(|path| {
             let mut record = path.record;
-            // Random in every id, and not in the answer of the IP commands.
+            // Random for every id, and absent in the response of the IP commands.
             (record.flow_label, record.service_id) = (0, 0);
-            // What the kernel keeps there on RoCE is no LID.
+            // The kernel's value there is no LID on RoCE.
             (record.slid, record.dlid) = (0, 0);
             record
         });
@@ -96,7 +96,7 @@ fn both_abis_give_equal_answers(site: &Site) {
         (source, addresses.destination, place, path)
     };
     for destination in [site.v4(7471), site.v6(7471)] {
-        assert_eq!(tell(site, destination), tell(&other, destination));
+        assert_eq!(query(site, destination), query(&other, destination));
     }
 }
 
@@ -126,7 +126,7 @@ fn an_answer_is_cached_until_the_id_changes_state(site: &Site) {
     assert_eq!(asked(&ask_gids), 0);
 }
 
-/// The kernel binds an id before it looks for a route.
+/// The kernel binds an id before it looks up a route.
 #[case(each_abi)]
 fn a_failed_command_invalidates_the_cache(site: &Site) {
     let (_channel, id) = site.id();
@@ -136,7 +136,7 @@ fn a_failed_command_invalidates_the_cache(site: &Site) {
     assert_ne!(id.local_port(), Ok(0));
 }
 
-/// Partitions of RoCE and iWARP stand in path records, if anywhere.
+/// Only path records have the partitions of RoCE and iWARP.
 #[case(each_abi)]
 fn the_partition_of_a_port_without_one_is_zero(site: &Site) {
     let channel = site.channel();

@@ -11,8 +11,8 @@ use rdmacm_verbs::Context;
 /// A queue pair of either kind.
 pub(crate) type AnyQueuePair = Arc<dyn QueuePair>;
 
-/// Makes queue pairs for a site: real ones for siw, which connects no other, and
-/// on paper for rxe, which does.
+/// Creates queue pairs for a site: real ones for siw, which connects no others, and
+/// recording ones for rxe.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuePairs(Option<Context>);
 

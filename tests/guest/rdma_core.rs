@@ -1,5 +1,5 @@
-//! The C libraries that are compared with, and their tools: those of the system, and
-//! those of rdma-core's newest release.
+//! The C libraries and tools to compare with: those of the system and those of
+//! rdma-core's newest release.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,22 +7,22 @@ use std::process::Command;
 use crate::command::built;
 use crate::newer_commands;
 
-/// Where the programs of the newest release lie, beside our own.
+/// The folder with the programs of the newest release, beside this program.
 const FOLDER: &str = "newest-rdma-core";
 const LIBRARY: &str = "librdmacm.so.1";
 
 /// An installation of rdma-core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RdmaCore {
-    /// The system's own.
+    /// The system's installation.
     System,
     /// The newest release.
     Newest,
 }
 
 impl RdmaCore {
-    /// Those that are the judges on this kernel: the newest on one of them, which knows
-    /// all that it knows.
+    /// The installations to compare with on this kernel: the newest only on the new
+    /// kernel, whose ABI it knows.
     pub(crate) fn compared() -> &'static [Self] {
         if newer_commands::is_new() {
             &[Self::System, Self::Newest]
@@ -31,7 +31,7 @@ impl RdmaCore {
         }
     }
 
-    /// One of the programs in `tests/c`, built with it.
+    /// A program of `tests/c`, built with it.
     pub(crate) fn program(self, name: &str) -> PathBuf {
         match self {
             Self::System => built(name),
@@ -47,7 +47,7 @@ impl RdmaCore {
         }
     }
 
-    /// The first part of a test's name, which says where it is not the system's.
+    /// The first part of a test's name, unless it is the system's.
     pub(crate) fn place(self, device: &str) -> String {
         match self {
             Self::System => device.to_owned(),
@@ -55,7 +55,8 @@ impl RdmaCore {
         }
     }
 
-    /// The release whose library a program of [`program`](Self::program) runs with.
+    /// The release of the library with which a program of [`program`](Self::program)
+    /// runs.
     pub(crate) fn release(self, program: &str) -> u32 {
         let listing = Command::new("ldd").arg(self.program(program)).output();
         let listing = String::from_utf8(listing.unwrap().stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Devices that go away, each on links of the test's own.
+//! Device removal, each test with devices of its own.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ fn an_id_reports_device_removal(site: &Site) {
     expect(&channel, EventKind::RouteResolved);
 }
 
-/// Least of all the name of another device with the same GUID.
+/// In particular not the name of another device with the same GUID.
 #[case(alone)]
 fn a_removed_device_has_no_name(site: &Site) {
     let link = Link::new(site);
@@ -63,7 +63,7 @@ fn a_removed_device_has_no_name(site: &Site) {
     assert!(device.ports().is_err());
 }
 
-/// Removing it may wait for them or make them useless, as the driver can.
+/// The driver may make removal wait for them, or disable them.
 #[case(alone)]
 fn removal_completes_when_contexts_are_closed(site: &Site) {
     let link = Link::new(site);
@@ -80,7 +80,7 @@ fn removal_completes_when_contexts_are_closed(site: &Site) {
     assert!(matches!(error, VerbsError::NoNode { .. }), "{error}");
 }
 
-/// Lets go by `check`, while the device is removed.
+/// Closes the context with `check` while the device is removed.
 fn checks_removal(link: &Link, context: &Context, check: impl Fn()) {
     thread::scope(|scope| {
         let removing = scope.spawn(|| link.remove_device());
@@ -90,14 +90,14 @@ fn checks_removal(link: &Link, context: &Context, check: impl Fn()) {
             thread::yield_now();
         }
         let heeded = context.is_gone();
-        // So that the removal ends anyway.
+        // Lets the removal finish in any case.
         context.close();
         removing.join().unwrap();
         assert!(heeded);
     });
 }
 
-/// Nobody waits here, who would be told.
+/// No thread waits that could detect the removal.
 #[case(alone)]
 fn removal_completes_under_a_polling_caller(site: &Site) {
     let link = Link::new(site);
@@ -105,7 +105,7 @@ fn removal_completes_under_a_polling_caller(site: &Site) {
     checks_removal(&link, &context, || context.check_removal());
 }
 
-/// What the kernel announced before was heard by nobody.
+/// The announcement of an earlier removal was not read.
 #[case(alone)]
 fn removal_is_reported_to_a_late_reader(site: &Site) {
     let link = Link::new(site);
@@ -126,7 +126,7 @@ fn removal_is_reported_to_a_late_reader(site: &Site) {
     });
 }
 
-/// Whoever waits hears of it and lets the device go.
+/// A waiting thread detects the removal and closes the device.
 #[case(alone)]
 fn removal_ends_live_connections(site: &Site) {
     let link = Link::new(site);
@@ -147,7 +147,7 @@ fn removal_ends_live_connections(site: &Site) {
         });
         let event = scope.spawn(|| {
             loop {
-                // There may be some of the queue pair and the port first.
+                // Events of the queue pair and the port may come first.
                 match events.next(PATIENCE) {
                     Ok(event) => assert!(event.is_some()),
                     Err(error) => return assert!(error.is_gone(), "{error}"),
@@ -170,7 +170,7 @@ fn removal_ends_live_connections(site: &Site) {
 
 type Command = fn(&Site, &IdHandle) -> Result<(), Error>;
 
-/// Each command about an id that a kernel of either kind knows.
+/// Each command about an id that both kernels have.
 const COMMANDS: &[(&str, Command)] = &[
     ("bind", |site, id| id.bind(site.v4(0))),
     ("listen", |_, id| id.listen(1)),
@@ -199,7 +199,7 @@ const COMMANDS: &[(&str, Command)] = &[
     }),
 ];
 
-/// Commands of newer kernels: an older one says that it does not know them.
+/// The newer commands: an older kernel reports that it lacks them.
 const NEWER_COMMANDS: &[Command] = &[
     |_, id| id.write_event(0, 1),
     |_, id| id.resolve_ib_service(IbService::with_id(1)),
@@ -255,7 +255,7 @@ fn a_listener_reports_device_removal(site: &Site) {
     assert_eq!(event.kind(), EventKind::DeviceRemoval);
     assert!(*event.id() == bound);
     drop(bound);
-    // The other one listens on the devices that are left.
+    // The other device's listener listens on the remaining devices.
     assert!(channel.try_next_event().unwrap().is_none());
     wildcard.addresses().unwrap();
 }

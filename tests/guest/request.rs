@@ -1,4 +1,4 @@
-//! Connect requests and the child ids they bring.
+//! Connect requests and their child ids.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rdmacm_core::{ConnParam, EventKind, PortSpace, QpType};
 use rdmacm_tests::{Listening, PATIENCE, Side, Site, Soft};
 use rdmacm_tests_macros::case;
 
-/// What the peer says with its request.
+/// The peer's private data.
 const HELLO: &[u8] = b"hello, version 1";
 
 fn connect(site: &Site) -> (Side, Listening) {
@@ -22,7 +22,7 @@ fn connect(site: &Site) -> (Side, Listening) {
     (peer, listener)
 }
 
-/// Rejected for no reason of the connection manager's own.
+/// Rejected with the reason for a consumer's rejection.
 fn expect_rejection(site: &Site, peer: &Side) {
     const CONSUMER_DEFINED: i32 = 28;
     let event = peer.channel.next_event(PATIENCE).unwrap();
@@ -54,7 +54,7 @@ fn private_data_fills_its_field(site: &Site) {
     assert_eq!(hello, HELLO);
     let field = match site.soft {
         Soft::Rxe => 56,
-        // iWARP's message tells its length.
+        // iWARP's message contains its length.
         Soft::Siw => HELLO.len(),
     };
     assert_eq!(padding.len(), field - HELLO.len());

@@ -150,8 +150,8 @@ fn a_foreign_source_is_refused(site: &Site) {
     assert!(error.to_string().contains("the source address"), "{error}");
 }
 
-/// The kernel takes loopback for "any device" and notices at the route, or at
-/// once where the first device is iWARP; either way the words say it.
+/// The kernel takes loopback for "any device" and fails to resolve the route, or the
+/// address if the first device is iWARP. Either way the error text explains it.
 #[case(each_abi)]
 fn loopback_is_explained(site: &Site) {
     for destination in [
@@ -176,7 +176,7 @@ fn link_local_with_scope_resolves(site: &Site) {
     assert_eq!(id.peer_addr(), Ok(Some(destination)));
 }
 
-/// It finds this machine's own address on whichever interface has it.
+/// It finds this machine's own address on the interface that has it.
 #[case(each_abi)]
 fn link_local_without_scope_is_left_to_the_kernel(site: &Site) {
     let channel = site.channel();

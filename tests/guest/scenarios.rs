@@ -19,7 +19,7 @@ pub(crate) mod process;
 
 use process::ProcessPool;
 
-/// The actor that is librdmacm.
+/// The C actor.
 const C_ACTOR: &str = "rdmacm-c-actor";
 const NOT_RECORDED: &str = "the recording is out of date: run `cargo xtask record`";
 const WITHOUT_C: &str = "tests/c/actor was not built: it takes gcc and librdmacm's headers";
@@ -32,7 +32,7 @@ const PAIRS: &[[Library; 2]] = &[
     [Library::Ours, Library::C],
 ];
 
-/// The same with another release of librdmacm: only pairs in which it takes part.
+/// The pairs with another release of librdmacm in one or both roles.
 const PAIRS_OF_ANOTHER: &[[Library; 2]] = &[
     [Library::C, Library::C],
     [Library::C, Library::Ours],
@@ -46,10 +46,10 @@ fn pairs(rdma_core: RdmaCore) -> &'static [[Library; 2]] {
     }
 }
 
-/// The kernel that the recorded transcripts are of.
+/// The kernel of the recorded transcripts.
 const RECORDED_KERNEL: &str = "new";
 
-/// A test for each scenario on this device.
+/// Returns a test for each scenario on this device.
 pub(crate) fn trials(kernel: &str, site: Site, rdma_core: RdmaCore) -> Vec<Planned> {
     let is_built = rdma_core.program(C_ACTOR).exists();
     let is_recorded = kernel == RECORDED_KERNEL && matches!(rdma_core, RdmaCore::System);

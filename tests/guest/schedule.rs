@@ -1,4 +1,4 @@
-//! When each test runs, and how long it takes.
+//! Scheduling and timing of tests.
 
 use std::any::Any;
 use std::num::NonZero;
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Completion, Failed, Trial};
 
-/// What a test needs of the guest. The order is that in which they begin.
+/// A test's share of the guest. Tests begin in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum When {
-    /// Hardly any of its processors: it waits, mostly for a timeout of the kernel.
+    /// It mostly waits for a timeout of the kernel and uses hardly any processor time.
     Waiting,
-    /// One of its processors.
+    /// It uses one processor.
     Shared,
-    /// A guest where nobody works, so that it may measure time while it waits. Others like
-    /// it do not disturb it.
+    /// It measures time while it waits, so it needs an idle guest. Tests of this kind
+    /// run beside each other.
     Quiet,
-    /// All of it.
+    /// It needs the whole guest.
     Alone,
 }
 
-/// A test, and when it runs.
+/// A test, and its share of the guest.
 pub(crate) struct Planned {
     when: When,
     trial: Trial,
 }
 
 impl Planned {
-    /// A test that waits for its turn and is measured.
+    /// A test that waits for its turn and is timed.
     pub(crate) fn new<F>(name: String, when: When, run: F) -> Self
     where
         F: FnOnce() -> Result<(), Failed> + Send + 'static,
@@ -39,7 +39,7 @@ impl Planned {
             let _turn = Turn::take(when);
             let clock = Clock::start(measured);
             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-                // At once: the end of a long output may be cut off.
+                // Printed at once: the end of a long output may be cut off.
                 println!("failed {}: {}", clock.name, reason(panic.as_ref()));
                 resume_unwind(panic)
             })
@@ -47,7 +47,7 @@ impl Planned {
         Self { when, trial }
     }
 
-    /// One that cannot run, and why.
+    /// A test that is skipped, and the reason.
     pub(crate) fn skipped(name: String, reason: &'static str) -> Self {
         let skipped = move || Ok(Completion::ignored_with(reason));
         Self {
@@ -57,15 +57,15 @@ impl Planned {
     }
 }
 
-/// Why a test panicked, on one line.
+/// The reason why a test panicked, on one line.
 fn reason(panic: &dyn Any) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("no message").replace('\n', " | ")
 }
 
-/// In the order in which they begin, and on how many threads: whoever waits takes none
-/// from the others.
+/// Orders the tests, and returns the number of threads: waiting tests have threads of
+/// their own.
 pub(crate) fn plan(mut tests: Vec<Planned>) -> (Vec<Trial>, usize) {
     tests.sort_by_key(|test| test.when);
     let waits = |test: &&Planned| matches!(test.when, When::Waiting | When::Quiet);
@@ -73,17 +73,16 @@ pub(crate) fn plan(mut tests: Vec<Planned>) -> (Vec<Trial>, usize) {
     (tests.into_iter().map(|test| test.trial).collect(), threads)
 }
 
-/// As many as share the guest at the same time: one more than it has processors, for each
+/// The number of tests at a time: one more than there are processors, because each
 /// waits now and then for its peer or the kernel.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get) + 1
 }
 
-/// A test's turn in the guest. A test that failed in its turn leaves nothing to be
-/// careful about.
+/// A test's turn in the guest. A failed test leaves no state behind that matters.
 struct Turn(When);
 
-/// How many have their turn, of each kind.
+/// The number of running tests of each kind.
 struct Turns {
     waiting: usize,
     shared: usize,
@@ -136,7 +135,7 @@ impl Drop for Turn {
     }
 }
 
-/// Measures one test, however it ends.
+/// Times a test, however it ends.
 struct Clock {
     name: String,
     began: Instant,
@@ -158,7 +157,7 @@ impl Drop for Clock {
     }
 }
 
-/// Prints how long each test took: a line for each, when no others are printed.
+/// Prints the time of each test, a line for each, when no other lines are printed.
 pub(crate) fn print_times() {
     for (name, time) in lock(&TIMES).iter() {
         println!("took {:.3} s {name}", time.as_secs_f64());

@@ -58,14 +58,14 @@ fn a_service_returns_its_qp_number_and_qkey(site: &Site) {
     child.accept(param).unwrap();
     let event = expect(&client.channel, EventKind::Established);
     let service = event.ud().unwrap();
-    // The key said is overlooked where addresses are IP's.
+    // The QKey is ignored for IP addresses.
     assert_eq!((service.qp_number, service.qkey), (number, RDMA_UDP_QKEY));
     let attr = service.ah_attr;
     assert_eq!((attr.is_global, attr.port_number), (1, 1));
     let gid = site.v4.to_ipv6_mapped().octets();
     assert_eq!(attr.grh.destination_gid, gid);
     assert_eq!(event.conn(), None);
-    // The one who served hears no more of it.
+    // The server gets no further event.
     assert!(listener.channel.try_next_event().unwrap().is_none());
 }
 

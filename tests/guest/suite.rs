@@ -1,4 +1,4 @@
-//! The suite: the registered cases, each on every device that has what it needs.
+//! The suite: the registered cases, each for every device that supports it.
 
 use libtest_mimic::Failed;
 use rdmacm_core::AddressAbi;
@@ -30,7 +30,7 @@ inventory::collect!(Case);
 /// How often a function runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
-    /// Once, with no device of its own.
+    /// Once, without a site.
     Once(fn()),
     /// Once for each device.
     EachDevice(fn(&Site)),
@@ -147,7 +147,7 @@ impl Case {
         self.each_abi
     }
 
-    /// Why the test cannot run there.
+    /// The reason why the test cannot run there.
     pub(crate) fn missing(&self, kernel: &str, site: &Site) -> Option<&'static str> {
         let mut missing = self
             .needs
@@ -226,7 +226,7 @@ fn of_device(kernel: &str, site: fn(AddressAbi) -> Site) -> Vec<Planned> {
     tests
 }
 
-/// How a test's name calls the ABI of its address commands.
+/// The name of an ABI in a test's name.
 pub(crate) fn abi_name(abi: AddressAbi) -> &'static str {
     match abi {
         AddressAbi::AnyFamily => "any-family",

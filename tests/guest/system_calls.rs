@@ -1,4 +1,4 @@
-//! What a resolution costs, counted by strace.
+//! The system calls of a resolution, counted with strace.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -26,7 +26,8 @@ fn at_most_40_calls_until_the_answer(site: &Site) {
     for ip in site.ips() {
         let calls = resolution(ip, &[]);
         let counted = from_rdma_to_the_answer(&calls).iter();
-        // The time takes a call where the clock is HPET, as in an emulated guest.
+        // The C library reads the time with a system call if the clock is HPET, as in
+        // an emulated guest.
         let counted: Vec<_> = counted
             .filter(|call| call.name != "clock_gettime")
             .collect();
@@ -50,10 +51,10 @@ fn no_route_is_asked_for_when_routes_are_left_out(site: &Site) {
     assert!(!without.contains(&CommandNumber::RESOLVE_ROUTE));
 }
 
-/// The calls of one resolution by the command line, which succeeds.
+/// The calls of one successful resolution by the command.
 fn resolution(ip: IpAddr, more: &[&str]) -> Vec<Call> {
     let output = Command::new("strace")
-        // Every thread; names of descriptors; bytes of commands in hexadecimal.
+        // All threads; names of descriptors; bytes of commands in hexadecimal.
         .args(["-f", "-y", "-x", "-o", "/proc/self/fd/2"])
         .arg(built("rdmacm"))
         .args(["resolve", &ip.to_string(), "7471", "--numeric"])
@@ -65,8 +66,7 @@ fn resolution(ip: IpAddr, more: &[&str]) -> Vec<Call> {
     read(&trace)
 }
 
-/// The commands given to the connection manager; looking in vain for an event
-/// is none.
+/// The commands written to the connection manager, without reads that found no event.
 fn commands(calls: &[Call]) -> Vec<CommandNumber> {
     calls
         .iter()
@@ -75,7 +75,7 @@ fn commands(calls: &[Call]) -> Vec<CommandNumber> {
         .collect()
 }
 
-/// From the first call that touches RDMA to the write of the answer.
+/// From the first call about RDMA to the write of the output.
 fn from_rdma_to_the_answer(calls: &[Call]) -> &[Call] {
     let first = calls.iter().position(Call::touches_rdma).unwrap();
     let answer = calls.iter().position(Call::is_answer).unwrap();

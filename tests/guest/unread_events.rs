@@ -14,12 +14,12 @@ use rdmacm_tests_macros::case;
 
 pub(crate) mod device;
 
-/// An event, and what it came from, to go one by one.
+/// An event and the objects it depends on, which are dropped one by one.
 struct Kept {
     event: Event,
     kind: EventKind,
     parts: [Option<Box<dyn Any>>; 3],
-    /// Goes last.
+    /// Dropped last.
     _rest: Box<dyn Any>,
 }
 
@@ -113,7 +113,7 @@ fn route_resolved(site: &Site) {
     });
 }
 
-/// The event owns the id it brings, and keeps it.
+/// The event owns the child id, and keeps it alive.
 #[case(covers(CONNECT_REQUEST))]
 fn connect_request(site: &Site) {
     in_every_order(site, |site| {
@@ -127,7 +127,7 @@ fn connect_request(site: &Site) {
             pending.client,
         )
     });
-    // With the client among them, once the request is answered.
+    // Includes the client, once the request is answered.
     in_every_order(site, |site| {
         let mut pending = site.pending_request();
         pending.request.take_child().unwrap().reject(&[]).unwrap();
@@ -156,7 +156,7 @@ fn connect_response(site: &Site) {
     });
 }
 
-/// The queue pair outlives its id, as iWARP wants it.
+/// The queue pair outlives its id, as iWARP requires.
 fn apart(side: Side) -> (CmId, EventChannel, impl Any) {
     (side.id, side.channel, side.queue_pair)
 }
@@ -236,7 +236,7 @@ fn multicast_join(site: &Site) {
     });
 }
 
-/// A datagram service that is not there.
+/// A datagram service that does not exist.
 #[case(needs(Datagrams), covers(UNREACHABLE))]
 fn unreachable(site: &Site) {
     in_every_order(site, |site| {
@@ -251,7 +251,7 @@ fn unreachable(site: &Site) {
     });
 }
 
-/// A client whose TCP connection a listener of no RDMA takes.
+/// A client whose TCP connection is accepted by a listener without RDMA.
 fn strange(site: &Site) -> (Side, TcpStream) {
     let listener = TcpListener::bind((site.v4, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -270,9 +270,9 @@ fn strange(site: &Site) -> (Side, TcpStream) {
     (client, stream)
 }
 
-/// The peer answers in a revision of MPA that there is not. (An answer that
-/// claims to be longer than any can be would do as well, were it not for Linux
-/// 7.3, which copies what it has not.) Source: RFC 5044 §7.1.
+/// The peer replies with an unknown revision of MPA. (A reply with an excessive length
+/// would do as well, except on Linux 7.3, which copies data beyond it.) Source: RFC
+/// 5044 §7.1.
 #[case(needs(TcpHandshake), covers(CONNECT_ERROR))]
 fn connect_error(site: &Site) {
     in_every_order(site, |site| {
@@ -287,7 +287,8 @@ fn connect_error(site: &Site) {
     });
 }
 
-/// The peer does not answer; the kernel waits for ten seconds, so in one order.
+/// The peer does not answer; the kernel waits for ten seconds, so only one order is
+/// tested.
 #[case(waiting, needs(TcpHandshake), covers(UNREACHABLE))]
 fn unanswered_handshake(site: &Site) {
     let (client, stream) = strange(site);

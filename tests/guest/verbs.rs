@@ -1,4 +1,4 @@
-//! Queue pairs by the kernel's verbs, and what they are made from.
+//! Queue pairs and the objects they depend on, with the kernel's verbs.
 
 pub(crate) mod child;
 pub(crate) mod context;

@@ -1,5 +1,4 @@
-//! An ibacm that plays a script: what it is asked it writes down, what it
-//! answers it is told.
+//! A simulated ibacm, which records requests and answers as its script says.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,21 +14,21 @@ use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, Shutdown, sendmsg, shutdown};
 
-/// How long a request is waited for.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the daemon does about a request; nothing at all is silence.
+/// What the daemon does about a request; no action is silence.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Sends these bytes, which arrive by themselves: who is to get two pieces
-    /// must ask twice.
+    /// Sends these bytes so that they arrive by themselves: the library needs two reads
+    /// for two of them.
     Send(Vec<u8>),
-    /// Ends the connection.
+    /// Closes the connection.
     Close,
 }
 
-/// An entry of a reply, 72 bytes: flags and kind in this machine's order, and what
-/// it tells.
+/// An entry of a reply, 72 bytes: flags and kind in native byte order, and its
+/// contents.
 #[must_use]
 pub fn acm_entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
     let mut entry = flags.to_ne_bytes().to_vec();
@@ -42,7 +41,7 @@ pub fn acm_entry(flags: u32, kind: u16, info: &[u8]) -> Vec<u8> {
 
 type Script = dyn FnMut(&[u8]) -> Vec<Action> + Send;
 
-/// A running daemon; it ends, and its files go, when dropped.
+/// A running daemon. Dropping it ends it and removes its files.
 #[derive(Debug)]
 pub struct AcmDaemon {
     shared: Arc<Shared>,
@@ -68,7 +67,7 @@ struct Shared {
 #[derive(Default)]
 struct Received {
     requests: Vec<Vec<u8>>,
-    /// How many of them are not dealt with yet.
+    /// Requests whose actions are not complete yet.
     unfinished: usize,
 }
 
@@ -85,8 +84,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl AcmDaemon {
-    /// Listens at `ibacm.sock` of a directory and does what the script says
-    /// about each request.
+    /// Listens at `ibacm.sock` in a directory and runs the script for each request.
     #[must_use]
     pub fn unix(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Action> + Send + 'static) -> Self {
         let path = rundir.join("ibacm.sock");
@@ -95,7 +93,8 @@ impl AcmDaemon {
         Self::start(Endpoint::Unix(path), accept, Box::new(script))
     }
 
-    /// The same on a TCP port of the loopback, which `ibacm.port` names.
+    /// Like [`unix`](Self::unix), on a loopback TCP port, whose number is in
+    /// `ibacm.port`.
     #[must_use]
     pub fn tcp(rundir: &Path, script: impl FnMut(&[u8]) -> Vec<Action> + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -146,8 +145,8 @@ impl AcmDaemon {
         }
     }
 
-    /// The requests received, once there are so many and what was to be done about
-    /// them was done: one whose answer has come is among them.
+    /// Returns the received requests when there are `least` of them and the actions for
+    /// all of them are complete.
     #[must_use]
     pub fn requests(&self, least: usize) -> Vec<Vec<u8>> {
         let received = self.shared.received.lock().unwrap();
@@ -162,13 +161,13 @@ impl AcmDaemon {
         received.requests.clone()
     }
 
-    /// How many connections there have been.
+    /// The number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.lock().unwrap().count
     }
 
-    /// Ends every connection there is.
+    /// Closes every connection.
     pub fn hang_up(&self) {
         self.shared.hang_up();
     }
@@ -177,7 +176,7 @@ impl AcmDaemon {
 impl Drop for AcmDaemon {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
-        // A connection to wake who accepts.
+        // Connects to wake the accepting thread.
         match &self.endpoint {
             Endpoint::Unix(path) => drop(UnixStream::connect(path)),
             Endpoint::Tcp { port, .. } => drop(TcpStream::connect((Ipv4Addr::LOCALHOST, *port))),
@@ -200,7 +199,7 @@ impl Shared {
         number
     }
 
-    /// Requests and answers until one side has had enough.
+    /// Answers requests until either side closes.
     fn serve(&self, stream: OwnedFd, is_unix: bool) {
         let mut stream = File::from(stream);
         while let Some(request) = read_request(&mut stream) {
@@ -209,7 +208,7 @@ impl Shared {
             for action in actions {
                 match action {
                     Action::Send(bytes) => send_alone(&stream, &bytes, is_unix),
-                    // What is read after that is nothing.
+                    // Later reads return nothing.
                     Action::Close => drop(shutdown(stream.as_raw_fd(), Shutdown::Both)),
                 }
             }
@@ -240,14 +239,14 @@ fn read_request(stream: &mut File) -> Option<Vec<u8>> {
     Some(request)
 }
 
-/// A descriptor that goes with the bytes keeps a Unix socket from handing them
-/// out together with the next; who does not ask for descriptors gets none.
+/// On a Unix socket, a read does not combine the bytes with later ones if a descriptor
+/// comes with them. A receiver that does not request descriptors gets none.
 fn send_alone(stream: &File, bytes: &[u8], is_unix: bool) {
     let descriptors = [stream.as_fd().as_raw_fd()];
     let seal = [ControlMessage::ScmRights(&descriptors)];
     let seal = if is_unix { &seal[..] } else { &[] };
     let sg_list = [IoSlice::new(bytes)];
-    // Who asked may have gone.
+    // The peer may have closed the connection.
     let _ = sendmsg::<()>(
         stream.as_raw_fd(),
         &sg_list,

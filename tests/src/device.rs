@@ -1,4 +1,4 @@
-//! Devices that stand between a channel and the kernel.
+//! Files that stand between a channel and the kernel.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,16 +11,16 @@ use rdmacm_core::CommandNumber;
 use rdmacm_core::ucma::{Call, KernelFile, UcmaFile};
 use zerocopy::FromBytes as _;
 
-/// The kernel as it was before it knew `QUERY`, `BIND`, `RESOLVE_ADDR` and
-/// `JOIN_MCAST`: beyond the end of its table every number is `EINVAL`.
+/// The kernel without the commands `QUERY`, `BIND`, `RESOLVE_ADDR` and `JOIN_MCAST`:
+/// numbers beyond the end of its table fail with `EINVAL`.
 #[derive(Debug)]
 pub struct OldKernel(KernelFile);
 
 impl OldKernel {
-    /// Opens the kernel's device.
+    /// Opens the kernel's file.
     ///
     /// # Panics
-    /// Without one.
+    /// If that fails.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
@@ -28,24 +28,24 @@ impl OldKernel {
     }
 }
 
-/// The kernel, with a count of the commands it was given.
+/// The kernel, which counts commands.
 #[derive(Debug)]
 pub struct Counting {
     kernel: KernelFile,
-    /// By number; the last counts what has a number beyond.
+    /// By number; the last counter is for all greater numbers.
     commands: [AtomicUsize; NUMBERS],
     /// Reads that found no event.
     empty_reads: AtomicUsize,
 }
 
-/// More than the kernel's table has.
+/// More commands than the kernel has.
 const NUMBERS: usize = 32;
 
 impl Counting {
-    /// Opens the kernel's device.
+    /// Opens the kernel's file.
     ///
     /// # Panics
-    /// Without one.
+    /// If that fails.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
@@ -56,18 +56,18 @@ impl Counting {
         }
     }
 
-    /// How many commands there were so far.
+    /// The number of commands so far.
     pub fn commands(&self) -> usize {
         let load = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         self.commands.iter().map(load).sum()
     }
 
-    /// How many of them had this number.
+    /// The number of commands of this kind.
     pub fn of(&self, number: CommandNumber) -> usize {
         self.commands[place(number)].load(Ordering::Relaxed)
     }
 
-    /// How many of them looked for an event and found none.
+    /// The number of reads that found no event.
     pub fn empty_reads(&self) -> usize {
         self.empty_reads.load(Ordering::Relaxed)
     }
@@ -86,37 +86,37 @@ fn place(number: CommandNumber) -> usize {
     place.min(NUMBERS - 1)
 }
 
-/// The kernel, whose answers arrive corrupted.
+/// The kernel with corrupted responses.
 #[derive(Debug)]
 pub struct CorruptedResponses {
     kernel: KernelFile,
-    /// How many bytes of an answer stay as they are.
+    /// The first bytes of a response, which are unchanged.
     spared: AtomicUsize,
     random: AtomicU64,
 }
 
 impl CorruptedResponses {
-    /// Opens the kernel's device; answers are the kernel's own until
+    /// Opens the kernel's file. Responses are unchanged until
     /// [`corrupt`](Self::corrupt).
     ///
     /// # Panics
-    /// Without a device.
+    /// If that fails.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
             kernel: KernelFile::open().unwrap(),
             spared: AtomicUsize::new(usize::MAX),
-            // Neighbouring seeds are to begin differently.
+            // Makes the sequences of neighbouring seeds begin differently.
             random: AtomicU64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         }
     }
 
-    /// From now on answers are random bytes.
+    /// Makes later responses random bytes.
     pub fn corrupt(&self) {
         self.spared.store(0, Ordering::Relaxed);
     }
 
-    /// From now on all of an event but its owner is random bytes.
+    /// Makes later events random bytes, except the uid.
     pub fn corrupt_all_but_the_uid(&self) {
         self.spared.store(size_of::<u64>(), Ordering::Relaxed);
     }
@@ -131,7 +131,7 @@ impl CorruptedResponses {
     }
 }
 
-/// The kernel, which never says that a peer is connected.
+/// The kernel, except that it never reports that a peer is connected.
 #[derive(Debug)]
 pub struct Unestablished {
     kernel: KernelFile,
@@ -140,10 +140,10 @@ pub struct Unestablished {
 }
 
 impl Unestablished {
-    /// Opens the kernel's device.
+    /// Opens the kernel's file.
     ///
     /// # Panics
-    /// Without one.
+    /// If that fails.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
@@ -157,29 +157,29 @@ impl Unestablished {
     /// Waits until the kernel has accepted a connect request.
     ///
     /// # Panics
-    /// When another thread has panicked in here.
+    /// If another thread has panicked in here.
     pub fn wait_for_accept(&self) {
         let accepted = self.accepted.lock().unwrap();
         let _true = self.has_accepted.wait_while(accepted, |is| !*is).unwrap();
     }
 }
 
-/// The kernel, which loses a multicast group when it is told to, as InfiniBand's does when
-/// the subnet manager has forgotten it (`process_group_error`).
+/// The kernel with the loss of a multicast group on request, as InfiniBand has when the
+/// subnet manager has forgotten the group (`process_group_error`).
 #[derive(Debug)]
 pub struct LosingGroups {
     kernel: KernelFile,
-    /// That the last group was joined, in the kernel's words.
+    /// The last response that reports a joined group.
     joined: Mutex<Vec<u8>>,
-    /// The same, of a group that is lost.
+    /// The response that reported the group to lose.
     lost: Mutex<Option<Vec<u8>>>,
 }
 
 impl LosingGroups {
-    /// Opens the kernel's device.
+    /// Opens the kernel's file.
     ///
     /// # Panics
-    /// Without one.
+    /// If that fails.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "opening is no default")]
     pub fn new() -> Self {
@@ -193,13 +193,13 @@ impl LosingGroups {
     /// Loses the group that was joined last.
     ///
     /// # Panics
-    /// When another thread has panicked in here.
+    /// If another thread has panicked in here.
     pub fn lose(&self) {
         *self.lost.lock().unwrap() = Some(self.joined.lock().unwrap().clone());
         self.kernel.notify();
     }
 
-    /// Puts the news of a lost group in place of the kernel's next.
+    /// Replaces the next response by the loss of a group, if one is to be lost.
     fn has_lost(&self, response: &mut [u8]) -> bool {
         let Some(joined) = self.lost.lock().unwrap().take() else {
             return false;
@@ -315,7 +315,8 @@ device_over!(Unestablished, kernel, |this, call| {
     }
     if call.number() == CommandNumber::GET_EVENT {
         let (event, _) = EventResponse::mut_from_prefix(call.response()).unwrap();
-        // The kernel has counted it, so it must be handed out: as one that says nothing.
+        // The kernel has counted the event, so it must be returned: as one without
+        // meaning.
         if event.event == EventNumber::ESTABLISHED {
             event.event = EventNumber::TIMEWAIT_EXIT;
         }

@@ -1,4 +1,4 @@
-//! What the guest suites share: the fabric of a guest, and devices that stand
+//! What the guest suite's modules share: the devices of a guest, and files that stand
 //! between a channel and the kernel.
 #![expect(
     clippy::unwrap_used,

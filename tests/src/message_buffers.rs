@@ -1,4 +1,4 @@
-//! Queue pairs with room for messages, and the messages.
+//! Queue pairs with buffers for messages, and messages.
 
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{Completion, CompletionQueue, QpCaps, QueuePair, SendOperation, SendRequest};
@@ -6,8 +6,8 @@ use rdmacm_verbs::{Completion, CompletionQueue, QpCaps, QueuePair, SendOperation
 use crate::site::{PATIENCE, Site};
 
 impl Site {
-    /// A queue pair for an id's connection, with room for so many messages of so many
-    /// bytes each.
+    /// Creates a queue pair for an id's connection, with buffers for `count` messages
+    /// of `size` bytes.
     #[must_use]
     pub fn posted(&self, id: &IdHandle, messages: u32, bytes: usize) -> QueuePair {
         let caps = QpCaps {
@@ -17,7 +17,7 @@ impl Site {
         };
         let options = QueuePair::options(QpType::RC).caps(caps).waitable();
         let queue_pair = options.create(&self.verbs()).unwrap();
-        // Before that it takes no receives.
+        // In RESET the queue pair takes no receive requests.
         id.with_queue_pair(&queue_pair).init().unwrap();
         for _ in 0..messages {
             let room = queue_pair.protection_domain().allocate(bytes).unwrap();
@@ -27,14 +27,14 @@ impl Site {
     }
 }
 
-/// Sends a message, and waits until that is done.
+/// Sends a message and waits for its completion.
 pub fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     post_message(queue_pair, bytes);
     drop(done(queue_pair.send_queue()));
 }
 
-/// Posts a message without waiting until it is sent, as for a peer that parts when it
-/// has it: rxe may not have acknowledged it by then, and does not any more.
+/// Posts a message without waiting for its completion. If the peer disconnects when it
+/// has the message, rxe may never acknowledge it.
 pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
     let memory = queue_pair.protection_domain().register(bytes).unwrap();
     let request = SendRequest::new(SendOperation::Send, memory);
@@ -50,7 +50,7 @@ pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
     buffer[..length as usize].to_vec()
 }
 
-/// The next completion, of a success.
+/// The next completion, which must be a success.
 pub(crate) fn done(queue: &CompletionQueue) -> Completion {
     let completion = queue.next(PATIENCE).unwrap().unwrap();
     assert_eq!(completion.result.err(), None);

@@ -1,4 +1,4 @@
-//! Moves queue pairs of rxe from state to state without the connection manager.
+//! Moves rxe queue pairs between states without the connection manager.
 
 use rdmacm_core::{AccessFlags, AhAttr, PathMtu, QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_verbs::{QpCaps, QueuePair};
@@ -6,12 +6,12 @@ use zerocopy::FromZeros;
 
 use crate::site::Site;
 
-/// What leads a connected queue pair to INIT.
+/// The attributes of the move of a connected queue pair to INIT.
 pub const INIT: QpAttrMask = QpAttrMask::STATE
     .union(QpAttrMask::PKEY_INDEX)
     .union(QpAttrMask::PORT)
     .union(QpAttrMask::ACCESS_FLAGS);
-/// What leads it to RTR.
+/// The attributes of the move to RTR.
 pub const RTR: QpAttrMask = QpAttrMask::STATE
     .union(QpAttrMask::AV)
     .union(QpAttrMask::PATH_MTU)
@@ -19,7 +19,7 @@ pub const RTR: QpAttrMask = QpAttrMask::STATE
     .union(QpAttrMask::RQ_PSN)
     .union(QpAttrMask::MAX_DEST_RD_ATOMIC)
     .union(QpAttrMask::MIN_RNR_TIMER);
-/// What leads it to RTS.
+/// The attributes of the move to RTS.
 pub const RTS: QpAttrMask = QpAttrMask::STATE
     .union(QpAttrMask::TIMEOUT)
     .union(QpAttrMask::RETRY_CNT)
@@ -27,7 +27,7 @@ pub const RTS: QpAttrMask = QpAttrMask::STATE
     .union(QpAttrMask::SQ_PSN)
     .union(QpAttrMask::MAX_QP_RD_ATOMIC);
 
-/// What those without acknowledgements do not have.
+/// The attributes that unacknowledged types do not have.
 pub const ACKNOWLEDGED: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
     .union(QpAttrMask::MIN_RNR_TIMER)
     .union(QpAttrMask::TIMEOUT)
@@ -38,8 +38,8 @@ pub const ACKNOWLEDGED: QpAttrMask = QpAttrMask::MAX_DEST_RD_ATOMIC
 /// The queue key of datagram queue pairs.
 pub const QKEY: u32 = rdmacm_core::RDMA_UDP_QKEY;
 
-/// Attributes that lead a queue pair anywhere, with the one of this number as its
-/// peer. It gives up soon where nobody answers or receives.
+/// Attributes for any state, with the queue pair of this number as the peer. Retries
+/// end soon if the peer does not answer or receive.
 #[must_use]
 pub fn attributes(site: &Site, peer: u32, state: QpState) -> QpAttr {
     let mut attr = QpAttr::new_zeroed();
@@ -59,7 +59,7 @@ pub fn attributes(site: &Site, peer: u32, state: QpState) -> QpAttr {
 }
 
 impl Site {
-    /// The way to the device itself.
+    /// The path to the device itself.
     #[must_use]
     pub fn way(&self) -> AhAttr {
         let gid = self.v4.to_ipv6_mapped().octets();
@@ -74,7 +74,7 @@ impl Site {
         way
     }
 
-    /// Leads a queue pair to RTS, with the one of this number as its peer.
+    /// Moves a queue pair to RTS, with the queue pair of this number as its peer.
     pub fn lead(&self, queue_pair: &QueuePair, peer: u32) {
         let datagrams = QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT;
         let steps = match queue_pair.qp_type() {
@@ -87,7 +87,7 @@ impl Site {
             _ => [INIT, RTR, RTS],
         };
         let states = [QpState::INIT, QpState::RTR, QpState::RTS];
-        // Once: the way to the device is looked for among its many GIDs.
+        // Computed once, because it searches the device's GID table.
         let mut attr = attributes(self, peer, QpState::INIT);
         for (state, mask) in states.into_iter().zip(steps) {
             attr.qp_state = state;
@@ -95,7 +95,7 @@ impl Site {
         }
     }
 
-    /// Two queue pairs of a type, led to each other.
+    /// Two queue pairs of a type, connected to each other.
     #[must_use]
     pub fn led_pair(&self, qp_type: QpType, caps: QpCaps) -> [QueuePair; 2] {
         let options = QueuePair::options(qp_type).caps(caps).waitable();

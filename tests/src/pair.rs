@@ -1,14 +1,14 @@
-//! Two ids of one device with their queue pairs, on the way to a connection.
+//! Two ids of one device with queue pairs, before or in a connection.
 
 use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, PortSpace};
 use rdmacm_verbs::QueuePair;
 
 use crate::site::{PATIENCE, Site, Soft, expect, free_port};
 
-/// One side of a connection, on a channel of its own.
+/// One side of a connection, with a channel of its own.
 #[derive(Debug)]
 pub struct Side {
-    /// Where the id reports.
+    /// The id's channel.
     pub channel: EventChannel,
     /// The id.
     pub id: CmId,
@@ -17,10 +17,10 @@ pub struct Side {
 }
 
 impl Side {
-    /// The next event of this side, which is a success of this kind.
+    /// The next event of this side, which must be a success of this kind.
     ///
     /// # Panics
-    /// When it is not, or none comes.
+    /// If it is not, or if none arrives.
     #[expect(
         clippy::must_use_candidate,
         reason = "most callers only want it to have come"
@@ -31,7 +31,7 @@ impl Side {
         event
     }
 
-    /// Ends the connection, queue pair first.
+    /// Disconnects, the queue pair first.
     pub fn disconnect(&self) {
         self.id
             .with_queue_pair(&self.queue_pair)
@@ -43,7 +43,7 @@ impl Side {
 /// A listener on a port of its own.
 #[derive(Debug)]
 pub struct Listening {
-    /// Where it reports.
+    /// The listener's channel.
     pub channel: EventChannel,
     /// The listener.
     pub id: CmId,
@@ -51,47 +51,47 @@ pub struct Listening {
 
 /// A connect request that has arrived.
 ///
-/// Dropped, it is answered first: the kernel takes ten seconds to destroy an
-/// iWARP id that awaits an answer.
+/// The request is the first field, so that it is dropped first and rejected: the kernel
+/// takes ten seconds to destroy an iWARP id whose request is pending.
 #[derive(Debug)]
 pub struct PendingRequest {
     /// The request.
     pub request: Event,
-    /// Who is asked.
+    /// The listener.
     pub listener: Listening,
-    /// Who asks.
+    /// The connecting side.
     pub client: Side,
 }
 
-/// Two sides that are connected, or about to be.
+/// Two sides that are connected or about to be.
 #[derive(Debug)]
 pub struct Pair {
-    /// The one that accepted.
+    /// The accepting side.
     pub server: Side,
-    /// The one that connected.
+    /// The connecting side.
     pub client: Side,
 }
 
 impl Site {
-    /// A listener on the device's IPv4 address, for any number of requests.
+    /// A listener on the device's IPv4 address.
     #[must_use]
     pub fn listening(&self, port_space: PortSpace) -> Listening {
         Listening::on(self.channel(), self, port_space)
     }
 
-    /// A side that has resolved the way to `listener`, its queue pair in INIT.
+    /// A side whose route to `listener` is resolved and whose queue pair is in INIT.
     #[must_use]
     pub fn side(&self, listener: &Listening) -> Side {
         self.side_on(self.channel(), listener)
     }
 
-    /// The same, on a channel of the caller's.
+    /// Like [`side`](Self::side), on the caller's channel.
     #[must_use]
     pub fn side_on(&self, channel: EventChannel, listener: &Listening) -> Side {
         self.side_of(self.queue_pair(), channel, listener)
     }
 
-    /// The same, of a queue pair of the caller's.
+    /// Like [`side_on`](Self::side_on), with the caller's queue pair.
     #[must_use]
     pub fn side_of(
         &self,
@@ -108,7 +108,7 @@ impl Site {
         }
     }
 
-    /// A connect request that says no more than it must.
+    /// A connect request with default parameters.
     #[must_use]
     pub fn pending_request(&self) -> PendingRequest {
         self.pending_request_with(&ConnParam::new())
@@ -128,7 +128,7 @@ impl Site {
         self.pair_of(self.queue_pair(), self.queue_pair())
     }
 
-    /// Two queue pairs of the caller's, connected.
+    /// Connects the caller's queue pairs.
     #[must_use]
     pub fn pair_of(&self, client: QueuePair, server: QueuePair) -> Pair {
         let listener = self.listening(PortSpace::TCP);
@@ -139,7 +139,7 @@ impl Site {
 }
 
 impl Listening {
-    /// A listener on a channel of the caller's.
+    /// A listener on the caller's channel.
     #[must_use]
     pub fn on(channel: EventChannel, site: &Site, port_space: PortSpace) -> Self {
         let id = channel.create_id(port_space).unwrap();
@@ -148,7 +148,7 @@ impl Listening {
         Self { channel, id }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> rdmacm_core::CmAddr {
         self.id.local_addr().unwrap().unwrap()
@@ -164,7 +164,7 @@ impl Listening {
 }
 
 impl PendingRequest {
-    /// `client` asks `listener`.
+    /// Sends a connect request from `client` to `listener`.
     #[must_use]
     pub fn new(client: Side, listener: Listening, param: &ConnParam) -> Self {
         client
@@ -180,14 +180,14 @@ impl PendingRequest {
         }
     }
 
-    /// The side that was asked, with a queue pair and its request unanswered;
-    /// it keeps its listener's channel, and the listener goes.
+    /// Both sides, with a new queue pair for the server and the request pending. The
+    /// server keeps the listener's channel; the listener is destroyed.
     #[must_use]
     pub fn into_pair(self, site: &Site) -> Pair {
         self.into_pair_with(site.queue_pair())
     }
 
-    /// The same, with a queue pair of the caller's.
+    /// Like [`into_pair`](Self::into_pair), with the caller's queue pair.
     #[must_use]
     pub fn into_pair_with(self, queue_pair: QueuePair) -> Pair {
         let Self {
@@ -204,13 +204,13 @@ impl PendingRequest {
         Pair { server, client }
     }
 
-    /// Accepted, and established on both sides.
+    /// Accepts; both sides are established on return.
     #[must_use]
     pub fn accept(self, site: &Site, param: &ConnParam) -> Pair {
         self.accept_with(site.queue_pair(), site, param)
     }
 
-    /// The same, with a queue pair of the caller's.
+    /// Like [`accept`](Self::accept), with the caller's queue pair.
     #[must_use]
     pub fn accept_with(self, queue_pair: QueuePair, site: &Site, param: &ConnParam) -> Pair {
         let pair = self.into_pair_with(queue_pair);
@@ -221,7 +221,7 @@ impl PendingRequest {
 }
 
 impl Pair {
-    /// The server accepts the client's request.
+    /// Accepts the client's request.
     pub fn accept(&self, param: &ConnParam) {
         let server = &self.server;
         let with = server.id.with_queue_pair(&server.queue_pair);
@@ -229,8 +229,8 @@ impl Pair {
         with.accept(param).unwrap();
     }
 
-    /// The client completes the handshake where its transport has it do so, and
-    /// both know that they are connected. The event with the server's answer.
+    /// Completes the handshake and reads the events of both sides. Returns the event
+    /// with the server's reply.
     #[expect(
         clippy::must_use_candidate,
         reason = "most callers only want it to have come"

@@ -7,8 +7,8 @@ use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QueuePair, Transport
 
 use crate::site::free_qp_number;
 
-/// A number that no hardware knows, which is enough for rxe to connect, and a
-/// record of what the queue pair of that number would have received.
+/// A queue pair without hardware, whose number is enough for rxe to connect. It records
+/// the states it is moved to.
 #[derive(Debug)]
 pub struct RecordingQueuePair {
     number: u32,
@@ -22,7 +22,7 @@ struct Record {
 }
 
 impl RecordingQueuePair {
-    /// One with a number of its own.
+    /// Creates one with a number of its own.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "no two are alike")]
     pub fn new() -> Self {

@@ -1,4 +1,4 @@
-//! Where a test runs: one RDMA device of the guest and one ABI of the address commands.
+//! The device and address ABI of a test.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
@@ -12,10 +12,10 @@ use rdmacm_core::{
 };
 use rdmacm_verbs::{Context, QpCaps, QueuePair};
 
-/// Long enough for anything that is not to fail, short enough to wait for.
+/// Longer than any success takes, and short enough to wait for.
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// How long a test waits for what must happen; emulated machines are slow.
+/// The timeout for what must happen; emulated machines are slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A soft RDMA device of the guest.
@@ -46,9 +46,9 @@ pub struct Site {
     pub abi: AddressAbi,
 }
 
-/// On an interface that no RDMA device serves.
+/// An address on an interface without an RDMA device.
 pub const PLAIN: Ipv4Addr = Ipv4Addr::new(10, 71, 3, 1);
-/// No route leads there.
+/// An address without a route.
 pub const UNROUTABLE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
 impl Site {
@@ -80,7 +80,7 @@ impl Site {
         }
     }
 
-    /// The kind of its links, as `rdma link add` takes it.
+    /// The kind of its links for `rdma link add`.
     #[must_use]
     pub fn driver(&self) -> &'static str {
         match self.soft {
@@ -98,7 +98,7 @@ impl Site {
             .unwrap()
     }
 
-    /// A channel with this site's address ABI on a device of the test's own.
+    /// A channel with this site's address ABI on the caller's file.
     #[must_use]
     pub fn channel_on<D: UcmaFile + 'static>(&self, device: &Arc<D>) -> EventChannel {
         let device = Arc::clone(device);
@@ -106,7 +106,7 @@ impl Site {
         options.address_abi(self.abi).open().unwrap()
     }
 
-    /// A channel and an id for reliable connections on it.
+    /// A channel and a TCP id on it.
     #[must_use]
     pub fn id(&self) -> (EventChannel, CmId) {
         let channel = self.channel();
@@ -175,13 +175,14 @@ impl Site {
         Context::open(&self.rdma_device()).unwrap()
     }
 
-    /// A queue pair for a reliable connection, with everything of its own.
+    /// A queue pair for a reliable connection, with a domain and completion queues of
+    /// its own.
     #[must_use]
     pub fn queue_pair(&self) -> QueuePair {
         self.queue_pair_with(QpCaps::default())
     }
 
-    /// One that holds so much.
+    /// Like [`queue_pair`](Self::queue_pair), with these capacities.
     #[must_use]
     pub fn queue_pair_with(&self, caps: QpCaps) -> QueuePair {
         let options = QueuePair::options(QpType::RC).waitable();
@@ -195,10 +196,10 @@ impl Site {
     }
 }
 
-/// The next event, which is a success of this kind.
+/// The next event, which must be a success of this kind.
 ///
 /// # Panics
-/// When it is not, or none comes.
+/// If it is not, or if none arrives.
 #[expect(
     clippy::must_use_candidate,
     reason = "most callers only want it to have come"
@@ -209,21 +210,21 @@ pub fn expect(channel: &EventChannel, kind: EventKind) -> Event {
     event
 }
 
-/// A queue pair number no other test of this process uses, for rxe, which
-/// connects without a queue pair.
+/// A queue pair number that no other test of this process uses, for rxe, which connects
+/// without a queue pair.
 pub fn free_qp_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0x10_0000);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A port no other test uses, on either device: iWARP listens on the TCP port of the
-/// same number. A process of a test's own counts from where [`FIRST_PORT`] says.
+/// A port that no other test uses on either device: iWARP listens on the TCP port of
+/// the same number. A child process counts from [`FIRST_PORT`].
 #[must_use]
 pub fn free_port() -> u16 {
     free_ports(1)
 }
 
-/// The first of so many ports.
+/// The first of `count` consecutive ports.
 pub fn free_ports(count: u16) -> u16 {
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
         let first = std::env::var(FIRST_PORT).ok();
@@ -232,5 +233,5 @@ pub fn free_ports(count: u16) -> u16 {
     NEXT.fetch_add(count, Ordering::Relaxed)
 }
 
-/// The variable that tells a process of a test's own where its ports begin.
+/// The environment variable with a child process's first port.
 pub const FIRST_PORT: &str = "RDMACM_TEST_FIRST_PORT";

@@ -32,7 +32,7 @@ impl Device {
         transact(&self.0, request, &mut NoResponse, Attachment::None)
     }
 
-    /// Waits until there may be an event.
+    /// Waits until an event may be pending.
     pub(crate) fn wait(&self) {
         self.0.wait(None, None).unwrap();
     }

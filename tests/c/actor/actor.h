@@ -1,10 +1,9 @@
 /*
- * An actor: librdmacm, one command at a time. A line in is a command, the
- * lines out are its answer: `ok` or `errno=N`, then `key=value` lines, then a
- * line with a single dot.
+ * Executes librdmacm commands, one at a time. Each input line is a command. Its answer
+ * is `ok` or `errno=N`, then `key=value` lines, then a line with a single dot.
  *
- * Commands name what they make, and every queue pair stands beside its id, not
- * in it: so the steps that the library would take by itself are commands too.
+ * Commands name the objects they create. A queue pair is separate from its id, so the
+ * steps that librdmacm would take by itself are commands too.
  */
 #ifndef ACTOR_H
 #define ACTOR_H
@@ -17,28 +16,28 @@
 
 #define MOST_WORDS 24
 
-/* A command's words; the first is its name. */
+/* The words of a command; the first is its name. */
 struct words {
 	int count;
 	char *word[MOST_WORDS];
 };
 
-/* The word at this place, which a script that is right has. */
+/* The word at this index, which exists in a correct script. */
 const char *word_at(const struct words *words, int place);
-/* What follows `key=` in one of the words; NULL where none is so. */
+/* The value of a word `key=value`; NULL if there is none. */
 const char *value_of(const struct words *words, const char *key);
-/* The same as a number. */
+/* Like value(), as a number. */
 unsigned long number_of(const struct words *words, const char *key, unsigned long otherwise);
 unsigned long number(const char *word);
-/* Bytes from hexadecimal; how many. */
+/* Parses hexadecimal bytes; returns their number. */
 size_t bytes_of(const char *hexadecimal, uint8_t *bytes, size_t most);
 void address_of(const char *ip, const char *port, struct sockaddr_storage *address);
-/* Ends the program: the script is wrong, or the machine. */
+/* Ends the program after an error in the script or of the machine. */
 _Noreturn void give_up(const char *why, const char *what);
 
 enum kind { CHANNEL, ID, QUEUE_PAIR, GROUP };
 
-/* Something a command made. */
+/* An object that a command has created. */
 struct thing {
 	struct thing *next;
 	enum kind kind;
@@ -56,14 +55,14 @@ struct thing {
 
 struct thing *new_thing(enum kind kind, const char *name);
 struct thing *find(enum kind kind, const char *name);
-/* One of this kind; NULL if there is none. */
+/* The object of this name and kind; NULL if there is none. */
 struct thing *any(enum kind kind);
 void destroy_thing(struct thing *thing);
 void forget(struct thing *thing);
 struct rdma_cm_id *id_at(const struct words *words, int place);
 struct rdma_event_channel *channel_at(const struct words *words, int place);
 
-/* Says how a call of librdmacm went; whether it went well. */
+/* Prints the result of a call of librdmacm; returns whether it succeeded. */
 bool answer(int result);
 void show_address(const char *key, struct sockaddr *address);
 void show_gid(const char *key, const union ibv_gid *gid);
@@ -99,7 +98,7 @@ void join(const struct words *words);
 void leave(const struct words *words);
 
 void next_event(const struct words *words);
-/* Whether there is one now, and whether there is one soon; it stays there. */
+/* Whether an event is pending now, and whether one arrives soon; it is not read. */
 void no_event(const struct words *words);
 void wait_for_event(const struct words *words);
 

@@ -1,4 +1,4 @@
-/* Connecting, accepting, and the ends of it. */
+/* Connecting, accepting, rejecting and disconnecting. */
 #include "actor.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ struct parameters {
 	uint8_t data[UINT8_MAX];
 };
 
-/* Also tells the id its side's ECE, where there is one. */
+/* Also sets the id's local ECE, if there is one. */
 static bool read_parameters(const struct words *words, struct parameters *parameters)
 {
 	const char *data = value_of(words, "data");

@@ -1,4 +1,4 @@
-/* What a channel reports. Each event is acknowledged as soon as it is told. */
+/* Reports the events of a channel. Each event is acknowledged at once. */
 #include "actor.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for anything that is to come. */
+/* Longer than any expected event takes. */
 #define PATIENCE 20000
 
 static bool is_there(struct rdma_event_channel *channel, int milliseconds)
@@ -55,7 +55,7 @@ static void show_ece(struct rdma_cm_id *id)
 	printf("ece=%#x:%#x\n", ece.vendor_id, ece.options);
 }
 
-/* Names the child of a request if it is to be kept. */
+/* Names the child of a connect request, if the command names one. */
 static void show_event(struct rdma_event_channel *channel, const char *child)
 {
 	struct rdma_cm_event *event;

@@ -16,7 +16,7 @@ void join(const struct words *words)
 	};
 
 	address_of(word_at(words, 2), "0", &thing->address);
-	/* What was not joined keeps its name: leaving it is an experiment too. */
+	/* A group whose join failed keeps its name, so that a script can leave it too. */
 	answer(rdma_join_multicast_ex(id, &attr, thing));
 }
 

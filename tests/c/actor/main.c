@@ -1,4 +1,4 @@
-/* Reads commands, has them done. */
+/* Reads and executes commands. */
 #include "actor.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void reset(const struct words *words)
 	struct thing *thing;
 
 	(void)words;
-	/* What stands on other things first. */
+	/* In order of dependence: dependent objects first. */
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
 		while ((thing = any(order[i]))) {
 			destroy_thing(thing);

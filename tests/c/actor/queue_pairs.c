@@ -1,4 +1,4 @@
-/* Queue pairs and what an id says about them. */
+/* Queue pairs, and the attributes that an id reports for them. */
 #include "actor.h"
 
 #include <errno.h>

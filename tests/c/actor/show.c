@@ -1,4 +1,4 @@
-/* How values look in an answer. */
+/* Formats values of an answer. */
 #include "actor.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* What commands made, by name. */
+/* The objects that commands have created, by name. */
 #include "actor.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ void destroy_thing(struct thing *thing)
 		ibv_destroy_cq(thing->cq);
 		break;
 	case GROUP:
-		/* Left with its id. */
+		/* Destroyed with its id. */
 		break;
 	}
 }

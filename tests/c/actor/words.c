@@ -1,4 +1,4 @@
-/* What a command's words mean. */
+/* Parses the words of a command. */
 #include "actor.h"
 
 #include <arpa/inet.h>

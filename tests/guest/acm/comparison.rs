@@ -1,4 +1,4 @@
-//! Both libraries, asked the same while the same daemon answers.
+//! Runs both libraries with the same question while the same daemon answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,79 +13,86 @@ use rdmacm_tests::{AcmDaemon, Action, PATIENCE, Site};
 
 use super::C_PROGRAM;
 use super::list::{Line, agree, ours, printed};
-use super::scripts::{Daemon, Script, Theirs};
+use super::scripts::{Daemon, Librdmacm, Script};
 use crate::command::built;
 
-/// What ibacm is waited for: a script in which it is silent takes that long.
+/// The timeout for ibacm's answer; a script without an answer takes this long.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// What librdmacm's side says, and how it ends.
+/// librdmacm's output, and how its process ends.
 struct Said {
     lists: Vec<Line>,
     end: ExitStatus,
 }
 
-/// Plays a script to both and compares.
+/// Runs a script with both libraries and compares the results.
 pub(super) fn judge(script: &Script, site: &Site) {
     let actions = Arc::new(Mutex::new(script.actions.clone()));
     let daemon = start(script.daemon, &actions);
-    match &script.theirs {
-        Theirs::Agrees => {
-            let theirs = c_library(script, daemon.as_ref());
-            assert!(theirs.end.success(), "{}", theirs.end);
+    match &script.librdmacm {
+        Librdmacm::Agrees => {
+            let librdmacm = c_library(script, daemon.as_ref());
+            assert!(librdmacm.end.success(), "{}", librdmacm.end);
             let found = resolve(script, daemon.as_ref());
-            compare(&theirs.lists, &found, script, site);
+            compare(&librdmacm.lists, &found, script, site);
         }
-        Theirs::Differs { instead, why } => {
-            let theirs = c_library(script, daemon.as_ref());
+        Librdmacm::Differs { instead, why } => {
+            let librdmacm = c_library(script, daemon.as_ref());
             let found = resolve(script, daemon.as_ref());
-            let same = theirs.end.success() && agree(&theirs.lists, &ours(&found));
+            let same = librdmacm.end.success() && agree(&librdmacm.lists, &ours(&found));
             assert!(!same, "librdmacm agrees after all: {why}");
             actions.lock().unwrap().clone_from(instead);
-            let theirs = c_library(script, daemon.as_ref());
-            compare(&theirs.lists, &found, script, site);
+            let librdmacm = c_library(script, daemon.as_ref());
+            compare(&librdmacm.lists, &found, script, site);
         }
-        Theirs::Dies {
+        Librdmacm::Dies {
             signal,
             instead,
             why,
         } => {
-            let theirs = c_library(script, daemon.as_ref());
+            let librdmacm = c_library(script, daemon.as_ref());
             let found = resolve(script, daemon.as_ref());
-            assert_eq!(theirs.end.signal(), Some(*signal), "{why}");
+            assert_eq!(librdmacm.end.signal(), Some(*signal), "{why}");
             actions.lock().unwrap().clone_from(instead);
-            let theirs = c_library(script, daemon.as_ref());
-            compare(&theirs.lists, &found, script, site);
+            let librdmacm = c_library(script, daemon.as_ref());
+            compare(&librdmacm.lists, &found, script, site);
         }
-        Theirs::Hangs => {
+        Librdmacm::Hangs => {
             let daemon = daemon.as_ref().unwrap();
-            let mut theirs = start_c(script);
+            let mut librdmacm = start_c(script);
             assert_eq!(daemon.requests(1).len(), 1);
             let found = resolve(script, Some(daemon));
             assert_eq!(daemon.requests(2).len(), 2);
-            assert!(theirs.try_wait().unwrap().is_none());
+            assert!(librdmacm.try_wait().unwrap().is_none());
             daemon.hang_up();
-            let theirs = finish(theirs);
-            compare(&theirs.lists, &found, script, site);
+            let librdmacm = finish(librdmacm);
+            compare(&librdmacm.lists, &found, script, site);
         }
     }
-    // Whoever asked asked the same.
-    let heard = daemon.map_or_else(Vec::new, |daemon| daemon.requests(0));
-    assert_eq!(heard.is_empty(), script.is_unasked(), "{heard:02x?}");
-    assert!(heard.iter().all(|one| *one == heard[0]), "{heard:02x?}");
-    if let Some(expected) = &script.asked {
-        assert_eq!(heard[0][16..], expected[..], "{heard:02x?}");
+    // All requests are equal.
+    let requests = daemon.map_or_else(Vec::new, |daemon| daemon.requests(0));
+    assert_eq!(
+        requests.is_empty(),
+        script.sends_no_request(),
+        "{requests:02x?}"
+    );
+    assert!(
+        requests.iter().all(|one| *one == requests[0]),
+        "{requests:02x?}"
+    );
+    if let Some(expected) = &script.expected_request {
+        assert_eq!(requests[0][16..], expected[..], "{requests:02x?}");
     }
 }
 
 fn start(daemon: Daemon, actions: &Arc<Mutex<Vec<Action>>>) -> Option<AcmDaemon> {
     let rundir = Path::new("/run");
     let actions = Arc::clone(actions);
-    let play = move |_: &[u8]| actions.lock().unwrap().clone();
+    let answer = move |_: &[u8]| actions.lock().unwrap().clone();
     match daemon {
         Daemon::Absent => None,
-        Daemon::Unix => Some(AcmDaemon::unix(rundir, play)),
-        Daemon::Tcp => Some(AcmDaemon::tcp(rundir, play)),
+        Daemon::Unix => Some(AcmDaemon::unix(rundir, answer)),
+        Daemon::Tcp => Some(AcmDaemon::tcp(rundir, answer)),
     }
 }
 
@@ -130,10 +137,10 @@ fn c_library(script: &Script, daemon: Option<&AcmDaemon>) -> Said {
     }
 }
 
-/// All that is found, in the order it is found in.
+/// Returns all entries in their order.
 fn resolve(script: &Script, daemon: Option<&AcmDaemon>) -> Vec<AddrInfo> {
     let directory = match script.daemon {
-        // As it is by itself.
+        // Without the option.
         Daemon::Absent => Directory::new(),
         _ => Directory::new().acm(Acm::new().timeout(script.patience(SILENCE))),
     };
@@ -159,20 +166,23 @@ fn ask(directory: &Directory, script: &Script) -> Vec<AddrInfo> {
 }
 
 #[track_caller]
-fn compare(theirs: &[Line], found: &[AddrInfo], script: &Script, site: &Site) {
-    // Our two lists are one after the other, as librdmacm's.
+fn compare(librdmacm: &[Line], found: &[AddrInfo], script: &Script, site: &Site) {
+    // This library's two lists follow one another, as in librdmacm's output.
     let lists = if script.twice { 2 } else { 1 };
     let each = found.len() / lists;
     let lists = found.chunks(each.max(1));
     let flat: Vec<_> = lists.clone().flat_map(ours).collect();
-    assert!(agree(theirs, &flat), "C:    {theirs:#?}\nours: {flat:#?}");
+    assert!(
+        agree(librdmacm, &flat),
+        "C:    {librdmacm:#?}\nours: {flat:#?}"
+    );
     for list in lists {
         reached(list, script, site);
     }
 }
 
-/// What the kernel reaches comes first; native addresses it does not reach on
-/// these devices; and a route that it takes is the one that it was given.
+/// Sorts reachable addresses first, and native addresses, which these devices do not
+/// reach, last. A route that the kernel accepts is the route that was given.
 fn reached(list: &[AddrInfo], script: &Script, site: &Site) {
     assert!(
         list.is_sorted_by_key(|info| !info.is_reachable()),

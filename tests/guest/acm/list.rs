@@ -1,4 +1,4 @@
-//! Lists, as librdmacm's side prints them.
+//! Lists in the format of librdmacm's side.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use rdmacm_addrinfo::AddrInfo;
 use rdmacm_core::{CmAddr, Family};
 use zerocopy::IntoBytes;
 
-/// One entry's line, and what of it may be more than librdmacm knows.
+/// The line of one entry, and the part of it that librdmacm may not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     kind: String,
@@ -15,19 +15,19 @@ pub(super) struct Line {
     rest: String,
 }
 
-/// What librdmacm's side printed: lists, each with an empty line behind it.
+/// librdmacm's output: lists, each followed by an empty line.
 pub(super) fn printed(text: &str) -> Vec<Line> {
     let lines = text.lines().filter(|line| !line.is_empty());
     lines.map(Line::read).collect()
 }
 
-/// Ours, in librdmacm's order: native addresses in front.
+/// This library's list in librdmacm's order: native addresses first.
 pub(super) fn ours(list: &[AddrInfo]) -> Vec<Line> {
     let (native, ip): (Vec<_>, Vec<_>) = list.iter().partition(|info| info.family == Family::Ib);
     native.into_iter().chain(ip).map(Line::of).collect()
 }
 
-/// Whether this is what librdmacm says, and at most a source more.
+/// Whether it equals librdmacm's list, except for additional source addresses.
 pub(super) fn agree(theirs: &[Line], ours: &[Line]) -> bool {
     let same = |(theirs, ours): (&Line, &Line)| {
         let sourceless = theirs.source.is_empty();
@@ -41,7 +41,7 @@ pub(super) fn agree(theirs: &[Line], ours: &[Line]) -> bool {
 impl Line {
     fn read(line: &str) -> Self {
         let Some((kind, rest)) = line.split_once(" source=") else {
-            panic!("librdmacm's side said {line:?}")
+            panic!("unexpected output of librdmacm's side: {line:?}")
         };
         let (source, rest) = rest.split_once(' ').unwrap();
         Self {
@@ -68,7 +68,7 @@ impl Line {
     }
 }
 
-/// The family's number, which glibc does not name for InfiniBand (`AF_IB`).
+/// The number of the family, for which glibc has no name for InfiniBand (`AF_IB`).
 pub(super) fn number(family: Family) -> i32 {
     match family {
         Family::V4 => libc::AF_INET,

@@ -1,4 +1,4 @@
-//! What ibacm says, byte by byte.
+//! Messages of ibacm, byte by byte.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ pub(super) const USABLE: u32 = PathRecordData::USABLE.bits();
 pub(super) const ALTERNATE: u32 = PathFlags::ALTERNATE.bits();
 pub(super) const PATH: u16 = 0x10;
 
-/// A path and the source that the kernel chooses too.
+/// A path, with the source address that the kernel chooses too.
 pub(crate) fn known(site: &Site) -> Vec<Action> {
     send(message(&[path(USABLE), source(site.v4)]))
 }
@@ -27,7 +27,7 @@ pub(super) fn send(message: Vec<u8>) -> Vec<Action> {
     vec![Action::Send(message)]
 }
 
-/// As ibacm answers: what it refuses alone it acknowledges.
+/// An answer that repeats the header with a status.
 pub(super) fn message(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut message = vec![1, 1, 0, 0, 0, 0];
     let length = u16::try_from(16 + entries.len() * 72).unwrap();

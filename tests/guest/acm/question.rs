@@ -1,4 +1,4 @@
-//! What both libraries are asked.
+//! The questions for both libraries.
 
 use rdmacm_abi::{PathFlags, PathRecord, PathRecordData};
 use rdmacm_addrinfo::{AddrInfoFlags, Hints};
@@ -8,12 +8,12 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::list::hexadecimal;
 
-/// Where paths lead that ibacm makes up.
+/// The destination GID of ibacm's paths.
 pub(super) const FAR: Gid = Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
-/// Where they begin.
+/// The source GID of ibacm's paths.
 const NEAR: Gid = Gid([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-/// A route in the hints, in the forms it can have.
+/// The route in the hints, by its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     None,
@@ -22,7 +22,7 @@ pub(super) enum Route {
     TwoData,
 }
 
-/// Names and hints.
+/// Node and hints.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub(super) node: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// For the device's IPv4 address.
+    /// A question for the device's IPv4 address.
     pub(super) fn v4(site: &Site) -> Self {
         Self {
             node: Some(site.v4.to_string()),
@@ -52,7 +52,7 @@ impl Question {
         }
     }
 
-    /// For its IPv6 address.
+    /// A question for the device's IPv6 address.
     pub(super) fn v6(site: &Site) -> Self {
         Self {
             node: Some(site.v6.to_string()),
@@ -60,7 +60,7 @@ impl Question {
         }
     }
 
-    /// For a GID.
+    /// A question for a GID.
     pub(super) fn native(site: &Site) -> Self {
         Self {
             node: Some(FAR.to_string()),
@@ -70,7 +70,7 @@ impl Question {
         }
     }
 
-    /// For an address in the name's place.
+    /// A question with an address as the name.
     pub(super) fn destination(site: &Site) -> Self {
         Self {
             node: None,
@@ -101,7 +101,7 @@ impl Question {
         self
     }
 
-    /// As `tests/c/acm.c` takes it.
+    /// The arguments for `tests/c/acm.c`.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
             format!("flags={}", self.flags.bits()),
@@ -129,7 +129,7 @@ impl Question {
         arguments
     }
 
-    /// As this library takes it.
+    /// The arguments for this library.
     pub(super) fn hints(&self) -> Hints {
         let mut hints = Hints::new().flags(self.flags);
         hints = hints.qp_type(self.qp_type).port_space(self.port_space);
@@ -152,14 +152,14 @@ impl Question {
     }
 }
 
-/// The path of hints.
+/// The path of the hints.
 pub(super) fn hinted() -> PathRecordData {
     let mut record = record();
     record.service_id = 0x1234_5678_9abc_def0.into();
     PathRecordData::new(PathFlags::PRIMARY, record)
 }
 
-/// The path ibacm knows.
+/// The path in ibacm's answer.
 pub(super) fn record() -> PathRecord {
     let mut record = PathRecord::new_zeroed();
     record.source_gid = NEAR.0;

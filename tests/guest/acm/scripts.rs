@@ -1,4 +1,4 @@
-//! The scripts.
+//! The list of scripts.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use super::messages::{
 use super::question::{Question, Route, hinted, record};
 use crate::schedule::When;
 
-/// A question, and what ibacm does about it.
+/// A question, and ibacm's answer.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) name: &'static str,
     pub(super) daemon: Daemon,
     pub(super) actions: Vec<Action>,
     pub(super) question: Question,
-    pub(super) theirs: Theirs,
-    /// Whether the same is asked again, after the daemon has hung up.
+    pub(super) librdmacm: Librdmacm,
+    /// Whether the lookup is repeated after the daemon has closed the connection.
     pub(super) twice: bool,
-    /// What stands behind the header of the request, where that is the point.
-    pub(super) asked: Option<Vec<u8>>,
-    /// Whether our deadline ends it and not our patience with ibacm.
+    /// The expected request after its header, if the script checks it.
+    pub(super) expected_request: Option<Vec<u8>>,
+    /// Whether the lookup ends at its deadline rather than at the timeout for ibacm.
     pub(super) is_late: bool,
-    /// How it shares the guest.
+    /// How it shares the guest with other tests.
     pub(super) when: When,
 }
 
@@ -38,43 +38,45 @@ pub(super) enum Daemon {
     Tcp,
 }
 
-/// What librdmacm makes of it.
+/// librdmacm's result.
 #[derive(Clone, Debug)]
-pub(super) enum Theirs {
-    /// What we do.
+pub(super) enum Librdmacm {
+    /// The same as this library's.
     Agrees,
-    /// Something else; what we do it does if ibacm does this instead.
+    /// Another result. This library's result equals librdmacm's for the answer
+    /// `instead`.
     Differs {
         instead: Vec<Action>,
         why: &'static str,
     },
-    /// A signal ends it; the same.
+    /// A signal ends librdmacm's process. This library's result equals librdmacm's for
+    /// `instead`.
     Dies {
         signal: i32,
         instead: Vec<Action>,
         why: &'static str,
     },
-    /// It waits until ibacm hangs up.
+    /// librdmacm waits until ibacm closes the connection.
     Hangs,
 }
 
 impl Script {
-    /// About the IPv4 address of the device.
+    /// A script for the device's IPv4 address.
     fn new(name: &'static str, site: &Site, actions: Vec<Action>) -> Self {
         Self {
             name,
             daemon: Daemon::Unix,
             actions,
             question: Question::v4(site),
-            theirs: Theirs::Agrees,
+            librdmacm: Librdmacm::Agrees,
             twice: false,
-            asked: None,
+            expected_request: None,
             is_late: false,
             when: When::Shared,
         }
     }
 
-    /// Mostly waits for a timeout.
+    /// It mostly waits for a timeout.
     fn waiting(mut self) -> Self {
         self.when = When::Waiting;
         self
@@ -85,18 +87,18 @@ impl Script {
         self
     }
 
-    fn asked(mut self, entries: &[Vec<u8>]) -> Self {
-        self.asked = Some(entries.concat());
+    fn expects(mut self, entries: &[Vec<u8>]) -> Self {
+        self.expected_request = Some(entries.concat());
         self
     }
 
     fn differs(mut self, why: &'static str, instead: Vec<Action>) -> Self {
-        self.theirs = Theirs::Differs { instead, why };
+        self.librdmacm = Librdmacm::Differs { instead, why };
         self
     }
 
     fn dies(mut self, signal: i32, why: &'static str, instead: Vec<Action>) -> Self {
-        self.theirs = Theirs::Dies {
+        self.librdmacm = Librdmacm::Dies {
             signal,
             instead,
             why,
@@ -104,7 +106,7 @@ impl Script {
         self
     }
 
-    pub(super) fn is_unasked(&self) -> bool {
+    pub(super) fn sends_no_request(&self) -> bool {
         self.daemon == Daemon::Absent || self.question.flags.contains(AddrInfoFlags::PASSIVE)
     }
 
@@ -113,51 +115,51 @@ impl Script {
     }
 
     pub(super) fn patience(&self, usual: Duration) -> Duration {
-        match &self.theirs {
+        match &self.librdmacm {
             _ if self.is_late => PATIENCE,
-            Theirs::Hangs => usual,
-            // What a busy guest may take to answer.
+            Librdmacm::Hangs => usual,
+            // A busy guest may need longer to answer.
             _ if self.is_answered() => PATIENCE,
             _ => usual,
         }
     }
 
-    /// Whether there is an end of the answer to wait for.
+    /// Whether the answer is complete.
     fn is_answered(&self) -> bool {
         self.name != "half_an_answer"
     }
 }
 
-/// All of them, on this device. What is no answer is the same on each.
+/// All scripts for this device. Invalid answers are the same for each device.
 pub(super) fn all(site: &Site) -> Vec<Script> {
     let groups = match site.soft {
         Soft::Rxe => vec![
-            unheard(site),
+            without_answer(site),
             refusals(site),
             answers(site),
             questions(site),
-            lies(site),
+            invalid_answers(site),
             ends(site),
         ],
-        Soft::Siw => vec![unheard(site), answers(site), questions(site)],
+        Soft::Siw => vec![without_answer(site), answers(site), questions(site)],
     };
     groups.into_iter().flatten().collect()
 }
 
-/// ibacm does not say anything, or is not asked.
-fn unheard(site: &Site) -> Vec<Script> {
+/// ibacm sends nothing, or receives no request.
+fn without_answer(site: &Site) -> Vec<Script> {
     let script = |name| Script::new(name, site, known(site));
     let passive = Question::v4(site).flags(AddrInfoFlags::PASSIVE);
     let mut absent = script("absent");
     absent.daemon = Daemon::Absent;
     let mut silent = Script::new("silent", site, Vec::new());
-    (silent.theirs, silent.when) = (Theirs::Hangs, When::Waiting);
+    (silent.librdmacm, silent.when) = (Librdmacm::Hangs, When::Waiting);
     let mut late = silent.clone();
     (late.name, late.is_late) = ("silent_until_the_deadline", true);
     vec![absent, script("passive").about(passive), silent, late]
 }
 
-/// Every status that there is, and one that there is not.
+/// Every status, and an unknown one.
 fn refusals(site: &Site) -> Vec<Script> {
     let statuses = [
         ("status_no_memory", 1),
@@ -178,42 +180,42 @@ fn refusals(site: &Site) -> Vec<Script> {
     refused.into_iter().chain([all_the_same]).collect()
 }
 
-/// What ibacm can say.
+/// Valid answers.
 fn answers(site: &Site) -> Vec<Script> {
     let v4 = source(site.v4);
-    let says = |name, entries: &[Vec<u8>]| Script::new(name, site, send(message(entries)));
+    let answering = |name, entries: &[Vec<u8>]| Script::new(name, site, send(message(entries)));
     let mut acknowledged = message(&[path(USABLE), v4.clone()]);
     acknowledged[1] = 0x81;
-    let mut by_tcp = says("tcp", &[path(USABLE), v4.clone()]);
+    let mut by_tcp = answering("tcp", &[path(USABLE), v4.clone()]);
     by_tcp.daemon = Daemon::Tcp;
     let seven: Vec<_> = (0..7).map(|flags| path(0x2b ^ flags)).collect();
     vec![
         by_tcp,
-        says("path_and_source", &[path(USABLE), v4.clone()]),
-        says("path_and_source_v6", &[path(USABLE), source(site.v6)]).about(Question::v6(site)),
-        says("source_and_path", &[v4.clone(), path(USABLE)]),
+        answering("path_and_source", &[path(USABLE), v4.clone()]),
+        answering("path_and_source_v6", &[path(USABLE), source(site.v6)]).about(Question::v6(site)),
+        answering("source_and_path", &[v4.clone(), path(USABLE)]),
         Script::new("acknowledged", site, send(acknowledged)),
-        says("two_paths", &[path(USABLE), path(ALTERNATE), v4.clone()]),
-        says("a_path_of_no_use", &[path(ALTERNATE), v4.clone()]),
-        says(
+        answering("two_paths", &[path(USABLE), path(ALTERNATE), v4.clone()]),
+        answering("a_path_of_no_use", &[path(ALTERNATE), v4.clone()]),
+        answering(
             "as_many_as_there_may_be",
             &[seven, vec![v4.clone()]].concat(),
         ),
-        says("source_only", std::slice::from_ref(&v4)),
-        says("nothing", &[]),
-        says(
+        answering("source_only", std::slice::from_ref(&v4)),
+        answering("nothing", &[]),
+        answering(
             "destination_too",
             &[path(USABLE), v4.clone(), ip(2, site.v4)],
         ),
-        says(
+        answering(
             "unknown_kinds",
             &[path(USABLE), v4.clone(), of_kind(1), of_kind(0x77)],
         ),
-        says("two_sources", &[path(USABLE), v4, source([10, 9, 9, 9])]),
+        answering("two_sources", &[path(USABLE), v4, source([10, 9, 9, 9])]),
     ]
 }
 
-/// What there is to ask.
+/// All forms of questions.
 fn questions(site: &Site) -> Vec<Script> {
     let script = |name, question| Script::new(name, site, known(site)).about(question);
     let v4 = || Question::v4(site);
@@ -222,7 +224,7 @@ fn questions(site: &Site) -> Vec<Script> {
     let hint = record_entry(0, &hinted().record);
     let haste = 1 << 30;
     let figures = AddrInfoFlags::NUMERICHOST;
-    let mut elsewhere = script("source_given_and_another_told", v4().source(from(0)));
+    let mut elsewhere = script("source_given_and_another_answered", v4().source(from(0)));
     elsewhere.actions = send(message(&[path(USABLE), source([10, 9, 9, 9])]));
     let mut alone = script("source_given", v4().source(from(0)));
     alone.actions = send(message(&[path(USABLE)]));
@@ -230,32 +232,32 @@ fn questions(site: &Site) -> Vec<Script> {
     let mut alone_v6 = script("source_given_v6", Question::v6(site).source(v6));
     alone_v6.actions = send(message(&[path(USABLE)]));
     vec![
-        alone.asked(&[ip(1, site.v4), to(0)]),
-        alone_v6.asked(&[ip(1, site.v6), ip(2, site.v6)]),
+        alone.expects(&[ip(1, site.v4), to(0)]),
+        alone_v6.expects(&[ip(1, site.v6), ip(2, site.v6)]),
         elsewhere,
         script("source_with_a_port", v4().source(from(7999))),
-        script("figures", v4().flags(figures)).asked(&[to(haste)]),
-        script("no_route", v4().flags(AddrInfoFlags::NOROUTE)).asked(&[to(haste)]),
-        script("route_as_a_record", v4().route(Route::Record)).asked(&[to(0), hint.clone()]),
-        script("route_as_data", v4().route(Route::Data)).asked(&[to(0), hint.clone()]),
-        script("route_of_two", v4().route(Route::TwoData)).asked(&[to(0), of_kind(PATH)]),
+        script("figures", v4().flags(figures)).expects(&[to(haste)]),
+        script("no_route", v4().flags(AddrInfoFlags::NOROUTE)).expects(&[to(haste)]),
+        script("route_as_a_record", v4().route(Route::Record)).expects(&[to(0), hint.clone()]),
+        script("route_as_data", v4().route(Route::Data)).expects(&[to(0), hint.clone()]),
+        script("route_of_two", v4().route(Route::TwoData)).expects(&[to(0), of_kind(PATH)]),
         script(
             "route_source_and_haste",
             v4().route(Route::Data).source(from(0)).flags(figures),
         )
-        .asked(&[ip(1, site.v4), to(haste), hint]),
-        // The IP source of the other scripts is none to start from here.
+        .expects(&[ip(1, site.v4), to(haste), hint]),
+        // The IP source of the other scripts is not an address of this device.
         Script::new("a_gid", site, send(message(&[path(USABLE)]))).about(Question::native(site)),
         script("datagrams", v4().kind(PortSpace::UDP, QpType::UD)),
         script("infiniband_ports", v4().kind(PortSpace::IB, QpType::RC)),
-        script("an_address_for_a_name", Question::destination(site)).asked(&[to(0)]),
+        script("an_address_for_a_name", Question::destination(site)).expects(&[to(0)]),
     ]
 }
 
-/// What ibacm does not say.
-fn lies(site: &Site) -> Vec<Script> {
+/// Answers that ibacm never sends.
+fn invalid_answers(site: &Site) -> Vec<Script> {
     let v4 = source(site.v4);
-    let says = |name, entries: &[Vec<u8>]| Script::new(name, site, send(message(entries)));
+    let answering = |name, entries: &[Vec<u8>]| Script::new(name, site, send(message(entries)));
     let changed = |name, place: usize, value: u8| {
         let mut message = message(&[path(USABLE), source(site.v4)]);
         message[place] = value;
@@ -267,23 +269,23 @@ fn lies(site: &Site) -> Vec<Script> {
         bytes[6..8].copy_from_slice(&length.to_ne_bytes());
         Script::new(name, site, send(bytes))
     };
-    let no_source = "librdmacm reads the source address that it has not got";
-    let unchecked = "librdmacm looks at the length and the status alone";
+    let no_source = "librdmacm reads a source address that it does not have";
+    let unchecked = "librdmacm checks only length and status";
     let mut strange = record();
     strange.flow_label_hop_limit = 0x8abc_de40.into();
     let mut strange = record_entry(USABLE, &strange);
     strange[6..8].fill(0xff);
     strange[66..72].fill(0xff);
     vec![
-        says("no_source", &[path(USABLE)]).dies(libc::SIGSEGV, no_source, known(site)),
-        says("no_source_v6", &[path(USABLE)])
+        answering("no_source", &[path(USABLE)]).dies(libc::SIGSEGV, no_source, known(site)),
+        answering("no_source_v6", &[path(USABLE)])
             .about(Question::v6(site))
             .dies(
                 libc::SIGSEGV,
                 no_source,
                 send(message(&[path(USABLE), source(site.v6)])),
             ),
-        says(
+        answering(
             "source_of_the_other_family",
             &[path(USABLE), source(site.v6)],
         )
@@ -291,20 +293,20 @@ fn lies(site: &Site) -> Vec<Script> {
             "librdmacm takes an IPv6 address for an IPv4 one",
             known(site),
         ),
-        says(
+        answering(
             "source_of_nobody",
             &[path(USABLE), source([203, 0, 113, 9])],
         )
         .differs(
-            "librdmacm does not ask the kernel whether it may start there",
+            "librdmacm does not query the kernel about the source address",
             known(site),
         ),
-        says("paths_apart", &[path(USABLE), v4.clone(), path(ALTERNATE)]).differs(
-            "librdmacm takes what stands behind the first path for the second",
+        answering("paths_apart", &[path(USABLE), v4.clone(), path(ALTERNATE)]).differs(
+            "librdmacm takes the entry after the first path for a second path",
             send(message(&[path(USABLE), path(ALTERNATE), v4.clone()])),
         ),
-        says("reserved_bits", &[strange, v4])
-            .differs("librdmacm hands on what is reserved", known(site)),
+        answering("reserved_bits", &[strange, v4])
+            .differs("librdmacm returns reserved bits", known(site)),
         changed("wrong_version", 0, 2).differs(unchecked, refusal(3)),
         changed("wrong_operation", 1, 2).differs(unchecked, refusal(3)),
         changed("wrong_transaction", 8, 1).differs(unchecked, refusal(3)),
@@ -323,7 +325,7 @@ fn lies(site: &Site) -> Vec<Script> {
     ]
 }
 
-/// How an answer ends.
+/// Answers that end early, or end the connection.
 fn ends(site: &Site) -> Vec<Script> {
     let whole = message(&[path(USABLE), source(site.v4)]);
     let cut = |length: usize| vec![Action::Send(whole[..length].to_vec()), Action::Close];
@@ -331,7 +333,7 @@ fn ends(site: &Site) -> Vec<Script> {
         let sg_list = whole.chunks(size).map(<[u8]>::to_vec);
         sg_list.map(Action::Send).collect()
     };
-    let once = "librdmacm takes what it gets at once for all";
+    let once = "librdmacm takes the first read for the whole answer";
     let mut gone = Script::new("gone_between_two_questions", site, {
         let mut actions = known(site);
         actions.push(Action::Close);
@@ -339,7 +341,7 @@ fn ends(site: &Site) -> Vec<Script> {
     })
     .dies(
         libc::SIGPIPE,
-        "librdmacm writes to a daemon that has gone",
+        "librdmacm writes to a closed connection",
         known(site),
     );
     gone.twice = true;

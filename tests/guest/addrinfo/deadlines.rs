@@ -1,4 +1,4 @@
-//! One deadline for everything the kernel is asked.
+//! One deadline limits all queries to the kernel.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use rdmacm_tests_macros::case;
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// It took the deadline's time, once.
+/// Checks that it took the deadline's time once.
 #[track_caller]
 fn took_one_deadline(started: Instant) {
     let elapsed = started.elapsed();
@@ -32,7 +32,7 @@ fn a_silent_neighbour_ends_at_the_deadline(site: &Site) {
     assert_explained(&unreachable, Step::Address, "neighbour");
 }
 
-/// Three addresses on the device's network, none of which answers.
+/// Three silent addresses on the device's network.
 #[case(waiting)]
 fn silent_neighbours_share_the_deadline(site: &Site) {
     let hosts = hosts(site, [77, 78, 79]);
@@ -62,7 +62,7 @@ fn a_silent_neighbour_does_not_delay_others(site: &Site) {
     });
 }
 
-/// The kernel gets what it takes for the shortest of times.
+/// The shortest timeout reaches the kernel as 1 ms.
 #[case(waiting)]
 fn a_deadline_in_the_past_ends_at_once(site: &Site) {
     let silent = site.silent.to_string();
@@ -71,7 +71,7 @@ fn a_deadline_in_the_past_ends_at_once(site: &Site) {
     assert_explained(&unreachable, Step::Address, "answer");
 }
 
-/// A name that has these addresses of the device's network.
+/// A name with these addresses of the device's network.
 fn hosts<const N: usize>(site: &Site, last: [u8; N]) -> String {
     let [a, b, c, _] = site.v4.octets();
     last.map(|d| format!("{a}.{b}.{c}.{d} several\n")).concat()

@@ -7,14 +7,13 @@ use rdmacm_tests::{PATIENCE, Site};
 use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
-/// The GID under which the site's device knows its own address, if it is a GID
-/// of InfiniBand's form at all.
+/// The device's own GID, if the kernel treats it as a native InfiniBand address.
 fn own_gid(site: &Site) -> Gid {
     site.v4.to_ipv6_mapped().into()
 }
 
-/// RoCE resolves native addresses of its ports' subnets, which are InfiniBand's to
-/// the kernel's eye, and then finds no route.
+/// The kernel resolves native addresses of RoCE ports' subnets like InfiniBand's, and
+/// then finds no route.
 #[track_caller]
 fn is_for_infiniband(site: &Site, node: Option<&str>, hints: &Hints) {
     let refusal = |hints| refusal(resolve(site, node, "7471", &hints));
@@ -46,7 +45,7 @@ fn is_no_device(site: &Site, hints: &Hints, step: Step, words: &str) {
     }
 }
 
-/// What the older commands are no match for.
+/// The older commands do not support native addresses.
 const IP_ONLY: &str = "the IP commands know no InfiniBand";
 
 #[case(each_abi)]
@@ -94,7 +93,7 @@ fn the_wildcard_gid_belongs_to_every_device(site: &Site) {
     }
 }
 
-/// The kernel looks at the service id before it is of any use.
+/// The kernel checks the service id first.
 #[case(each_abi)]
 fn a_service_id_is_of_the_ids_port_space(site: &Site) {
     let (_channel, id) = site.id();

@@ -1,4 +1,4 @@
-//! Link-local IPv6 addresses, which mean nothing without an interface.
+//! Link-local IPv6 addresses, which need an interface.
 
 use rdmacm_addrinfo::{Error, NameError, Reason, Step};
 use rdmacm_core::CmAddr;
@@ -7,7 +7,7 @@ use rdmacm_tests::Site;
 use super::{assert_explained, only, rc, refusal, resolve};
 use rdmacm_tests_macros::case;
 
-/// The device's link-local address in figures, without a scope.
+/// The device's numeric link-local address without a scope.
 fn figures(site: &Site) -> String {
     site.link_local(0).ip().unwrap().to_string()
 }

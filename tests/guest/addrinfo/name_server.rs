@@ -12,7 +12,7 @@ use super::private_etc::PrivateEtc;
 use super::{rc, resolve};
 use rdmacm_tests_macros::case;
 
-/// It hears every question, and an `/etc` that sends them there.
+/// Receives every query, with an `/etc` that directs queries to it.
 fn silent_server(address: Ipv4Addr) -> (UdpSocket, PrivateEtc) {
     let server = UdpSocket::bind((address, 53)).unwrap();
     server.set_read_timeout(Some(30 * SECOND)).unwrap();
@@ -31,7 +31,7 @@ fn the_deadline_ends_a_lookup() {
         let found = resolve(&site, "nobody.test", "7471", &rc().deadline(SECOND));
         let elapsed = started.elapsed();
         assert_eq!(found, Err(Error::LookupDeadline));
-        // The system itself would have waited for 5 seconds, twice.
+        // The C library would wait for 5 seconds, twice.
         assert!(elapsed >= SECOND && elapsed < 5 * SECOND, "{elapsed:?}");
     });
     let mut question = [0; 512];
@@ -47,6 +47,6 @@ fn a_numeric_host_sends_no_query() {
     let found = etc.run(|| resolve(&site, "nobody.test", "7471", &rc().numeric_host()));
     assert_eq!(found, Err(Error::Name(NameError::NoName)));
     server.set_nonblocking(true).unwrap();
-    let heard = server.recv(&mut [0; 512]).unwrap_err();
-    assert_eq!(heard.kind(), ErrorKind::WouldBlock);
+    let error = server.recv(&mut [0; 512]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }

@@ -10,7 +10,7 @@ use super::private_etc::PrivateEtc;
 use super::{only, rc, resolve};
 use rdmacm_tests_macros::case;
 
-/// What the system's own program says: addresses in order, canonical name.
+/// The output of the system's `getent`: addresses in order, canonical name.
 fn getent(name: &str) -> (Vec<String>, String) {
     let output = Command::new("getent").args(["ahosts", name]).output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();

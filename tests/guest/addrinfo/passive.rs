@@ -112,7 +112,7 @@ fn sources(found: &[AddrInfo]) -> Vec<CmAddr> {
     found.iter().map(|info| info.source.unwrap()).collect()
 }
 
-/// The link-local address is one of them, with its scope.
+/// The link-local address is among them, with its scope.
 #[track_caller]
 fn are_the_devices(site: &Site, found: &[AddrInfo]) {
     let sources = sources(found);

@@ -1,4 +1,4 @@
-//! A test's own `/etc`.
+//! A private `/etc` for a test.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,13 +10,14 @@ use std::time::{Duration, SystemTime};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-/// The files of an `/etc` that only one thread sees, and those it starts.
+/// An `/etc` that is visible only to one thread and its children.
 #[derive(Debug)]
 pub(crate) struct PrivateEtc(Vec<(String, String)>);
 
 impl PrivateEtc {
-    /// One in which names come from files and may stand in several lines. The C
-    /// library reads the latter once in a process: all of them must say so.
+    /// An `/etc` in which names come from files and may stand in several lines. The C
+    /// library reads the latter setting once in a process, so every such `/etc` must
+    /// contain it.
     pub(crate) fn new() -> Self {
         Self(Vec::new())
             .file("nsswitch.conf", "hosts: files\nservices: files\n")
@@ -28,7 +29,7 @@ impl PrivateEtc {
         self
     }
 
-    /// With the files of a directory as they are outside.
+    /// A copy of a directory's files.
     pub(crate) fn keeping(mut self, directory: &str) -> Self {
         for entry in fs::read_dir(format!("/etc/{directory}")).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
@@ -39,7 +40,7 @@ impl PrivateEtc {
         self
     }
 
-    /// Runs a test on a thread that sees these files and no others.
+    /// Runs a test on a thread that sees only these files.
     pub(crate) fn run<T: Send>(self, test: impl FnOnce() -> T + Send) -> T {
         let body = move || {
             self.cover_the_old();
@@ -66,8 +67,8 @@ impl PrivateEtc {
     }
 }
 
-/// By their sizes, times and inodes' numbers the C library knows files that it has read
-/// already, and in two file systems of the same moment those may all be the same.
+/// The C library recognises files that it has read by size, time and inode number,
+/// which may all be equal in two file systems created at the same moment.
 fn a_time_of_its_own() -> SystemTime {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let made = MADE.fetch_add(1, Ordering::Relaxed);

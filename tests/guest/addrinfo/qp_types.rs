@@ -1,4 +1,4 @@
-//! What the kernel says about each type of queue pair.
+//! The kernel's answers for each type of queue pair.
 
 use rdmacm_addrinfo::{AddrInfo, Hints, Reason, Step};
 use rdmacm_core::{PortSpace, QpType};
@@ -33,7 +33,7 @@ fn reliable_connections_in_the_infiniband_port_space(site: &Site) {
     assert!(info.is_reachable(), "{info}");
 }
 
-/// The kernel resolves any type on iWARP and refuses to connect.
+/// On iWARP the kernel resolves any type and fails to connect.
 fn is_for_roce(site: &Site, hints: &Hints) {
     let reach = resolved(site, hints).reach;
     match site.soft {

@@ -1,4 +1,4 @@
-//! What an address that RDMA reaches comes with.
+//! The contents of an entry that RDMA reaches.
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -66,7 +66,8 @@ fn the_device_is_the_one_sysfs_knows(site: &Site) {
     assert_eq!(via.transport, transport);
 }
 
-/// RoCE v2 makes a GID of the address; iWARP's one GID is of the MAC address.
+/// RoCE v2 derives a GID from the address; iWARP has one GID, derived from the MAC
+/// address.
 #[case(each_abi)]
 fn gids_of_the_ipv4_address(site: &Site) {
     gids_are(site, &site.v4.to_string(), site.v4.to_ipv6_mapped());
@@ -109,7 +110,7 @@ fn roce_has_one_path_record_and_iwarp_none(site: &Site) {
     assert_eq!(Some(path.record.dgid), via.destination_gid);
     assert_eq!(path.record.pkey, 0xffff);
     assert_eq!(path.record.mtu, PathMtu::B1024);
-    // The older question does not tell what a path is for.
+    // The older query does not report the purpose of a path.
     let flags = match site.abi {
         AddressAbi::AnyFamily => PathFlags::from_bits_retain(43),
         AddressAbi::IpOnly => PathFlags::empty(),

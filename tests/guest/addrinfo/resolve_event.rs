@@ -1,4 +1,4 @@
-//! Names resolved for an id: the channel reports completion.
+//! Names resolved for an id, whose channel reports completion.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsFd;
@@ -96,7 +96,7 @@ fn a_failure_gives_the_cause_and_the_id_stays_usable(site: &Site) {
         let why = Err(Error::Name(NameError::NoName));
         assert_eq!(resolution.take(), why);
         assert_eq!(resolution.take(), Err(Error::NothingResolved));
-        // A failure need not be taken.
+        // A failure can be left unread.
         for _ in 0..2 {
             let begun = id.resolve_addrinfo(&directory, "nobody", "7471", &rc());
             drop(begun.unwrap());
@@ -133,7 +133,7 @@ fn an_invalid_lookup_starts_nothing(site: &Site) {
     assert!(channel.try_next_event().unwrap().is_none());
 }
 
-/// The silent neighbour keeps the first resolution going for its whole deadline.
+/// The silent neighbour makes the first resolution last until its deadline.
 #[case]
 fn destroying_the_id_cancels_the_resolution(site: &Site) {
     let channel = site.channel();
@@ -148,7 +148,7 @@ fn destroying_the_id_cancels_the_resolution(site: &Site) {
     });
     drop(given_up);
     assert_eq!(abandoned.take(), Err(Error::NothingResolved));
-    // Both end at about the same time; only one is reported.
+    // Both end at about the same time, and only one is reported.
     expect(&channel, &kept, EventKind::AddrInfoResolved);
     let list = resolution.take().unwrap();
     assert!(!list[0].is_reachable());
@@ -175,7 +175,7 @@ fn its_event_moves_with_the_id(site: &Site) {
     resolution.take().unwrap();
 }
 
-/// A name resolved for it is no address of the id's.
+/// Resolving a name for an id does not bind it.
 #[case]
 fn the_id_stays_unbound(site: &Site) {
     let (channel, id) = site.id();
@@ -207,7 +207,7 @@ fn many_ids_resolve_in_parallel(site: &Site) {
     }
 }
 
-/// The one that waits for it ends at its deadline.
+/// A waiting resolution ends at its deadline.
 #[case]
 fn a_silent_name_server_delays_nobody_else() {
     let address = Ipv4Addr::new(127, 0, 0, 13);

@@ -1,4 +1,4 @@
-//! The address to start from, as the caller gives it.
+//! Source addresses that the caller gives.
 
 use rdmacm_addrinfo::Step;
 use rdmacm_core::{CmAddr, PortSpace};
@@ -46,7 +46,7 @@ fn a_destination_in_the_hints_takes_the_services_port(site: &Site) {
     assert_eq!(info.destination, Some(site.v4(7471)));
 }
 
-/// How C programs give their client's address by name.
+/// C programs give the client's address as a name.
 #[case(each_abi)]
 fn the_source_of_a_passive_result_serves_as_a_hint(site: &Site) {
     let v4 = site.v4.to_string();

@@ -1,4 +1,4 @@
-//! Addresses RDMA does not reach, and what is said about them.
+//! Addresses that RDMA does not reach, and the errors for them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,8 +28,7 @@ fn no_route(site: &Site) {
     assert_explained(&unreachable, Step::Address, "no route leads there");
 }
 
-/// The kernel notices when it resolves the route, or the address where its first
-/// device is iWARP.
+/// The kernel fails to resolve the route, or the address if the first device is iWARP.
 #[case(each_abi)]
 fn loopback(site: &Site) {
     for ip in LOOPBACKS {
@@ -42,7 +41,7 @@ fn loopback(site: &Site) {
     }
 }
 
-/// The kernel never notices.
+/// The kernel never reports it.
 #[case(each_abi)]
 fn loopback_when_routes_are_left_out(site: &Site) {
     let hints = rc().no_route();

@@ -1,5 +1,6 @@
-//! cmtime: connections at once, timed. Before rdma-core 52 its client parts when all are
-//! there, and its server parts with whoever does, and never ends.
+//! cmtime, which times simultaneous connections. Before rdma-core 52 its client
+//! disconnects when all connections are established, and its server disconnects with
+//! its clients and never ends.
 
 use std::process::Command;
 
@@ -18,16 +19,16 @@ use rdmacm_tests_macros::case;
 mod control;
 pub(crate) mod mesh;
 
-/// More connections than this in one process are too many for it on siw.
+/// cmtime fails on siw with more connections than this in one process.
 const ON_SIW: usize = 50;
 
-/// What a cmtime says of its options, where it is there.
+/// The usage text of a cmtime, if it is installed.
 fn usage(rdma_core: RdmaCore) -> Option<String> {
     let usage = Command::new(rdma_core.tool("cmtime")).arg("-h").output();
     Some(String::from_utf8_lossy(&usage.ok()?.stdout).into_owned())
 }
 
-/// Whether the system's needs nothing but connections.
+/// Whether the system's cmtime needs only connections.
 pub(crate) fn is_alone() -> bool {
     usage(RdmaCore::System).is_some_and(|usage| !usage.contains("num_threads"))
 }
@@ -51,7 +52,7 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         for connection in connections {
             connection.close(PATIENCE).unwrap();
         }
-        // It destroys what has parted, and says nothing about it.
+        // It destroys disconnected ids and prints nothing.
         wait_until_it_only_listens(&its_address);
         server.stop().assert_printed_all(&[]);
     }
@@ -90,8 +91,8 @@ fn accept_its_client(site: &Site, count: usize) {
     }
     let ended = client.finish();
     ended.assert_success();
-    let steps = |said: &str| !said.contains(':') && !said.starts_with("step ");
-    let steps: Vec<_> = ended.printed().iter().filter(|said| steps(said)).collect();
+    let steps = |line: &str| !line.contains(':') && !line.starts_with("step ");
+    let steps: Vec<_> = ended.printed().iter().filter(|line| steps(line)).collect();
     assert_eq!(
         steps,
         [

@@ -1,4 +1,4 @@
-//! When a tool's server listens.
+//! Detecting that a tool's server listens.
 
 use std::process::Command;
 use std::time::Instant;
@@ -7,11 +7,11 @@ use rdmacm_tests::PATIENCE;
 
 use super::tool::Tool;
 
-/// Waits until the tool listens at this address and port, and does nothing else.
+/// Waits until the tool listens at this address and port and is idle.
 ///
-/// The kernel calls the id a listener before siw takes connections, and one that comes
-/// between the two breaks the server (`siw_create_listen`). So this also waits for the
-/// tool's sleep, which begins when the command has returned.
+/// The kernel lists the id as a listener before siw accepts connections, and a
+/// connection in between breaks the server (`siw_create_listen`). So this also waits
+/// until the tool sleeps, which it does after the command has returned.
 pub(crate) fn wait_until_it_listens(tool: &Tool, address: &str) {
     wait_for_ids(address, |ids| ids.iter().any(|id| is_listening(id)));
     let until = Instant::now() + PATIENCE;
@@ -21,10 +21,10 @@ pub(crate) fn wait_until_it_listens(tool: &Tool, address: &str) {
     }
 }
 
-/// The state of a process that waits and can be interrupted (proc(5)).
+/// The state of a process in interruptible sleep (proc(5)).
 const ASLEEP: &str = "S";
 
-/// Waits until nothing but a listener is left at this address and port.
+/// Waits until only a listener is left at this address and port.
 pub(crate) fn wait_until_it_only_listens(address: &str) {
     wait_for_ids(
         address,
@@ -36,7 +36,7 @@ fn is_listening(id: &str) -> bool {
     id.contains(" state LISTEN ")
 }
 
-/// Waits until the kernel's ids at this address and port are as they shall be.
+/// Waits until the kernel's ids at this address and port satisfy a condition.
 fn wait_for_ids(address: &str, shall_be: impl Fn(&[&str]) -> bool) {
     let its = format!(" src-addr {address} ");
     let until = Instant::now() + PATIENCE;

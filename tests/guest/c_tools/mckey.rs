@@ -9,7 +9,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site};
 use super::tool::Tool;
 use rdmacm_tests_macros::case;
 
-/// Datagrams, and bytes of each.
+/// The number of datagrams, and their length in bytes.
 const MESSAGES: u32 = 10;
 const SIZE: usize = 100;
 
@@ -43,8 +43,8 @@ fn it_receives_what_we_send(site: &Site) {
     ended.assert_printed("test complete");
 }
 
-/// It does not wait for its device, which sends nothing any more once it has left: so
-/// it is to send far more than are to come.
+/// It does not wait for its last datagrams, and its device sends nothing once it has
+/// left the group, so it sends far more than the test receives.
 #[case(alone, needs(Datagrams, Tools))]
 fn we_receive_what_it_sends(site: &Site) {
     let socket = bound(site);

@@ -1,5 +1,5 @@
-//! `rdma_client` and `rdma_server`, which send each other one message, and
-//! `rdma_xclient` and `rdma_xserver`, of which only the client sends.
+//! `rdma_client` and `rdma_server`, which exchange one message, and `rdma_xclient` and
+//! `rdma_xserver`, of which only the client sends.
 
 use rdmacm::{CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
@@ -14,7 +14,7 @@ use rdmacm_tests_macros::case;
 /// The tools.
 pub(crate) const TOOLS: [&str; 4] = ["rdma_client", "rdma_server", "rdma_xclient", "rdma_xserver"];
 
-/// Bytes of a message.
+/// The length of a message in bytes.
 const SIZE: usize = 16;
 
 /// A connection to a tool's server.
@@ -25,7 +25,7 @@ fn connect(site: &Site, port: u16) -> CmConnection<QueuePair> {
     connector.connect_with(make).unwrap()
 }
 
-/// A tool's client, once it is connected to us.
+/// A tool's client that is connected to this side.
 fn accept(
     site: &Site,
     listener: &Listener,
@@ -43,7 +43,7 @@ fn accept(
     (incoming.accept_with(make).unwrap(), client)
 }
 
-/// The tool has parted, and we part.
+/// The tool disconnects, and this side does too.
 fn disconnect(connection: &CmConnection<QueuePair>) {
     let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);
@@ -97,7 +97,7 @@ fn its_xclient_sends(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port().to_string();
     hold_back_first_messages(site, &port);
-    // It parts as soon as it has sent.
+    // It disconnects when it has sent.
     hold_back_ends(site, &port);
     let (connection, client) = accept(site, &listener, "rdma_xclient", &["-c", "r"]);
     assert_eq!(receive(connection.queue_pair()).len(), SIZE);

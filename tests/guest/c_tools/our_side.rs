@@ -1,11 +1,11 @@
-//! Our ends of connections.
+//! This library's side of a connection with a tool.
 
 use std::io;
 
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QueuePair, Transport};
 use rdmacm_tests::{RecordingQueuePair, Site, Soft};
 
-/// A queue pair that connects and moves no data.
+/// A queue pair that connects and carries no data.
 #[derive(Debug)]
 pub(super) enum End {
     OnPaper(RecordingQueuePair),
@@ -20,8 +20,8 @@ impl End {
         }
     }
 
-    /// It was led to RTS, towards this queue pair of the peer's, which may have parted
-    /// since. siw leads its queue pairs itself.
+    /// Checks that it was moved to RTS with this queue pair as the peer, which may have
+    /// disconnected since. siw moves its queue pairs itself.
     pub(super) fn check_connected_to(&self, peer: u32) {
         let Self::OnPaper(this) = self else { return };
         let in_order = [QpState::INIT, QpState::RTR, QpState::RTS];
@@ -32,7 +32,7 @@ impl End {
         assert_eq!(this.peer(), Some(peer));
     }
 
-    /// Its connection is over, and it knows.
+    /// Disconnects, and reads the event.
     pub(super) fn check_parted(&self) {
         let Self::OnPaper(this) = self else { return };
         assert_eq!(this.states().last(), Some(&QpState::ERR));

@@ -1,6 +1,6 @@
-//! rping: its handshake, and its data with `rdmacm ping` on the other side. Its
-//! persistent server takes as many connections as come; its client makes one and
-//! sends at once.
+//! rping: its handshake with this library's core, and its data with `rdmacm ping`. Its
+//! persistent server accepts any number of connections; its client opens one and sends
+//! at once.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::command::ping::{client, server};
 use crate::packet_delay::hold_back_first_messages;
 use rdmacm_tests_macros::case;
 
-/// Its client is a process to a connection, and starts slowly under emulation.
+/// Each connection needs a client process, which starts slowly under emulation.
 const RUNS: usize = 6;
 
-/// It leads its queue pair itself where that can be done.
+/// It moves its queue pair itself where the device allows that.
 fn by_hand(site: &Site) -> &'static [&'static str] {
     match site.soft {
         Soft::Rxe => &["-q"],
@@ -27,11 +27,11 @@ fn by_hand(site: &Site) -> &'static [&'static str] {
     }
 }
 
-/// Ours end before the next begins: its server has room for three.
+/// A connection ends before the next begins: its server has space for three.
 #[case(needs(Tools))]
 fn its_server_takes_a_hundred_connections(site: &Site) {
     let by_hand = by_hand(site);
-    // By hand it offers what its client asks for, whoever asks.
+    // With the verbs interface it offers what its client requests.
     let agreed = if by_hand.is_empty() { ASKED } else { (1, 1) };
     for (more, agreed) in [(&[][..], ASKED), (by_hand, agreed)] {
         let port = free_port();
@@ -43,7 +43,8 @@ fn its_server_takes_a_hundred_connections(site: &Site) {
         for _ in 0..CONNECTIONS / 2 {
             let connection = connect_to(site, &node, site.v4(port));
             check_established(site, &connection, agreed);
-            // It waits for both, and never answers a parting that overtook the rest.
+            // It waits for both events, and does not answer a disconnect that arrives
+            // before the others.
             server.wait_for("ESTABLISHED");
             connection.close(PATIENCE).unwrap();
             server.wait_for("server DISCONNECT EVENT...");
@@ -68,7 +69,7 @@ fn its_client_connects_repeatedly(site: &Site) {
         let connection = incoming.accept_on(End::new(site)).unwrap();
         let end = connection.queue_pair();
         end.check_connected_to(asked.qp_number);
-        // From here on it takes a peer that parts for the end, not for a failure.
+        // From here on it takes the peer's disconnect for the orderly end.
         client.wait_for("RDMA addr ");
         connection.close(PATIENCE).unwrap();
         let ended = client.finish();
@@ -78,10 +79,10 @@ fn its_client_connects_repeatedly(site: &Site) {
     }
 }
 
-/// What a thousand pings may take under emulation, among other tests.
+/// The timeout for a thousand pings under emulation, beside other tests.
 const LONG: Duration = Duration::from_secs(300);
 
-/// rping in this role, on this port.
+/// rping in this role on this port.
 fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
     let address = site.v4.to_string();
     if role == "-c" {
@@ -91,7 +92,7 @@ fn rping(site: &Site, role: &str, port: &str, more: &[&str]) -> Tool {
     Tool::start("rping", &[&arguments, more].concat())
 }
 
-/// Its server, once it listens.
+/// Its server, which listens.
 fn its_server(site: &Site, more: &[&str]) -> (Tool, String) {
     let port = free_port().to_string();
     let server = rping(site, "-s", &port, &[&["-d"], more].concat());
@@ -120,7 +121,7 @@ fn its_client_gets_a_thousand_pings_back(site: &Site) {
     ended.assert_contains(": 1000 pings");
 }
 
-/// Of two requests that come before it has looked at the first, its server forgets one.
+/// Of two requests that arrive before it has read the first, its server loses one.
 #[case(needs(Tools))]
 fn its_persistent_server_is_pinged_at_once(site: &Site) {
     for more in [&[][..], by_hand(site)] {
@@ -153,7 +154,7 @@ fn its_clients_ping_a_persistent_server_at_once(site: &Site) {
     assert_eq!(ended.document()["pings"], 120);
 }
 
-/// Its own limit is 65,535 bytes.
+/// rping's own limit is 65,535 bytes.
 #[case(needs(Tools))]
 fn largest_pings(site: &Site) {
     let largest = "65535";

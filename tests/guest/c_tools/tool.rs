@@ -1,4 +1,4 @@
-//! A C tool at work.
+//! Running C tools.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,19 +22,19 @@ pub(crate) fn installed(name: &str) -> bool {
 pub(crate) struct Tool {
     child: Child,
     lines: Receiver<Line>,
-    /// The lines that it has printed and that were read.
+    /// The printed lines that were read.
     printed: Vec<String>,
     /// Those of the standard output.
     output: Vec<String>,
 }
 
-/// A line that a tool printed.
+/// A line of a tool's output.
 enum Line {
     Output(String),
     Error(String),
 }
 
-/// A tool that has ended.
+/// A tool that has exited.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     printed: Vec<String>,
@@ -42,12 +42,12 @@ pub(crate) struct Ended {
 }
 
 impl Tool {
-    /// Starts it, with lines that come as they are printed.
+    /// Starts it; its lines are read as they are printed.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
         Self::start_of(RdmaCore::System, name, arguments)
     }
 
-    /// The same, of either rdma-core.
+    /// Like [`start`](Self::start), for the tool of this rdma-core.
     pub(crate) fn start_of(rdma_core: RdmaCore, name: &str, arguments: &[&str]) -> Self {
         let mut tool = Command::new("/usr/bin/stdbuf");
         tool.args(["-oL", "-eL"]).arg(rdma_core.tool(name));
@@ -77,7 +77,7 @@ impl Tool {
         }
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a line with this prefix.
     pub(crate) fn wait_for(&mut self, beginning: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -90,28 +90,28 @@ impl Tool {
         }
     }
 
-    /// Waits until it ends by itself.
+    /// Waits for its exit.
     pub(crate) fn finish(self) -> Ended {
         self.finish_within(PATIENCE)
     }
 
-    /// The same, for one with much to do.
+    /// Like [`end`](Self::end), with a longer timeout.
     pub(crate) fn finish_within(mut self, patience: Duration) -> Ended {
         self.read_to_the_end(patience);
         self.ended()
     }
 
-    /// What Ctrl-C does.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         self.signal(Signal::SIGINT);
     }
 
-    /// Stands still from now on.
+    /// Stops the process.
     pub(crate) fn suspend(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// Goes on.
+    /// Continues the process.
     pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
@@ -128,7 +128,7 @@ impl Tool {
         kill(process, signal).unwrap();
     }
 
-    /// Ends one that ends not by itself, and still ran.
+    /// Kills a tool that does not exit by itself, and checks that it still ran.
     pub(crate) fn stop(mut self) -> Ended {
         assert_eq!(self.child.try_wait().unwrap(), None);
         self.child.kill().unwrap();
@@ -161,7 +161,7 @@ impl Tool {
         self.printed.last().unwrap()
     }
 
-    /// Its output is closed: it is as good as gone.
+    /// Its output is closed, so it is exiting.
     fn ended(&mut self) -> Ended {
         Ended {
             status: self.child.wait().unwrap(),
@@ -180,13 +180,14 @@ impl Drop for Tool {
             let printed = self.printed.join("\n");
             let _ = writeln!(std::io::stderr(), "the tool printed:\n{printed}");
         }
-        // One that ended is gone, and one the kernel holds is not waited for.
+        // A process that has exited is reaped; one that the kernel blocks is not waited
+        // for.
         let _ = self.child.kill();
         let _ = self.child.try_wait();
     }
 }
 
-/// Sends on what the tool prints, until it closes its output.
+/// Forwards the lines of an output until it is closed.
 fn read(pipe: impl Read + Send + 'static, lines: Sender<Line>, kind: fn(String) -> Line) {
     std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
@@ -198,7 +199,7 @@ fn read(pipe: impl Read + Send + 'static, lines: Sender<Line>, kind: fn(String) 
 }
 
 impl Ended {
-    /// Checks that it succeeded.
+    /// Checks its exit status.
     pub(crate) fn assert_success(&self) {
         assert_eq!(self.status.code(), Some(0), "{:?}", self.printed);
     }
@@ -212,12 +213,12 @@ impl Ended {
         );
     }
 
-    /// Checks that it printed these lines and no other.
+    /// Checks that it printed exactly these lines.
     pub(crate) fn assert_printed_all(&self, lines: &[&str]) {
         assert_eq!(self.printed, lines);
     }
 
-    /// Checks that it printed a line with these words.
+    /// Checks that it printed a line with this text.
     pub(crate) fn assert_contains(&self, words: &str) {
         assert!(
             self.printed.iter().any(|one| one.contains(words)),
@@ -226,12 +227,12 @@ impl Ended {
         );
     }
 
-    /// The JSON document that was all its output.
+    /// Its output, which is one JSON document.
     pub(crate) fn document(&self) -> Value {
         serde_json::from_str(&self.output.join("\n")).unwrap()
     }
 
-    /// The lines that it printed.
+    /// The lines of its output.
     pub(crate) fn printed(&self) -> &[String] {
         &self.printed
     }

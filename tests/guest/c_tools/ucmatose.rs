@@ -1,5 +1,6 @@
-//! ucmatose: connections at once, on one event channel. Its server sends first, and
-//! parts when all are there; its client waits for that.
+//! ucmatose, which opens simultaneous connections on one event channel. Its server
+//! sends first and disconnects when all connections are established; its client waits
+//! for that.
 
 use rdmacm::{CmConnection, Connector, Listener, Node};
 use rdmacm_core::{CmId, ConnParam, Event, EventChannel, EventKind, IdHandle, PortSpace};
@@ -14,7 +15,7 @@ use super::{asking, connect_to, shares};
 use crate::packet_delay::hold_back_first_messages_of_the_server;
 use rdmacm_tests_macros::case;
 
-/// More connections than this in one process are too many for it on siw.
+/// ucmatose fails on siw with more connections than this in one process.
 const ON_SIW: usize = 25;
 
 #[case(needs(Tools))]
@@ -37,7 +38,7 @@ fn start(site: &Site, role: &str, port: u16, count: usize) -> Tool {
     Tool::start("ucmatose", &arguments)
 }
 
-/// One of our ids, and its end.
+/// One of this side's ids, and its queue pair.
 struct Ours {
     id: CmId,
     end: End,
@@ -64,7 +65,7 @@ fn concerned<'a>(all: &'a [Ours], event: &Event) -> &'a Ours {
     all.iter().find(|ours| *event.id() == ours.id).unwrap()
 }
 
-/// The first waits for the server, the others connect at once.
+/// The first connection waits for the server, the others are opened at once.
 fn connect_to_its_server(site: &Site, count: usize) {
     let port = free_port();
     let server = start(site, "-b", port, count);
@@ -96,14 +97,14 @@ fn connect_to_its_server(site: &Site, count: usize) {
                 let peer = event.conn().unwrap().qp_number;
                 ours.end.check_connected_to(peer);
             }
-            // On iWARP, where nothing is left to be done.
+            // On iWARP the handshake is then complete.
             EventKind::Established => check_response(site, &event),
             EventKind::Disconnected => {
                 ours.disconnect();
                 ours.end.check_parted();
                 parted += 1;
             }
-            // Of those that parted first.
+            // Of the connections that were disconnected first.
             EventKind::TimewaitExit => {}
             kind => panic!("{kind}"),
         }
@@ -164,7 +165,7 @@ fn accept_its_client(site: &Site, count: usize) {
                 concerned(&all, &event).end.check_parted();
                 parted += 1;
             }
-            // Of those that parted first.
+            // Of the connections that were disconnected first.
             EventKind::TimewaitExit => {}
             kind => panic!("{kind}"),
         }
@@ -179,12 +180,12 @@ fn accept_its_client(site: &Site, count: usize) {
     ]);
 }
 
-/// Messages on each connection in each direction, and bytes of each.
+/// The number of messages in each direction on each connection, and their length.
 const MESSAGES: u32 = 10;
 const SIZE: usize = 100;
 
-/// How many connections at once have messages; with and without the tool's moving its
-/// ids to another channel.
+/// The number of simultaneous connections with messages, with and without the tool's
+/// migration of its ids.
 fn exchanges(site: &Site) -> [(usize, &'static [&'static str]); 2] {
     let count = match site.soft {
         Soft::Rxe => 50,

@@ -1,6 +1,6 @@
-//! udaddy: questions for a datagram service, and their answers (SIDR). It knows
-//! one port alone; its server is asked by IPv4 and its client asks by IPv6, so
-//! that the two do not meet.
+//! udaddy: requests for a datagram service and their replies (SIDR). It uses one fixed
+//! port; the test of its server uses IPv4 and that of its client IPv6, so that they do
+//! not meet.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -15,19 +15,19 @@ use super::tool::Tool;
 use super::{CONNECTIONS, check_no_private_data};
 use rdmacm_tests_macros::case;
 
-/// One server on its port at a time, by IPv4 and by IPv6.
+/// One server at a time on its port, for IPv4 and for IPv6.
 static ITS_SERVER: Mutex<()> = Mutex::new(());
 static OUR_SERVER: Mutex<()> = Mutex::new(());
 
-/// A test that failed leaves nothing to be careful about.
+/// A failed test leaves no state behind that matters.
 fn turn(server: &'static Mutex<()>) -> MutexGuard<'static, ()> {
     server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const PORT: u16 = 7174;
-/// The room for private data in a question.
+/// The space for private data in a request.
 const QUESTION_ROOM: usize = 180;
-/// And in an answer.
+/// The space for private data in a reply.
 const ANSWER_ROOM: usize = 136;
 
 fn start(role: &str, address: &str) -> Tool {
@@ -81,7 +81,7 @@ fn question() -> UdParam {
     UdParam::new().private_data(b"hello").unwrap()
 }
 
-/// The number of the queue pair that serves.
+/// The number of the server's queue pair.
 fn checked(site: &Site, service: UdInfo) -> u32 {
     assert_eq!(service.qkey, RDMA_UDP_QKEY);
     assert_eq!(
@@ -94,7 +94,7 @@ fn checked(site: &Site, service: UdInfo) -> u32 {
     service.qp_number
 }
 
-/// Asks until somebody answers.
+/// Sends requests until one is answered.
 fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> (CmId, UdInfo) {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -106,7 +106,7 @@ fn ask_when_it_listens(site: &Site, channel: &EventChannel) -> (CmId, UdInfo) {
         let event = channel.next_event(PATIENCE).unwrap();
         match (event.kind(), SidrStatus::from_status(event.status())) {
             (EventKind::Established, _) => return (id, event.ud().unwrap()),
-            // Nobody on this port yet, or nobody on this address of it.
+            // The server does not listen on this port or address yet.
             (EventKind::Unreachable, Some(SidrStatus::UNSUPPORTED | SidrStatus::REJECT)) => {}
             _ => panic!("{event:?}"),
         }
@@ -145,7 +145,7 @@ fn its_client_asks_a_hundred_questions(site: &Site) {
     ]);
 }
 
-/// Datagrams in each direction, and bytes of each.
+/// The number of datagrams in each direction, and their length.
 const MESSAGES: u32 = 10;
 const SIZE: usize = 100;
 
@@ -153,7 +153,7 @@ fn start_with_datagrams(role: &str, address: &str) -> Tool {
     Tool::start("udaddy", &[role, address, "-c", "1"])
 }
 
-/// All datagrams of the tool, each with its queue pair's number: where answers go.
+/// All datagrams of the tool, with the queue pair number of each, to which replies go.
 fn receive_all(socket: &DatagramSocket) -> DatagramAddr {
     let senders = (0..MESSAGES).map(|_| {
         let datagram = socket.recv_from().unwrap();

@@ -1,4 +1,4 @@
-//! Whom a persistent server serves: so many clients at once, and no strangers.
+//! The clients of a persistent server: their maximal number, and foreign ones.
 
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector};
 use rdmacm_core::{ConnParam, IdHandle};
@@ -12,8 +12,7 @@ use rdmacm_tests_macros::case;
 const ONE_AT_ONCE: [&str; 3] = ["--persistent", "--max-clients", "1"];
 const FULL: &str = "the server is full: it serves 1 at once";
 
-/// Waits until the server has said what became of the peer behind a connection, which
-/// is over then.
+/// Waits until the server has reported the end of the connection of a peer.
 fn disconnect(connection: &CmConnection<QueuePair>, server: &mut Tool) {
     let address = connection.local_addr().unwrap();
     connection.close(CLOSE_DEADLINE).unwrap();
@@ -43,13 +42,13 @@ fn a_full_perf_server_rejects_with_a_message(site: &Site) {
     let ended = perf::client(site, &port, &["--count", "3"]).finish();
     ended.assert_success();
     server.interrupt();
-    // The first client left without measuring.
+    // The first client left without a measurement.
     check_failure(&server.finish(), "disconnected before it had finished");
 }
 
-/// A client of perf that has agreed to terms, and does nothing.
+/// A client of perf that has agreed on parameters and does nothing.
 fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
-    // Reads of one byte, one at once.
+    // Reads of one byte, one at a time.
     let terms = b"rdmp\x02\x05\0\0\0\0\0\x01\0\0\0\x01";
     let param = ConnParam::new().private_data(terms).unwrap();
     let connector = Connector::new(site.v4(port.parse().unwrap())).param(param);
@@ -57,7 +56,7 @@ fn agreed_with(site: &Site, port: &str) -> CmConnection<QueuePair> {
     connector.deadline(PATIENCE).connect_with(make).unwrap()
 }
 
-/// Each server has a client of the other.
+/// Connects a client of each kind to a server of the other kind.
 #[case]
 fn foreign_clients_do_not_fail_a_persistent_server(site: &Site) {
     let (server, port) = ping::server(site, &["--persistent", "--json"]);

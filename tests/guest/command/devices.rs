@@ -34,7 +34,7 @@ fn a_device_as_json_matches_sysfs(site: &Site) {
     let port = &device["ports"][0];
     assert_eq!(device["ports"].as_array().unwrap().len(), 1);
     assert_eq!(port["port"], 1);
-    // sysfs says `4: ACTIVE` and `5: LinkUp`.
+    // In sysfs: `4: ACTIVE` and `5: LinkUp`.
     let state = sysfs(site, "ports/1/state");
     assert!(state.ends_with(port["state"].as_str().unwrap()), "{state}");
     assert_eq!(sysfs(site, "ports/1/phys_state"), "5: LinkUp");
@@ -70,7 +70,7 @@ fn its_addresses_are_its_interfaces(site: &Site) {
     let mut expected: Vec<_> = listed
         .iter()
         .map(|one| match (&one["local"], &one["scope"]) {
-            // With its scope, as `rdmacm resolve` takes it.
+            // With its scope, in the form that `rdmacm resolve` takes.
             (local, scope) if scope == "link" => {
                 format!("{}%{}", local.as_str().unwrap(), site.netdev)
             }

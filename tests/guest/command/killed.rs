@@ -1,5 +1,5 @@
-//! `rdmacm perf` where one side is killed: no side takes that for an end in order, or for
-//! an error of its own.
+//! `rdmacm perf` with one side killed: the other reports neither an orderly end nor an
+//! error of its own.
 
 use rdmacm_tests::Site;
 
@@ -8,22 +8,22 @@ use super::perf::{client, server};
 use crate::c_tools::tool::{Ended, Tool};
 use rdmacm_tests_macros::case;
 
-/// What each side does most differs between them.
+/// The tests, which differ in what each side does.
 const TESTS: [&str; 4] = ["send-bw", "write-bw", "read-bw", "send-lat"];
 
-/// A client that measures for longer than anybody waits.
+/// A client that measures for longer than the test waits.
 fn tireless(site: &Site, port: &str, test: &str, more: &[&str]) -> Tool {
     let arguments = ["--test", test, "--duration", "3600000"];
     client(site, port, &[&arguments, more].concat())
 }
 
-/// Waits until the server takes part in measuring; its remark says of whom.
+/// Waits until the server measures, with the test's part of its output.
 fn wait_for_measuring(server: &mut Tool, site: &Site) {
     server.wait_for(&format!("rdmacm: {}:", site.v4));
 }
 
-/// Requests that fail because the other side has gone fail as if they were wrong; it is
-/// not said of them.
+/// Requests that fail because the other side is gone look like invalid requests; the
+/// output must not call them that.
 fn check_departure(ended: &Ended, words: &str) {
     check_failure(ended, words);
     let blamed = ended.printed().iter().find(|line| line.contains("_ERR"));

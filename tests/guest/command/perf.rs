@@ -1,4 +1,4 @@
-//! `rdmacm perf`, with itself on the other side.
+//! `rdmacm perf` with itself as the peer.
 
 use rdmacm::{Connector, Listener};
 use rdmacm_core::{ConnParam, EventKind, IdHandle};
@@ -19,12 +19,13 @@ pub(super) fn client(site: &Site, port: &str, arguments: &[&str]) -> Tool {
     Tool::rdmacm(&[&common, &PATIENT[..], arguments].concat())
 }
 
-/// What a client that ended well says of a test, with these arguments.
+/// Runs a client, which must succeed, and returns its output.
 fn measured(site: &Site, test: &str, arguments: &[&str]) -> Value {
     let (server, port) = server(site, &["--json"]);
     let common = ["--test", test, "--json"];
     let ended = client(site, &port, &[&common, arguments].concat());
-    // Who polls takes turns with those who carry what is polled for.
+    // A polling process shares the processors with the kernel threads that carry the
+    // data.
     let ended = ended.finish_within(8 * PATIENCE);
     ended.assert_success();
     let document = ended.document();
@@ -85,8 +86,8 @@ fn latency_is_measured(site: &Site) {
     }
 }
 
-/// siw of Linux 6.1 counts registered memory against the limit of locked memory, root's
-/// too.
+/// In Linux 6.1 siw counts registered memory against the limit of locked memory, also
+/// for root.
 #[case]
 fn large_messages(site: &Site) {
     let arguments = ["--count", "1", "--size", "3000000", "--depth", "2"];
@@ -119,10 +120,10 @@ fn the_duration_option_is_obeyed(site: &Site) {
     ended.assert_contains(": read-lat, 64 bytes, 1 at once");
 }
 
-/// All that is sent finds room, 232 messages, the 24 that went before to warm up, and that
-/// it was all, so the client needs nothing of a server that stands still: there it finds
-/// the messages, their end and the connection's end all at once, and more than it reads at
-/// a stretch.
+/// The peer has receive requests for all messages (24 to warm up, 232, and the end
+/// mark), so the client can finish while the server is stopped. When the server
+/// continues, it finds the messages, the end mark and the disconnect at once, and more
+/// messages than it takes at a time.
 #[case]
 fn a_slow_server_sees_its_client_finish(site: &Site) {
     let (mut server, port) = server(site, &[]);
@@ -174,8 +175,8 @@ fn foreign_parameters_are_rejected_with_a_message(site: &Site) {
         let make = |_: &IdHandle| Ok(site.queue_pair());
         let error = connector.deadline(PATIENCE).connect_with(make).unwrap_err();
         assert!(error.is_rejected(), "{error}");
-        let told = String::from_utf8_lossy(error.private_data()).into_owned();
-        assert!(told.contains(words), "{told}");
+        let text = String::from_utf8_lossy(error.private_data()).into_owned();
+        assert!(text.contains(words), "{text}");
         check_failure(&server.finish(), words);
     }
 }
@@ -194,17 +195,17 @@ fn an_interrupted_client_disconnects(site: &Site) {
     let port = listener.local_addr().port().to_string();
     let client = client(site, &port, &["--json"]);
     let incoming = listener.accept(PATIENCE).unwrap();
-    // As its server agrees to terms, and says no more.
+    // Like a server that agrees on parameters and sends nothing more.
     let agreed = ConnParam::new().private_data(b"rdmp\x02").unwrap();
     let queue_pair = site.queue_pair();
     incoming.id().with_queue_pair(&queue_pair).init().unwrap();
     let room = queue_pair.protection_domain().allocate(16).unwrap();
     queue_pair.post_receive(room).unwrap();
     let connection = incoming.param(agreed).accept_on(queue_pair).unwrap();
-    // It has told where its memory is: it is at work.
+    // It has sent the address of its memory, so it is measuring.
     let receives = connection.queue_pair().receive_queue();
-    let told = receives.next(PATIENCE).unwrap().unwrap();
-    assert_eq!(told.result.unwrap().bytes, 16);
+    let memory = receives.next(PATIENCE).unwrap().unwrap();
+    assert_eq!(memory.result.unwrap().bytes, 16);
     client.interrupt();
     let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);

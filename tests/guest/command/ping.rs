@@ -1,4 +1,4 @@
-//! `rdmacm ping`, with itself on the other side.
+//! `rdmacm ping` with itself as the peer.
 
 use rdmacm::{CLOSE_DEADLINE, CmConnection, Connector, Listener};
 use rdmacm_core::{EventKind, IdHandle};
@@ -12,7 +12,7 @@ use crate::child;
 use crate::packet_delay::hold_back_first_messages;
 use rdmacm_tests_macros::case;
 
-/// A server that listens, and its port.
+/// A listening server, and its port.
 pub(crate) fn server(site: &Site, arguments: &[&str]) -> (Tool, String) {
     super::server("ping", site, arguments)
 }
@@ -123,7 +123,7 @@ fn an_interrupted_server_disconnects(site: &Site) {
     let connection = connect(site, &port);
     server.interrupt();
     let end = connection.closed(PATIENCE).unwrap();
-    // It may not have heard yet that the connection is there.
+    // The client may not know yet that the connection is established.
     let parted = [EventKind::Disconnected, EventKind::Rejected];
     assert!(parted.contains(&end.kind()), "{end}");
     let ended = server.finish();
@@ -149,7 +149,7 @@ fn a_server_with_too_few_pings_disconnects(site: &Site) {
     server.finish().assert_success();
 }
 
-/// Only the connection manager's node is there, not the devices'.
+/// Only the connection manager's node exists, not those of devices.
 #[case]
 fn an_unopenable_device_is_not_listened_on(site: &Site) {
     child::run_at("command_without_verbs_nodes", site);
@@ -183,7 +183,7 @@ fn a_client_interrupted_while_connecting(site: &Site) {
     for task in ["ping", "perf"] {
         let arguments = [task, &address, "--port", &port, "--json"];
         let client = Tool::rdmacm(&[&arguments[..], &PATIENT].concat());
-        // It has asked, and is not answered.
+        // Its request is not answered.
         let _incoming = listener.accept(PATIENCE).unwrap();
         client.interrupt();
         let ended = client.finish();
@@ -195,7 +195,7 @@ fn a_client_interrupted_while_connecting(site: &Site) {
     }
 }
 
-/// A connection whose data are the test's affair.
+/// A connection on which the test sends the data.
 pub(super) fn connect(site: &Site, port: &str) -> CmConnection<QueuePair> {
     hold_back_first_messages(site, port);
     let connector = Connector::new(site.v4(port.parse().unwrap())).deadline(PATIENCE);
@@ -214,7 +214,7 @@ fn send(connection: &CmConnection<QueuePair>, bytes: &[u8]) {
 fn a_ping_beyond_the_limit_is_rejected_with_a_message(site: &Site) {
     let (server, port) = server(site, &[]);
     let connection = connect(site, &port);
-    // An address, a key, and 16 MiB and one byte.
+    // An address, a key, and a length of 16 MiB and one byte.
     send(
         &connection,
         &[0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 1, 1, 0, 0, 1],

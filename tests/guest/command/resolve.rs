@@ -11,7 +11,7 @@ use super::{Finished, built, rdmacm};
 use crate::acm::messages::known;
 use rdmacm_tests_macros::case;
 
-/// The name of the device's IPv4 address in the hosts file.
+/// The name of the device's IPv4 address in /etc/hosts.
 fn name(site: &Site) -> &'static str {
     site.driver()
 }
@@ -89,7 +89,7 @@ fn a_path_record_as_json(site: &Site) {
             assert_eq!(paths[0]["dgid"], one["destination_gid"]);
             assert_eq!(paths[0]["pkey"], 0xffff);
             assert_eq!(paths[0]["mtu"], 3);
-            // In their place the kernel has bytes of the MAC address.
+            // The kernel has bytes of the MAC address there.
             assert_eq!(
                 (&paths[0]["slid"], &paths[0]["dlid"]),
                 (&Value::Null, &Value::Null)
@@ -160,7 +160,7 @@ fn an_unreachable_address_fails_with_the_reason(_: &Site) {
 #[case(waiting)]
 fn one_reached_address_is_success(site: &Site) {
     let both = rdmacm(&["resolve", "dual", "7471", "--source", &site.v4.to_string()]);
-    // The IPv4 source reaches one address of rxe's two, siw's none.
+    // The IPv4 source reaches one of rxe's two addresses and none of siw's.
     let code = match site.soft {
         Soft::Rxe => 0,
         Soft::Siw => 1,
@@ -199,13 +199,13 @@ fn a_silent_neighbour_fails_at_the_timeout(site: &Site) {
     assert!(finished.stdout.contains("answer"), "{}", finished.stdout);
 }
 
-/// The same answer, told by an event.
+/// The same result, reported by an event.
 #[case]
 fn with_a_resolve_event(site: &Site) {
     let arguments = ["resolve", name(site), "7471", "--no-route", "--json"];
-    let told = rdmacm(&[&arguments[..], &["--async"]].concat());
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert_eq!(told.document(), rdmacm(&arguments).document());
+    let by_event = rdmacm(&[&arguments[..], &["--async"]].concat());
+    assert_eq!(by_event.code, Some(0), "{}", by_event.stderr);
+    assert_eq!(by_event.document(), rdmacm(&arguments).document());
     let nobody = rdmacm(&["resolve", "nobody.invalid", "--async", "--numeric"]);
     assert_eq!(nobody.code, Some(1));
     assert!(nobody.stderr.contains("not known"), "{}", nobody.stderr);
@@ -231,7 +231,7 @@ fn paths_as_text(site: &Site) {
     }
 }
 
-/// The words of the first path in the document.
+/// The text of the first path in the document.
 fn document_words(site: &Site) -> String {
     let document = rdmacm(&["resolve", name(site), "7471", "--json"]).document();
     let words = &document["candidates"][0]["path_records"][0]["words"];
@@ -297,7 +297,7 @@ fn a_service_needs_an_infiniband_port(_: &Site) {
     }
 }
 
-/// Its path is the same for every peer: on iWARP nobody uses it.
+/// The path is equal for every peer: iWARP does not use it.
 #[case]
 fn with_ibacm(site: &Site) {
     let rundir = PathBuf::from(format!("/tmp/rdmacm-ibacm-{}", free_port()));

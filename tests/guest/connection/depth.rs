@@ -1,4 +1,4 @@
-//! How many reads and atomics may be under way.
+//! The number of outstanding reads and atomics.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ fn depths(info: ConnInfo) -> (u8, u8) {
     (info.responder_resources, info.initiator_depth)
 }
 
-/// What the answer says. siw tells what it answers and what it asks the other
-/// way round, and has a side that accepts answer as much as it was asked for.
+/// The depths in a reply. siw exchanges the two, and an accepting side gets as many as
+/// were requested.
 fn answered(site: &Site, answer: &Event) -> (u8, u8) {
     let (answers, asks) = depths(answer.conn().unwrap());
     match site.soft {
@@ -24,8 +24,8 @@ fn requested_depths(pending: &PendingRequest) -> (u8, u8) {
     depths(pending.request.conn().unwrap())
 }
 
-/// What two queue pairs of rxe were moved with: as the one that answers and as
-/// the one that asks, of the client and of the server.
+/// The depths with which two rxe queue pairs were moved: those of the responder and of
+/// the initiator, of client and server.
 fn moved(pair: &Pair) -> [(u8, u8); 2] {
     [&pair.client, &pair.server].map(|side| {
         let attr = side.queue_pair.query().unwrap();
@@ -38,7 +38,7 @@ fn the_default_is_the_devices_limit(site: &Site) {
     let request = site.pending_request();
     let limits = request.client.queue_pair.depth_limits();
     let most = (limits.responder_resources, limits.initiator_depth);
-    // Both devices have as many of the one as of the other.
+    // Both devices have the same limit for both.
     assert_eq!(requested_depths(&request), most);
     let pair = request.into_pair(site);
     pair.accept(&ConnParam::new());
@@ -49,7 +49,7 @@ fn the_default_is_the_devices_limit(site: &Site) {
     }
 }
 
-/// Which is what is said where nothing is said.
+/// This is also the default.
 #[case]
 fn all_ones_mean_the_devices_limit(site: &Site) {
     let most = ConnParam::DEVICE_MAX;
@@ -66,7 +66,7 @@ fn all_ones_mean_the_devices_limit(site: &Site) {
     assert_eq!(answered(site, &answer), most);
 }
 
-/// What one side has under way the other answers.
+/// The initiator depth of one side is the responder resources of the other.
 #[case]
 fn a_side_requests_less(site: &Site) {
     let param = ConnParam::new().responder_resources(3).initiator_depth(5);
@@ -82,7 +82,7 @@ fn a_side_requests_less(site: &Site) {
     };
     assert_eq!(answered(site, &answer), (2, granted));
     if site.soft == Soft::Rxe {
-        // rxe rounds what it answers up to a power of two.
+        // rxe rounds responder resources up to a power of two.
         let [client, server] = moved(&pair);
         assert_eq!((client.1, server.1), (4, 2));
         assert!(client.0 >= 2 && server.0 >= 4, "{client:?} {server:?}");

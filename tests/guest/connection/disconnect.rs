@@ -1,10 +1,10 @@
-//! From the first request to the end of the connection.
+//! A connection from its request to its end.
 
 use rdmacm_core::{ConnParam, EventKind, PortSpace, QpState};
 use rdmacm_tests::{PATIENCE, Pair, Side, Site, Soft, expect, free_qp_number};
 use rdmacm_tests_macros::case;
 
-/// What the driver says of a queue pair's state; siw says nothing certain.
+/// The queue pair's state as the driver reports it; siw's report is not reliable.
 fn assert_state(site: &Site, at: &Side, state: QpState) {
     if site.soft == Soft::Rxe {
         assert_eq!(at.queue_pair.state(), Ok(Some(state)));
@@ -39,7 +39,7 @@ fn queue_pairs_follow_the_connection(site: &Site) {
     }
 }
 
-/// On rxe with numbers of nothing; siw wants queue pairs, and moves them.
+/// With invented queue pair numbers on rxe; siw needs queue pairs, and moves them.
 #[case(covers(CONNECT))]
 fn bare_commands_connect(site: &Site) {
     let queue_pairs = (site.soft == Soft::Siw).then(|| [(); 2].map(|()| site.queue_pair()));

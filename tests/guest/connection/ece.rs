@@ -1,5 +1,5 @@
-//! Options of enhanced connection establishment, of queue pairs that have some: no soft
-//! device has, but RoCE carries them.
+//! Enhanced connection establishment (ECE), with simulated options: no soft device has
+//! any, but RoCE transmits them.
 
 use std::io;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ fn options(vendor_id: u32, options: u32) -> Ece {
     Ece { vendor_id, options }
 }
 
-/// A queue pair with options, which keeps a list of those that were chosen.
+/// A queue pair with options, which records the options that were set.
 #[derive(Debug)]
 struct Optional {
     paper: RecordingQueuePair,
@@ -61,7 +61,7 @@ impl QueuePair for Optional {
     }
 
     fn set_ece(&self, ece: Ece) -> io::Result<()> {
-        // What it cannot is left out.
+        // Options that it does not support are left out.
         let options = ece.options & self.can.options;
         if ece.vendor_id != self.can.vendor_id {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

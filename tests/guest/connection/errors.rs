@@ -1,4 +1,4 @@
-//! A queue pair that will not move.
+//! Queue pairs that fail to change their state.
 
 use std::io;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use rdmacm_tests::{PATIENCE, Pair, Site, Soft};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::QueuePair as Real;
 
-/// A real queue pair that refuses one state and keeps a list of the others.
+/// A real queue pair that fails to move to one state and records the others.
 #[derive(Debug)]
 struct Stubborn<'a> {
     real: &'a Real,
@@ -56,7 +56,7 @@ impl QueuePair for Stubborn<'_> {
 }
 
 fn no() -> io::Error {
-    io::Error::other("the firmware said no")
+    io::Error::other("the firmware refused")
 }
 
 fn assert_refused(outcome: Result<(), Error>, state: QpState) {
@@ -64,8 +64,8 @@ fn assert_refused(outcome: Result<(), Error>, state: QpState) {
     assert_eq!(outcome.unwrap_err(), Error::QueuePair { state, error });
 }
 
-/// The failure of one side and a rejection to the other is all there is: ids
-/// that failed report nothing more.
+/// One side's command fails, the other side is rejected, and the failed ids report no
+/// more events.
 #[case(needs(CmResponse))]
 fn a_side_that_cannot_establish_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
@@ -96,7 +96,7 @@ fn a_side_that_cannot_accept_rejects(site: &Site) {
     for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
         let pair = site.pending_request().into_pair(site);
         let Pair { client, server } = &pair;
-        // From RESET there is no way to the error state, nor anything to flush.
+        // In RESET there is nothing to flush and no way to the error state.
         server
             .id
             .with_queue_pair(&server.queue_pair)
@@ -120,8 +120,8 @@ fn a_side_that_cannot_accept_rejects(site: &Site) {
     }
 }
 
-/// Nothing is heard of either id any more, by the time the device has carried
-/// another connection from its beginning to its end.
+/// Checks that neither id reports an event until the device has opened and closed
+/// another connection.
 fn assert_silence(site: &Site, pair: &Pair) {
     site.pair().disconnect_both();
     for side in [&pair.client, &pair.server] {
@@ -140,7 +140,7 @@ fn a_failed_disconnect_is_reported(site: &Site) {
     let Pair { client, server } = &pair;
     let stubborn = Stubborn::new(&client.queue_pair, state);
     assert_refused(client.id.with_queue_pair(&stubborn).disconnect(), state);
-    // Nothing was sent: it is the other side that ends the connection.
+    // Nothing was sent: the other side ends the connection.
     server.disconnect();
     client.expect(EventKind::Disconnected);
 }

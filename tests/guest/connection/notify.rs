@@ -1,4 +1,4 @@
-//! What a queue pair reports that the connection manager may have missed.
+//! Events of a queue pair that the connection manager may have missed.
 
 use rdmacm_core::{ConnParam, EventKind, Notification, PortSpace};
 use rdmacm_tests::{Site, Soft};
@@ -21,7 +21,7 @@ fn an_established_connection_ignores_it(site: &Site) {
     }
 }
 
-/// A resolved id, the one that has asked, and the one that was asked.
+/// Ids in three states: resolved, connecting, and requested.
 #[case]
 fn an_unaccepted_connection_is_refused(site: &Site) {
     let listener = site.listening(PortSpace::TCP);
@@ -40,8 +40,8 @@ fn an_unaccepted_connection_is_refused(site: &Site) {
     pair.establish(site);
 }
 
-/// The kernel believes it of any RoCE connection, whose other path is none; the
-/// peer is still heard.
+/// The kernel accepts it for any RoCE connection, although there is no alternate path;
+/// the connection still works.
 #[case]
 fn a_migrated_path_is_accepted(site: &Site) {
     let listener = site.listening(PortSpace::TCP);

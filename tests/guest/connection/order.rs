@@ -1,4 +1,4 @@
-//! Commands in an order that is none.
+//! Commands in an invalid order.
 
 use std::time::Instant;
 
@@ -43,8 +43,8 @@ fn a_request_is_accepted_once(site: &Site) {
     pair.disconnect_both();
 }
 
-/// The kernel would take anything else for a refusal, after which destroying the id
-/// takes more than a minute on RoCE.
+/// The kernel would treat any other command as a rejection, after which destroying the
+/// id takes more than a minute on RoCE.
 #[case]
 fn the_accepting_side_waits_for_the_peer(site: &Site) {
     let pair = site.pending_request().into_pair(site);
@@ -64,17 +64,17 @@ fn the_accepting_side_waits_for_the_peer(site: &Site) {
     pair.disconnect_both();
 }
 
-/// The one who was asked hears nothing of it before it answers.
+/// The accepting side gets no event before it answers.
 #[case(waiting)]
 fn accepting_a_vanished_peer(site: &Site) {
     let Pair { client, server } = site.pending_request().into_pair(site);
-    // On iWARP this takes as long as the kernel waits for an answer.
+    // On iWARP this takes as long as the kernel's timeout for the reply.
     drop(client);
     let words = "the peer has gone";
     let param = ConnParam::new().qp_number(server.queue_pair.number());
     match site.soft {
         Soft::Rxe => {
-            // The attributes tell when the cancellation has arrived.
+            // The attributes show when the cancellation has arrived.
             let late = Instant::now() + PATIENCE;
             while server.id.init_qp_attr(QpState::RTR).is_ok() {
                 assert!(Instant::now() < late, "the cancellation is lost");
@@ -87,7 +87,7 @@ fn accepting_a_vanished_peer(site: &Site) {
                 assert_eq!(error.raw_os_error(), Some(libc::ECONNRESET));
                 assert!(error.to_string().contains(words), "{error}");
             } else {
-                // Linux 6.1 sees what TCP says only then.
+                // Linux 6.1 detects the TCP reset only then.
                 server.expect(EventKind::Established);
                 server.expect(EventKind::Disconnected);
             }
@@ -136,8 +136,8 @@ fn an_invalid_qp_number_is_refused_before_the_kernel(site: &Site) {
     let _ = listener.next_request();
 }
 
-/// Where nobody listens: on RoCE it is rejected, and the id has connected; on
-/// iWARP TCP finds out first, and the id may try again.
+/// Without a listener: on RoCE the request is rejected, and the id has connected; on
+/// iWARP TCP fails first, and the id may try again.
 #[case]
 fn a_refused_connection_leaves_the_id_usable(site: &Site) {
     let gone = site.listening(PortSpace::TCP);

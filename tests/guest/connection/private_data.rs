@@ -1,4 +1,4 @@
-//! Private data at each moment: as much as there is room for, and no more.
+//! Private data of each message, up to the limit and beyond.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rdmacm_core::{CommandNumber, ConnParam, Error, EventKind, PortSpace, RejectR
 use rdmacm_tests::{Counting, Listening, PATIENCE, PendingRequest, Side, Site, Soft};
 use rdmacm_tests_macros::case;
 
-/// Bytes that are no padding.
+/// Bytes that differ from padding.
 fn bytes(length: usize) -> Vec<u8> {
     (0..length)
         .map(|at| u8::try_from(at % 251).unwrap() | 1)
@@ -17,7 +17,7 @@ fn param(length: usize) -> Result<ConnParam, Error> {
     ConnParam::new().private_data(&bytes(length))
 }
 
-/// iWARP's room, or that of the moment on rxe.
+/// The limit on iWARP, or of the message on rxe.
 fn room(site: &Site, on_rxe: usize) -> usize {
     match site.soft {
         Soft::Rxe => on_rxe,
@@ -25,8 +25,8 @@ fn room(site: &Site, on_rxe: usize) -> usize {
     }
 }
 
-/// What lies beyond is refused by whoever knows first: what nothing transmits
-/// by the parameters, the rest by the command.
+/// Longer private data is refused as early as possible: by the parameters if no
+/// transport transmits it, otherwise by the command.
 fn assert_too_long(outcome: Result<(), Error>, room: usize) {
     let refused = Error::PrivateDataTooLong {
         length: room + 1,
@@ -35,7 +35,7 @@ fn assert_too_long(outcome: Result<(), Error>, room: usize) {
     assert_eq!(outcome.unwrap_err(), refused);
 }
 
-/// A listener and a client that has yet to ask, with counts of their commands.
+/// A listener and a client before its request, with counts of their commands.
 fn counted(site: &Site) -> ([Arc<Counting>; 2], Side, Listening) {
     let devices = [(); 2].map(|()| Arc::new(Counting::new()));
     let listener = Listening::on(site.channel_on(&devices[1]), site, PortSpace::TCP);
@@ -93,9 +93,9 @@ fn a_rejection_carries_the_maximum(site: &Site) {
 
 #[case]
 fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
-    let said = bytes(5);
+    let reason = bytes(5);
     let expected = |field: usize| {
-        let mut expected = said.clone();
+        let mut expected = reason.clone();
         if site.soft == Soft::Rxe {
             expected.resize(field, 0);
         }
@@ -109,7 +109,7 @@ fn short_data_are_padded_where_their_length_is_not_sent(site: &Site) {
     let PendingRequest {
         client, request, ..
     } = site.pending_request();
-    request.into_child().unwrap().reject(&said).unwrap();
+    request.into_child().unwrap().reject(&reason).unwrap();
     let event = client.channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.private_data(), expected(148));
     let reason = event.failure().unwrap().reject_reason();

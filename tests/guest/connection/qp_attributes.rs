@@ -1,10 +1,10 @@
-//! What a queue pair needs next, in each state of its id.
+//! The queue pair attributes in each state of an id.
 
 use rdmacm_core::{AccessFlags, ConnParam, IdHandle, PortSpace, QpAttrMask, QpState};
 use rdmacm_tests::{Site, Soft, expect};
 use rdmacm_tests_macros::case;
 
-// iWARP has no datagrams, and agrees by itself with TCP below it.
+// iWARP has no datagrams, and TCP negotiates the rest.
 const ALL: [QpState; 3] = [QpState::INIT, QpState::RTR, QpState::RTS];
 
 const INIT: QpAttrMask = QpAttrMask::STATE
@@ -40,7 +40,7 @@ fn masks(id: &IdHandle) -> [QpAttrMask; 3] {
     })
 }
 
-/// The masks of an id that has met its peer.
+/// The masks of a connected id.
 fn all(site: &Site) -> [QpAttrMask; 3] {
     match site.soft {
         Soft::Rxe => [ROCE_INIT, RTR, RTS],

@@ -1,4 +1,4 @@
-//! Refusing.
+//! Rejecting.
 
 use rdmacm_core::{CmId, Event, EventKind, PortSpace, RejectReason};
 use rdmacm_tests::{PATIENCE, Pair, PendingRequest, Side, Site, Soft};
@@ -6,7 +6,7 @@ use rdmacm_tests::{PATIENCE, Pair, PendingRequest, Side, Site, Soft};
 use crate::packet_delay::hold_back_answers;
 use rdmacm_tests_macros::case;
 
-/// The rejection, with the reason in which only RoCE tells it.
+/// The rejection, with the reason that only RoCE transmits.
 fn rejected(site: &Site, client: &Side, reason: RejectReason) -> Event {
     let event = client.channel.next_event(PATIENCE).unwrap();
     assert_eq!(event.kind(), EventKind::Rejected);
@@ -91,7 +91,7 @@ fn dropping_a_child_rejects(site: &Site) {
     rejected(site, &client, RejectReason::CONSUMER_DEFINED);
 }
 
-/// siw stops reading when it hears of TCP's end, which a network may deliver first
+/// siw stops reading at the end of TCP's stream, which a network may deliver first
 /// (`siw_cm_llp_data_ready`).
 #[case(needs(TcpHandshake))]
 fn private_data_overtaken_by_the_disconnect_are_lost(site: &Site) {

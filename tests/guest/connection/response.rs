@@ -1,5 +1,4 @@
-//! The peer's response, which only InfiniBand and RoCE have the connecting side
-//! answer.
+//! The peer's reply, which the connecting side answers on InfiniBand and RoCE only.
 
 use rdmacm_core::{ConnParam, Error, EventKind, Notification, QpState, RejectReason};
 use rdmacm_tests::{PATIENCE, Site};
@@ -41,7 +40,7 @@ fn a_rejected_response_cannot_be_established(site: &Site) {
     assert!(error.to_string().contains("answered already"), "{error}");
 }
 
-/// The connecting side's last message does not come, but its data do.
+/// The connecting side's last message is lost, and its data arrive.
 #[case(needs(CmResponse))]
 fn data_establish_an_unanswered_response(site: &Site) {
     let pair = site.pending_request().into_pair(site);
@@ -66,7 +65,7 @@ fn a_response_is_answered_once(site: &Site) {
     pair.disconnect_both();
 }
 
-/// The kernel would take it for a refusal, though the peer has said nothing yet.
+/// The kernel would treat it as a rejection, although the peer has not answered yet.
 #[case(needs(CmResponse))]
 fn answering_too_early_is_refused_before_the_kernel(site: &Site) {
     let pair = site.pending_request().into_pair(site);

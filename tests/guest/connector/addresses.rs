@@ -11,12 +11,12 @@ use rdmacm_tests::{PATIENCE, PLAIN, SECOND, Site, free_port};
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// The guest's /etc/hosts gives both of the device's addresses to one name.
+/// The guest's /etc/hosts gives both of the device's addresses one name.
 #[case]
 fn the_first_reachable_address_wins(site: &Site) {
     let v6 = Listener::options().v6_only().bind(site.v6(0)).unwrap();
     let port = v6.local_addr().port().to_string();
-    // Nobody listens at the IPv4 address, which comes first.
+    // There is no listener on the IPv4 address, which comes first.
     let mut candidates = resolve(&*site.v4.to_string(), &*port, &Hints::rc()).unwrap();
     candidates.extend(resolve(&*site.v6.to_string(), &*port, &Hints::rc()).unwrap());
     let connector = Connector::new(&candidates).deadline(PATIENCE);

@@ -29,7 +29,7 @@ pub(crate) fn connector(site: &Site, port: u16) -> Connector {
     Connector::new((site.v4.to_string(), port.to_string())).deadline(PATIENCE)
 }
 
-/// A connection with both of its ends.
+/// Both sides of a connection.
 async fn pair(
     site: &Site,
     listener: &Listener,
@@ -70,7 +70,7 @@ fn a_rejection_carries_the_peers_private_data(site: &Site) {
     });
 }
 
-/// So many connections at once on one node, then none.
+/// Opens `COUNT` connections at once on one node, then closes all.
 async fn come_and_go(site: Site, count: usize) {
     let node = Node::open().unwrap();
     let listener = Listener::options()
@@ -115,7 +115,7 @@ fn many_tasks_on_many_threads_share_one_channel(site: &Site) {
     on_threads().block_on(come_and_go(*site, 40));
 }
 
-/// Polls a future so many times and drops it, unless it ends before.
+/// Polls a future up to `polls` times and drops it, unless it completes.
 pub(crate) struct Dropped<F> {
     future: Option<Pin<Box<F>>>,
     polls_left: u32,
@@ -142,7 +142,7 @@ impl<F: Future> Future for Dropped<F> {
         let future = self.future.as_mut().unwrap();
         let outcome = future.as_mut().poll(context).map(Some);
         if outcome.is_pending() && self.polls_left == 0 {
-            // Dropped before the runtime gets to anything else.
+            // Dropped before the runtime runs anything else.
             context.waker().wake_by_ref();
         }
         outcome
@@ -158,7 +158,7 @@ fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
         let queue_pairs = QueuePairs::new(site);
         let server = async {
             loop {
-                // Some of the peers are gone by now.
+                // Some of the peers have given up by now.
                 let incoming = listener.accept(PATIENCE).await.unwrap();
                 let _ = incoming.accept_with(queue_pairs.clone()).await;
             }
@@ -170,7 +170,7 @@ fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
                     .connect_with(queue_pairs.clone());
                 drop(Dropped::after(polls, connecting).await);
             }
-            // The node goes on.
+            // The node still works.
             let connector = connector(site, port).with_node(&node);
             connector.connect_with(queue_pairs.clone()).await.unwrap()
         };
@@ -181,7 +181,7 @@ fn a_future_dropped_at_any_step_leaks_nothing(site: &Site) {
     });
 }
 
-/// A task that is woken to read for all, and is dropped instead, passes it on.
+/// Dropping a task that was woken to read events for all wakes another waiter.
 #[case]
 fn an_unused_leader_wake_up_is_passed_on(site: &Site) {
     on_one_thread().block_on(async {
@@ -193,8 +193,8 @@ fn an_unused_leader_wake_up_is_passed_on(site: &Site) {
         let port = listener.local_addr().port();
         let queue_pairs = QueuePairs::new(site);
         for _ in 0..20 {
-            // Waits first, so it is the one that gets the turn; never polled
-            // again, and dropped once the other has begun to wait.
+            // It waits first, so it is the one that is woken. It is never polled again,
+            // and it is dropped once the other has begun to wait.
             let mut idle = Some(Box::pin(listener.accept(PATIENCE)));
             let mut context = Context::from_waker(Waker::noop());
             assert!(
@@ -262,7 +262,7 @@ fn a_stopped_listener_ends_its_stream(site: &Site) {
     });
 }
 
-/// Any number of tasks wait for peers; one that gives up takes none with it.
+/// Any number of tasks accept; cancelling one affects no other.
 #[case]
 fn a_cancelled_accept_loses_no_peer(site: &Site) {
     on_one_thread().block_on(async {

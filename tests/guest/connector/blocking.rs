@@ -15,7 +15,7 @@ fn connector(site: &Site, port: u16) -> Connector {
     Connector::new((site.v4.to_string(), port.to_string())).deadline(PATIENCE)
 }
 
-/// A connection with both of its ends.
+/// Both sides of a connection.
 struct Pair {
     client: CmConnection<AnyQueuePair>,
     server: CmConnection<AnyQueuePair>,
@@ -179,7 +179,7 @@ fn queued_peers_are_accepted_after_the_stop(site: &Site) {
     let port = listener.local_addr().port();
     let queue_pairs = QueuePairs::new(site);
     thread::scope(|scope| {
-        // Two ask; the one that is read with the other waits in the queue.
+        // Two requests arrive; the second waits in the listener's queue.
         let clients = [(); 2].map(|()| {
             let queue_pairs = queue_pairs.clone();
             scope.spawn(move || connector(site, port).connect_with(queue_pairs))
@@ -202,7 +202,7 @@ fn peers_beyond_the_queue_are_rejected_at_once(site: &Site) {
     let listener = options.bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     thread::scope(|scope| {
-        // Whoever waits on the node reads for the listener.
+        // Any thread that waits on the node reads the listener's requests.
         let reading = scope.spawn(|| listener.accept(PATIENCE).unwrap_err());
         let error = connector(site, port).connect_with(QueuePairs::new(site));
         assert!(error.unwrap_err().is_rejected());
@@ -268,7 +268,7 @@ fn an_unknown_source_is_reported(site: &Site) {
     for (connector, step) in [
         (connector(site, 7).from_interface("nowhere0"), Stage::Bind),
         (connector(site, 7).from_device("nothing0"), Stage::Bind),
-        // It has an address, and no RDMA device.
+        // It has an address and no RDMA device.
         (
             connector(site, 7).from_interface("plain0"),
             Stage::ResolveAddress,
@@ -292,8 +292,8 @@ fn dropping_a_connection_disconnects_the_peer(site: &Site) {
     server.close(PATIENCE).unwrap();
 }
 
-/// The listener begins between two attempts: siw may break one that is connected to while
-/// it begins.
+/// The listener starts between two attempts: siw may break a connection that arrives
+/// while the listener starts.
 #[case]
 fn retries_wait_for_the_listener(site: &Site) {
     let port = free_port();

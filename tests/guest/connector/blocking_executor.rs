@@ -1,4 +1,4 @@
-//! A command that the blocking executor runs as late as possible.
+//! A blocking task that runs as late as possible.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use crate::connector::asynchronous::on_one_thread;
 use crate::queue_pairs::{AnyQueuePair, QueuePairs};
 use rdmacm_tests_macros::case;
 
-/// Keeps every task until it is asked for.
+/// Keeps every task until the test takes it.
 #[derive(Default)]
 struct Later(Mutex<Vec<BlockingTask>>);
 
@@ -36,7 +36,7 @@ impl Later {
         self.0.lock().unwrap().is_empty()
     }
 
-    /// The only task there is.
+    /// The only task.
     fn one(&self) -> BlockingTask {
         let mut jobs = self.0.lock().unwrap();
         let task = jobs.pop().unwrap();
@@ -69,7 +69,7 @@ fn a_late_connect_does_not_keep_the_queue_pair(site: &Site) {
         .await;
         later.one()
     });
-    // The id's end, which waits for a handshake under way.
+    // The destruction of the id, which waits for the pending handshake.
     later.one()();
     let queue_pair: Option<Weak<_>> = made.lock().unwrap().take();
     let queue_pair: Option<AnyQueuePair> = queue_pair.unwrap().upgrade();

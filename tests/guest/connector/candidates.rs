@@ -20,7 +20,7 @@ fn found(site: &Site, port: u16) -> AddrInfo {
     list.into_iter().next().unwrap()
 }
 
-/// Connects; returns the private data that the peer received.
+/// Connects and returns the private data that the peer received.
 fn connect(
     site: &Site,
     listener: &Listener,
@@ -30,13 +30,13 @@ fn connect(
     thread::scope(|scope| {
         let client = scope.spawn(|| connector.connect_with(queue_pairs.clone()).unwrap());
         let incoming = listener.accept(PATIENCE).unwrap();
-        let told = incoming.private_data().to_vec();
+        let private_data = incoming.private_data().to_vec();
         drop(incoming.accept_with(queue_pairs.clone()).unwrap());
-        (client.join().unwrap(), told)
+        (client.join().unwrap(), private_data)
     })
 }
 
-/// A node whose commands are counted.
+/// A node that counts commands.
 fn counted() -> (Node, Arc<Counting>) {
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
@@ -65,14 +65,14 @@ fn a_candidates_route_is_not_resolved_again(site: &Site) {
     assert_eq!(used, known);
 }
 
-/// One of ibacm's usual paths: nobody can use it for a connection.
+/// One of ibacm's usual paths, which no connection can use.
 fn unusable(path: PathData) -> PathData {
     let flags = path.flags.difference(PathFlags::BIDIRECTIONAL);
     PathData { flags, ..path }
 }
 
-/// Connects by the route that `change` makes of the one that was found; how often one
-/// was set, and resolved. `None` where there is none.
+/// Connects with the found route changed by `change`. Returns how often a route was set
+/// and resolved; `None` if there is no route.
 fn connect_by(site: &Site, change: fn(PathData) -> Vec<PathData>) -> Option<(usize, usize)> {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let mut info = found(site, listener.local_addr().port());
@@ -117,7 +117,7 @@ fn a_candidate_selects_its_port_space(site: &Site) {
     connect(site, &listener, Connector::new(&list).deadline(PATIENCE));
     let named = Connector::new(listener.local_addr()).port_space(PortSpace::IB);
     connect(site, &listener, named.deadline(PATIENCE));
-    // iWARP knows TCP's ports and no port spaces.
+    // iWARP has TCP's ports and no port spaces.
     if site.soft == Soft::Rxe {
         let other = Connector::new(listener.local_addr()).deadline(PATIENCE);
         let error = other.connect_with(QueuePairs::new(site)).unwrap_err();
@@ -141,12 +141,18 @@ fn connect_data_precede_the_private_data(site: &Site) {
     info.connect_data = b"head ".to_vec();
     let connector = Connector::new(&[info]).deadline(PATIENCE);
     let connector = connector.private_data(b"and body").unwrap();
-    let (_, told) = connect(site, &listener, connector);
-    assert!(told.starts_with(b"head and body"), "{told:?}");
-    assert!(told[13..].iter().all(|byte| *byte == 0), "{told:?}");
+    let (_, private_data) = connect(site, &listener, connector);
+    assert!(
+        private_data.starts_with(b"head and body"),
+        "{private_data:?}"
+    );
+    assert!(
+        private_data[13..].iter().all(|byte| *byte == 0),
+        "{private_data:?}"
+    );
 }
 
-/// The C library lets the length wrap.
+/// In librdmacm the length wraps.
 #[case]
 fn connect_data_and_private_data_share_the_capacity(site: &Site) {
     let mut info = found(site, free_port());
@@ -188,7 +194,7 @@ fn a_node_resolves_asynchronously(site: &Site) {
     });
 }
 
-/// Knows one host, and no service but by the system.
+/// Resolves one host, and services as the system does.
 #[derive(Debug)]
 struct OneHost(SocketAddr);
 

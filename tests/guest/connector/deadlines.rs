@@ -1,4 +1,4 @@
-//! Deadlines hold for every interface, and an attempt leaks nothing.
+//! Every interface meets its deadline, and an attempt leaks nothing.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -14,11 +14,11 @@ use crate::connector::asynchronous::on_one_thread;
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// Before the kernel gives up, and so long that a tenth of it is more than an emulated
-/// machine takes to schedule.
+/// Shorter than the kernel's timeout, and so long that a tenth of it exceeds the
+/// scheduling delays of an emulated machine.
 const DEADLINE: Duration = Duration::from_secs(4);
 
-/// Within a tenth.
+/// Accurate within a tenth.
 fn is_on_time(took: Duration) -> bool {
     took >= DEADLINE && took < DEADLINE + DEADLINE / 10
 }
@@ -29,13 +29,12 @@ fn run(command: &str) {
     assert!(status.unwrap().success(), "{command}");
 }
 
-/// A neighbour that is known, and is not there: packets leave and nothing comes
-/// back.
+/// A neighbour with a known link address that does not exist: nothing answers.
 pub(crate) fn absent_peer(site: &Site) -> Ipv4Addr {
     static ABSENT: AtomicU8 = AtomicU8::new(0);
     let low = ABSENT.fetch_add(1, Ordering::Relaxed);
     let [first, second, third, _] = site.v4.octets();
-    // Beyond the addresses that others use.
+    // An address that no other test uses.
     let ip = Ipv4Addr::new(first, second, third, 100 + low % 150);
     run(&format!(
         "ip neigh replace {ip} lladdr 02:00:00:00:00:{low:02x} dev {} nud permanent",
@@ -44,7 +43,7 @@ pub(crate) fn absent_peer(site: &Site) -> Ipv4Addr {
     ip
 }
 
-/// How many ids the kernel has for this destination.
+/// The number of the kernel's ids for this destination.
 fn ids_to(ip: Ipv4Addr) -> usize {
     let shown = Command::new("rdma")
         .args(["resource", "show", "cm_id"])
@@ -55,14 +54,14 @@ fn ids_to(ip: Ipv4Addr) -> usize {
     shown.matches(&destination).count()
 }
 
-/// Makes TCP ask again twice only before it gives a handshake up, which takes 7 s. By
-/// default that takes 127 s, and so long siw's id outlives our deadline.
+/// Makes TCP repeat its first packet only twice, so that a handshake fails after 7 s.
+/// The default takes 127 s, for which siw's id would outlive the deadline.
 pub(crate) fn prepare() -> std::io::Result<()> {
     std::fs::write("/proc/sys/net/ipv4/tcp_syn_retries", "2")
 }
 
-/// On rxe nothing is left at once. siw's TCP handshake goes on in the kernel, and
-/// its id is destroyed when that gives up: with two retries after 7 s.
+/// On rxe nothing is left at once. On siw the TCP handshake goes on in the kernel, and
+/// the id is destroyed when it fails: with two retries after 7 s.
 fn nothing_is_left(site: &Site, ip: Ipv4Addr) {
     if site.soft == Soft::Rxe {
         assert_eq!(ids_to(ip), 0);
@@ -88,8 +87,8 @@ fn a_neighbour_that_does_not_answer(site: &Site) {
     assert!(error.is_timeout(), "{error}");
 }
 
-/// The face of events is the caller's own loop: it has no blocking call but
-/// siw's CONNECT, which the caller puts on a thread.
+/// With the events API the caller waits in a loop of its own. Only siw's CONNECT
+/// blocks, so it runs on a thread.
 #[case(quiet)]
 fn a_peer_that_does_not_answer_in_events(site: &Site) {
     let ip = absent_peer(site);
@@ -138,7 +137,7 @@ fn a_peer_that_does_not_answer_on_tokio(site: &Site) {
         let started = Instant::now();
         let connector = rdmacm::tokio::Connector::new((ip, 7)).deadline(DEADLINE);
         let connecting = connector.connect_with(QueuePairs::new(site));
-        // Meanwhile the runtime's only thread is free.
+        // Meanwhile the runtime's only thread runs other tasks.
         let mut ticks = tokio::time::interval(DEADLINE / 10);
         let ticking = async {
             loop {
@@ -155,7 +154,7 @@ fn a_peer_that_does_not_answer_on_tokio(site: &Site) {
     });
 }
 
-/// Whose first task, siw's CONNECT, takes its time; later ones are done at once.
+/// The first task, siw's CONNECT, takes long; later ones run at once.
 #[derive(Debug, Default)]
 struct Faster(AtomicBool);
 
@@ -168,7 +167,7 @@ impl BlockingExecutor for Faster {
     }
 }
 
-/// The caller is the last who knows the queue pair then.
+/// The caller then holds the last reference to the queue pair.
 #[case(quiet)]
 fn a_disconnect_before_the_wait(site: &Site) {
     let ip = absent_peer(site);
@@ -182,11 +181,11 @@ fn a_disconnect_before_the_wait(site: &Site) {
     nothing_is_left(site, ip);
 }
 
-/// A peer that asks and never completes the handshake.
+/// A peer that sends a request and never completes the handshake.
 #[case(quiet)]
 fn an_accepted_peer_that_never_establishes(site: &Site) {
     if site.soft == Soft::Siw {
-        // Its handshake ends with the answer: there is nothing to wait for.
+        // On iWARP the reply completes the handshake.
         return an_accepted_peer_is_there(site);
     }
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();
@@ -218,8 +217,8 @@ fn an_accepted_peer_is_there(site: &Site) {
     drop(incoming.accept_with(queue_pairs).unwrap());
 }
 
-/// A peer that does not answer when this side parts. (On siw the kernel closes
-/// the connection by itself.)
+/// A peer that does not answer a disconnect. (On siw the kernel closes the connection
+/// by itself.)
 #[case(quiet)]
 fn a_peer_that_does_not_disconnect(site: &Site) {
     let listener = rdmacm::Listener::bind(site.v4(0)).unwrap();

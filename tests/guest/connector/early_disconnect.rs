@@ -66,7 +66,7 @@ fn a_disconnected_peer_counts_as_connected_on_tokio(site: &Site) {
     });
 }
 
-/// siw loses what is sent, and followed by a disconnect, while it accepts
+/// siw loses a message that arrives, followed by a disconnect, while it accepts
 /// (`siw_cm_llp_data_ready`).
 #[case]
 fn data_sent_before_the_disconnect_arrive(site: &Site) {

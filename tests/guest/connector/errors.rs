@@ -1,4 +1,4 @@
-//! What errors say, the same on either device.
+//! Error texts, which are equal on both devices.
 
 use std::io;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::messages::{Pair, ending};
 use crate::queue_pairs::{AnyQueuePair, QueuePairs};
 use rdmacm_tests_macros::case;
 
-/// The error's text says everything, once.
+/// The error's text contains its whole chain once.
 fn assert_complete(error: &Error) {
     assert!(std::error::Error::source(error).is_none(), "{error:?}");
     let words = error.to_string();
@@ -23,17 +23,17 @@ fn assert_complete(error: &Error) {
     assert!(inner.is_none(), "{error:?}");
 }
 
-/// Which of refused, ended, unreachable and timeout it is.
+/// The category: refused, disconnected, unreachable or timed out.
 fn assert_is(error: Error, is: [bool; 4], kind: io::ErrorKind) {
     assert_complete(&error);
     let words = error.to_string();
-    let said = [
+    let reported = [
         error.is_rejected(),
         error.is_closed(),
         error.is_unreachable(),
         error.is_timeout(),
     ];
-    assert_eq!(said, is, "{words}");
+    assert_eq!(reported, is, "{words}");
     let wrapped = io::Error::from(error);
     assert_eq!(wrapped.kind(), kind, "{words}");
     assert_eq!(wrapped.to_string(), words);
@@ -70,9 +70,9 @@ fn the_peer_rejects(site: &Site) {
                 assert_eq!(error.private_data().len(), 148);
                 assert!(error.private_data().starts_with(words));
             }
-            // As if the peer had said nothing.
+            // As if the peer had not reported a reason.
             (Soft::Rxe, _) => assert_eq!(error.private_data(), b""),
-            // The end may overtake it.
+            // The disconnect may arrive first.
             (Soft::Siw, _) => assert!([b"", words].contains(&error.private_data())),
         }
         assert_is(error, REJECTED, io::ErrorKind::ConnectionRefused);
@@ -86,8 +86,8 @@ fn no_route(_: &Site) {
     assert_is(error, UNREACHABLE, io::ErrorKind::NetworkUnreachable);
 }
 
-/// The kernel's limit for the neighbour to answer is the caller's deadline: either may
-/// be the first to pass.
+/// The kernel's timeout for the neighbour is the caller's deadline: either may pass
+/// first.
 #[case]
 fn an_unused_address(site: &Site) {
     let [first, second, third, _] = site.v4.octets();
@@ -124,7 +124,7 @@ fn the_peer_disconnects(site: &Site) {
     assert_is(error, ENDED, io::ErrorKind::ConnectionReset);
 }
 
-/// Another library's, which does not take one state.
+/// A queue pair of another library that fails to move to one state.
 #[derive(Debug)]
 struct Refusing {
     real: AnyQueuePair,
@@ -147,7 +147,7 @@ impl QueuePair for Refusing {
     fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
         if attr.qp_state == self.state {
             let kind = io::ErrorKind::PermissionDenied;
-            return Err(io::Error::new(kind, "the firmware said no"));
+            return Err(io::Error::new(kind, "the firmware refused"));
         }
         self.real.modify(attr, mask)
     }
@@ -155,7 +155,7 @@ impl QueuePair for Refusing {
 
 #[case]
 fn a_queue_pair_error_is_quoted(site: &Site) {
-    // iWARP moves a queue pair on by itself.
+    // On iWARP the kernel moves a queue pair.
     let (state, step, words) = match site.soft {
         Soft::Rxe => (QpState::RTR, Stage::Connect, "connect to "),
         Soft::Siw => (QpState::INIT, Stage::QueuePair, "create a queue pair for "),
@@ -181,6 +181,6 @@ fn a_queue_pair_error_is_quoted(site: &Site) {
     assert_eq!(error.stage(), step, "{error}");
     let text = error.to_string();
     assert!(text.starts_with(words), "{text}");
-    assert!(text.contains("the firmware said no"), "{text}");
+    assert!(text.contains("the firmware refused"), "{text}");
     assert_is(error, [false; 4], io::ErrorKind::PermissionDenied);
 }

@@ -1,4 +1,4 @@
-//! Handshakes of iWARP's, which take as long as the peer likes.
+//! Handshakes of iWARP, which last until the peer answers.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ use rdmacm_tests_macros::case;
 
 pub(crate) const TASKS: &[(&str, fn())] = &[("connects_among_signals", connects_among_signals)];
 
-/// Counts the jobs.
+/// Counts the tasks.
 #[derive(Debug, Default)]
 struct Counted(AtomicUsize);
 
@@ -31,7 +31,7 @@ impl BlockingExecutor for Counted {
     }
 }
 
-/// The first is left behind, and the kernel is still at it.
+/// Drops the first attempt while the kernel still runs its CONNECT.
 #[case(quiet)]
 fn a_connect_beyond_the_limit_waits(site: &Site) {
     let nobody: Ipv4Addr = absent_peer(site);
@@ -69,7 +69,7 @@ fn a_connect_beyond_the_limit_waits(site: &Site) {
     });
 }
 
-/// By TCP, after two retries.
+/// After two of TCP's retries.
 #[case(quiet, needs(TcpHandshake))]
 fn an_unanswered_handshake_is_cancelled(site: &Site) {
     let connector = Connector::new((absent_peer(site), 7)).deadline(PATIENCE);
@@ -86,7 +86,7 @@ fn a_handshake_interrupted_by_a_signal_continues(site: &Site) {
     child::run_at("connects_among_signals", site);
 }
 
-/// Runs jobs on threads that take signals, as those of a pool do.
+/// Runs tasks on threads that receive signals, as those of a thread pool do.
 #[derive(Debug)]
 struct Interruptible;
 
@@ -101,8 +101,8 @@ impl BlockingExecutor for Interruptible {
 
 extern "C" fn nothing(_: i32) {}
 
-/// In a child. TCP's requests are lost while CONNECT is interrupted: siw closes a listener
-/// with a connection that is interrupted once it is established.
+/// In a child. TCP's requests are lost while CONNECT is interrupted: if CONNECT is
+/// interrupted once the connection is established, siw closes the listener.
 fn connects_among_signals() {
     let site = child::site();
     let interrupted = SigAction::new(
@@ -115,7 +115,7 @@ fn connects_among_signals() {
     unsafe {
         sigaction(Signal::SIGUSR1, &interrupted).unwrap();
     }
-    // Only threads that connect take it.
+    // Only connecting threads receive the signal.
     SigSet::from(Signal::SIGUSR1).thread_block().unwrap();
     let listener = Listener::bind(site.v4(0)).unwrap();
     let to = listener.local_addr();
@@ -131,7 +131,7 @@ fn connects_among_signals() {
             let incoming = listener.accept(PATIENCE).unwrap();
             incoming.accept_with(queue_pairs.clone()).unwrap()
         });
-        // Until a CONNECT has returned: by a signal, for no other does so soon.
+        // Until a CONNECT has returned, which only a signal causes so early.
         scope.spawn(|| {
             while !over.load(Ordering::Acquire) && device.of(CommandNumber::CONNECT) == 0 {
                 kill(Pid::this(), Signal::SIGUSR1).unwrap();

@@ -1,8 +1,8 @@
 //! Thousands of connections on two channels, with futures dropped at random.
 //!
-//! Each outcome is one that somebody chose, or that follows from one: nothing
-//! times out, nothing is refused by the kernel for no reason. Afterwards
-//! descriptors, ids and memory are as before.
+//! Each outcome is caused by one of the sides: nothing times out, and the kernel
+//! refuses nothing without a reason. Afterwards the numbers of descriptors and ids and
+//! the used memory are as before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::process_resources::Belongings;
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// In each direction.
+/// Connections in each direction.
 const CONNECTIONS: usize = 1000;
-/// Under way at a time, in each direction.
+/// Concurrent connections in each direction.
 const AT_ONCE: usize = 32;
-/// How long an accepted peer has to be there. One that gave up says so in a
-/// message that is sent once and may be lost; the kernel would try for a minute.
+/// The timeout for an accepted peer. A peer that gave up sends that once, and the
+/// message may be lost; the kernel would retry for a minute.
 const PRESENT: Duration = Duration::from_secs(20);
 
 #[case(alone)]
 fn every_outcome_is_expected_and_nothing_leaks(site: &Site) {
     let before = Belongings::now();
     storm(site, 0, CONNECTIONS / 10);
-    // Memory that is taken once stays: compared with what a first run leaves.
+    // Memory that is allocated once is not a leak: a first run is the reference.
     let before = before.with_what_stays();
     // siw takes five times as long.
     let usual = if site.soft == Soft::Siw { 1 } else { 3 };
@@ -44,7 +44,7 @@ fn every_outcome_is_expected_and_nothing_leaks(site: &Site) {
     }
 }
 
-/// After how many polls to drop a future; mostly never.
+/// The number of polls before a future is dropped; usually unlimited.
 fn patience(random: &mut Random) -> u32 {
     match random.below(4) {
         0 => u32::try_from(1 + random.below(8)).unwrap(),
@@ -58,7 +58,7 @@ fn count(outcomes: &mut Outcomes, outcome: &'static str) {
     *outcomes.entry(outcome).or_default() += 1;
 }
 
-/// One storm; how it ended for those who connected.
+/// Runs all connections; returns the outcomes of the connecting side.
 fn storm(site: &Site, seed: u64, connections: usize) -> Outcomes {
     let runtime = on_threads();
     let site = *site;
@@ -143,12 +143,12 @@ where
         None => return "given up",
         Some(Ok(connection)) => connection,
         Some(Err(error)) if error.is_rejected() => return "rejected",
-        // The other side gave up when it had accepted.
+        // The other side gave up after accepting.
         Some(Err(error)) if matches!(error.cause(), Cause::PeerGone | Cause::Event(_)) => {
             assert!(!error.is_timeout(), "{error}");
             return "lost";
         }
-        // On iWARP the other side's reset may come before CONNECT returns.
+        // On iWARP the other side's reset may arrive before CONNECT returns.
         Some(Err(error)) if error.raw_os_error() == Some(libc::ECONNRESET) => return "lost",
         Some(Err(error)) => panic!("{error}"),
     };
@@ -156,7 +156,7 @@ where
         0 => drop(connection),
         1 => drop(connection.closed(Duration::from_millis(5)).await),
         _ => {
-            // So does the answer of one that has gone.
+            // The answer to a peer that is gone fails in the same way.
             let closed = connection.close(PRESENT).await;
             if closed.is_err_and(|error| error.is_timeout()) {
                 return "unanswered";

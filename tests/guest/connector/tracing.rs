@@ -13,7 +13,7 @@ use tracing::{Dispatch, Event, Metadata, Subscriber};
 use crate::queue_pairs::QueuePairs;
 use rdmacm_tests_macros::case;
 
-/// Writes down what is said, a line each.
+/// Records each span and event as a line.
 #[derive(Clone, Default)]
 struct Notes {
     lines: Arc<Mutex<Vec<String>>>,
@@ -70,8 +70,8 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let queue_pairs = QueuePairs::new(site);
     let notes = Notes::default();
-    // Of one subscriber alone tracing asks the thread that comes to a place first, which
-    // may be one without it: nothing is ever told from there then. Of two it asks both.
+    // With one subscriber only, tracing caches the interest of the thread that reaches
+    // a callsite first, which may have no subscriber. With two it asks both.
     let _other = Dispatch::new(notes.clone());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -81,19 +81,19 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
         tracing::subscriber::with_default(notes.clone(), || {
             let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
             let mut client = connector.connect_with(queue_pairs.clone()).unwrap();
-            // Where it is introduced once more.
+            // The second connection's span has the same name.
             client.migrate(&Node::open().unwrap()).unwrap();
             client.closed(PATIENCE).unwrap();
         });
     });
     let lines = notes.lines.lock().unwrap();
-    // One id, so one span, and all that is said is said in it.
+    // One id has one span, and all its events are in it.
     assert_eq!(lines[0], "span 1 cm_id");
     assert!(lines[1..].iter().all(|line| line.starts_with("in 1 ")));
     assert!(lines[1].contains("id=CmId"), "{lines:#?}");
     let named = lines.iter().filter(|line| line.contains("id=CmId"));
     assert_eq!(named.count(), 1, "{lines:#?}");
-    for said in [
+    for text in [
         "kind=ADDR_RESOLVED status=0",
         "kind=ROUTE_RESOLVED status=0",
         "kind=DISCONNECTED status=0",
@@ -104,7 +104,7 @@ fn a_span_for_each_id_and_an_event_for_each_event(site: &Site) {
         "device=",
         "peer=",
     ] {
-        let times = lines.iter().filter(|line| line.contains(said)).count();
-        assert_eq!(times, 1, "{said}: {lines:#?}");
+        let times = lines.iter().filter(|line| line.contains(text)).count();
+        assert_eq!(times, 1, "{text}: {lines:#?}");
     }
 }

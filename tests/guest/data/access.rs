@@ -1,4 +1,4 @@
-//! What peers may do, changed while memory is registered.
+//! Access rights that are changed while memory is registered.
 
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{Site, Soft};
@@ -8,7 +8,7 @@ use super::{ALL, brought, contents, exposed, perform, received, room, roomy, sen
 use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
-/// Of soft drivers only rxe can, and not that of older kernels.
+/// Of the soft drivers only rxe supports it, and not in older kernels.
 fn can(site: &Site) -> bool {
     site.soft == Soft::Rxe && newer_commands::is_new()
 }
@@ -39,7 +39,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
     assert!(write(client, &memory, b"12345678"));
     if !can(site) {
         assert_cannot(&memory, READ);
-        // It goes on as it was.
+        // The rights are unchanged.
         assert!(write(client, &memory, b"abcdefgh"));
         let read = SendOperation::Read(memory.remote());
         let done = perform(client, read, room(client, 8));
@@ -51,12 +51,12 @@ fn access_changes_where_the_driver_can(site: &Site) {
     let read = SendOperation::Read(memory.remote());
     let done = perform(client, read, room(client, 8));
     assert_eq!(brought(done, 8), b"12345678");
-    // This side may still have the device write there.
+    // The device may still write there for this side.
     server.post_receive(memory.part(0..4).unwrap()).unwrap();
     drop(perform(client, SendOperation::Send, sge(client, b"abcd")));
     assert!(received(server).result.is_ok());
     assert_eq!(contents(&memory), b"abcd5678");
-    // And back.
+    // And the reverse change.
     memory.change_access(ALL).unwrap();
     assert!(write(client, &memory, b"12345678"));
     memory.change_access(READ).unwrap();
@@ -81,7 +81,7 @@ fn contradictory_access_is_refused(site: &Site) {
     assert!(matches!(gone, Error::Gone { .. }), "{gone}");
 }
 
-/// What was registered for reading alone was pinned for that.
+/// Memory that was registered for reading only is pinned for reading only.
 #[case]
 fn read_only_memory_stays_read_only(site: &Site) {
     let server = site.queue_pair();

@@ -1,4 +1,4 @@
-//! Requests that fail: with which status, and with their memory.
+//! Requests that fail: their status, and the return of their memory.
 
 use rdmacm_core::{AccessFlags, EventKind, QpType};
 use rdmacm_tests::{PATIENCE, Side, Site, Soft};
@@ -11,12 +11,12 @@ use super::{ALL, ROOMY, contents, exposed, received, room, roomy, sent, sge};
 use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
-/// Posts it with eight bytes, and gives what became of it.
+/// Posts an operation with eight bytes and returns its result.
 fn outcome(queue_pair: &QueuePair, operation: SendOperation) -> Result<Done, CompletionError> {
     outcome_with(queue_pair, operation, sge(queue_pair, &[5; 8]))
 }
 
-/// The same, with one piece of the caller's, which comes back.
+/// Like [`failure`], with an entry of the caller's, which is returned.
 fn outcome_with(
     queue_pair: &QueuePair,
     operation: SendOperation,
@@ -32,8 +32,8 @@ fn outcome_with(
     done.result
 }
 
-/// What was posted to receive comes back, at the latest when the side disconnects:
-/// siw's does not flush it before.
+/// Posted receive requests return their memory, at the latest when the side
+/// disconnects: siw does not flush them earlier.
 fn assert_flushed(side: &Side) {
     let queue_pair = &side.queue_pair;
     side.disconnect();
@@ -42,16 +42,16 @@ fn assert_flushed(side: &Side) {
     assert!(queue_pair.receive_queue().poll().unwrap().is_none());
 }
 
-/// To siw a request is done when TCP has all of it, unless it sees the connection end
-/// before it says so (`siw_qp_sq_proc_tx`).
+/// siw completes a request when TCP has taken all of it, unless the connection ends
+/// before the completion (`siw_qp_sq_proc_tx`).
 fn assert_done(outcome: Result<Done, CompletionError>) {
     if let Err(error) = outcome {
         assert_eq!(error.status, WcStatus::LOC_QP_OP_ERR);
     }
 }
 
-/// A peer's access that is refused. siw's peer says so by ending the connection: a
-/// read is flushed with it, and a write was complete before.
+/// An access that the peer's device refuses. siw's peer ends the connection: a pending
+/// read is flushed, and a write is already complete.
 fn assert_guarded(site: &Site, of: impl Fn(&QueuePair) -> SendOperation) {
     let pair = roomy(site);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -74,10 +74,10 @@ fn assert_guarded(site: &Site, of: impl Fn(&QueuePair) -> SendOperation) {
     assert_flushed(&pair.server);
 }
 
-/// What reaches for memory.
+/// The operations that access remote memory.
 type Reach = fn(RemoteMemory) -> SendOperation;
 
-/// Both would change zeros.
+/// Both change zeros.
 const ATOMICS: [Reach; 2] = [
     |remote| SendOperation::FetchAdd { remote, add: 1 },
     |remote| SendOperation::CompareSwap {
@@ -87,8 +87,8 @@ const ATOMICS: [Reach; 2] = [
     },
 ];
 
-/// Eight bytes of sixteen that are exposed with these rights, so far from the first of
-/// them and by a key that differs so, are not reached.
+/// Tries to access eight of sixteen exposed bytes with these rights, offset and key;
+/// all fail.
 fn assert_untouched(site: &Site, operation: Reach, (rights, by, key): (AccessFlags, u64, u32)) {
     let memory = std::cell::OnceCell::new();
     assert_guarded(site, |server| {
@@ -108,23 +108,23 @@ fn remote_access_is_checked(site: &Site) {
         (SendOperation::Write as Reach, AccessFlags::REMOTE_WRITE),
         (SendOperation::Read as Reach, AccessFlags::REMOTE_READ),
     ] {
-        for told in [(ALL, 0, 0x100), (ALL, 9, 0), (ALL - right, 0, 0)] {
-            if (site.soft, told.0) == (Soft::Siw, ALL - AccessFlags::REMOTE_READ) {
-                // siw looks at no right to read.
+        for difference in [(ALL, 0, 0x100), (ALL, 9, 0), (ALL - right, 0, 0)] {
+            if (site.soft, difference.0) == (Soft::Siw, ALL - AccessFlags::REMOTE_READ) {
+                // siw does not check the right to read.
                 continue;
             }
-            assert_untouched(site, operation, told);
+            assert_untouched(site, operation, difference);
         }
     }
 }
 
-/// All the others do not do.
+/// The rights that an operation does not need.
 #[case(needs(Datagrams))]
 fn atomics_need_remote_atomic_access(site: &Site) {
     let others = ALL - AccessFlags::REMOTE_ATOMIC;
     for operation in ATOMICS {
-        for told in [(ALL, 0, 0x100), (ALL, 16, 0), (others, 0, 0)] {
-            assert_untouched(site, operation, told);
+        for difference in [(ALL, 0, 0x100), (ALL, 16, 0), (others, 0, 0)] {
+            assert_untouched(site, operation, difference);
         }
     }
 }
@@ -136,8 +136,9 @@ fn deregistration_invalidates_the_rkey(site: &Site) {
     }
 }
 
-/// What both sides say of a message that its receiver could not take. rxe's sender hears
-/// of it, and its receiver has one word for all of it; siw's sender was done before.
+/// Both sides' results of a message that the receiver could not take. On rxe the sender
+/// gets an error too, and the receiver has one status for all reasons. On siw the send
+/// is already complete.
 fn assert_not_taken(
     site: &Site,
     outcome: Result<Done, CompletionError>,
@@ -170,22 +171,22 @@ fn a_message_longer_than_the_receive_buffer(site: &Site) {
     assert_flushed(&pair.client);
 }
 
-/// Eight bytes by a key that nothing has.
+/// Eight bytes with a key that belongs to no region.
 fn misnamed(buffer: &[u8; 8]) -> Sge {
     let address = buffer.as_ptr().expose_provenance() as u64;
     #[expect(unsafe_code, reason = "a wrong key is what is tried")]
-    // SAFETY: nothing has this key, so the device neither reads nor writes anything.
+    // SAFETY: the key belongs to no region, so the device accesses nothing.
     unsafe {
         Sge::raw(address, 8, 0x7777_7700)
     }
 }
 
-/// What the drivers call it. What was to bring bytes here fails as they come, and both
-/// know why. What was to take them away fails before it is sent, and neither says why:
-/// siw has one word for all of it (`siw_qp_sq_process`), and so has rxe for whatever is
-/// not `EFAULT`, which its `copy_data` does not say of a key. rxe of later kernels says
-/// nothing at all: the queue pair is in error before the request is completed, so it is
-/// flushed with all others (`rxe_sender`).
+/// The statuses of the drivers. A request whose data arrives here fails on arrival, and
+/// both drivers report why. A request whose data leaves from here fails before sending,
+/// and neither reports why: siw has one status for all reasons (`siw_qp_sq_process`),
+/// and rxe has one for all errors but `EFAULT`, which `copy_data` does not return for a
+/// key. In later kernels rxe puts the queue pair in the error state before it completes
+/// the request, so the request is flushed (`rxe_sender`).
 fn wrong_key(site: &Site, operation: SendOperation) -> WcStatus {
     match site.soft {
         _ if operation.fetches() => WcStatus::LOC_PROT_ERR,
@@ -214,7 +215,7 @@ fn a_wrong_lkey_fails_the_send(site: &Site) {
     }
 }
 
-/// The sender of rxe hears that it is the receiver's fault; that of siw was done before.
+/// rxe's sender reports a fault of the receiver; siw's send is already complete.
 #[case]
 fn a_wrong_lkey_fails_the_receive(site: &Site) {
     let pair = roomy(site);
@@ -287,8 +288,8 @@ fn a_missing_peer_exhausts_retries(site: &Site) {
     assert!(error.to_string().contains("did not acknowledge"), "{error}");
 }
 
-/// siw flushes its queues when the connection ends, and what is posted later it takes
-/// without ever completing it (`siw_post_send`).
+/// siw flushes its queues when the connection ends. It accepts later requests and never
+/// completes them (`siw_post_send`).
 #[case(needs(TcpHandshake))]
 fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     let pair = roomy(site);
@@ -298,7 +299,7 @@ fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     queue.arm(false).unwrap();
     pair.server.disconnect();
     pair.client.expect(EventKind::Disconnected);
-    // What the channel tells of is not taken, so that this side does not know.
+    // The notification is left unread, so this side does not know.
     queue.channel().unwrap().next(PATIENCE).unwrap().unwrap();
     let late = sge(client, b"late");
     let send = client.post_send(SendRequest::new(SendOperation::Send, late));

@@ -1,5 +1,5 @@
-//! Memory that was posted is freed when its device has let go of it, whoever drops
-//! what and when: freed memory is poisoned and watched.
+//! Posted memory is freed only when its device no longer uses it, in whatever order
+//! handles are dropped. Freed memory is filled with a pattern and watched.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -15,12 +15,12 @@ use super::{ROOMY, brought, exposed, filled, pattern, received, roomy, sent, sge
 use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
-/// Longer than a packet, so that some of them are half written.
+/// Longer than a packet, so that some messages are half written.
 const LENGTH: usize = 20_000;
 /// Requests of each kind.
 const EACH: usize = 8;
 
-/// The test of the test: who writes to freed memory is seen.
+/// A check of the detection: a write to freed memory is detected.
 #[case]
 fn freed_memory_is_watched(site: &Site) {
     let freed = FreedBlocks::of_about(LENGTH);
@@ -33,7 +33,7 @@ fn freed_memory_is_watched(site: &Site) {
     drop(rest);
     assert_eq!(freed.count(), 1);
     #[expect(unsafe_code, reason = "a stray write is what is tried")]
-    // SAFETY: the block is kept from the allocator, and nobody else's.
+    // SAFETY: the allocator does not reuse the block, and nothing else uses it.
     unsafe {
         inside.write(0);
     }
@@ -46,7 +46,7 @@ fn freed_memory_is_watched(site: &Site) {
     assert!(freed.are_untouched());
 }
 
-/// What a queue pair is made from.
+/// The objects that a queue pair depends on.
 struct Parts {
     context: Context,
     domain: ProtectionDomain,
@@ -82,7 +82,7 @@ impl Parts {
     }
 }
 
-/// In each order of four.
+/// Each order of four.
 const ORDERS: usize = 24;
 
 fn drop_in_order(mut handles: Vec<Box<dyn Send>>, order: usize) {
@@ -101,7 +101,7 @@ fn post_receives(queue_pair: &QueuePair, length: usize) {
     }
 }
 
-/// Reads what the peer exposes, and sends as much to it.
+/// Reads the peer's exposed memory and sends as much to it.
 fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize) {
     let domain = queue_pair.protection_domain();
     for _ in 0..EACH {
@@ -115,7 +115,7 @@ fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize)
     }
 }
 
-/// A peer sends as many messages as there is room for, and does not wait.
+/// The peer sends as many messages as there are receive requests, without waiting.
 fn flood(peer: &QueuePair) {
     let message = |seed| {
         let memory = sge(peer, &pattern(LENGTH, seed));
@@ -124,8 +124,8 @@ fn flood(peer: &QueuePair) {
     peer.post_sends((0..8).map(message).collect()).unwrap();
 }
 
-/// The peer sends when everything is dropped that can be, and into a part of a buffer
-/// whose other part is dropped.
+/// The peer sends while all handles are dropped, also into a part of a buffer whose
+/// other part is dropped.
 #[case]
 fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
     for order in 0..ORDERS {
@@ -154,7 +154,7 @@ fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
     }
 }
 
-/// The peer sends while requests of all kinds are under way.
+/// The peer sends while requests of all kinds are outstanding.
 fn load(site: &Site, freed: &FreedBlocks, queue_pair: QueuePair) -> Pair {
     let pair = site.pair_of(site.queue_pair_with(ROOMY), queue_pair);
     let (client, server) = (&pair.client.queue_pair, &pair.server.queue_pair);
@@ -166,7 +166,7 @@ fn load(site: &Site, freed: &FreedBlocks, queue_pair: QueuePair) -> Pair {
     pair
 }
 
-/// All that one side has goes, in this order, and the other side after it.
+/// Drops all handles of one side in this order, then the other side.
 fn let_go(pair: Pair, parts: [Box<dyn Send>; 3], order: usize, freed: &FreedBlocks) {
     let Pair { client, server } = pair;
     let mut handles = Vec::from(parts);
@@ -200,7 +200,7 @@ fn no_write_to_memory_freed_with_its_context(site: &Site) {
     }
 }
 
-/// Unwinds as a panic does, and says nothing on the terminal.
+/// Unwinds like a panic, without a message.
 fn unwound<T>(work: impl FnOnce() -> T) {
     let unwinding = catch_unwind(AssertUnwindSafe(|| {
         let _dropped_by_it = work();
@@ -209,7 +209,7 @@ fn unwound<T>(work: impl FnOnce() -> T) {
     assert!(unwinding.is_err());
 }
 
-/// The queue pair stays, and what was posted belongs to it.
+/// The queue pair is not dropped, and owns the posted requests.
 #[case]
 fn posted_memory_outlives_a_panic(site: &Site) {
     let freed = FreedBlocks::of_about(LENGTH);
@@ -249,7 +249,7 @@ fn no_write_to_memory_freed_by_a_panic(site: &Site) {
     }
 }
 
-/// As whoever holds a connection's queue pair may move it, under reads and messages.
+/// The owner of a connection's queue pair may move it while requests are outstanding.
 fn reset(queue_pair: &QueuePair) {
     let queue_pair: &dyn rdmacm_core::QueuePair = queue_pair;
     let mut attr = QpAttr::new_zeroed();
@@ -257,8 +257,8 @@ fn reset(queue_pair: &QueuePair) {
     queue_pair.modify(&attr, QpAttrMask::STATE).unwrap();
 }
 
-/// siw goes on as if nothing had been said; rxe forgets its requests, and may be
-/// filling their memory yet.
+/// siw ignores the move. rxe discards its requests, and may still be writing to their
+/// memory.
 #[case]
 fn a_move_to_reset_frees_nothing(site: &Site) {
     let freed = FreedBlocks::of_about(LENGTH);
@@ -267,11 +267,12 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
     reset(server);
     assert_eq!(freed.count(), 0);
     if site.soft == Soft::Siw {
-        // What arrived during the move may be overlooked until more does.
+        // A notification that arrives during the move may be processed only with the
+        // next one.
         let nothing = SendOperation::Write(RemoteMemory::NONE);
         let nothing = SendRequest::new(nothing, SgList::NONE);
         client.post_send(nothing).unwrap();
-        // All comes as it would have.
+        // All messages arrive as without the move.
         for seed in 0..8 {
             assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
             assert!(sent(server).result.is_ok());
@@ -282,7 +283,7 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
     } else {
         assert!(server.send_queue().poll().unwrap().is_none());
         assert!(server.receive_queue().poll().unwrap().is_none());
-        // As many again have room.
+        // There is space for as many requests again.
         post_receives(server, freed.size());
         assert_eq!(freed.count(), 0);
     }

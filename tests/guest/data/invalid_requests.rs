@@ -1,5 +1,5 @@
-//! What is refused before it is posted: what was to be posted comes back, and the
-//! queues have as much room as before.
+//! Requests that are refused before they are posted: the memory is returned, and the
+//! queues have as much space as before.
 
 use rdmacm_core::AccessFlags;
 use rdmacm_tests::{Site, Soft};
@@ -11,7 +11,7 @@ use rdmacm_verbs::{
 use super::{ROOMY, exposed, filled, received, room, roomy, sent, sge};
 use rdmacm_tests_macros::case;
 
-/// The reason, after the request has come back.
+/// Checks that the request was returned, and returns the reason.
 fn reason(refused: PostError<Option<SendRequest<'_>>>) -> (String, SgList) {
     assert!(matches!(refused.error, Error::InvalidInput { .. }));
     let request = refused.returned.unwrap();
@@ -23,7 +23,7 @@ fn assert_refused(queue_pair: &QueuePair, request: SendRequest<'_>, why: &str) {
     assert_eq!(words, format!("post a send request: {why}"));
 }
 
-/// The queues take as much as ever.
+/// The queues take as many requests as before.
 fn assert_empty(client: &QueuePair, server: &QueuePair) {
     let most = client.caps().max_send_wr.min(32);
     for _ in 0..most {
@@ -145,7 +145,7 @@ fn memory_without_local_write_access(site: &Site) {
         refused.to_string(),
         format!("post a receive request: {why}")
     );
-    // To send from it is enough.
+    // Read access is enough to send from it.
     server.post_receive(room(server, 8)).unwrap();
     let request = SendRequest::new(SendOperation::Send, part());
     client.post_send(request).unwrap();
@@ -242,7 +242,7 @@ fn more_requests_than_the_queues_hold(site: &Site) {
         "post a receive request: the receive queue is full"
     );
     assert_eq!(full.returned.into_buffer().unwrap()[..], [0xee; 2]);
-    // Completions that are not taken hold their places.
+    // Unpolled completions occupy their entries.
     let sends = client.caps().max_send_wr;
     let request = || SendRequest::new(SendOperation::Send, sge(client, b"x"));
     for number in 0..sends {
@@ -284,7 +284,7 @@ fn more_requests_than_the_completion_queue_holds(site: &Site) {
     let refused = client.post_sends(all).unwrap_err();
     assert_eq!(refused.returned.len(), 3);
     client.post_send(request().unsignaled()).unwrap();
-    // The last is for one that brings the others back.
+    // The last entry is for a request whose completion returns the others.
     assert_refused(client, request().unsignaled(), why);
     client.post_receive(room(client, 1)).unwrap();
     assert_refused(client, request(), why);
@@ -293,7 +293,7 @@ fn more_requests_than_the_completion_queue_holds(site: &Site) {
         refused.to_string(),
         format!("post a receive request: {why}")
     );
-    // What comes makes room, for what has come only.
+    // Each polled completion frees an entry.
     let reply = SendRequest::new(SendOperation::Send, sge(server, b"y"));
     server.post_send(reply).unwrap();
     assert!(received(client).result.is_ok());
@@ -331,7 +331,7 @@ fn ranges_outside_the_buffer(site: &Site) {
     assert_eq!(*domain.register(vec![1, 2, 3]).unwrap(), [1, 2, 3]);
 }
 
-/// Whoever has seen a request fail is told at once.
+/// After a failed completion was polled, posting fails at once.
 #[case]
 fn requests_after_a_failure(site: &Site) {
     let caps = QpCaps::default();

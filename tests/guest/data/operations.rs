@@ -1,4 +1,4 @@
-//! Every operation, at the sizes where something changes.
+//! Every operation, at the sizes where the drivers' behaviour changes.
 
 use rdmacm_tests::{Pair, Site, Soft};
 use rdmacm_verbs::{
@@ -10,8 +10,8 @@ use super::{
 };
 use rdmacm_tests_macros::case;
 
-/// Nothing, what may go into a request (rxe's and siw's), around what goes into one
-/// packet, rxe's and TCP's, and what takes many.
+/// Empty, inline (rxe's and siw's limits), one packet (rxe's and TCP's sizes), and many
+/// packets.
 pub(super) const SIZES: [usize; 13] = [
     0,
     1,
@@ -136,7 +136,7 @@ fn the_middle_is_written_and_read(site: &Site) {
     assert_eq!(buffer[7..3007], pattern(4000, 1)[7..3007]);
     let mut around = buffer[..7].iter().chain(&buffer[3007..]);
     assert!(around.all(|byte| *byte == 3));
-    // What was read back has arrived: on iWARP the write itself does not say so.
+    // The read's data has arrived: on iWARP a write's completion does not prove that.
     let seen = contents(&memory);
     assert_eq!(seen[5..3005], pattern(4000, 1)[7..3007]);
     assert!(seen[..5].iter().chain(&seen[3005..]).all(|byte| *byte == 9));
@@ -164,8 +164,8 @@ fn inline_data_are_copied(site: &Site) {
         client.post_send(request).unwrap();
         bytes.fill(0);
         assert!(sent(client).result.is_ok());
-        // On iWARP the write does not say that it has arrived: what comes behind it
-        // does.
+        // On iWARP a write's completion does not prove that it has arrived; a later
+        // message does.
         server.post_receive(SgList::NONE).unwrap();
         drop(perform(client, SendOperation::Send, SgList::NONE));
         assert!(received(server).result.is_ok());
@@ -175,13 +175,13 @@ fn inline_data_are_copied(site: &Site) {
     }
 }
 
-/// Where four pieces of that many bytes begin and end. One has no bytes, and if there
-/// are enough, no two are of a length.
+/// The ranges of four entries for this many bytes. One is empty, and if possible all
+/// lengths differ.
 fn cuts(size: usize) -> [usize; 5] {
     [0, 1, 1, 1 + size / 3, size].map(|at| at.min(size))
 }
 
-/// These bytes in pieces.
+/// These bytes as several entries.
 fn gathered(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
     let cuts = cuts(bytes.len());
     let parts = cuts.windows(2).map(|ends| {
@@ -192,7 +192,7 @@ fn gathered(queue_pair: &QueuePair, bytes: &[u8]) -> SgList {
     SgList::from(parts.collect::<Vec<_>>())
 }
 
-/// Room in pieces, cut elsewhere: as from behind.
+/// Memory to receive into as entries of other lengths.
 fn scattered(queue_pair: &QueuePair, size: usize) -> SgList {
     let cuts = cuts(size);
     let parts = cuts.windows(2).rev().map(|ends| {
@@ -203,7 +203,7 @@ fn scattered(queue_pair: &QueuePair, size: usize) -> SgList {
     SgList::from(parts.collect::<Vec<_>>())
 }
 
-/// What came into all of them.
+/// The bytes of all entries.
 fn together(completion: Completion) -> Vec<u8> {
     assert_eq!(completion.sg_list.len(), 4);
     let parts = completion.sg_list.into_iter().flat_map(|sge| {
@@ -228,7 +228,7 @@ fn messages_are_gathered_and_scattered(site: &Site) {
     }
 }
 
-/// siw reads into one piece.
+/// siw reads into one entry only.
 #[case]
 fn memory_is_gathered_and_scattered(site: &Site) {
     let pair = roomy(site);
@@ -249,8 +249,8 @@ fn memory_is_gathered_and_scattered(site: &Site) {
     }
 }
 
-/// siw forgets a key for its peer, which rxe does only with memory that no process
-/// registers.
+/// siw invalidates a key on a peer's request; rxe does so only for memory that the
+/// kernel registers.
 #[case]
 fn a_key_is_invalidated(site: &Site) {
     match site.soft {
@@ -259,8 +259,8 @@ fn a_key_is_invalidated(site: &Site) {
     }
 }
 
-/// The message has arrived by the time that its key is refused, which is the end of its
-/// connection. Those that go into one packet or a few are enough.
+/// The message arrives before its key is refused, which ends the connection. Messages
+/// of one or a few packets are enough.
 fn keys_stay(site: &Site) {
     for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
         let pair = roomy(site);
@@ -287,7 +287,7 @@ fn keys_go(site: &Site) {
         let operation = SendOperation::SendWithInvalidate(memory.remote().key());
         drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
-        // siw tells it to the kernel's own queues only.
+        // siw reports the key to the kernel's own queues only.
         let done = came.result.as_ref().unwrap();
         assert_eq!((done.bytes as usize, done.invalidated), (size, None));
         assert_eq!(brought(came, size), bytes);

@@ -1,4 +1,4 @@
-//! In which order requests complete, and how they are waited for.
+//! The order of completions, and waiting for them.
 
 use std::process::{Child, Command};
 
@@ -38,7 +38,7 @@ fn unsignaled_requests_complete_with_a_signaled_one(site: &Site) {
     }
 }
 
-/// siw has a message's completion long before that of a read in front of it.
+/// siw completes a message long before a read in front of it.
 #[case]
 fn reads_and_messages_complete_in_order(site: &Site) {
     let pair = roomy(site);
@@ -129,7 +129,7 @@ fn requests_are_posted_in_batches(site: &Site) {
     }
 }
 
-/// What was read is sent on, without a look at it in between.
+/// Data that was read is sent without polling in between.
 #[case]
 fn a_fence_waits_for_reads(site: &Site) {
     let pair = roomy(site);
@@ -225,7 +225,7 @@ fn a_ring_wraps_around_many_times(site: &Site) {
     }
 }
 
-/// Behind a long write, so that the device sends them later, by itself.
+/// Behind a long write, so that the device sends them later, without a doorbell.
 #[case]
 fn short_messages_from_two_pages_arrive(site: &Site) {
     const PAGE: usize = 4096;
@@ -250,8 +250,8 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
     }
 }
 
-/// More of them than siw sends for whoever posts them: it leaves the rest to a thread of
-/// its own, which runs before the poster does where others want the processors too.
+/// More bytes than siw sends in the posting thread: it leaves the rest to a kernel
+/// thread, which may run before the poster if the processors are busy.
 #[case]
 fn many_short_messages_arrive(site: &Site) {
     let pair = roomy(site);

@@ -1,8 +1,8 @@
-//! Operations at random, against a model of both sides' memory.
+//! Random operations, compared with a model of both sides' memory.
 //!
-//! Both sides send, write, read and, where there are atomics, change each other's
-//! memory, in batches, signalled or not. Nobody but its peer changes a side's
-//! memory; so the peer knows what it is to read there.
+//! Both sides send, write, read and, where supported, use atomics on each other's
+//! memory, in batches, signalled or not. Only the peer changes a side's memory, so the
+//! peer knows what a read returns.
 
 use std::collections::VecDeque;
 use std::process::Command;
@@ -24,9 +24,9 @@ const CAPS: QpCaps = QpCaps {
     max_inline_data: 64,
 };
 const MEMORY: usize = 1 << 17;
-/// What is written to; behind it is what stays.
+/// The part that is written to; the rest is for constant data.
 const CHANGED: usize = MEMORY / 2;
-/// The longest message, which a receive request has room for.
+/// The longest message, for which each receive request has space.
 const LONGEST: usize = 10_000;
 const ROUNDS: usize = 40;
 
@@ -37,31 +37,31 @@ fn memory_equals_the_model(site: &Site) {
     }
 }
 
-/// One side, and what it knows.
+/// One side, and its model.
 struct End<'a> {
     queue_pair: &'a QueuePair,
-    /// What its peer changes.
+    /// The memory that its peer changes.
     memory: RemoteAccessRegion,
-    /// What its peer's memory holds once all is done.
+    /// The contents of its peer's memory once all requests are complete.
     model: Vec<u8>,
-    /// What is on its way.
+    /// Outstanding requests.
     outstanding: VecDeque<Posted>,
-    /// Messages on their way to it, with their words.
+    /// Messages on the way to it, with their immediate data.
     due: VecDeque<(Vec<u8>, Option<u32>)>,
     receives: usize,
 }
 
-/// A request that was posted.
+/// A posted request.
 struct Posted {
     work: WorkId,
     signaled: bool,
-    /// The bytes it brings back.
+    /// The bytes that it returns.
     brings: Option<Vec<u8>>,
-    /// For one who is to find out why it failed.
+    /// For the failure message.
     what: String,
 }
 
-/// A request that was made up, and what it does to the model.
+/// A random request, and its effect on the model.
 struct Made<'a> {
     request: SendRequest<'a>,
     brings: Option<Vec<u8>>,
@@ -102,7 +102,7 @@ fn run(site: &Site, seed: u64) {
     assert_eq!(contents(&near.memory), far.model, "seed {seed}");
 }
 
-/// Some requests at once, as many as both sides have room for.
+/// Posts several requests at once, as many as both sides have space for.
 fn post(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>) {
     let most = CAPS.max_send_wr as usize - 1;
     let free = most.saturating_sub(near.outstanding.len());
@@ -157,7 +157,7 @@ fn bytes(random: &mut Random, limit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Cuts bytes into pieces, some of which may be empty.
+/// Splits bytes into entries, some of which may be empty.
 fn cut(random: &mut Random, queue_pair: &QueuePair, bytes: &[u8], most: usize) -> SgList {
     let mut sg_list = Vec::new();
     let mut rest = bytes;
@@ -187,7 +187,7 @@ fn joined(sg_list: SgList, length: usize) -> Vec<u8> {
         let length = sge.len();
         let buffer = sge.into_buffer().unwrap();
         let behind = buffer.len();
-        // A part ends where its buffer does, but for buffers of nothing.
+        // An entry ends at the end of its buffer, except for empty buffers.
         let start = behind.saturating_sub(length);
         if length == 0 {
             Vec::new()
@@ -198,7 +198,7 @@ fn joined(sg_list: SgList, length: usize) -> Vec<u8> {
     parts.take(length).collect()
 }
 
-/// Something this side does, and its model of the other's memory after that.
+/// A random operation, and the model of the peer's memory after it.
 fn make<'a>(
     site: &Site,
     random: &mut Random,
@@ -248,7 +248,7 @@ fn make<'a>(
         (3, _) => {
             let length = match site.soft {
                 Soft::Rxe => payload.len(),
-                // Fewer siw may answer with others, where they are on two pages.
+                // siw may answer shorter reads with wrong bytes if they span two pages.
                 Soft::Siw => payload.len().max(64),
             };
             let most = match site.soft {
@@ -259,7 +259,7 @@ fn make<'a>(
             let sg_list = cut(random, queue_pair, &zeros, most);
             let start = match site.soft {
                 Soft::Rxe => start,
-                // A write overtakes a read in front of it.
+                // A write overtakes an earlier read.
                 Soft::Siw => CHANGED + start % (MEMORY - CHANGED - LONGEST),
             };
             let brings = near.model[start..start + length].to_vec();
@@ -298,7 +298,7 @@ fn make<'a>(
     }
 }
 
-/// An atomic, and what is there after it.
+/// An atomic, and the memory's value after it.
 fn atomic(remote: RemoteMemory, before: u64, word: u32) -> (SendOperation, u64) {
     let swap = u64::from(word);
     let compare = match word % 3 {
@@ -317,7 +317,7 @@ fn atomic(remote: RemoteMemory, before: u64, word: u32) -> (SendOperation, u64) 
     (operation, if compare == before { swap } else { before })
 }
 
-/// Takes one completion of what it sent, if there is one to come.
+/// Takes one completion of its send queue, if one is outstanding.
 fn settle(end: &mut End<'_>) {
     if !end.outstanding.iter().any(|one| one.signaled) {
         return;
@@ -335,7 +335,7 @@ fn settle(end: &mut End<'_>) {
         let ways: Vec<_> = end.outstanding.iter().map(|one| &one.what).collect();
         let kernel = Command::new("dmesg").output().unwrap().stdout;
         let kernel = String::from_utf8_lossy(&kernel);
-        panic!("{error}, of {ways:#?}, and the kernel said:\n{kernel}");
+        panic!("{error}, of {ways:#?}, and of the kernel:\n{kernel}");
     }
     for (work, sg_list) in earlier {
         check(end, work, false, sg_list);
@@ -352,7 +352,7 @@ fn check(end: &mut End<'_>, work: WorkId, reported: bool, sg_list: SgList) {
     }
 }
 
-/// Takes one message, if there is one to come.
+/// Takes one message, if one is expected.
 fn receive(end: &mut End<'_>) {
     let Some((message, word)) = end.due.pop_front() else {
         return;
@@ -377,10 +377,10 @@ fn finish(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_
     while near.outstanding.iter().any(|one| one.signaled) {
         settle(near);
     }
-    // What is left was not signalled; a last request brings it back.
+    // The remaining requests were not signalled; a last request completes them.
     let length = match site.soft {
         Soft::Rxe => 0,
-        // siw answers a read of nothing with what it sent last, if it is busy sending.
+        // A busy siw answers a read of no bytes with the data that it sent last.
         Soft::Siw => 64,
     };
     let sg_list = cut(random, near.queue_pair, &vec![0; length], 1);

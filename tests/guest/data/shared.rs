@@ -1,4 +1,4 @@
-//! Queues that several share.
+//! Queues that several queue pairs share.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::{ROOMY, brought, next, received, room, roomy, sent, sge};
 use crate::newer_commands;
 use rdmacm_tests_macros::case;
 
-/// A queue pair that receives from a shared queue, and reports to one of its own.
+/// A queue pair with a shared receive queue and a send completion queue of its own.
 fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
     let context = site.verbs();
     let domain = context.create_protection_domain().unwrap();
@@ -68,7 +68,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
         }
         assert_eq!(works, posted);
     }
-    // Others go on when one has gone.
+    // The others work after one is destroyed.
     let [first, second] = pairs;
     for _ in 0..2 {
         let room = room(&second.server.queue_pair, 8);
@@ -109,7 +109,7 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
     );
     let limit = match site.soft {
         Soft::Rxe => 0,
-        // It goes on saying what was set, and tells once all the same.
+        // The limit remains as set, and is reported only once.
         Soft::Siw => 3,
     };
     assert_eq!(shared.limit(), Ok(limit));
@@ -117,8 +117,8 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
 }
 
-/// When a queue pair on a shared queue breaks. rxe of newer kernels tells, those
-/// before and siw do not.
+/// The last event of a queue pair that fails with a shared queue. rxe of newer kernels
+/// reports it; older ones and siw do not.
 #[case]
 fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     let (shared, first) = receiver(site, 8);
@@ -138,14 +138,14 @@ fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     }
     first.disconnect_both();
     if site.soft == Soft::Rxe && newer_commands::is_new() {
-        let told = || events.next(PATIENCE).unwrap().unwrap();
+        let next_event = || events.next(PATIENCE).unwrap().unwrap();
         let last = AsyncEvent {
             kind: AsyncEventKind::QP_LAST_WQE_REACHED,
             subject: AsyncEventSource::QueuePair(ended),
         };
-        while told() != last {}
+        while next_event() != last {}
     }
-    // The others have the requests now, and another event comes behind it.
+    // The other queue pairs have the requests now, and another event follows.
     shared.set_limit(4).unwrap();
     send(&second.client.queue_pair, b"x");
     assert!(received(&second.server.queue_pair).result.is_ok());
@@ -159,7 +159,7 @@ fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     }
 }
 
-/// Three queue pairs that report what they send and receive to one queue.
+/// Three queue pairs that share a completion queue for sends and receives.
 fn on_one_queue(site: &Site) -> (CompletionQueue, Vec<Pair>) {
     let context = site.verbs();
     let channel = context.create_completion_channel().unwrap();
@@ -192,7 +192,7 @@ fn completions_name_their_queue_pair(site: &Site) {
                 expected.insert(work, (server.number(), [number, round]));
             }
         }
-        // The last first, so that nothing is right by its order.
+        // In reverse order, so that order alone does not make the test pass.
         for (pair, number) in pairs.iter().zip(0..3).rev() {
             for _ in 0..4 {
                 send(&pair.client.queue_pair, &[round, number]);
@@ -230,7 +230,7 @@ fn destroying_a_queue_pair_keeps_completions_of_others(site: &Site) {
             send(&pair.client.queue_pair, b"hi");
         }
     }
-    // One that has been looked at, and one that has not.
+    // One completion that was polled, and one that was not.
     let first = next(&queue);
     assert!(posted.remove(&(first.queue_pair, first.work)));
     let other = pairs
@@ -333,7 +333,7 @@ fn a_completion_queue_is_resized(site: &Site) {
         for number in 0..4 {
             send(client, &[number]);
         }
-        // What has come moves along.
+        // Completions in the queue are moved to the new memory.
         queue.resize(entries).unwrap();
         assert!(queue.entries() >= entries);
         for number in 0..4 {

@@ -1,4 +1,4 @@
-//! Contexts that end under those who use them.
+//! Contexts that are closed while they are in use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use rdmacm_verbs::{CompletionQueue, Error, QueuePair, SendOperation, SendRequest
 use super::{exposed, received, room, roomy, sent, sge};
 use rdmacm_tests_macros::case;
 
-/// Takes what is given up, until the queue says that its device is gone.
+/// Polls returned requests until the queue reports that its device is gone.
 pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
     let mut taken = 0;
     loop {
@@ -41,7 +41,7 @@ fn outstanding_buffers_are_returned(site: &Site) {
     assert!(client.context().is_gone());
     assert_eq!(given_up(client.receive_queue()), 3);
     assert_eq!(given_up(client.send_queue()), 0);
-    // What is posted now comes back in the same way, or at once.
+    // Requests posted now are returned in the same way, or at once.
     if client.post_receive(SgList::NONE).is_ok() {
         assert!(client.receive_queue().poll().unwrap().is_some());
     }
@@ -80,7 +80,7 @@ fn every_call_reports_device_removal(site: &Site) {
             .create(&context)
             .map(drop),
     );
-    // Memory stays what it was.
+    // Memory keeps its contents.
     memory.write(0, &[1; 8]);
     assert_eq!(super::contents(&memory), [1; 8]);
     let outstanding = pair.client.queue_pair.destroy();
@@ -149,7 +149,7 @@ fn removal_ends_under_load(site: &Site) {
     }
 }
 
-/// Room to receive into, if there is a device to register it.
+/// Memory to receive into, if the device can register it.
 fn room_of(queue_pair: &QueuePair) -> SgList {
     let domain = queue_pair.protection_domain();
     domain.allocate(16).map(SgList::from).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Services without acknowledgements.
+//! Unreliable services.
 
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -11,15 +11,15 @@ use super::operations::SIZES;
 use super::{ROOMY, brought, contents, exposed, pattern, perform, received, room, sent, sge};
 use rdmacm_tests_macros::case;
 
-/// As reliable ones do, if not as much at once: a packet that is lost is a test that
-/// fails. What was written without a word is there when what came behind it is.
+/// Like the reliable tests, with fewer bytes at once, because a lost packet fails the
+/// test. A write without immediate data has arrived when a later message has.
 #[case(alone, needs(Datagrams))]
 fn unreliable_connections_carry_messages_and_writes(site: &Site) {
     let [client, server] = site.led_pair(QpType::UC, ROOMY);
     for (seed, size) in (1..).zip(SIZES).filter(|(_, size)| *size <= 4096) {
         let bytes = pattern(size, seed);
         let word = u32::from(seed);
-        for (operation, told) in [
+        for (operation, immediate) in [
             (SendOperation::Send, None),
             (SendOperation::SendWithImmediate(word), Some(word)),
         ] {
@@ -27,17 +27,17 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
             drop(perform(&client, operation, sge(&client, &bytes)));
             let came = received(&server);
             let done = came.result.as_ref().unwrap();
-            assert_eq!((done.immediate, done.bytes as usize), (told, size));
+            assert_eq!((done.immediate, done.bytes as usize), (immediate, size));
             assert_eq!(brought(came, size), bytes);
         }
         let memories = [(); 2].map(|()| exposed(&server, size.max(1)));
-        let [silent, told] = memories
+        let [silent, notified] = memories
             .each_ref()
             .map(|memory| memory.remote().part(0..size as u64).unwrap());
         server.post_receive(SgList::NONE).unwrap();
         for operation in [
             SendOperation::Write(silent),
-            SendOperation::WriteWithImmediate(told, word),
+            SendOperation::WriteWithImmediate(notified, word),
         ] {
             drop(perform(&client, operation, sge(&client, &bytes)));
         }
@@ -49,11 +49,11 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
     }
 }
 
-/// Bytes of a datagram that come before its own.
+/// The length of the GRH in front of a datagram.
 const ROUTE: usize = 40;
-/// Bytes of the longest datagram: the guest's interfaces have room for so much.
+/// The length of the longest datagram, limited by the guest's interfaces.
 const PACKET: usize = 1024;
-/// To whom a datagram is that is to a group.
+/// The destination queue pair number of multicast datagrams.
 const EVERYBODY: u32 = 0xff_ffff;
 
 fn datagram(way: &AhAttr, from: &QueuePair, to: u32, bytes: &[u8]) {
@@ -94,7 +94,7 @@ fn datagrams_arrive_after_their_grh(site: &Site) {
     }
 }
 
-/// rxe would send nothing of one that is longer, and say that it did.
+/// rxe would not send a longer one, and report success.
 #[case(alone, needs(Datagrams))]
 fn a_datagram_is_one_packet(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
@@ -105,7 +105,7 @@ fn a_datagram_is_one_packet(site: &Site) {
     assert!(words.contains("no longer than the MTU"), "{words}");
 }
 
-/// By IPv4 and by IPv6, whose routes look different.
+/// Over IPv4 and IPv6, whose GRHs differ.
 #[case(alone, needs(Datagrams))]
 fn a_reply_uses_the_received_address(site: &Site) {
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
@@ -131,13 +131,13 @@ fn a_reply_uses_the_received_address(site: &Site) {
     }
 }
 
-/// One that stays in the group hears everything, and so tells that a datagram was
-/// handed out. rxe hands them out one at a time: what the other heard while it was not
-/// in the group would come before what it hears last.
+/// A member that stays in the group receives everything and so shows that a datagram
+/// was delivered. rxe delivers to one queue pair after the other: a datagram for a
+/// former member would arrive before that member's last one.
 #[case(alone, needs(Datagrams))]
 fn a_group_receives_until_it_is_left(site: &Site) {
     let group = Ipv4Addr::new(239, 71, 9, 4);
-    // The interface does not listen to a group because a queue pair does.
+    // Attaching a queue pair does not make the interface join the group.
     let interface = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     interface.join_multicast_v4(&group, &site.v4).unwrap();
     let gid = Gid(group.to_ipv6_mapped().octets());
@@ -146,7 +146,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
 
     let [client, server] = site.led_pair(QpType::UD, ROOMY);
     let [witness, _] = site.led_pair(QpType::UD, ROOMY);
-    let heard = |by: &QueuePair, word: &[u8; 1]| {
+    let received = |by: &QueuePair, word: &[u8; 1]| {
         let came = received(by);
         assert_eq!(
             came.result.as_ref().unwrap().source.queue_pair,
@@ -156,27 +156,27 @@ fn a_group_receives_until_it_is_left(site: &Site) {
         assert_eq!(Grh::parse(&bytes).unwrap().destination, gid);
         assert_eq!(bytes[ROUTE..], *word);
     };
-    let tell = |word: &[u8; 1]| {
+    let send = |word: &[u8; 1]| {
         witness.post_receive(room(&witness, ROUTE + 1)).unwrap();
         datagram(&way, &client, EVERYBODY, word);
-        heard(&witness, word);
+        received(&witness, word);
     };
     for _ in 0..2 {
         server.post_receive(room(&server, ROUTE + 1)).unwrap();
     }
     witness.attach(gid, 0).unwrap();
-    tell(b"1");
+    send(b"1");
     server.attach(gid, 0).unwrap();
-    tell(b"2");
+    send(b"2");
     server.detach(gid, 0).unwrap();
-    tell(b"3");
+    send(b"3");
     server.attach(gid, 0).unwrap();
-    tell(b"4");
-    heard(&server, b"2");
-    heard(&server, b"4");
-    // Destroying it leaves the group to the other.
+    send(b"4");
+    received(&server, b"2");
+    received(&server, b"4");
+    // Destroying it does not affect the other member.
     assert!(server.destroy().is_empty());
-    tell(b"5");
+    send(b"5");
 }
 
 #[case(alone, needs(Datagrams))]

@@ -1,4 +1,4 @@
-//! Awaited sockets, on tokio.
+//! Datagram sockets on tokio.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -102,7 +102,7 @@ fn two_members_of_a_group(site: &Site) {
     });
 }
 
-/// A step that was polled once, and waits.
+/// An operation that was polled once and waits.
 fn begun<F: Future>(step: F) -> Pin<Box<F>> {
     let mut context = Context::from_waker(Waker::noop());
     let mut step = Box::pin(step);

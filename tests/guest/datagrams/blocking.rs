@@ -1,4 +1,4 @@
-//! Blocking sockets.
+//! Blocking datagram sockets.
 
 use std::thread;
 
@@ -53,7 +53,7 @@ fn more_than_the_mtu_is_refused(site: &Site) {
         panic!("{error:?}");
     };
     assert_eq!((bytes, max), (longest + 1, longest));
-    // It goes on as if nothing had been.
+    // The socket still works.
     client.send_to(b"shorter", &to).unwrap();
     assert_eq!(*server.recv_from().unwrap(), *b"shorter");
 }
@@ -71,7 +71,7 @@ fn an_open_socket_resolves_a_peer(site: &Site) {
     });
 }
 
-/// A queue pair hears what is sent to any address of its port.
+/// A queue pair receives datagrams for any address of its port.
 #[case(alone, needs(Datagrams))]
 fn both_families_reach_one_socket(site: &Site) {
     let v4 = bound(site);
@@ -132,7 +132,7 @@ fn an_unadmitted_peer_is_rejected(site: &Site) {
         let error = refused.unwrap_err();
         assert_eq!(error.stage(), Stage::Connect);
         assert_eq!(status(error.cause()), Some(SidrStatus::REJECT), "{error}");
-        // Whoever knows the number sends all the same.
+        // A sender that knows the number can send all the same.
         let to = DatagramAddr {
             qp_number: server.qp_number(),
             ..to_client
@@ -150,13 +150,13 @@ fn no_service_at_the_address(site: &Site) {
     assert_eq!(error.stage(), Stage::Connect);
     assert_eq!(error.destination(), Some(gone));
     assert_eq!(status(error.cause()), Some(SidrStatus::UNSUPPORTED));
-    // It goes on.
+    // The socket still works.
     let (peer, to) = asked(site, &client);
     peer.send_to(b"on", &to).unwrap();
     assert_eq!(*client.recv_from().unwrap(), *b"on");
 }
 
-/// Nobody waits on the other socket, so nobody answers.
+/// Nothing waits on the other socket, so it does not answer.
 #[case(alone, needs(Datagrams))]
 fn a_silent_peer_times_out(site: &Site) {
     let (silent, client) = (bound(site), bound(site));
@@ -186,7 +186,7 @@ fn immediate_data_arrive_with_a_datagram(site: &Site) {
     assert_eq!(datagram.immediate(), Some(0x7147));
 }
 
-/// They wait for those before, and each is sent.
+/// Each waits for earlier ones and is sent.
 #[case(alone, needs(Datagrams))]
 fn more_datagrams_than_posted_receives(site: &Site) {
     const MANY: u8 = 50;
@@ -218,7 +218,7 @@ fn a_datagram_outlives_its_socket(site: &Site) {
     assert_eq!(*datagram, *b"kept");
 }
 
-/// The kernel looks for the neighbour as it makes the address handle.
+/// The kernel resolves the neighbour when it creates the address handle.
 #[case(alone, needs(Datagrams))]
 fn an_unroutable_address_is_an_error(site: &Site) {
     let server = bound(site);
@@ -228,7 +228,7 @@ fn an_unroutable_address_is_an_error(site: &Site) {
     let error = client.send_to(b"lost", &nowhere).unwrap_err();
     assert_eq!(error.stage(), Stage::Send);
     assert!(matches!(error.cause(), Cause::Device { .. }), "{error}");
-    // It goes on.
+    // The socket still works.
     client.send_to(b"found", &to).unwrap();
     assert_eq!(*server.recv_from().unwrap(), *b"found");
 }
@@ -239,8 +239,8 @@ fn a_wrong_qkey_is_dropped(site: &Site) {
     let (client, to) = asked(site, &server);
     let foreign = DatagramAddr { qkey: 0x7147, ..to };
     client.send_to(b"unheard", &foreign).unwrap();
-    client.send_to(b"heard", &to).unwrap();
-    assert_eq!(*server.recv_from().unwrap(), *b"heard");
+    client.send_to(b"received", &to).unwrap();
+    assert_eq!(*server.recv_from().unwrap(), *b"received");
 }
 
 #[case(alone, needs(Datagrams))]

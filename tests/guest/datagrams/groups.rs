@@ -9,7 +9,7 @@ use rdmacm_tests::{LosingGroups, PATIENCE, SECOND, Site};
 use super::bound;
 use rdmacm_tests_macros::case;
 
-/// A group of each test's own: they run at once.
+/// A group for each test: they run at the same time.
 fn group(number: u8) -> CmAddr {
     CmAddr::from(([239, 71, 12, number], 0))
 }
@@ -52,7 +52,7 @@ fn a_former_member_receives_nothing(site: &Site) {
     leaves.set_deadline(SECOND / 10);
     let error = leaves.recv_from().unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
-    // It may join again.
+    // It can join again.
     leaves.set_deadline(PATIENCE);
     join(&leaves, 2);
     sender.send_to(b"again", &to).unwrap();
@@ -95,7 +95,7 @@ fn datagrams_name_their_group(site: &Site) {
     }
 }
 
-/// It is left, and the socket goes on.
+/// The socket leaves the group and still works.
 #[case(alone, needs(Datagrams))]
 fn a_lost_group_is_reported_once(site: &Site) {
     let device = Arc::new(LosingGroups::new());
@@ -126,7 +126,7 @@ fn a_lost_group_is_reported_once(site: &Site) {
 #[case(alone, needs(Datagrams))]
 fn a_unicast_address_is_refused(site: &Site) {
     let (socket, sender) = (bound(site), bound(site));
-    // On RoCE v2 the kernel joins IPv4's alone.
+    // On RoCE v2 the kernel joins the network's groups for IPv4 only.
     let v6: CmAddr = "[ff0e::7147]:0".parse().unwrap();
     let error = socket.join_multicast(v6, PATIENCE).unwrap_err();
     assert_eq!(error.stage(), Stage::JoinMulticast);
@@ -134,13 +134,13 @@ fn a_unicast_address_is_refused(site: &Site) {
         panic!("{error:?}");
     };
     assert_ne!(refused.errno, 0);
-    // It goes on.
+    // The socket still works.
     let to = join(&socket, 7);
     sender.send_to(b"on", &to).unwrap();
     assert_eq!(*socket.recv_from().unwrap(), *b"on");
 }
 
-/// Its port and its membership are free for another.
+/// Another socket can use its port and group.
 #[case(alone, needs(Datagrams))]
 fn dropping_the_socket_leaves_the_group(site: &Site) {
     let socket = bound(site);

@@ -1,4 +1,4 @@
-//! Sockets whose device goes, or whose address becomes another device's.
+//! Sockets whose device is removed, or whose address moves to another device.
 
 use std::io;
 use std::thread;
@@ -16,7 +16,7 @@ fn bound(address: CmAddr) -> DatagramSocket {
     socket
 }
 
-/// The connection manager tells of it, and so does the device itself.
+/// The connection manager and the device both report it.
 fn check_gone(error: &Error) {
     match error.cause() {
         Cause::Device { error, .. } => assert_eq!(error.kind(), io::ErrorKind::NotConnected),

@@ -1,4 +1,4 @@
-//! Where there are no datagrams.
+//! Devices without datagrams.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Waiting for what was posted by hand.
+//! Waiting for requests that were posted with the verbs interface.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::messages::ending;
 use crate::messages::removal::{RemovalSeen, removal_seen};
 use rdmacm_tests_macros::case;
 
-/// As many messages as a side has posted receives for.
+/// The number of receive requests, and of messages, of a side.
 const MESSAGES: u8 = 16;
 const WAITERS: usize = 5;
 
@@ -35,7 +35,7 @@ fn a_wait_times_out(site: &Site) {
     let error = server.next_received(SECOND / 20).unwrap_err();
     too_late(&error, Stage::Receive);
     assert_eq!(error.device(), Some(site.device));
-    // What completes later finds the next who waits.
+    // A later completion is returned to the next waiter.
     super::exchange(&client, &server);
 }
 
@@ -64,7 +64,7 @@ fn an_unwaitable_queue_is_refused(site: &Site) {
     }
 }
 
-/// A message that is a number.
+/// A message that contains a number.
 fn message(queue_pair: &QueuePair, number: u8) -> Buffer {
     let mut message = queue_pair.protection_domain().allocate(16).unwrap();
     message.fill(number);
@@ -78,7 +78,7 @@ fn number(received: Completion) -> u8 {
     message[0]
 }
 
-/// Passes on what is received, to the end: what was posted and not used comes back.
+/// Passes on received messages until the end, which returns the unused requests.
 fn pass_on(received: Result<Completion>, to: &UnboundedSender<u8>) -> Option<EventKind> {
     match received {
         Ok(Completion {
@@ -190,7 +190,7 @@ fn a_dropped_wait_loses_no_completion(site: &Site) {
     });
 }
 
-/// Waits for the end: what was under way may complete before.
+/// Waits for the end; outstanding requests may complete first.
 fn last(mut next: impl FnMut() -> Result<Completion>) -> rdmacm::Error {
     loop {
         match next() {
@@ -200,7 +200,7 @@ fn last(mut next: impl FnMut() -> Result<Completion>) -> rdmacm::Error {
     }
 }
 
-/// Of both queues of a side.
+/// Completions of both queues of a side.
 fn last_of_both(side: &Connected) -> [rdmacm::Error; 2] {
     thread::scope(|scope| {
         let sends = scope.spawn(|| last(|| side.next_sent(PATIENCE)));
@@ -230,7 +230,7 @@ async fn last_awaited(side: &Awaited) -> [rdmacm::Error; 2] {
     [sends, receives]
 }
 
-/// Also where nothing is posted that would come back.
+/// Also without outstanding requests.
 #[case]
 fn the_peers_disconnect_ends_the_wait(site: &Site) {
     let (client, server) = pair(site, &options());
@@ -241,7 +241,7 @@ fn the_peers_disconnect_ends_the_wait(site: &Site) {
             assert_eq!(ending(&error), EventKind::Disconnected);
         }
     });
-    // It stays so.
+    // Later calls return the same.
     let error = server.next_sent(PATIENCE).unwrap_err();
     assert_eq!(ending(&error), EventKind::Disconnected);
 }
@@ -264,7 +264,7 @@ fn device_removal_ends_the_wait(site: &Site) {
     let link = Link::new(site);
     let (client, server) = pair(&link.site(site), &options());
     thread::scope(|scope| {
-        // Each lets go of the device when it has heard.
+        // Each side closes the device when it has detected the removal.
         let sides = [client, server].map(|side| scope.spawn(move || last_of_both(&side)));
         link.remove_device();
         let errors = sides.map(|side| side.join().unwrap());

@@ -1,4 +1,4 @@
-//! What is answered, of C and of this library in the same words.
+//! Answers of both libraries in one format.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rdmacm_core::CmAddr;
 
 use super::question::{Question, address_words, family_word, flag_words, port_space_word, qp_word};
 
-/// A result and, of a success, the words of one entry by their names.
+/// A result and, on success, the words of one entry by key.
 pub(super) type Answer = BTreeMap<String, String>;
 
 pub(super) const RESULT: &str = "result";
@@ -15,7 +15,7 @@ const SUCCESS: &str = "ok";
 /// A path record and its flags.
 const PATH_DATA: usize = 72;
 
-/// What C says: its result and the first of its entries.
+/// librdmacm's answer: its result and its first entry.
 pub(super) fn of_c(lines: &[String]) -> Answer {
     let words = lines.iter().take(2).flat_map(|line| line.split('\t'));
     words
@@ -28,14 +28,14 @@ pub(super) fn is_success(answer: &Answer) -> bool {
     answer[RESULT] == SUCCESS
 }
 
-/// What this library says: its result, and the entry that comes first in the
-/// system's order. Also by which device that is reached.
+/// This library's answer: its result, and the entry that is first in the system's
+/// order. Also the device that reaches that entry.
 pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, String) {
     let (node, service) = (question.node.as_deref(), question.service.as_deref());
     let hints = question.hints();
     let found = directory.resolve(node, service, &hints);
     if hints.asks_administrator() {
-        // It has no addresses to give before the kernel was asked.
+        // It has no addresses before it has queried the kernel.
         return (
             Answer::from([(RESULT.to_owned(), result_word(&found))]),
             "-".to_owned(),
@@ -66,7 +66,7 @@ fn judged_address(info: &AddrInfo) -> CmAddr {
     info.destination.or(info.source).unwrap()
 }
 
-/// What is reached comes first; otherwise the order is the system's.
+/// Reachable entries come first; otherwise the order is the system's.
 fn check_order(question: &Question, addresses: &[CmAddr], found: &[AddrInfo]) {
     let reached = |info: &&AddrInfo| info.is_reachable();
     let split = found.iter().take_while(reached).count();
@@ -111,8 +111,8 @@ fn entry(question: &Question, info: &AddrInfo) -> Answer {
     .collect()
 }
 
-/// The class of an error: the code that the manual page has for it, or the error
-/// number of arguments that make no sense.
+/// The class of an error: the manual page's code for it, or the error number for
+/// invalid arguments.
 fn result_word<T>(result: &Result<T>) -> String {
     let code = match result {
         Ok(_) => SUCCESS,

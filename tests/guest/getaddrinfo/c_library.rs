@@ -1,4 +1,4 @@
-//! The process that asks librdmacm.
+//! The process that answers with librdmacm.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -31,7 +31,7 @@ impl CLibrary {
         }
     }
 
-    /// The lines of its answer.
+    /// The lines of an answer.
     pub(super) fn ask(&mut self, question: &Question) -> Vec<String> {
         writeln!(self.questions, "{question}").unwrap();
         let mut lines = Vec::new();

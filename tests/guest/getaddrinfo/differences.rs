@@ -1,19 +1,18 @@
-//! Where this library is meant to answer otherwise than the C library, as text:
-//! `differences.txt`.
+//! Intended differences from librdmacm, in `differences.txt`.
 //!
 //! ```text
 //! difference NAME
-//!   since RELEASE              of rdma-core which it began with; always, if not said
-//!   until RELEASE              the last that has it
-//!   where KEY=PATTERN ...      questions it is about: all that is said must fit
-//!   says KEY C -> OURS         a word of C's answer, and what stands there in ours
-//!   because ITEM: "SENTENCE"   of rdma_getaddrinfo(3), and what follows from it
+//!   since RELEASE              of rdma-core, the first that differs; default: all
+//!   until RELEASE              of rdma-core, the last that differs
+//!   where KEY=PATTERN ...      the questions it applies to: all patterns must match
+//!   word KEY C -> OURS         a word of C's answer, and this library's instead
+//!   because ITEM: "SENTENCE"   a sentence of rdma_getaddrinfo(3), and the reason
 //! ```
 //!
-//! `*` and `?` in a pattern stand for any text and any character, `|` is between
-//! alternatives, a `!` in front turns it round; `\*` is a star; `{key}` is the
-//! question's word. The first difference that fits a word is what is expected
-//! there: it must be there. One that is nowhere fails the test too.
+//! In a pattern, `*` matches any text and `?` any character, `|` separates alternatives,
+//! a leading `!` negates, `\*` is a star, and `{key}` is the question's word. The first
+//! difference that matches a word must be there, and each difference must match at least
+//! one word.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -81,13 +80,13 @@ impl Differences {
     ) -> Option<String> {
         let expected = self.0.iter().find(|one| one.is_about(facts, key, c));
         let Some(difference) = expected else {
-            return (c != ours).then(|| format!("{key}: C says {c}, ours {ours}"));
+            return (c != ours).then(|| format!("{key}: C has {c}, ours {ours}"));
         };
         difference.occurred.set(true);
         let fits = c != ours && matches(&filled_in(&difference.ours, facts), ours);
         (!fits).then(|| {
             let (name, listed) = (&difference.name, &difference.ours);
-            format!("{key}: C says {c}, ours {ours}, which is not {name}: {listed}")
+            format!("{key}: C has {c}, ours {ours}, which is not {name}: {listed}")
         })
     }
 
@@ -141,7 +140,7 @@ fn read(list: &mut Vec<Difference>, line: &str) -> Option<()> {
                 difference.questions.push(question);
             }
         }
-        "says" => {
+        "word" => {
             let (c, ours) = rest.split_once(" -> ")?;
             let (key, c) = c.split_once(' ')?;
             key.clone_into(&mut difference.key);

@@ -1,4 +1,4 @@
-//! Where the questions have their answers: an `/etc` and a name server.
+//! The environment of the questions: an `/etc` and a name server.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
@@ -10,13 +10,13 @@ use crate::rdma_core::RdmaCore;
 
 /// The name server's program.
 pub(super) const NAME_SERVER: &str = "/usr/sbin/dnsmasq";
-/// Where it listens behind one that is dead.
+/// The address of the name server that is second in the list.
 const SECOND_ADDRESS: &str = "127.0.0.56";
-/// Where nobody answers.
+/// An address without a server.
 const DEAD_ADDRESS: &str = "127.0.0.55";
 
-/// The name server's address and that of the server it asks about what it does not
-/// know. Judges run at the same time, each with servers of its own.
+/// The name server's address, and that of the server to which it forwards. Comparisons
+/// run at the same time, each with servers of its own.
 fn servers(judge: RdmaCore) -> [&'static str; 2] {
     match judge {
         RdmaCore::System => ["127.0.0.53", "127.0.0.54"],
@@ -24,8 +24,8 @@ fn servers(judge: RdmaCore) -> [&'static str; 2] {
     }
 }
 
-/// Addresses of both kinds of device, of none, and where no route leads, so that
-/// the system has something to sort. No neighbour here is silent.
+/// Addresses of both devices, of no device, and without a route, so that the system has
+/// addresses to sort. None of them is a silent neighbour.
 const HOSTS: &str = "\
 127.0.0.1 localhost
 ::1 localhost
@@ -48,7 +48,7 @@ fd71:2::1 many
 10.71.1.1 Mixed-Case
 ";
 
-/// The same service on either transport, or not; names and aliases.
+/// The same service on both transports or on one; names and aliases.
 const SERVICES: &str = "\
 storage 7471/tcp
 storage 7472/udp
@@ -61,7 +61,7 @@ another 7476/tcp streams-alias
 sctp-only 7477/sctp
 ";
 
-/// What the name server knows itself.
+/// The name server's own records.
 const ZONE: &str = "\
 no-resolv
 no-hosts
@@ -100,11 +100,10 @@ fe80::1 link-local.test
 10.71.1.1 short.corp.test
 10.71.1.1 under_score.test
 ";
-/// So many that they do not fit in a datagram.
+/// More addresses than fit into a datagram.
 const CROWD: u8 = 60;
 
-/// Runs `questions` where all this holds: on a thread of its own, and in
-/// processes it starts.
+/// Runs `questions` in this environment, on a thread of its own with child processes.
 pub(super) fn run(judge: RdmaCore, questions: impl FnOnce() + Send) {
     let [address, upstream] = servers(judge);
     let socket = UdpSocket::bind((upstream, 53)).unwrap();
@@ -118,8 +117,8 @@ pub(super) fn run(judge: RdmaCore, questions: impl FnOnce() + Send) {
     });
 }
 
-/// The same where the first of two name servers never answers, and the system is left
-/// to its own patience.
+/// Like [`run`], but the first of two name servers never answers and the C library's
+/// own timeout applies.
 pub(super) fn run_behind_a_dead_server(questions: impl FnOnce() + Send) {
     let _dead = UdpSocket::bind((DEAD_ADDRESS, 53)).unwrap();
     let resolver = format!("nameserver {DEAD_ADDRESS}\nnameserver {SECOND_ADDRESS}\n");
@@ -147,12 +146,12 @@ fn etc(resolver: &str, zone: &str) -> PrivateEtc {
 /// The name server, which is killed when dropped.
 struct NameServer {
     process: Child,
-    /// Kept open for what else it has to say.
+    /// Kept open, so that the name server can write to it.
     _log: BufReader<ChildStderr>,
 }
 
 impl NameServer {
-    /// Listens when this returns.
+    /// Returns when it listens.
     fn start(address: &str) -> Self {
         let mut process = Command::new(NAME_SERVER)
             .args(["--keep-in-foreground", "--log-facility=-"])
@@ -161,10 +160,10 @@ impl NameServer {
             .spawn()
             .unwrap();
         let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("started") {
-            let read = log.read_line(&mut said).unwrap();
-            assert_ne!(read, 0, "the name server ended: {said}");
+        let mut output = String::new();
+        while !output.contains("started") {
+            let read = log.read_line(&mut output).unwrap();
+            assert_ne!(read, 0, "the name server ended: {output}");
         }
         Self { process, _log: log }
     }
@@ -177,8 +176,8 @@ impl Drop for NameServer {
     }
 }
 
-/// A server with nothing but trouble: what it answers is the first label's to
-/// say, and to any other it answers nothing.
+/// A server that answers with errors: the first label of the name selects the error. It
+/// does not answer other names.
 fn serve(socket: &UdpSocket) {
     const IS_ANSWER: u8 = 0x80;
     let codes: &[(&[u8], u8)] = &[

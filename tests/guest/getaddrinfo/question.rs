@@ -1,4 +1,4 @@
-//! What is asked, in the words of `tests/c/getaddrinfo.c` and in this library's.
+//! Questions in the formats of `tests/c/getaddrinfo.c` and of this library.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -7,7 +7,7 @@ use rdmacm_addrinfo::{AddrInfoFlags, Hints};
 use rdmacm_core::{CmAddr, Family, PortSpace, QpType};
 use rdmacm_tests::PATIENCE;
 
-/// Names and numbers of a kind, as `tests/c/getaddrinfo.c` has them.
+/// Named constants of a kind, as in `tests/c/getaddrinfo.c`.
 type Words = &'static [(&'static str, u32)];
 
 const FLAGS: Words = &[
@@ -32,12 +32,12 @@ const PORT_SPACES: Words = &[
     ("IB", PortSpace::IB.number() as u32),
 ];
 
-/// A question about a node and a service; what is left open is NULL or 0 in C.
+/// A question about a node and a service; absent fields are NULL or 0 in C.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Question {
     pub(super) node: Option<String>,
     pub(super) service: Option<String>,
-    /// Without hints at all.
+    /// Without hints.
     pub(super) no_hints: bool,
     pub(super) flags: AddrInfoFlags,
     pub(super) family: Option<Family>,
@@ -45,13 +45,12 @@ pub(super) struct Question {
     pub(super) port_space: Option<PortSpace>,
     pub(super) source: Option<CmAddr>,
     pub(super) destination: Option<CmAddr>,
-    /// Asks for canonical names, for which C has no hint.
+    /// Requests canonical names, for which C has no hint.
     pub(super) canonical_name: bool,
 }
 
 impl Question {
-    /// The hints in this library's terms, by a deadline that a busy machine
-    /// holds.
+    /// The hints for this library, with a deadline that a busy machine meets.
     pub(super) fn hints(&self) -> Hints {
         let mut hints = Hints::new().flags(self.flags).deadline(PATIENCE);
         if let Some(family) = self.family {
@@ -79,8 +78,7 @@ impl Question {
         self.flags.contains(AddrInfoFlags::PASSIVE)
     }
 
-    /// What there is to know about it, by the names that the list of differences
-    /// calls it by.
+    /// The question's properties, by the keys of the list of differences.
     pub(super) fn facts(&self) -> BTreeMap<&'static str, String> {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let addressed = |address: Option<CmAddr>| address.map_or("-".to_owned(), address_words);
@@ -102,7 +100,7 @@ impl Question {
     }
 }
 
-/// As the C program reads it.
+/// In the format of the C program.
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = |key, value: &str| match key {
@@ -179,7 +177,7 @@ pub(super) fn address_words(address: CmAddr) -> String {
     }
 }
 
-/// Libraries abbreviate in several ways.
+/// Libraries abbreviate addresses in several ways.
 fn groups(octets: [u8; 16]) -> String {
     let mut text = String::new();
     for (at, pair) in octets.chunks(2).enumerate() {

@@ -1,5 +1,5 @@
-//! The questions: every node with every service with every hint would be too
-//! many, so each group crosses what may depend on each other.
+//! The questions. Every node with every service and every hint would be too many, so
+//! each group combines only fields that may affect each other.
 
 use std::net::Ipv6Addr;
 
@@ -39,7 +39,7 @@ const PORT_SPACES: [Option<PortSpace>; 5] = [
     Some(PortSpace::IB),
 ];
 
-/// All of them that a release's headers have words for, each once.
+/// All questions that the headers of a release can express, without duplicates.
 pub(super) fn all(site: &Site, release: u32) -> Vec<Question> {
     let groups = [
         flags(),
@@ -73,7 +73,7 @@ fn ask<'text>(
     }
 }
 
-/// No flag, each alone and each pair.
+/// No flag, each flag alone, and each pair.
 fn sets_of_flags() -> Vec<AddrInfoFlags> {
     let mut sets = vec![NO_FLAGS];
     for (at, one) in FLAGS.iter().enumerate() {
@@ -106,7 +106,7 @@ fn flags() -> Vec<Question> {
     questions
 }
 
-/// Types of queue pair and port spaces, with and without each other.
+/// Queue pair types and port spaces, alone and combined.
 fn kinds() -> Vec<Question> {
     let mut questions = Vec::new();
     for qp_type in QP_TYPES {
@@ -153,7 +153,7 @@ fn without_hints() -> Vec<Question> {
     questions
 }
 
-/// Addresses in the hints, in a node's place and beside one.
+/// Addresses in the hints, instead of a node and beside one.
 fn stand_ins(site: &Site) -> Vec<Question> {
     let v4 = |port| Some(site.v4(port));
     let v6 = |port| Some(site.v6(port));
@@ -202,7 +202,7 @@ fn stand_ins(site: &Site) -> Vec<Question> {
                 }
             }
         }
-        // As somebody connects who says all.
+        // As a connecting caller gives all of them.
         for family in FAMILIES {
             questions.push(Question {
                 source,
@@ -217,9 +217,9 @@ fn stand_ins(site: &Site) -> Vec<Question> {
     questions
 }
 
-/// Native InfiniBand addresses. With `FAMILY` and `NUMERICHOST` the node is a
-/// GID; C reads beyond an IPv4 address that stands there, and beyond the IPv4
-/// wildcard where there is no node, so it is not asked about those.
+/// Native InfiniBand addresses. With `FAMILY` and `NUMERICHOST` the node is a GID. C
+/// reads beyond the end of an IPv4 address there, and beyond the IPv4 wildcard without
+/// a node, so these questions are left out.
 fn infiniband() -> Vec<Question> {
     let gid = AddrInfoFlags::FAMILY | AddrInfoFlags::NUMERICHOST;
     let mut questions = Vec::new();
@@ -265,7 +265,7 @@ fn infiniband() -> Vec<Question> {
     questions
 }
 
-/// What no header names, and what C has no words for.
+/// Values without a name in the headers, which C cannot express.
 fn strange() -> Vec<Question> {
     let unknown = AddrInfoFlags::from_bits_retain(1 << 30);
     let mut questions = vec![ask(None, None)];

@@ -1,4 +1,4 @@
-//! More peers at once than the kernel keeps.
+//! More simultaneous peers than the kernel's backlog.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ use rdmacm_tests_macros::case;
 const BACKLOG: usize = 64;
 const BURST: usize = 3 * BACKLOG;
 
-/// After this long the kernel repeats a request that was dropped.
+/// The time after which the kernel repeats a dropped request.
 const REPEATED: Duration = Duration::from_secs(4);
 
-/// What has been read is no part of the backlog, beyond which the kernel drops
-/// requests: so many wait at a time to be read, and all of them to be accepted.
+/// Requests that were read do not count towards the backlog, beyond which the kernel
+/// drops requests. So many wait to be read, and all wait to be accepted.
 #[case(alone)]
 fn three_times_the_backlog_connects_without_retries(site: &Site) {
     let backlog = u32::try_from(BACKLOG).unwrap();
@@ -68,11 +68,11 @@ fn three_times_the_backlog_connects_without_retries(site: &Site) {
     });
 }
 
-/// How many events may be read between two turns of another task: what one poll of who
-/// reads takes, and of who waits beside it.
+/// The number of events that may be read between two polls of another task: as many as
+/// one poll of the reading task and one of a waiting task read.
 const BETWEEN: usize = 128;
 
-/// Asks for so many connections at once, and says when the kernel has been told of all.
+/// Starts this many connections at once and reports when the kernel has all requests.
 fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
     let device = Arc::new(Counting::new());
     let channel = EventChannel::options().ucma(device.clone());
@@ -95,8 +95,8 @@ fn ask(site: &Site, port: u16, asked: &mpsc::Sender<()>) {
     });
 }
 
-/// One that is always ready; the answer is how many events were read between two turns
-/// of it at most.
+/// A task that is always ready. Returns the greatest number of events read between two
+/// of its polls.
 async fn turns(device: Arc<Counting>, over: Arc<AtomicBool>) -> usize {
     let reads = || device.of(CommandNumber::GET_EVENT);
     let mut most = 0;
@@ -126,7 +126,7 @@ fn a_full_event_queue_does_not_starve_other_tasks(site: &Site) {
         let turns = runtime.spawn(turns(device.clone(), over.clone()));
         let most = runtime.block_on(async {
             for _ in 0..BURST {
-                // Dropped, which refuses it.
+                // Dropping a request rejects it.
                 drop(listener.accept(PATIENCE).await.unwrap());
             }
             over.store(true, Ordering::Release);

@@ -1,6 +1,6 @@
-//! Listeners whose TCP socket siw has closed. They are tried in a guest of their own
-//! (`cargo xtask test` runs the task `closed_listeners` there): the kernel may crash when
-//! it destroys such a listener's id.
+//! Listeners whose TCP socket siw has closed. The tests run in a guest of their own
+//! (task `closed_listeners` of `cargo xtask test`), because the kernel may crash when
+//! it destroys the id of such a listener.
 
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::mem::ManuallyDrop;
@@ -24,13 +24,13 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("lose_listeners", lose_listeners),
 ];
 
-/// What the process with the listeners prints when all was as it should be.
+/// The output of the process with the listeners if all checks succeed.
 const DONE: &str = "the listeners noticed";
 
-/// Longer than a listener takes to notice, on the slowest of machines.
+/// Longer than a listener takes to detect it on the slowest machine.
 const WHILE: Duration = Duration::from_secs(4);
 
-/// The process that has the listeners is not waited for: it ends with the guest.
+/// The process with the listeners is not waited for: it ends with the guest.
 fn closed_listeners() {
     let site = Site::siw(AddressAbi::AnyFamily);
     let mut command = child::task_at("lose_listeners", &site);
@@ -47,7 +47,7 @@ fn lose_listeners() {
         let others = [site.v4(0), CmAddr::any(Family::V4), CmAddr::any(Family::V6)];
         let others = others.map(|address| Listener::bind(address).unwrap());
         let site = &site;
-        // Each waits for seconds.
+        // Each check waits for seconds.
         thread::scope(|scope| {
             scope.spawn(|| an_address(site, IpAddr::V4(site.v4)));
             scope.spawn(|| an_address(site, IpAddr::V6(site.v6)));
@@ -61,7 +61,7 @@ fn lose_listeners() {
             }
         });
     });
-    // Why not is on standard error.
+    // The reason for a failure is on standard error.
     println!("{}", outcome.map_or("failed", |()| DONE));
     loop {
         thread::park();
@@ -80,7 +80,7 @@ fn an_address(site: &Site, address: IpAddr) {
     is_kept(address);
 }
 
-/// Waiting goes on: other devices may be there.
+/// A wildcard listener keeps waiting, because other devices may exist.
 fn a_wildcard(site: &Site, address: &str) {
     let listener = ManuallyDrop::new(Listener::bind(address).unwrap());
     let port = listener.local_addr().port();
@@ -93,7 +93,8 @@ fn a_wildcard(site: &Site, address: &str) {
     is_kept(any);
 }
 
-/// Dropping the listener destroys nothing, though nobody knows yet.
+/// Dropping the listener does not destroy its id, although the closed socket was not
+/// detected.
 fn nobody_waits(site: &Site) {
     let listener = ManuallyDrop::new(Listener::bind(site.v4(0)).unwrap());
     let address = listener.local_addr();
@@ -117,15 +118,16 @@ fn a_task_waits(site: &Site) {
     });
 }
 
-/// A server of the command says so and does not end, which might crash the kernel.
+/// The command's server reports it and does not end, because its end might crash the
+/// kernel.
 fn the_command_stays(site: &Site) {
     let mut command = Command::new("rdmacm");
     command.args(["ping", "--port", "0", "--listen", &site.v4.to_string()]);
-    let said = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
-    let mut said = BufReader::new(said.unwrap());
+    let output = command.stderr(Stdio::piped()).spawn().unwrap().stderr;
+    let mut output = BufReader::new(output.unwrap());
     let mut line = || {
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
+        output.read_line(&mut line).unwrap();
         line
     };
     let listening = line();
@@ -133,13 +135,13 @@ fn the_command_stays(site: &Site) {
     close_socket(address.parse().unwrap());
     let words = line();
     assert!(words.contains("siw") && words.contains(address), "{words}");
-    // Its standard error ends with it.
-    let mut end = [PollFd::new(said.get_ref().as_fd(), PollFlags::POLLIN)];
+    // Its standard error ends when the process does.
+    let mut end = [PollFd::new(output.get_ref().as_fd(), PollFlags::POLLIN)];
     let timeout = PollTimeout::try_from(WHILE).unwrap();
     assert_eq!(poll(&mut end, timeout).unwrap(), 0);
 }
 
-/// One whose socket is there waits, and is connected to.
+/// A listener with an open socket waits, and accepts connections.
 fn goes_on(site: &Site, listener: &Listener) {
     let error = listener.accept(WHILE).unwrap_err();
     assert!(matches!(error.cause(), Cause::Deadline), "{error}");
@@ -167,7 +169,7 @@ fn expect_closed(site: &Site, error: &Error, expected: CmAddr) {
     assert!(error.elapsed() < PATIENCE / 2, "{error}");
 }
 
-/// The id is there: it has the port. The kernel says of a wildcard's that the address is
+/// The id still holds the port: for a wildcard the kernel reports that the address is
 /// not available (`cma_check_port`).
 fn is_kept(address: CmAddr) {
     let error = Listener::bind(address).unwrap_err();
@@ -179,8 +181,8 @@ fn is_kept(address: CmAddr) {
     assert_eq!(error.raw_os_error(), Some(taken), "{error}");
 }
 
-/// By what any TCP peer can do, until nobody listens. A connection on its way when the
-/// socket is closed is reset.
+/// Closes the socket with connections that any TCP peer can make, until nothing
+/// listens. A pending connection is reset when the socket is closed.
 fn close_socket(address: SocketAddr) {
     let until = Instant::now() + PATIENCE;
     loop {

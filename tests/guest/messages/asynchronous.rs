@@ -1,4 +1,4 @@
-//! The same on tokio.
+//! Connections that carry messages, on tokio.
 
 use rdmacm::MessageOptions;
 use rdmacm::core::EventKind;
@@ -57,7 +57,7 @@ fn ping_and_pong(site: &Site) {
     });
 }
 
-/// Each sends what it gets, and every message comes back to somebody.
+/// Each task sends what it received, and every message is returned.
 #[case]
 fn many_tasks_on_one_connection(site: &Site) {
     on_threads().block_on(async {
@@ -98,7 +98,7 @@ fn many_tasks_on_one_connection(site: &Site) {
     });
 }
 
-/// All of them on one device, with one completion channel.
+/// All connections share one device and one completion channel.
 #[case]
 fn many_connections_on_one_node(site: &Site) {
     on_threads().block_on(async {
@@ -165,8 +165,8 @@ fn a_dropped_receive_loses_no_message(site: &Site) {
     });
 }
 
-/// Requests go on when their futures are dropped at each point; later ones are not
-/// disturbed, and nothing is left in the end.
+/// Requests complete although their futures are dropped at any point; later requests
+/// are not affected, and nothing is left at the end.
 #[case]
 fn memory_of_a_dropped_future_is_not_touched(site: &Site) {
     on_one_thread().block_on(async {

@@ -1,6 +1,6 @@
-//! Futures, connections and tasks dropped while requests of theirs are outstanding:
-//! their memory is freed when the device has let go of it. Freed memory is poisoned
-//! and watched.
+//! Futures, connections and tasks that are dropped while requests are outstanding:
+//! their memory is freed when the device no longer uses it. Freed memory is filled with
+//! a pattern and watched.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -21,15 +21,15 @@ use crate::data::{contents, pattern};
 use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
-/// Longer than a packet, so that some of them are half written.
+/// Longer than a packet, so that some messages are half written.
 const LENGTH: usize = 20_000;
-/// Longer than what goes in line, so that it is copied to watched memory.
+/// Longer than an inline message, so that it is copied to watched memory.
 const LONG: usize = 1500;
 /// Messages in each direction.
 const EACH: u8 = 8;
-/// Room for them, and for requests, in each direction.
+/// The number of receive requests, and of send requests, in each direction.
 const PLACES: usize = 16;
-/// In each order of four.
+/// Each order of four.
 const ORDERS: usize = 24;
 const ACCESS: AccessFlags = AccessFlags::LOCAL_WRITE
     .union(AccessFlags::REMOTE_WRITE)
@@ -48,14 +48,14 @@ async fn pair(site: &Site, node: &Node, options: MessageOptions) -> (Connection,
     pair_with(site, node, options.clone(), options).await
 }
 
-/// As much of a buffer of a watched size as the peer has.
+/// A buffer of a watched size, as long as the peer's memory.
 fn memory(connection: &Connection, freed: &FreedBlocks, bytes: &[u8]) -> Sge {
     let mut buffer = connection.allocate(freed.size()).unwrap();
     buffer[..LENGTH].copy_from_slice(bytes);
     buffer.part(0..LENGTH).unwrap()
 }
 
-/// What is under way, without its outcome.
+/// The outstanding requests, without their results.
 async fn transfer(connection: &Connection, kind: Kind, memory: Sge, remote: RemoteMemory) {
     let done = match kind {
         Kind::Send => connection.send_buffer(memory).await,
@@ -65,7 +65,7 @@ async fn transfer(connection: &Connection, kind: Kind, memory: Sge, remote: Remo
     drop(done.unwrap());
 }
 
-/// What the peer gets is what was there before the future was dropped.
+/// The peer receives the bytes from before the future was dropped.
 async fn assert_done(
     kind: Kind,
     client: &Connection,
@@ -81,7 +81,7 @@ async fn assert_done(
     }
     client.flush().await.unwrap();
     if kind == Kind::Write {
-        // siw says so before it has arrived; this comes behind it.
+        // siw completes the write before it has arrived; this message follows it.
         client.send(b"written").await.unwrap();
         assert_eq!(*server.receive().await.unwrap().unwrap(), *b"written");
         assert!(contents(exposed) == bytes, "other bytes");
@@ -103,7 +103,7 @@ fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
                 let transfer = transfer(&client, kind, memory, exposed.remote());
                 let done = Dropped::after(polls.into(), transfer).await;
                 if polls == 1 && done.is_none() {
-                    // Nobody has looked yet whether it is done.
+                    // The completion is not polled yet.
                     assert_eq!(freed.count(), 0);
                 }
                 assert_done(kind, &client, &server, &exposed, &bytes).await;
@@ -116,7 +116,7 @@ fn memory_outlives_a_future_dropped_at_any_poll(site: &Site) {
     });
 }
 
-/// A peer without room for one message holds up all that is posted behind it.
+/// A peer without receive requests delays all later requests.
 #[case(needs(Datagrams))]
 fn memory_of_a_deferred_request_outlives_its_future(site: &Site) {
     on_one_thread().block_on(async {
@@ -153,7 +153,7 @@ async fn is_pending(mut future: Pin<&mut impl Future>) -> bool {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
 }
 
-/// A side whose memory is watched: what it lends, and what it copies to.
+/// A side whose memory is watched: its own buffers and its send pool.
 struct Watched {
     lent: FreedBlocks,
     pool: FreedBlocks,
@@ -173,15 +173,15 @@ impl Watched {
         pair_with(site, node, ours, MessageOptions::new().size(LENGTH)).await
     }
 
-    /// Everything is freed, and nobody has written to it since.
+    /// Everything is freed, and nothing has written to it since.
     fn assert_freed(&self) {
         assert_eq!(self.lent.count(), KINDS.len());
         assert_eq!(self.pool.count(), 1);
     }
 }
 
-/// Messages in each direction, of which some are on the way while one that came first
-/// is kept, and a request of each kind whose future has been polled once.
+/// Messages in each direction, some of them on the way while an earlier one is held,
+/// and a request of each kind whose future has been polled once.
 async fn load(
     client: &Connection,
     server: &Connection,
@@ -205,7 +205,7 @@ async fn load(
     kept
 }
 
-/// What the peer got is what was sent, as far as it got.
+/// The peer received what was sent, up to some message.
 async fn assert_whole(server: &Connection) {
     let mut expected: Vec<_> = (0..EACH).map(|seed| pattern(LONG, seed)).collect();
     expected.push(pattern(LENGTH, 1));
@@ -247,7 +247,7 @@ fn no_write_to_memory_freed_with_its_connection(site: &Site) {
     }
 }
 
-/// Unwound as a panic does, which says nothing on the terminal.
+/// Unwinds like a panic, without a message.
 #[case]
 fn no_write_to_memory_freed_by_a_panicking_task(site: &Site) {
     for _ in 0..ORDERS {

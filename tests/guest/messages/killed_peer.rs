@@ -22,7 +22,7 @@ pub(crate) const TASKS: &[(&str, fn())] = &[
     ("serves_until_killed", serves_until_killed),
 ];
 
-/// How long the memory is that a peer exposes.
+/// The length of the memory that a peer exposes.
 const LENGTH: usize = 1 << 16;
 
 const PORT: &str = "RDMACM_TEST_PORT";
@@ -50,7 +50,7 @@ fn listens_until_killed() {
     panic!("there is more to receive: {:?}", server.receive());
 }
 
-/// In a child: has memory for the peer, and takes what it sends.
+/// In a child: exposes memory and receives messages.
 fn serves_until_killed() {
     let messages = MessageOptions::new().size(LENGTH);
     let listener = Listener::options();
@@ -63,7 +63,7 @@ fn serves_until_killed() {
         .unwrap();
     let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE | AccessFlags::REMOTE_READ;
     let exposed = server.expose(LENGTH, access).unwrap();
-    // siw's client speaks first.
+    // On siw the connecting side sends first.
     assert_eq!(*server.receive().unwrap().unwrap(), *b"hello");
     send_remote_memory(&server, exposed.remote());
     loop {
@@ -71,7 +71,7 @@ fn serves_until_killed() {
     }
 }
 
-/// A peer in a process of its own.
+/// A peer process.
 struct Peer(Child);
 
 impl Peer {
@@ -80,7 +80,7 @@ impl Peer {
         Self(command.env(PORT, port.to_string()).spawn().unwrap())
     }
 
-    /// And the port it listens on.
+    /// The peer, and the port it listens on.
     fn listening(site: &Site) -> (Self, u16) {
         Self::doing("listens_until_killed", site)
     }
@@ -94,7 +94,7 @@ impl Peer {
         (peer, line.trim().parse().unwrap())
     }
 
-    /// Does not wait until it is gone, which may take an answer.
+    /// Does not wait for its exit, which may need an answer.
     fn kill(&mut self) {
         self.0.kill().unwrap();
     }
@@ -102,13 +102,13 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Where the test has failed; otherwise it is dying.
+        // Still running if the test has failed; otherwise it is exiting.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits for more while the peer is killed.
+/// Receives while the peer is killed.
 fn hears_of_it(connection: &Connection, mut peer: Peer) {
     let received = thread::scope(|scope| {
         let waiting = scope.spawn(|| connection.receive());
@@ -172,15 +172,15 @@ fn the_connecting_side_detects_it_on_tokio(site: &Site) {
     });
 }
 
-/// How many peers are killed: each is somewhere else when it is.
+/// The number of peers to kill, each at a different point.
 const KILLED: usize = 4;
-/// How often it has done something before.
+/// The number of operations before a peer is killed.
 const DONE: usize = 8;
 
 type Doing = fn(&Connection, Buffer, RemoteMemory) -> Result<Buffer, TransferError<Buffer>>;
 
-/// The device of a process that is killed answers requests with errors while its memory
-/// goes, before its kernel disconnects for it.
+/// While a killed process's memory is freed, and before its kernel disconnects, its
+/// device answers requests with errors.
 fn is_told_of_the_end(site: &Site, doing: Doing) {
     for _ in 0..KILLED {
         let (mut peer, port) = Peer::doing("serves_until_killed", site);

@@ -1,4 +1,4 @@
-//! Connections that come, carry something and go, again and again.
+//! Connections that are opened, used and closed many times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use crate::connector::asynchronous::{Dropped, on_threads};
 use crate::process_resources::Belongings;
 use rdmacm_tests_macros::case;
 
-/// More for a longer run.
+/// Sets more cycles, for a longer run.
 const CYCLES: &str = "RDMACM_CYCLES";
-/// Those who connect at the same time.
+/// The number of concurrent clients.
 const TASKS: usize = 8;
 
 #[case(alone)]
@@ -32,7 +32,7 @@ fn closed_connections_leak_nothing(site: &Site) {
     println!("{}: {cycles} cycles in {took:.1?}", site.device);
 }
 
-/// So many cycles, on two nodes.
+/// Runs this many cycles on two nodes.
 fn run<F>(site: &Site, cycles: usize, carry: fn(Connection, u64) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -75,7 +75,7 @@ async fn ping(connection: Connection, number: u64) {
     connection.close(PATIENCE).await.unwrap();
 }
 
-/// Echoes what each peer sends, until it parts.
+/// Echoes messages until the peer disconnects.
 async fn serve(listener: Listener, options: MessageOptions) {
     let mut peers = JoinSet::new();
     loop {
@@ -87,7 +87,7 @@ async fn serve(listener: Listener, options: MessageOptions) {
         let options = options.clone();
         peers.spawn(async move {
             let Ok(connection) = incoming.accept_messages(options).await else {
-                // It gave up meanwhile.
+                // The client gave up meanwhile.
                 return;
             };
             connection.set_deadline(PATIENCE);
@@ -112,11 +112,11 @@ fn cancelled_operations_leak_nothing(site: &Site) {
     before.are_left();
 }
 
-/// Futures are dropped after any number of polls, with all kinds of requests under
-/// way; then the connection is, or it is closed.
+/// Drops futures after any number of polls with all kinds of requests outstanding; then
+/// drops or closes the connection.
 async fn give_up(connection: Connection, seed: u64) {
     let mut random = Random::new(seed);
-    // Some messages that are waited for were never sent.
+    // Some of the awaited messages were never sent.
     connection.set_deadline(SECOND / 20);
     let access = AccessFlags::LOCAL_WRITE;
     let exposed = connection.expose(64, access).unwrap();
@@ -140,7 +140,7 @@ async fn give_up(connection: Connection, seed: u64) {
         }
     }
     if random.below(2) == 0 {
-        // What was given up may have failed.
+        // Abandoned requests may have failed.
         let _ = connection.close(Duration::from_secs(5)).await;
     }
 }

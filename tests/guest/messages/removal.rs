@@ -1,4 +1,4 @@
-//! Connections whose device or whose peer is gone.
+//! Connections whose device is removed or whose peer dies.
 
 use std::io;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::connector::asynchronous::{on_one_thread, on_threads};
 use crate::link::{Link, run};
 use rdmacm_tests_macros::case;
 
-/// Both sides of a connection on a device of its own.
+/// Both sides of a connection on a device of the test's own.
 fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
     let listener = Listener::options();
     let listener = listener.bind(link.address).unwrap();
@@ -32,15 +32,15 @@ fn pair_on(link: &Link, options: &MessageOptions) -> Pair {
     })
 }
 
-/// What is seen of a device's removal: that, or, from a peer that let go of the
-/// same device sooner, its goodbye.
+/// How a device's removal appears: as the removal, or as the disconnect of a peer that
+/// closed the same device first.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RemovalSeen {
     DeviceGone,
     PeerClosed,
 }
 
-/// The same, as receiving says.
+/// Like [`removal_seen`], for the result of `receive`.
 fn seen_by_receive(received: rdmacm::Result<Option<Message>>) -> RemovalSeen {
     match received {
         Ok(None) => RemovalSeen::PeerClosed,
@@ -55,7 +55,7 @@ pub(crate) fn removal_seen(error: rdmacm::Error) -> RemovalSeen {
         Cause::Device { error, .. } if error.kind() == io::ErrorKind::NotConnected => {
             RemovalSeen::DeviceGone
         }
-        // The device's end was read first.
+        // The device's end was detected first.
         Cause::Closed(ending) if ending.failure().is_some() => RemovalSeen::DeviceGone,
         Cause::Closed(_) => RemovalSeen::PeerClosed,
         other => panic!("{other:?}"),
@@ -73,7 +73,7 @@ fn device_removal_ends_a_blocking_wait(site: &Site) {
     let link = Link::new(site);
     let Pair { client, server } = pair_on(&link, &MessageOptions::new());
     thread::scope(|scope| {
-        // Each lets go of the device when it has heard.
+        // Each side closes the device when it has detected the removal.
         let passive = scope.spawn(move || seen_by_receive(server.receive()));
         let active = scope.spawn(move || {
             let told_both = thread::scope(|scope| {
@@ -103,7 +103,7 @@ fn device_removal_ends_a_wait_on_tokio(site: &Site) {
             let server = listener.accept(PATIENCE).await.unwrap();
             let server = server.accept().await.unwrap();
             let client = client.await.unwrap().unwrap();
-            // Each lets go of the device when it has heard.
+            // Each side closes the device when it has detected the removal.
             let last_error = async |connection: rdmacm::tokio::Connection| {
                 seen_by_receive(connection.receive().await)
             };
@@ -141,9 +141,9 @@ fn keepalive_detects_a_silent_peer(site: &Site) {
     let (client, server) = pair;
     client.set_deadline(PATIENCE);
     server.set_deadline(SECOND);
-    // As long as there is a way they are not noticed.
+    // Lost packets are not detected while there is a path.
     assert!(server.receive().unwrap_err().is_timeout());
-    // The peer's device answers no more, and nobody says so.
+    // The peer's device no longer answers.
     server
         .id()
         .with_queue_pair(server.queue_pair())

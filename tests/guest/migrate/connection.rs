@@ -6,7 +6,7 @@ use rdmacm_tests::{Pair, Side, Site, Soft, expect};
 use super::wait_for_an_event;
 use rdmacm_tests_macros::case;
 
-/// To a channel of its own; the old one stays with the caller.
+/// Migrates to a new channel; the old one remains with the caller.
 fn relocate(site: &Site, moving: &mut Side) -> EventChannel {
     let new = site.channel();
     moving.id.migrate(&new).unwrap();
@@ -33,7 +33,7 @@ fn a_child_moves_after_it_is_accepted(site: &Site) {
     assert!(old.try_next_event().unwrap().is_none());
 }
 
-/// With its answer unread.
+/// With an unread reply.
 #[case]
 fn a_client_moves_while_it_connects(site: &Site) {
     let mut pair = site.pending_request().into_pair(site);

@@ -1,4 +1,4 @@
-//! Groups move with the id that joined them.
+//! Groups migrate with the id that joined them.
 
 use rdmacm_core::{CmAddr, EventKind, JoinFlags, PortSpace};
 use rdmacm_tests::{Site, expect};

@@ -1,5 +1,5 @@
-//! Listeners that move, and the ids of their requests, which the kernel leaves
-//! behind.
+//! Listeners that migrate, and the child ids of their requests, which the kernel leaves
+//! on the old file.
 
 use rdmacm_core::{ConnParam, EventChannel, EventKind, PortSpace};
 use rdmacm_tests::{Listening, PATIENCE, PendingRequest, Side, Site};
@@ -19,8 +19,8 @@ fn relocate(listener: &mut Listening, new: EventChannel) -> EventChannel {
     std::mem::replace(&mut listener.channel, new)
 }
 
-/// The request of `client` is read, and its id connects and parts, all on the
-/// listener's channel.
+/// Reads the request of `client`, connects and disconnects, all on the listener's
+/// channel.
 fn assert_follows(site: &Site, listener: Listening, client: Side) {
     let request = listener.next_request();
     let pending = PendingRequest {
@@ -73,8 +73,8 @@ fn an_unread_request_comes_back(site: &Site) {
     assert!(second.try_next_event().unwrap().is_none());
 }
 
-/// Requests that came through three channels, the first of them twice, all read
-/// on the last.
+/// Requests that pass through three channels, the first of them twice, and are read on
+/// the last.
 #[case]
 fn requests_of_every_channel_follow(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);
@@ -91,8 +91,7 @@ fn requests_of_every_channel_follow(site: &Site) {
         let request = listener.next_request();
         children.push(request.into_child().unwrap());
     }
-    // Each is on this channel now: a command of one that is not would be
-    // refused.
+    // Each id is on this channel now: the kernel refuses commands from other files.
     for child in &children {
         child.reject(b"all here").unwrap();
     }
@@ -115,7 +114,7 @@ fn the_channel_of_an_unread_request_can_be_dropped(site: &Site) {
     assert_follows(site, listener, client);
 }
 
-/// Its id is on another file than its listener when the listener goes.
+/// Its id is on another file than the listener when the listener is destroyed.
 #[case]
 fn an_unread_request_is_refused_where_it_moved(site: &Site) {
     let mut listener = site.listening(PortSpace::TCP);

@@ -1,4 +1,4 @@
-//! Commands while the id moves.
+//! Commands during a migration.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,7 +30,7 @@ fn commands_succeed_while_the_id_moves(site: &Site) {
     });
 }
 
-/// The event is on its way while the id moves, and is delivered once.
+/// The event arrives during the migration and is delivered once.
 #[case]
 fn events_arrive_while_the_id_moves(site: &Site) {
     for _ in 0..20 {

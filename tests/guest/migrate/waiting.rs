@@ -10,7 +10,7 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, expect};
 use super::wait_for_an_event;
 use rdmacm_tests_macros::case;
 
-/// Whether the thread waits already or is about to: both must see it.
+/// Whether the thread already waits or is about to: both must see the event.
 #[case]
 fn a_waiting_thread_receives_moved_events(site: &Site) {
     let new = site.channel();
@@ -48,8 +48,8 @@ fn a_poller_receives_moved_events(site: &Site) {
     }
 }
 
-/// The kernel announces none of them, and they are read by ones who each take
-/// one and wait.
+/// The kernel notifies for none of them; threads that each take one event read them
+/// all.
 #[case]
 fn several_moved_events_are_all_received(site: &Site) {
     let new = site.channel();
@@ -74,7 +74,7 @@ fn the_descriptor_is_quiet_after_reading(site: &Site) {
     let (_old, id) = site.id();
     let new = site.channel();
     id.migrate(&new).unwrap();
-    // A look was called for, and there is nothing.
+    // The notification is there without an event.
     assert!(new.try_next_event().unwrap().is_none());
     let outcome = new.next_event(SECOND / 100);
     assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);

@@ -1,4 +1,4 @@
-//! Joining and leaving where there are groups: on RoCE.
+//! Joining and leaving groups, on RoCE.
 
 use std::net::Ipv6Addr;
 
@@ -80,7 +80,7 @@ fn a_group_is_left_by_dropping_it(site: &Site) {
     leave_again(&id);
 }
 
-/// The first joined of several; the rest is as before.
+/// It leaves the first of several groups and keeps the others.
 #[case(each_abi, needs(Datagrams), covers(LEAVE_MCAST))]
 fn a_group_is_left_by_its_address(site: &Site) {
     let (_channel, id) = bound(site);
@@ -90,7 +90,7 @@ fn a_group_is_left_by_its_address(site: &Site) {
         id.leave_multicast(group(number)).unwrap();
     }
     leave_again(&id);
-    // Leaving by value what was left by address is no error.
+    // Leaving by value a group that was left by address is no error.
     for joined in groups {
         joined.leave().unwrap();
     }
@@ -104,7 +104,7 @@ fn leaving_an_unjoined_group_fails(site: &Site) {
     leave_again(&id);
 }
 
-/// The kernel gives a group's number to the next at once.
+/// The kernel reuses the number of a group at once.
 #[case(each_abi, needs(Datagrams))]
 fn a_group_survives_another_that_had_its_number(site: &Site) {
     let flags = JoinFlags::FULL_MEMBER;

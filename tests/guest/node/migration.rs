@@ -1,4 +1,4 @@
-//! Moving to another node.
+//! Migrating to another node.
 
 use std::thread;
 
@@ -26,7 +26,7 @@ fn a_listener_moves_with_its_queued_requests(site: &Site) {
             let (connector, queue_pairs) = (connector(&listener), queue_pairs.clone());
             scope.spawn(move || connector.connect_with(queue_pairs).unwrap())
         });
-        // One is read here, and perhaps others with it; the rest is unread.
+        // One request is read here, perhaps with others; the rest is unread.
         let first = listener.accept(PATIENCE).unwrap();
         listener.migrate(&there).unwrap();
         let mut servers = vec![first.accept_with(queue_pairs.clone()).unwrap()];
@@ -83,7 +83,7 @@ fn a_connection_moves_there_and_back(site: &Site) {
     }
 }
 
-/// Somebody else reads the channel that is left, at that very moment.
+/// Another thread reads the old channel at the same time.
 #[case]
 fn an_event_read_while_its_connection_moves_is_not_lost(site: &Site) {
     let (here, there) = (Node::open().unwrap(), Node::open().unwrap());

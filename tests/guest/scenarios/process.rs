@@ -22,7 +22,7 @@ const END_OF_ANSWER: &str = ".";
 /// Actors that wait for their next scenario: starting one takes longer than most
 /// scenarios.
 pub(super) struct ProcessPool {
-    /// Of which release the librdmacm of its C actors is.
+    /// The release of the librdmacm of its C actors.
     pub(super) rdma_core: RdmaCore,
     idle: Mutex<Vec<ActorProcess>>,
 }
@@ -41,7 +41,7 @@ impl ProcessPool {
         actor.unwrap_or_else(|| ActorProcess::start(library, self.rdma_core))
     }
 
-    /// Keeps an actor for another scenario, without its objects, if that is possible.
+    /// Keeps an actor without its objects for another scenario, if possible.
     pub(super) fn put_back(&self, mut actor: ActorProcess) {
         if !actor.is_used_up {
             actor.send(RESET);

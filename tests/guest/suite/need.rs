@@ -1,4 +1,4 @@
-//! What a test needs of the kernel, the device and the guest.
+//! Requirements of tests to the kernel, the device and the guest.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ pub(crate) enum Need {
     CPeer,
     /// `rping`, `ucmatose`, `udaddy` and `mckey`.
     Tools,
-    /// `rdma_client`, `rdma_server` and their kin.
+    /// `rdma_client`, `rdma_server`, `rdma_xclient` and `rdma_xserver`.
     OneMessageTools,
     /// A `cmtime` before rdma-core 52.
     Cmtime,
@@ -40,7 +40,7 @@ pub(crate) enum Need {
     Strace,
     /// `tests/c/getaddrinfo.c` with the system's librdmacm, and `dnsmasq`.
     CLibrary,
-    /// The same with the newest librdmacm.
+    /// Like `Getaddrinfo`, with the newest librdmacm.
     NewestCLibrary,
 }
 
@@ -68,7 +68,7 @@ impl Need {
             ),
             Self::ModifyQp => (rxe, "siw moves queue pairs itself, when it connects them"),
             Self::TcpHandshake => (siw, "RoCE has no TCP connection to begin with"),
-            Self::QpsModifiedByDriver => (siw, "rxe moves queue pairs where it is told"),
+            Self::QpsModifiedByDriver => (siw, "on rxe the caller moves queue pairs"),
             Self::WriteCmEvent => (
                 kernel != "stock",
                 "this kernel takes no events of one's own",

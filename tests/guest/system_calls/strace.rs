@@ -1,21 +1,21 @@
-//! Reading what `strace -f -y -x -o` writes.
+//! Parses the output of `strace -f -y -x -o`.
 
 use std::fmt;
 
 use rdmacm_core::CommandNumber;
 
-/// One system call, in the order of their beginnings.
+/// A system call, in the order of beginning.
 #[derive(Debug)]
 pub(super) struct Call {
     thread: String,
     pub(super) name: String,
-    /// Arguments and result as strace writes them.
+    /// Arguments and result in strace's format.
     rest: String,
     finished: bool,
 }
 
-/// Every call of every thread. A call that another thread's call interrupts
-/// stands in two lines, `<unfinished ...>` and `<... resumed>`.
+/// All calls of all threads. A call that is interrupted by another thread's has two
+/// lines, `<unfinished ...>` and `<... resumed>`.
 pub(super) fn read(trace: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     for line in trace.lines() {
@@ -61,7 +61,7 @@ impl Call {
         self.name == "write" && self.first_argument().starts_with("1<")
     }
 
-    /// The first byte of what is written: `"\x13\x00…`.
+    /// The first byte that is written: `"\x13\x00…`.
     pub(super) fn command_number(&self) -> CommandNumber {
         let (_, bytes) = self.rest.split_once("\"\\x").unwrap();
         CommandNumber::new(u32::from_str_radix(&bytes[..2], 16).unwrap())

@@ -1,5 +1,4 @@
-//! Events of devices and neighbours, which tests make by changing the guest's
-//! network.
+//! Events of devices and neighbours, which tests cause by changing the guest's network.
 
 use rdmacm_core::{CmAddr, EventKind};
 use rdmacm_tests::Site;
@@ -19,8 +18,8 @@ fn device_removal(site: &Site) {
     });
 }
 
-/// A bond goes on with another interface, whose hardware address differs: once,
-/// because siw of Linux 6.1 serves no new ids by the other address.
+/// Makes a bond use another interface, whose hardware address differs: once, because
+/// siw of Linux 6.1 serves no new ids with the other address.
 #[case(alone, covers(ADDR_CHANGE))]
 fn addr_change(site: &Site) {
     let link = Link::bonded(site);
@@ -35,7 +34,7 @@ fn addr_change(site: &Site) {
     });
 }
 
-/// An id whose way there is resolved hears of it.
+/// A resolved id gets the event of its path's neighbour.
 #[case(alone, needs(NeighbourUpdates))]
 fn a_changed_neighbour_is_unreachable(site: &Site) {
     let link = Link::new(site);

@@ -37,8 +37,8 @@ fn changed_credentials() {
     let error = connector.modify(&attr, QpAttrMask::STATE).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EACCES));
     assert!(queue_pair.context().create_protection_domain().is_err());
-    // The kernel refuses to destroy them too; they go with the descriptor, and
-    // dropping is quiet about it.
+    // The kernel refuses to destroy them too; they are destroyed with the descriptor,
+    // and dropping them reports nothing.
     drop(queue_pair);
     assert_eq!(objects(&site), 0);
     site.queue_pair().state().unwrap();
@@ -81,7 +81,7 @@ fn missing_permission() {
 fn other_node() {
     let device = site().rdma_device();
     hide("/dev/infiniband");
-    // The device of all zeros takes whatever is written.
+    // /dev/zero accepts every write.
     node(&device, 0o666, makedev(1, 5));
     let error = Context::open(&device).unwrap_err();
     assert!(matches!(error, Error::OtherNode { .. }), "{error}");
@@ -92,19 +92,19 @@ fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// How many objects of this process the kernel has on the device.
+/// The number of this process's objects on the device.
 ///
-/// It tells of them bit by bit and counts how many it has told of. Where others make and
-/// destroy some meanwhile, it tells of one twice or of another not at all, so it is asked
-/// twice, and each is counted once.
+/// The kernel lists them in several replies by index. If other processes create and
+/// destroy objects meanwhile, it may list one twice or not at all, so this queries
+/// twice and counts each object once.
 fn objects(site: &Site) -> usize {
     let ours = format!(" pid {} ", id());
-    // A queue pair's line begins with a link, the other ones with a device.
+    // The line of a queue pair begins with a link, others with a device.
     let places = [
         format!("link {}/", site.device),
         format!("dev {} ", site.device),
     ];
-    let told = |kind| {
+    let objects = |kind| {
         let arguments = ["resource", "show", kind];
         let output = Command::new("rdma").args(arguments).output().unwrap();
         assert!(output.status.success(), "rdma {arguments:?}");
@@ -112,13 +112,13 @@ fn objects(site: &Site) -> usize {
         let there = |line: &&str| places.iter().any(|place| line.starts_with(place));
         let lines = text.lines().filter(there);
         let lines = lines.filter(|line| line.contains(&ours));
-        // Its device, of which kind it is, and its number.
+        // Its device, kind and number.
         let names = lines.map(|line| line.split(' ').take(4).collect::<Vec<_>>().join(" "));
         names.collect::<Vec<_>>()
     };
     let kinds = ["qp", "cq", "pd", "mr", "ctx"];
     let twice = kinds.into_iter().chain(kinds);
-    twice.flat_map(told).collect::<HashSet<_>>().len()
+    twice.flat_map(objects).collect::<HashSet<_>>().len()
 }
 
 fn nothing_is_left() {
@@ -128,8 +128,8 @@ fn nothing_is_left() {
     let queue_pair = site.queue_pair();
     // Queue pair, two completion queues, protection domain, context.
     assert_eq!(objects(&site), 5);
-    // The device, and where it reports events; each completion queue's channel, and
-    // what waits for it; the context's end, and the kernel's announcements.
+    // The device and its event descriptor; for each completion queue a channel and the
+    // descriptor that waits for it; the close signal and the removal socket.
     assert_eq!(descriptors(), before + 2 + 2 * 2 + 2);
     let context = queue_pair.context().clone();
     drop(queue_pair);
@@ -159,7 +159,7 @@ fn failures_leave_nothing() {
     assert_eq!(descriptors(), before);
 }
 
-/// More than the limit, and pieces that fit in often.
+/// More than the limit, in pieces that fit into it many times.
 const LIMIT: u64 = 1 << 20;
 const PIECE: usize = 1 << 18;
 
@@ -173,7 +173,7 @@ fn assert_locked(error: &Error) {
 fn locked_memory() {
     let site = site();
     setrlimit(Resource::RLIMIT_MEMLOCK, LIMIT, LIMIT).unwrap();
-    // The limit is not for the privileged.
+    // The limit does not apply to privileged processes.
     setuid(NOBODY).unwrap();
     let queue_pair = site.queue_pair();
     let domain = queue_pair.protection_domain();
@@ -198,10 +198,10 @@ fn locked_memory() {
             }
         };
         assert_locked(&error);
-        // At once, it is as much as the limit says, the edges' pages aside.
+        // As much memory as the limit allows, except for partial pages.
         assert!((3..=4).contains(&held.len()), "{}", held.len());
         assert_eq!(objects(&site), before + held.len());
-        // One goes, and another comes.
+        // Freeing one piece makes space for another.
         held.pop();
         held.push(domain.expose(PIECE, access).unwrap());
         assert_locked(&domain.allocate(PIECE).unwrap_err());

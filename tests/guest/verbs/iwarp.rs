@@ -1,4 +1,4 @@
-//! Queue pairs of siw, which moves them itself when it connects them.
+//! siw queue pairs, which the kernel moves when it connects them.
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState};
 use rdmacm_tests::Site;
@@ -13,8 +13,8 @@ fn to(queue_pair: &QueuePair, state: QpState) -> rdmacm_verbs::Result<()> {
     queue_pair.modify(&attr, mask)
 }
 
-/// Its state, where siw tells one: on Linux 6.1 it does not, and the kernel's
-/// memory is not read as if it did.
+/// The state, where siw reports one. Linux 6.1 does not, and the response's bytes are
+/// not taken for a state.
 fn check(queue_pair: &QueuePair, state: QpState) {
     let reported = queue_pair.state().unwrap();
     assert!(

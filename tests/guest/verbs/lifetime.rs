@@ -1,4 +1,4 @@
-//! What keeps what alive, and what is left afterwards.
+//! Which handles keep objects alive, and what is left after dropping them.
 
 use rdmacm_core::QpType;
 use rdmacm_tests::Site;
@@ -65,7 +65,7 @@ fn queue_pairs_are_destroyed_while_others_are_created(site: &Site) {
     });
 }
 
-/// In a process of its own, whose objects and descriptors nobody else makes.
+/// In a process of its own, so that no other test creates objects or descriptors.
 #[case]
 fn nothing_leaks(site: &Site) {
     child::run_at("verbs_nothing_is_left", site);
@@ -76,7 +76,7 @@ fn a_failed_creation_leaks_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
 }
 
-/// In a process of its own, whose limit it is.
+/// In a process of its own, whose limit is changed.
 #[case]
 fn memory_beyond_the_limit_is_explained(site: &Site) {
     child::run_at("verbs_locked_memory", site);

@@ -1,4 +1,4 @@
-//! What is made on a device: sizes, types, refusals.
+//! Creating objects on a device: sizes, types and refusals.
 
 use std::collections::BTreeSet;
 
@@ -188,7 +188,7 @@ fn a_new_queue_pair_reports_its_attributes(site: &Site) {
     let attr = queue_pair.query().unwrap();
     let states: &[_] = match site.soft {
         Soft::Rxe => &[Some(QpState::RESET)],
-        // Nothing on Linux 6.1.
+        // Linux 6.1 reports nothing.
         Soft::Siw => &[Some(QpState::INIT), None],
     };
     let state = queue_pair.state().unwrap();

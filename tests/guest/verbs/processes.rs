@@ -1,5 +1,5 @@
-//! What other processes and threads with other rights do to open devices: each test in
-//! a process of its own.
+//! Forked processes, and threads with other credentials, that use open devices: each
+//! test runs in a process of its own.
 #![expect(unsafe_code, reason = "forks, and changes one thread's credentials")]
 
 use std::fs;
@@ -15,7 +15,7 @@ use crate::data::{brought, pattern, received, room, roomy, sent, sge};
 use crate::freed_memory::FreedBlocks;
 use rdmacm_tests_macros::case;
 
-// Changes what memory the whole guest may have.
+// It changes the memory limit of the whole guest.
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_forked", forked),
     ("verbs_one_threads_credentials", one_threads_credentials),
@@ -39,7 +39,8 @@ fn a_context_closes_without_memory(site: &Site) {
     child::run_at("verbs_without_memory", site);
 }
 
-/// All that touches the driver's memory, which is not here; then everything goes.
+/// Everything that touches the driver's memory, which a child does not have; then all
+/// handles are dropped.
 fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
     let domain = queue_pair.protection_domain();
     assert!(queue_pair.context().is_gone());
@@ -49,7 +50,7 @@ fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
     let refused = queue_pair.post_receive(rdmacm_verbs::SgList::NONE);
     assert!(refused.unwrap_err().error.is_gone());
     assert!(domain.allocate(8).is_err());
-    // What was posted is told of as lost.
+    // Outstanding requests are reported as lost.
     let lost = queue.poll().unwrap().unwrap();
     assert!(lost.result.is_err());
     assert!(queue.poll().unwrap_err().is_gone());
@@ -80,10 +81,10 @@ fn forked() {
     assert!(brought(received(server), LENGTH) == pattern(LENGTH, 1));
 }
 
-/// Of this thread alone: the C library's `setuid` is of all.
+/// Changes this thread only: the C library's `setuid` changes all threads.
 fn give_up_credentials() {
     let user = NOBODY.as_raw();
-    // SAFETY: it changes nothing but the thread's user.
+    // SAFETY: it changes only the thread's user.
     let outcome = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
     assert_eq!(outcome, 0);
 }
@@ -104,7 +105,7 @@ fn one_threads_credentials() {
     dropping.join().unwrap();
     drop(rest);
     assert_eq!(freed.count(), 0);
-    // The queue pair is there yet, and may fill what it has.
+    // The queue pair still exists and may write to its memory.
     let message = sge(&client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
@@ -115,7 +116,7 @@ fn one_threads_credentials() {
     assert_eq!(freed.count(), 1);
 }
 
-/// Where the driver's queues are mapped, or what has come to their place.
+/// The mappings of the driver's queues, or what has replaced them.
 fn mapped(places: &[String]) -> bool {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let ranges: Vec<_> = maps.lines().filter_map(range).collect();
@@ -141,7 +142,7 @@ fn without_memory() {
     assert!(places.len() >= 3, "{maps}");
     let before = [MODE, LIMIT].map(|one| fs::read_to_string(one).unwrap());
     fs::write(LIMIT, "1").unwrap();
-    // Nothing more that counts is to be had.
+    // No more memory of the size of a mapping is available.
     fs::write(MODE, "2").unwrap();
     queue_pair.context().close();
     fs::write(MODE, &before[0]).unwrap();

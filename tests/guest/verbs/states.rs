@@ -1,4 +1,4 @@
-//! Queue pairs from state to state, with attributes made by hand.
+//! Moving queue pairs between states with the caller's attributes.
 
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType};
 use rdmacm_tests::Site;
@@ -129,7 +129,7 @@ fn an_invalid_state_is_refused_before_the_kernel(site: &Site) {
     let mut attr = attributes(site, queue_pair.number(), QpState::new(0x101));
     let error = queue_pair.modify(&attr, INIT).unwrap_err();
     assert!(matches!(error, Error::InvalidInput { .. }), "{error}");
-    // This one fits in a byte and is the kernel's to refuse.
+    // The value fits in a byte, so the kernel refuses it.
     attr.qp_state = QpState::new(7);
     assert_eq!(refused(&queue_pair, &attr, INIT).0, libc::EINVAL);
     assert_eq!(queue_pair.state(), Ok(Some(QpState::RESET)));

@@ -159,7 +159,7 @@ impl Objects {
         &self.channels[name]
     }
 
-    /// The device as any channel of the machine knows it.
+    /// The device as a channel of the machine lists it.
     fn look_up(&self, device: DeviceId) -> Option<RdmaDevice> {
         self.channels.values().next()?.look_up(device)
     }

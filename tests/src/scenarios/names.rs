@@ -128,7 +128,7 @@ impl Names {
     }
 }
 
-/// A multicast group no other test of this process uses.
+/// A multicast group that no other test of this process uses.
 fn free_group() -> Ipv4Addr {
     static NEXT: AtomicU16 = AtomicU16::new(1);
     let [high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();

@@ -9,8 +9,8 @@
 //!   rxe a COMMAND      only on this device, with what follows until the next
 //!                      command; so may any of these lines begin
 //!   = LINE LINE ...    lines of the answer to the command above
-//!   ~ C | OURS | WHY   where this library says OURS for C, and why
-//!   # ...              for the reader
+//!   ~ C | OURS | WHY   this library's line OURS instead of C's, and the reason
+//!   # ...              a comment
 //! ```
 
 use std::collections::HashMap;

@@ -148,7 +148,11 @@ fn nothing_is_known_of_an_absent_one() {
 fn silence_ends_with_the_callers_time() {
     let rundir = rundir();
     let half = answer(1)[..20].to_vec();
-    let acts = vec![vec![], vec![Action::Send(half)], vec![Action::Send(answer(1))]];
+    let acts = vec![
+        vec![],
+        vec![Action::Send(half)],
+        vec![Action::Send(answer(1))],
+    ];
     let daemon = AcmDaemon::unix(rundir.path(), script(acts));
     let acm = Acm::at(rundir.path());
     for asked in 1..=2 {
@@ -219,7 +223,9 @@ fn a_daemon_that_came_again_is_asked_again() {
     let rundir = rundir();
     let acm = Acm::at(rundir.path());
     for destination in [1, 2, 3] {
-        let _daemon = AcmDaemon::unix(rundir.path(), move |_| vec![Action::Send(answer(destination))]);
+        let _daemon = AcmDaemon::unix(rundir.path(), move |_| {
+            vec![Action::Send(answer(destination))]
+        });
         leads_to(&ask(&acm), destination);
     }
 }

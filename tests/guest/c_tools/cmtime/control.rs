@@ -1,9 +1,10 @@
-//! The TCP connections over which instances of cmtime agree: who of them listens and
-//! where, and that all have come to the same step.
+//! The TCP connections that coordinate instances of cmtime: roles, addresses, and
+//! barriers.
 //!
-//! One instance is the root, the others are its leaves. A leaf says what it is; once all
-//! have, the root tells every leaf about all. At a barrier a leaf sends a byte, the
-//! step's number, and waits for the same; the root answers when it has heard of each.
+//! One instance is the root, the others are leaves. Each leaf sends its description;
+//! when the root has all, it sends all to every leaf. At a barrier a leaf sends one
+//! byte, the number of the step, and waits for the same byte; the root answers when it
+//! has received the byte of each leaf.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -11,10 +12,10 @@ use std::time::Instant;
 
 use rdmacm_tests::PATIENCE;
 
-/// Where the root listens for its leaves.
+/// The address on which the root listens for leaves.
 pub(super) const ADDRESS: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// What an instance does.
+/// The role of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Connects,
@@ -30,12 +31,12 @@ impl Role {
     }
 }
 
-/// An instance, as all are told about it: `struct peer_info`, a `sockaddr_storage` and a
-/// role in the machine's own layout.
+/// The description of an instance that all receive: `struct peer_info`, a
+/// `sockaddr_storage` and a role in native layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     pub(super) role: Role,
-    /// Where it listens.
+    /// The address on which it listens.
     pub(super) address: Option<SocketAddrV4>,
 }
 
@@ -78,7 +79,7 @@ impl Peer {
     }
 }
 
-/// A step at which all wait for all.
+/// A step at which all instances wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     Begin = 0,
@@ -87,21 +88,21 @@ pub(super) enum Barrier {
     Disconnected = 14,
 }
 
-/// Our side of it: the root of one tool, or all leaves of one.
+/// This side of the coordination: the root of one tool, or all leaves of one tool.
 pub(super) struct Control {
     streams: Vec<TcpStream>,
     is_root: bool,
 }
 
 impl Control {
-    /// Takes a tool as the only leaf, where the root is one of several of ours: what it
-    /// says of itself, and the answer that tells about all.
+    /// Accepts a tool as the only leaf, with the root as one of several instances of
+    /// this side: receives its description and sends all descriptions.
     pub(super) fn of_root(listener: &TcpListener, ours: &[Peer]) -> Self {
         let (mut stream, _) = listener.accept().unwrap();
         prepare(&stream);
-        let mut said = [0; Peer::SIZE];
-        stream.read_exact(&mut said).unwrap();
-        assert_eq!(Peer::from_bytes(&said), Peer::CONNECTS);
+        let mut received = [0; Peer::SIZE];
+        stream.read_exact(&mut received).unwrap();
+        assert_eq!(Peer::from_bytes(&received), Peer::CONNECTS);
         let all = ours.iter().chain([&Peer::CONNECTS]);
         let all: Vec<u8> = all.flat_map(|peer| peer.to_bytes()).collect();
         stream.write_all(&all).unwrap();
@@ -111,7 +112,8 @@ impl Control {
         }
     }
 
-    /// Connects as every leaf of a tool, as soon as it listens: where its own address is.
+    /// Connects as every leaf of a tool, once it listens, and returns the tool's
+    /// address.
     pub(super) fn of_leaves(port: u16, count: usize) -> (Self, SocketAddrV4) {
         let connect = |_| connect_when_it_listens(SocketAddrV4::new(ADDRESS, port));
         let mut streams: Vec<_> = (0..count).map(connect).collect();
@@ -137,16 +139,16 @@ impl Control {
         (control, root.unwrap().address.unwrap())
     }
 
-    /// Waits until the tool has come to it.
+    /// Waits until the tool has reached this barrier.
     pub(super) fn wait_at(&mut self, barrier: Barrier) {
         let number = barrier as u8;
         if !self.is_root {
             self.send(number);
         }
         for stream in &mut self.streams {
-            let mut said = [0];
-            stream.read_exact(&mut said).unwrap();
-            assert_eq!(said, [number], "{barrier:?}");
+            let mut received = [0];
+            stream.read_exact(&mut received).unwrap();
+            assert_eq!(received, [number], "{barrier:?}");
         }
         if self.is_root {
             self.send(number);

@@ -1,8 +1,8 @@
-//! cmtime since rdma-core 61: several instances connect to each other in rounds, a few
-//! connections first, then all, then, of two instances, all without queue pairs of the
-//! tool's: its numbers are made up.
+//! cmtime since rdma-core 61: several instances connect to each other in rounds, first
+//! a few connections, then all, then, between two instances, all without queue pairs of
+//! the tool's, with invented numbers.
 //!
-//! siw looks those up, so there we are two of three instances.
+//! siw looks the numbers up, so there this side is two of three instances.
 
 use std::net::{SocketAddrV4, TcpListener};
 
@@ -22,13 +22,14 @@ use rdmacm_tests_macros::case;
 
 pub(crate) const WITHOUT: &str = "the newest rdma-core was not built, or has no such cmtime";
 
-/// More connections than this in one process are too many for it on siw.
+/// cmtime fails on siw with more connections than this in one process.
 const ON_SIW: usize = 50;
-/// The first of the numbers that it makes up, as server and as client: the kernel takes
-/// one that is in use twice for a stale connection.
+/// The first of the numbers that it invents, as server and as client: the kernel treats
+/// a number in use as a stale connection.
 const OF_SERVER: u32 = 0x71_0000;
 const OF_CLIENT: u32 = 0x72_0000;
-/// What it agrees to: siw answers no fewer reads at once than it is asked to.
+/// Its connection parameters: siw answers at least as many concurrent reads as it is
+/// asked to.
 fn agreed(site: &Site) -> Depths {
     match site.soft {
         Soft::Rxe => (1, 1),
@@ -36,21 +37,21 @@ fn agreed(site: &Site) -> Depths {
     }
 }
 
-/// Whether the newest is of this kind.
+/// Whether the newest cmtime is of this kind.
 pub(crate) fn is_there() -> bool {
     super::usage(RdmaCore::Newest).is_some_and(|usage| usage.contains("controller_address"))
 }
 
-/// A round, and how many connections there are in it.
+/// A round, and its number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Round {
     connections: usize,
     real_queue_pairs: bool,
 }
 
-/// How it is played with a device.
+/// The test's form on a device.
 struct Plan {
-    /// How many instances we are.
+    /// The number of instances of this side.
     ours: usize,
     rounds: Vec<Round>,
 }
@@ -72,7 +73,7 @@ impl Plan {
         Self { ours, rounds }
     }
 
-    /// The tool's command line for it.
+    /// The tool's command line.
     fn start(&self, site: &Site, port: u16, first_number: u32, more: &[&str]) -> Tool {
         let each = self.rounds[1].connections / self.ours;
         let (address, control) = (site.v4.to_string(), ADDRESS.to_string());
@@ -85,14 +86,19 @@ impl Plan {
         Tool::start_of(RdmaCore::Newest, "cmtime", &arguments)
     }
 
-    /// What it prints but for what it measured: a title a round, and below it steps.
+    /// Its output except the measurements: a title for each round, with steps below.
     fn assert_printed(&self, ended: &Ended, first: &[&str], verb: &str, steps: &[&str]) {
         ended.assert_success();
-        let told = |said: &&String| {
+        let is_expected = |output: &&String| {
             let title = [first[0], first[first.len() - 1], verb];
-            said.starts_with('\t') || title.iter().any(|title| said.starts_with(title))
+            output.starts_with('\t') || title.iter().any(|title| output.starts_with(title))
         };
-        let said: Vec<_> = ended.printed().iter().filter(told).cloned().collect();
+        let output: Vec<_> = ended
+            .printed()
+            .iter()
+            .filter(is_expected)
+            .cloned()
+            .collect();
         let mut expected: Vec<String> = first.iter().map(|line| (*line).to_owned()).collect();
         for (at, round) in self.rounds.iter().enumerate() {
             let count = round.connections;
@@ -101,18 +107,19 @@ impl Plan {
                 (_, true) => expected.push(format!("{verb} ({count}) QPs test")),
                 (_, false) => expected.push(format!("{verb} ({count}) test - no QPs")),
             }
-            // Once there is a device to allocate them on.
+            // Once there is a device to create them on.
             let steps = steps.iter().filter(|step| at == 0 || **step != ALLOCATING);
             expected.extend(steps.map(|step| (*step).to_owned()));
         }
-        assert_eq!(said, expected);
+        assert_eq!(output, expected);
     }
 }
 
 const ALLOCATING: &str = "\tAllocating verbs resources";
 
-/// What the tool's sides of a round's connections say of themselves. They count up, and
-/// arrive in any order: the kernel works at several connections at the same time.
+/// The parameters of the tool's connections of a round. Their numbers count up and
+/// arrive in any order, because the kernel processes several connections at the same
+/// time.
 fn check_numbers(round: Round, first: u32, mut infos: Vec<ConnInfo>) {
     if !round.real_queue_pairs {
         infos.sort_by_key(|info| info.qp_number);
@@ -121,7 +128,7 @@ fn check_numbers(round: Round, first: u32, mut infos: Vec<ConnInfo>) {
     }
 }
 
-/// It is the root.
+/// The tool is the root.
 #[case(needs(NewestCmtime))]
 fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
@@ -152,7 +159,7 @@ fn the_newest_server_takes_a_hundred_connections(site: &Site) {
     plan.assert_printed(&server.finish(), &first, "Accept", &steps);
 }
 
-/// It is a leaf.
+/// The tool is a leaf.
 #[case(needs(NewestCmtime))]
 fn the_newest_client_makes_a_hundred_connections(site: &Site) {
     let plan = Plan::new(site);
@@ -168,7 +175,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
     for round in &plan.rounds {
         control.wait_at(Barrier::Begin);
         control.wait_at(Barrier::Prepared);
-        // It connects to each in turn.
+        // It connects to each instance in turn.
         let listeners = listeners.iter().cycle().take(round.connections);
         let (infos, connections): (Vec<_>, Vec<_>) =
             listeners.map(|listener| accept(site, listener)).unzip();
@@ -197,7 +204,7 @@ fn the_newest_client_makes_a_hundred_connections(site: &Site) {
     plan.assert_printed(&client.finish(), &["Client warmup"], "Connect", &steps);
 }
 
-/// Also gives what the client asked for.
+/// Accepts; returns the client's parameters too.
 fn accept(site: &Site, listener: &Listener) -> (ConnInfo, CmConnection<End>) {
     let incoming = listener.accept(PATIENCE).unwrap();
     let asked = incoming.peer().unwrap();

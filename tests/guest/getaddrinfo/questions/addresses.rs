@@ -1,4 +1,4 @@
-//! Nodes in figures: the forms of addresses, scopes, and what is neither.
+//! Numeric nodes: forms of addresses, scopes, and invalid ones.
 
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_tests::Site;

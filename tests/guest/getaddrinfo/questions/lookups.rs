@@ -1,4 +1,4 @@
-//! Who is asked: the subnet administrator, or the name server.
+//! The service that is queried: subnet administrator or name server.
 
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{Family, QpType};
@@ -7,10 +7,10 @@ use rdmacm_tests::Site;
 use super::{FAMILIES, FLAGS, NO_FLAGS, PORT, ask};
 use crate::getaddrinfo::question::Question;
 
-/// The first release that knows the flags: earlier ones overlook them.
+/// The first release that supports the flags; earlier ones ignore them.
 const SINCE: u32 = 61;
 const SERVICES: &[&str] = &["storage", "0x7147", "7471", "7471x", ""];
-/// Longer than the subnet administrator's names.
+/// Longer than a name may be for the subnet administrator.
 const LONG: &str = "a-service-whose-name-has-sixty-four-characters-is-one-byte-more!";
 
 pub(super) fn all(site: &Site, release: u32) -> Vec<Question> {

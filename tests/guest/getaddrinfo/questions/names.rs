@@ -1,4 +1,4 @@
-//! Names: of `/etc/hosts` and of the name server.
+//! Names of `/etc/hosts` and of the name server.
 
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{Family, PortSpace, QpType};
@@ -72,7 +72,7 @@ const TO_LISTEN_ON: &[&str] = &[
     "nothing.test",
     "text.test",
 ];
-/// Each question takes a second or more: there is no answer to it.
+/// Each question takes a second or more, because it gets no answer.
 const SILENT: &str = "silent.upstream.test";
 
 pub(super) fn all() -> Vec<Question> {

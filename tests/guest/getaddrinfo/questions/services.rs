@@ -1,4 +1,4 @@
-//! Services: figures that are ports and that are not, and names.
+//! Services: valid and invalid port numbers, and names.
 
 use rdmacm_addrinfo::AddrInfoFlags;
 use rdmacm_core::{PortSpace, QpType};
@@ -68,7 +68,7 @@ pub(super) fn all() -> Vec<Question> {
             flags: AddrInfoFlags::PASSIVE,
             ..ask(None, *service)
         });
-        // Which of two faults is told.
+        // Which of two errors is reported.
         questions.push(ask("nobody", *service));
         questions.push(ask("fd71:1::1%nowhere", *service));
     }
