@@ -108,7 +108,7 @@ fn a_nonexistent_port_is_refused(site: &Site) {
     }
 }
 
-#[case]
+#[case(alone)]
 fn changed_credentials_are_explained(site: &Site) {
     child::run_at("verbs_changed_credentials", site);
 }

@@ -66,18 +66,18 @@ fn queue_pairs_are_destroyed_while_others_are_created(site: &Site) {
 }
 
 /// In a process of its own, so that no other test creates objects or descriptors.
-#[case]
+#[case(alone)]
 fn nothing_leaks(site: &Site) {
     child::run_at("verbs_nothing_is_left", site);
 }
 
-#[case]
+#[case(alone)]
 fn a_failed_creation_leaks_nothing(site: &Site) {
     child::run_at("verbs_failures_leave_nothing", site);
 }
 
 /// In a process of its own, whose limit is changed.
-#[case]
+#[case(alone)]
 fn memory_beyond_the_limit_is_explained(site: &Site) {
     child::run_at("verbs_locked_memory", site);
 }
