@@ -142,6 +142,7 @@ mod documents {
     struct ServeManyClients;
     #[doc = include_str!("../../../docs/how-to/share-memory.md")]
     struct ShareMemory;
+    #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../docs/how-to/shut-down.md")]
     struct ShutDown;
     #[doc = include_str!("../../../docs/how-to/test-without-a-device.md")]

@@ -16,6 +16,7 @@ by_mode! {
     ///
     blocking {
         /// ```no_run
+        /// # #[cfg(feature = "verbs")]
         /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::core::{IdHandle, QpType};
         /// use rdmacm::verbs::{Context, QueuePair};
@@ -35,7 +36,7 @@ by_mode! {
     }
     awaited {
         /// ```no_run
-        /// # #[cfg(feature = "tokio")]
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::core::{IdHandle, QpType};
         /// use rdmacm::verbs::{Context, QueuePair};

@@ -176,6 +176,17 @@ impl Connection {
     /// Registers `length` zeros that the peer may access as `access` says, once it knows
     /// [`RemoteAccessRegion::remote`], from a message for example.
     ///
+    /// ```no_run
+    /// # fn example(connection: &rdmacm::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// use rdmacm::core::AccessFlags;
+    ///
+    /// let table = connection.expose(4096, AccessFlags::REMOTE_READ)?;
+    /// table.write(16, b"an entry");
+    /// let key = table.remote().to_bytes(); // the peer needs it to read
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Stage::Register`]: those of [`ProtectionDomain::expose`].
     #[doc(alias = "rdma_reg_read", alias = "rdma_reg_write")]
@@ -204,6 +215,16 @@ impl Connection {
     }
 
     /// A handle that stops the connection from elsewhere.
+    ///
+    /// ```no_run
+    /// # fn example(connection: &rdmacm::Connection) {
+    /// let handle = connection.stop_handle();
+    /// std::thread::spawn(move || {
+    ///     // A signal has arrived, or a file was written.
+    ///     handle.stop();
+    /// });
+    /// # }
+    /// ```
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle::new(self.inner.established().id.queue())
@@ -220,6 +241,16 @@ impl Connection {
 
     /// Sends a copy of a message if there is room for it now, as [`send`](Self::send).
     /// Returns `false` if there is none.
+    ///
+    /// ```no_run
+    /// # fn example(connection: &rdmacm::Connection) -> rdmacm::Result<()> {
+    /// let mut lost = 0;
+    /// if !connection.try_send(b"temperature 21")? {
+    ///     lost += 1; // the peer is slow, and the next value replaces this one
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// Those of [`send`](Self::send) but the deadline.
@@ -252,9 +283,37 @@ impl Connection {
     waits! {
         /// Sends a copy of several slices as one message, see [`send`](Self::send).
         ///
-        /// # Errors
-        /// Those of [`send`](Self::send).
-        #[doc(alias = "rdma_post_sendv")]
+        blocking {
+            /// ```no_run
+            /// # fn example(connection: &rdmacm::Connection, body: &[u8]) -> rdmacm::Result<()> {
+            /// use std::io::IoSlice;
+            ///
+            /// let header = (body.len() as u64).to_be_bytes();
+            /// connection.send_vectored(&[IoSlice::new(&header), IoSlice::new(body)])?;
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        awaited {
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Connection;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(connection: &Connection, body: &[u8]) -> rdmacm::Result<()> {
+            /// use std::io::IoSlice;
+            ///
+            /// let header = (body.len() as u64).to_be_bytes();
+            /// connection.send_vectored(&[IoSlice::new(&header), IoSlice::new(body)]).await?;
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`send`](Self::send).
+            #[doc(alias = "rdma_post_sendv")]
+        }
         pub fn send_vectored(&self, slices: &[IoSlice<'_>]) -> Result<()> {
             self.inner.event_loop() => self.inner.send(slices)
         }
@@ -295,7 +354,35 @@ impl Connection {
     waits! {
         /// Sends registered memory as one message, without copying it, and returns it once the
         /// message has arrived. It may be longer than what [`send`](Self::send) copies.
+        blocking {
+            ///
+            /// ```no_run
+            /// # fn example(connection: &rdmacm::Connection) -> rdmacm::Result<()> {
+            /// let mut buffer = connection.allocate(1 << 20)?;
+            /// for block in 0..10 {
+            ///     buffer.fill(block);
+            ///     buffer = connection.send_buffer(buffer)?;
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
         awaited {
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Connection;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(connection: &Connection) -> rdmacm::Result<()> {
+            /// let mut buffer = connection.allocate(1 << 20)?;
+            /// for block in 0..10 {
+            ///     buffer.fill(block);
+            ///     buffer = connection.send_buffer(buffer).await?;
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
             /// If the future is dropped, the message may have been sent. Its memory stays with
             /// the queue pair until the device is done with it, and is freed then.
         }
@@ -369,7 +456,35 @@ impl Connection {
     waits! {
         /// Writes to memory that the peer exposes. The peer is not notified: send a message
         /// behind it.
+        blocking {
+            ///
+            /// ```no_run
+            /// # use rdmacm::verbs::RemoteMemory;
+            /// # fn example(connection: &rdmacm::Connection, to: RemoteMemory) -> rdmacm::Result<()> {
+            /// let mut buffer = connection.allocate(4096)?;
+            /// buffer.fill(7);
+            /// connection.write(buffer, to)?;
+            /// connection.send(b"written")?;
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
         awaited {
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Connection;
+            /// # use rdmacm::verbs::RemoteMemory;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(connection: &Connection, to: RemoteMemory) -> rdmacm::Result<()> {
+            /// let mut buffer = connection.allocate(4096)?;
+            /// buffer.fill(7);
+            /// connection.write(buffer, to).await?;
+            /// connection.send(b"written").await?;
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
             /// Dropping the future is as with [`send_buffer`](Self::send_buffer).
         }
         both {
@@ -448,8 +563,38 @@ impl Connection {
         /// Waits until the connection is closed, and returns why: the peer disconnected or is
         /// lost, the device was removed, or a request failed. Any number of callers may wait.
         ///
-        /// # Errors
-        /// [`Cause::Deadline`]: it is still open.
+        blocking {
+            /// ```no_run
+            /// # fn example(connection: &rdmacm::Connection) -> rdmacm::Result<()> {
+            /// use rdmacm::core::Deadline;
+            ///
+            /// let reason = connection.closed(Deadline::Never)?;
+            /// println!("closed: {reason}");
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        awaited {
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Connection;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(connection: &Connection) -> rdmacm::Result<()> {
+            /// use rdmacm::core::Deadline;
+            ///
+            /// tokio::select! {
+            ///     reason = connection.closed(Deadline::Never) => println!("closed: {}", reason?),
+            ///     _ = tokio::signal::ctrl_c() => connection.stop(),
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Cause::Deadline`]: it is still open.
+        }
         pub fn closed(&self, deadline: impl Into<Deadline>) -> Result<CloseReason> {
             self.inner.event_loop() => self.inner.closed(deadline.into())
         }

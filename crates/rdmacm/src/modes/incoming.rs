@@ -19,6 +19,7 @@ by_mode! {
     ///
     blocking {
         /// ```no_run
+        /// # #[cfg(feature = "verbs")]
         /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use std::time::Duration;
         /// use rdmacm::Listener;
@@ -37,7 +38,7 @@ by_mode! {
     }
     awaited {
         /// ```no_run
-        /// # #[cfg(feature = "tokio")]
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use std::time::Duration;
         /// use rdmacm::tokio::Listener;

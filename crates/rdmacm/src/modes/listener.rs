@@ -157,7 +157,33 @@ impl Listener {
     waits! {
         /// Waits for the next connect request. Any number of callers may wait; each request
         /// goes to one of them.
+        blocking {
+            ///
+            /// ```no_run
+            /// # fn example(listener: &rdmacm::Listener) -> Result<(), Box<dyn std::error::Error>> {
+            /// use std::time::Duration;
+            ///
+            /// let incoming = listener.accept(Duration::from_secs(10))?;
+            /// println!("from {}", incoming.peer_addr()?);
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
         awaited {
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # use rdmacm::tokio::Listener;
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example(listener: &Listener) -> Result<(), Box<dyn std::error::Error>> {
+            /// use std::time::Duration;
+            ///
+            /// let incoming = listener.accept(Duration::from_secs(10)).await?;
+            /// println!("from {}", incoming.peer_addr()?);
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
             /// Dropping the future loses none.
         }
         both {

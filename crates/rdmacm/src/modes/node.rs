@@ -18,6 +18,7 @@ by_mode! {
     ///
     blocking {
         /// ```no_run
+        /// # #[cfg(feature = "verbs")]
         /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::{Connector, Listener, Node};
         ///
@@ -30,7 +31,7 @@ by_mode! {
     }
     awaited {
         /// ```no_run
-        /// # #[cfg(feature = "tokio")]
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::tokio::{Connector, Listener, Node};
         ///

@@ -16,6 +16,7 @@ by_mode! {
     ///
     blocking {
         /// ```no_run
+        /// # #[cfg(feature = "verbs")]
         /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::Connector;
         /// use rdmacm::core::QpType;
@@ -31,7 +32,7 @@ by_mode! {
     }
     awaited {
         /// ```no_run
-        /// # #[cfg(feature = "tokio")]
+        /// # #[cfg(all(feature = "verbs", feature = "tokio"))]
         /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
         /// use rdmacm::core::QpType;
         /// use rdmacm::tokio::Connector;
