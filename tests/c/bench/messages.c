@@ -1,0 +1,134 @@
+// Connections that carry messages, and their peer.
+#include "bench.h"
+
+#include <netinet/in.h>
+#include <rdma/rdma_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RECEIVES 256
+#define SENDS 32
+
+// A connection with receive requests posted.
+struct connection {
+	struct rdma_cm_id *id;
+	struct ibv_mr *region;
+	// RECEIVES messages, then one to send.
+	char *bytes;
+};
+
+static void post_receive(struct connection *connection, uint64_t index)
+{
+	char *start = connection->bytes + index * SIZE;
+
+	check(rdma_post_recv(connection->id, (void *)index, start, SIZE, connection->region),
+	      "rdma_post_recv");
+}
+
+static void prepare(struct connection *connection)
+{
+	size_t size = SIZE * (RECEIVES + 1);
+
+	connection->bytes = calloc(1, size);
+	connection->region = rdma_reg_msgs(connection->id, connection->bytes, size);
+	check(!connection->region, "rdma_reg_msgs");
+	for (uint64_t i = 0; i < RECEIVES; i++)
+		post_receive(connection, i);
+}
+
+static void send_message(struct connection *connection)
+{
+	struct ibv_wc wc;
+	char *start = connection->bytes + RECEIVES * SIZE;
+
+	check(rdma_post_send(connection->id, NULL, start, SIZE, connection->region,
+			     IBV_SEND_SIGNALED), "rdma_post_send");
+	check(rdma_get_send_comp(connection->id, &wc) != 1 || wc.status, "rdma_get_send_comp");
+}
+
+// Whether a message has come.
+static bool receive_message(struct connection *connection)
+{
+	struct ibv_wc wc;
+
+	if (rdma_get_recv_comp(connection->id, &wc) != 1 || wc.status)
+		return false;
+	post_receive(connection, wc.wr_id);
+	return true;
+}
+
+static void trip(struct connection *connection)
+{
+	send_message(connection);
+	check(!receive_message(connection), "rdma_get_recv_comp");
+}
+
+static MEASURED void measured_section_trips(struct connection *connection, uint32_t count)
+{
+	while (count--)
+		trip(connection);
+}
+
+static struct ibv_qp_init_attr queue_pair(void)
+{
+	return (struct ibv_qp_init_attr){
+		.cap = {
+			.max_send_wr = SENDS,
+			.max_recv_wr = RECEIVES,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+}
+
+static void run_round_trip(struct place place, uint32_t count)
+{
+	struct ibv_qp_init_attr attr = queue_pair();
+	struct connection connection;
+
+	check(rdma_create_ep(&connection.id, numeric(place, 0), NULL, &attr), "rdma_create_ep");
+	prepare(&connection);
+	check(rdma_connect(connection.id, NULL), "rdma_connect");
+	trip(&connection);
+	section_begin();
+	measured_section_trips(&connection, count);
+	section_end(count);
+}
+
+static void serve_one(struct connection *connection, bool echo)
+{
+	prepare(connection);
+	check(rdma_accept(connection->id, NULL), "rdma_accept");
+	while (receive_message(connection)) {
+		if (echo)
+			send_message(connection);
+	}
+	exit(0);
+}
+
+// One client, or the next ones of a benchmark one after the other: a process each would need
+// verbs after fork.
+void serve(const char *address, bool echo)
+{
+	struct place place = { address, "0" };
+	struct rdma_addrinfo *found = numeric(place, RAI_PASSIVE);
+	struct ibv_qp_init_attr attr = queue_pair();
+	struct connection connection;
+	struct rdma_cm_id *listener;
+
+	check(rdma_create_ep(&listener, found, NULL, &attr), "rdma_create_ep");
+	check(rdma_listen(listener, 16), "rdma_listen");
+	printf("%d\n", ntohs(rdma_get_src_port(listener)));
+	fflush(stdout);
+	check(rdma_get_request(listener, &connection.id), "rdma_get_request");
+	serve_one(&connection, echo);
+}
+
+const struct workload message_workloads[] = {
+	{ "round-trip", run_round_trip },
+	{ NULL, NULL },
+};
