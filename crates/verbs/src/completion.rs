@@ -19,20 +19,41 @@ pub struct WorkId {
     pub(crate) number: u32,
 }
 
-impl WorkId {
-    pub(crate) fn of(number: u64) -> Self {
-        let [queue, number] = [number >> 32, number & 0xffff_ffff];
-        Self {
-            // Each is a half.
-            queue: u32::try_from(queue).unwrap_or_default(),
-            number: u32::try_from(number).unwrap_or_default(),
-        }
-    }
+/// The ids of requests that were posted together, in the order of posting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkIds {
+    queue: u32,
+    next: u32,
+    end: u32,
+}
 
-    pub(crate) fn to_number(self) -> u64 {
-        u64::from(self.queue) << 32 | u64::from(self.number)
+impl WorkIds {
+    pub(crate) fn new(queue: u32, next: u32, end: u32) -> Self {
+        Self { queue, next, end }
     }
 }
+
+impl Iterator for WorkIds {
+    type Item = WorkId;
+
+    fn next(&mut self) -> Option<WorkId> {
+        if self.next == self.end {
+            return None;
+        }
+        let number = self.next;
+        // Numbers wrap around.
+        self.next = number.wrapping_add(1);
+        let queue = self.queue;
+        Some(WorkId { queue, number })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end.wrapping_sub(self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for WorkIds {}
 
 /// The result of a request, and its memory.
 #[derive(Debug)]
@@ -49,8 +70,6 @@ pub struct Completion {
     pub result: Result<Done, CompletionError>,
     /// The memory of the request.
     pub sg_list: SgList,
-    /// The unsignalled requests before it, and their memory. They succeeded if this one did.
-    pub earlier: Vec<(WorkId, SgList)>,
 }
 
 /// A successful request.
@@ -70,6 +89,19 @@ pub struct Done {
     pub invalidated: Option<u32>,
     /// The sender of a datagram.
     pub source: DatagramSource,
+}
+
+impl Done {
+    /// A request of a send queue.
+    pub(crate) fn sent(opcode: WcOpcode, bytes: u32) -> Self {
+        Self {
+            opcode,
+            bytes,
+            immediate: None,
+            invalidated: None,
+            source: DatagramSource::NONE,
+        }
+    }
 }
 
 /// The sender of a datagram; meaningless for connections.
@@ -95,6 +127,17 @@ pub struct DatagramSource {
     pub service_level: u8,
 }
 
+impl DatagramSource {
+    const NONE: Self = Self {
+        queue_pair: 0,
+        has_grh: false,
+        pkey_index: 0,
+        lid: 0,
+        path_bits: 0,
+        service_level: 0,
+    };
+}
+
 /// The kind of a request, for its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -114,23 +157,18 @@ impl fmt::Display for WorkKind {
     }
 }
 
-/// Reads the device's completion of a request of this kind.
-pub(crate) fn result(
-    kind: WorkKind,
-    work: WorkId,
-    wc: &WorkCompletion,
-) -> Result<Done, CompletionError> {
+/// Reads the device's completion of a receive request.
+pub(crate) fn received(work: WorkId, wc: &WorkCompletion) -> Result<Done, CompletionError> {
     if wc.status != WcStatus::SUCCESS {
         return Err(CompletionError {
             status: wc.status,
             vendor: wc.vendor_error,
             queue_pair: wc.qp_number,
             work,
-            kind,
+            kind: WorkKind::Receive,
         });
     }
-    let received = kind == WorkKind::Receive;
-    let with = |flag| received && wc.flags.contains(flag);
+    let with = |flag| wc.flags.contains(flag);
     Ok(Done {
         opcode: wc.opcode,
         bytes: wc.byte_len,
@@ -160,20 +198,15 @@ mod tests {
     };
 
     #[test]
-    fn a_request_is_named_by_both_its_numbers() {
-        for work in [
-            WORK,
-            WorkId {
-                queue: u32::MAX,
-                number: 1,
-            },
-        ] {
-            assert_eq!(WorkId::of(work.to_number()), work);
-        }
-        assert_eq!(WORK.to_number(), 0x7_0000_0009);
+    fn ids_of_requests_posted_together_wrap_around() {
+        let mut ids = WorkIds::new(7, u32::MAX, 1);
+        assert_eq!(ids.len(), 2);
+        let numbers: Vec<_> = ids.by_ref().map(|one| (one.queue, one.number)).collect();
+        assert_eq!(numbers, [(7, u32::MAX), (7, 0)]);
+        assert_eq!(ids.next(), None);
     }
 
-    fn done(kind: WorkKind, flags: WcFlags) -> Done {
+    fn done(flags: WcFlags) -> Done {
         let wc = WorkCompletion {
             flags,
             immediate_or_key: ImmediateOrKey::from_immediate(Be32::new(0x1234)),
@@ -181,22 +214,21 @@ mod tests {
             source_qp_number: 6,
             ..WorkCompletion::new_zeroed()
         };
-        result(kind, WORK, &wc).unwrap()
+        received(WORK, &wc).unwrap()
     }
 
     #[test]
-    fn only_what_was_received_came_with_something() {
-        let receive = WorkKind::Receive;
-        let with = done(receive, WcFlags::WITH_IMM | WcFlags::GRH);
+    fn what_a_message_came_with_is_by_its_flags() {
+        let with = done(WcFlags::WITH_IMM | WcFlags::GRH);
         assert_eq!((with.immediate, with.invalidated), (Some(0x1234), None));
         assert_eq!((with.bytes, with.source.queue_pair), (5, 6));
         assert!(with.source.has_grh);
         let key = 0x1234_u32.to_be();
-        let invalidated = done(receive, WcFlags::WITH_INVALIDATE);
+        let invalidated = done(WcFlags::WITH_INVALIDATE);
         assert_eq!(invalidated.invalidated, Some(key));
         assert!(invalidated.immediate.is_none() && !invalidated.source.has_grh);
-        let all = WcFlags::WITH_IMM | WcFlags::WITH_INVALIDATE | WcFlags::GRH;
-        let sent = done(WorkKind::Send(WrOpcode::SEND), all);
+        let sent = Done::sent(WcOpcode::SEND, 5);
+        assert_eq!((sent.opcode, sent.bytes), (WcOpcode::SEND, 5));
         assert_eq!((sent.immediate, sent.invalidated), (None, None));
         assert!(!sent.source.has_grh);
     }
@@ -209,12 +241,11 @@ mod tests {
             qp_number: 0x11,
             ..WorkCompletion::new_zeroed()
         };
-        let kind = WorkKind::Send(WrOpcode::RDMA_READ);
-        let failure = result(kind, WORK, &wc).unwrap_err();
+        let failure = received(WORK, &wc).unwrap_err();
         assert_eq!((failure.status, failure.vendor), (wc.status, 3));
         assert_eq!((failure.queue_pair, failure.work), (0x11, WORK));
-        assert_eq!(failure.kind, kind);
-        assert_eq!(kind.to_string(), "RDMA_READ");
+        assert_eq!(failure.kind, WorkKind::Receive);
+        assert_eq!(WorkKind::Send(WrOpcode::RDMA_READ).to_string(), "RDMA_READ");
         assert_eq!(WorkKind::Receive.to_string(), "RECEIVE");
     }
 }

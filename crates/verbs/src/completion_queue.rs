@@ -1,31 +1,34 @@
 //! Completion queues.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq, WorkCompletion};
 use rdmacm_core::Deadline;
 
-use crate::completion::{Completion, WorkId};
+use crate::completion::Completion;
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::provider::CompletionRing;
+use crate::request_id::{QueueIndex, RequestId};
 use crate::token::Token;
-use crate::work_queue::WorkQueue;
+use crate::work_queue::{Reported, WorkQueue};
 
 mod credits;
 mod leader;
 mod options;
 #[cfg(test)]
 mod tests;
+mod work_queues;
 
 use credits::CqCredits;
 use leader::LeaderElection;
 pub use options::CqOptions;
+use work_queues::WorkQueues;
 
 /// A completion queue. Clones are handles to the same queue; the kernel's object is
 /// destroyed when they and the queue pairs that use it are dropped.
@@ -52,21 +55,11 @@ struct State {
     ring: Box<dyn CompletionRing>,
     /// Taken out of the ring to reach the completions of another queue pair.
     taken: VecDeque<WorkCompletion>,
-    /// To be reported.
-    ready: VecDeque<Completion>,
+    /// The work queues with more than one completed request to report.
+    reporting: VecDeque<QueueIndex>,
     /// The id of a completion without a request, reported by the next poll.
     stray: Option<u64>,
-    queues: HashMap<u32, Reporter>,
-}
-
-/// A work queue whose requests complete here.
-#[derive(Debug)]
-struct Reporter {
-    queue: Weak<dyn WorkQueue>,
-    /// How many queue pairs it serves; more than one if it is shared.
-    queue_pairs: u32,
-    /// The credits that are reserved for all of its requests at once, if it is shared.
-    credits: u32,
+    queues: WorkQueues,
 }
 
 impl CompletionQueue {
@@ -115,9 +108,9 @@ impl CompletionQueue {
             state: Mutex::new(State {
                 ring,
                 taken: VecDeque::new(),
-                ready: VecDeque::new(),
+                reporting: VecDeque::new(),
                 stray: None,
-                queues: HashMap::new(),
+                queues: WorkQueues::default(),
             }),
         }));
         if holds < entries {
@@ -137,7 +130,7 @@ impl CompletionQueue {
     #[must_use]
     #[doc(alias = "cqe")]
     pub fn entries(&self) -> u32 {
-        self.0.credits.lock().entries
+        self.0.credits.usage().entries
     }
 
     /// Its completion channel, if it has one.
@@ -166,39 +159,48 @@ impl CompletionQueue {
         if self.context().is_gone() {
             return self.poll_gone(state);
         }
-        if let Some(number) = state.stray.take() {
-            return Err(Error::Stray { number });
+        if !state.reporting.is_empty() || state.stray.is_some() {
+            let left = state.next_left()?;
+            if left.is_some() {
+                return Ok(left);
+            }
         }
-        while state.ready.is_empty() {
-            let Some(wc) = state.take() else {
-                return Ok(None);
-            };
+        let mut report = None;
+        while let Some(wc) = state.take() {
             if self.context().is_gone() {
                 // The entry may be the zeros of a replaced ring.
                 return self.poll_gone(state);
             }
-            let work = WorkId::of(wc.id);
-            let Some(reporter) = state.queues.get(&work.queue) else {
+            let id = RequestId::from_device(wc.id);
+            let Some(queue) = state.queues.get(id.queue) else {
                 // The queue pair was destroyed.
                 continue;
             };
-            let queue = reporter.queue.upgrade();
-            let ready = &mut state.ready;
-            if !queue.is_some_and(|queue| queue.complete(work.number, &wc, ready)) {
-                return Err(Error::Stray { number: wc.id });
+            match queue.complete(id.number, &wc, &mut report) {
+                Reported::All if report.is_none() => {}
+                Reported::All => return Ok(report),
+                Reported::More => {
+                    state.reporting.push_back(id.queue);
+                    return Ok(report);
+                }
+                Reported::NoRequest => return Err(Error::Stray { number: wc.id }),
             }
         }
-        Ok(state.ready.pop_front())
+        Ok(None)
     }
 
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
-        if state.ready.is_empty() {
-            let queues = state.queues.values();
-            let queues: Vec<_> = queues.filter_map(|one| one.queue.upgrade()).collect();
-            let given_up = queues.iter().flat_map(|queue| queue.fail_all());
-            state.ready.extend(given_up.map(|one| self.safe(one)));
+        if state.reporting.is_empty() {
+            let State {
+                queues, reporting, ..
+            } = state;
+            for (index, queue) in queues.iter() {
+                queue.fail_all();
+                reporting.push_back(index);
+            }
         }
-        let completion = state.ready.pop_front();
+        let completion = state.next_reported();
+        let completion = completion.map(|completion| self.safe(completion));
         completion.map(Some).ok_or_else(|| self.context().gone())
     }
 
@@ -210,27 +212,32 @@ impl CompletionQueue {
         completion
     }
 
-    /// Takes up to `most` completions, oldest first, without a system call.
+    /// Fills empty places with completions, oldest first, without a system call. Returns how
+    /// many it filled, up to the first place that is not empty.
     ///
     /// # Errors
     /// Those of [`poll`](Self::poll). If some completions were taken, the next call returns
     /// the error.
     #[doc(alias = "ibv_poll_cq")]
-    pub fn poll_into(&self, completions: &mut Vec<Completion>, most: usize) -> Result<usize> {
+    pub fn poll_into(&self, completions: &mut [Option<Completion>]) -> Result<usize> {
         let mut state = self.state();
-        for taken in 0..most {
+        let empty = completions.iter_mut().take_while(|place| place.is_none());
+        let mut filled = 0;
+        for place in empty {
             match self.poll_in(&mut state) {
-                Ok(Some(completion)) => completions.push(completion),
-                Err(error) if taken == 0 => return Err(error),
+                Ok(None) => break,
+                Ok(completion) => *place = completion,
+                Err(error) if filled == 0 => return Err(error),
                 Err(Error::Stray { number }) => {
                     state.stray = Some(number);
-                    return Ok(taken);
+                    break;
                 }
                 // The next call returns it again.
-                Ok(None) | Err(_) => return Ok(taken),
+                Err(_) => break,
             }
+            filled += 1;
         }
-        Ok(most)
+        Ok(filled)
     }
 
     /// Requests a notification on the channel for the next completion; with
@@ -311,15 +318,22 @@ impl CompletionQueue {
     pub fn resize(&self, entries: u32) -> Result<()> {
         let operation = Operation::ResizeCompletionQueue { entries };
         let mut state = self.state();
-        let mut credits = self.0.credits.lock();
-        if entries < credits.reserved {
+        let credits = &self.0.credits;
+        let before = credits.usage().entries;
+        // Nothing is posted meanwhile that a smaller queue has no room for.
+        if !credits.set_entries(entries.min(before)) {
             let reason = "more completions than that may still come";
             return Err(Error::invalid(operation, reason));
         }
         let uverbs = self.context().uverbs();
-        state.ring.resize(uverbs, self.0.handle, entries)?;
-        credits.entries = state.ring.capacity();
-        Ok(())
+        let resized = state.ring.resize(uverbs, self.0.handle, entries);
+        let entries = if resized.is_ok() {
+            state.ring.capacity()
+        } else {
+            before
+        };
+        credits.set_entries(entries);
+        resized
     }
 
     pub(crate) fn handle(&self) -> u32 {
@@ -327,97 +341,74 @@ impl CompletionQueue {
     }
 
     /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
-    pub(crate) fn reserve(&self, count: usize, spare: usize) -> bool {
+    pub(crate) fn reserve(&self, count: u32, spare: u32) -> bool {
         self.0.credits.reserve(count, spare)
     }
 
-    pub(crate) fn release(&self, requests: usize) {
+    pub(crate) fn release(&self, requests: u32) {
         self.0.credits.release(requests);
     }
 
+    /// Reserves an index for a work queue, until it is [dismissed](Self::dismiss); `None` if
+    /// there are too many.
+    pub(crate) fn reserve_index(&self) -> Option<QueueIndex> {
+        self.state().queues.reserve()
+    }
+
     /// Registers a work queue, whose completions arrive here.
-    pub(crate) fn admit(&self, token: u32, queue: Weak<dyn WorkQueue>) {
-        let reporter = Reporter {
-            queue,
-            queue_pairs: 1,
-            credits: 0,
-        };
-        self.state().queues.insert(token, reporter);
+    pub(crate) fn admit(&self, index: QueueIndex, queue: Arc<dyn WorkQueue>) {
+        self.state().queues.insert(index, queue);
     }
 
     /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
     /// all its requests; returns `false` if there are too few.
-    pub(crate) fn admit_shared(
-        &self,
-        token: u32,
-        queue: Weak<dyn WorkQueue>,
-        credits: u32,
-    ) -> bool {
+    pub(crate) fn admit_shared(&self, token: u32, queue: Arc<dyn WorkQueue>, credits: u32) -> bool {
         let mut state = self.state();
-        if let Some(reporter) = state.queues.get_mut(&token) {
-            reporter.queue_pairs += 1;
+        if state.queues.join(token) {
             return true;
         }
-        if !self.reserve(credits as usize, 0) {
-            return false;
+        let reserved = self.reserve(credits, 0);
+        if reserved {
+            state.queues.insert_shared(token, queue, credits);
         }
-        let reporter = Reporter {
-            queue,
-            queue_pairs: 1,
-            credits,
-        };
-        state.queues.insert(token, reporter);
-        true
+        reserved
     }
 
     /// Removes a queue pair's work queue. Discards its completions unless other queue pairs
-    /// share it, and returns its completions that were yet to be reported.
-    pub(crate) fn dismiss(&self, token: u32) -> VecDeque<Completion> {
+    /// share it. Returns those of a shared queue, which other queue pairs may still use on
+    /// other completion queues.
+    pub(crate) fn dismiss(&self, index: QueueIndex) -> Vec<Completion> {
         let mut state = self.state();
-        let Some(reporter) = state.queues.get_mut(&token) else {
-            return VecDeque::new();
+        let Some((queue, credits)) = state.queues.remove(index) else {
+            return Vec::new();
         };
-        reporter.queue_pairs -= 1;
-        if reporter.queue_pairs > 0 {
-            return VecDeque::new();
-        }
-        let credits = reporter.credits;
-        let shared = reporter.queue.upgrade().filter(|_| credits > 0);
-        state.queues.remove(&token);
-        let of_others = |completion: &Completion| completion.work.queue != token;
-        let ready = std::mem::take(&mut state.ready).into_iter();
-        let (others, mut ready) = ready.partition(of_others);
-        state.ready = others;
+        state.reporting.retain(|one| *one != index);
         self.take_out(&mut state);
-        state.taken.retain(|wc| {
-            let work = WorkId::of(wc.id);
-            if work.queue != token {
-                return true;
+        let own = state.take_own(index);
+        let mut completions = Vec::new();
+        if credits > 0 {
+            for wc in own {
+                let mut report = None;
+                queue.complete(RequestId::from_device(wc.id).number, &wc, &mut report);
+                completions.extend(report);
             }
-            if let Some(queue) = &shared {
-                // Other queue pairs may use the shared queue: do not keep the memory there.
-                queue.complete(work.number, wc, &mut ready);
-            }
-            false
-        });
-        self.release(credits as usize);
-        ready
+        }
+        self.release(credits);
+        completions
     }
 
     /// Reports the outstanding requests of a work queue as flushed, after the completions of
     /// the device.
-    pub(crate) fn flush(&self, token: u32, queue: &dyn WorkQueue) {
+    pub(crate) fn flush(&self, index: QueueIndex, queue: &dyn WorkQueue) {
         let mut state = self.state();
         self.take_out(&mut state);
-        let all = std::mem::take(&mut state.taken).into_iter();
-        let (own, others) = all.partition::<VecDeque<_>, _>(|wc| WorkId::of(wc.id).queue == token);
-        state.taken = others;
-        for wc in own {
-            if !queue.complete(WorkId::of(wc.id).number, &wc, &mut state.ready) {
+        for wc in state.take_own(index) {
+            if !queue.record(RequestId::from_device(wc.id).number, &wc) {
                 state.stray = Some(wc.id);
             }
         }
-        queue.flush(&mut state.ready);
+        queue.flush();
+        state.reporting.push_back(index);
     }
 
     /// Takes all completions out of the ring.
@@ -431,13 +422,11 @@ impl CompletionQueue {
     }
 
     /// Discards the completions of a work queue whose requests were discarded.
-    pub(crate) fn purge(&self, token: u32) {
+    pub(crate) fn purge(&self, index: QueueIndex) {
         let mut state = self.state();
         self.take_out(&mut state);
-        state.taken.retain(|wc| WorkId::of(wc.id).queue != token);
-        state
-            .ready
-            .retain(|completion| completion.work.queue != token);
+        state.take_own(index);
+        state.reporting.retain(|one| *one != index);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -447,7 +436,44 @@ impl CompletionQueue {
 
 impl State {
     fn take(&mut self) -> Option<WorkCompletion> {
-        self.taken.pop_front().or_else(|| self.ring.pop())
+        if self.taken.is_empty() {
+            return self.ring.pop();
+        }
+        self.taken.pop_front()
+    }
+
+    /// What an earlier call has left to report.
+    #[cold]
+    fn next_left(&mut self) -> Result<Option<Completion>> {
+        if let Some(number) = self.stray.take() {
+            return Err(Error::Stray { number });
+        }
+        Ok(self.next_reported())
+    }
+
+    /// The next completion of the queues that have more than one to report.
+    fn next_reported(&mut self) -> Option<Completion> {
+        while let Some(index) = self.reporting.front() {
+            let mut report = None;
+            let queue = self.queues.get(*index);
+            let reported = queue.map(|queue| queue.report(&mut report));
+            if !matches!(reported, Some(Reported::More)) {
+                self.reporting.pop_front();
+            }
+            if report.is_some() {
+                return report;
+            }
+        }
+        None
+    }
+
+    /// Takes the completions of a work queue out of those that were taken from the ring.
+    fn take_own(&mut self, index: QueueIndex) -> VecDeque<WorkCompletion> {
+        let is_own = |wc: &WorkCompletion| RequestId::from_device(wc.id).queue == index;
+        let all = std::mem::take(&mut self.taken).into_iter();
+        let (own, others) = all.partition(is_own);
+        self.taken = others;
+        own
     }
 }
 

@@ -300,7 +300,8 @@ impl Context {
     /// The token of the next object, by which events and requests name it.
     pub(crate) fn next_token(&self) -> Result<Token> {
         let tokens = &self.0.tokens;
-        let next = |now: u32| now.checked_add(1);
+        // Below 2³¹, as in the ids of requests.
+        let next = |now: u32| (now < u32::MAX / 2).then_some(now + 1);
         tokens
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
             .map(Token::new)

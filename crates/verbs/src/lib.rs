@@ -64,8 +64,6 @@ mod device_source;
 mod error;
 mod gid_table;
 mod grh;
-mod in_flight_map;
-mod in_flight_ring;
 mod limits;
 mod mapping;
 mod memory;
@@ -79,6 +77,7 @@ mod random;
 mod readable;
 mod removal;
 mod request;
+mod request_id;
 mod revocable_file;
 mod shared_receive_queue;
 mod token;
@@ -87,7 +86,9 @@ mod work_queue;
 
 pub use address_handle::AddressHandle;
 pub use async_events::{AsyncEvent, AsyncEventSource, AsyncEvents};
-pub use completion::{Completion, CompletionError, DatagramSource, Done, WorkId, WorkKind};
+pub use completion::{
+    Completion, CompletionError, DatagramSource, Done, WorkId, WorkIds, WorkKind,
+};
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, CqOptions};
 pub use context::Context;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
     CreateQpResponse, CreateSrq, CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId,
-    GetContextResponse, ModifySrq, PostSend, RegMr, RegMrResponse, ReqNotifyCq, Sge as AbiSge,
+    GetContextResponse, ModifySrq, RegMr, RegMrResponse, ReqNotifyCq, Sge as AbiSge,
     WorkCompletion,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
@@ -206,16 +206,6 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
     ) -> Result<()> {
         uverbs
             .ask(operation, &ModifySrq::limit(handle, limit))
-            .map(drop)
-    }
-
-    /// Rings the doorbell of a send queue: the device processes its requests.
-    ///
-    /// # Errors
-    /// Those of [`Uverbs::ask`].
-    fn ring_doorbell(&self, uverbs: &Uverbs, operation: Operation, queue_pair: u32) -> Result<()> {
-        uverbs
-            .ask(operation, &PostSend::doorbell(queue_pair))
             .map(drop)
     }
 }

@@ -1,6 +1,5 @@
 //! Queue pairs.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
@@ -17,6 +16,7 @@ use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
 use crate::work_queue::{QpStatus, ReceiveQueue, SendQueue};
 
+mod admission;
 mod attributes;
 mod connect;
 mod multicast;
@@ -159,10 +159,10 @@ impl QueuePair {
             self.flush();
         } else if state == QpState::RESET && self.context().uverbs().provider().resets() {
             self.sends.reset();
-            self.send_queue.purge(self.sends.token());
+            self.send_queue.purge(self.sends.index());
             if let Some(receives) = &self.receives {
                 receives.reset();
-                self.receive_queue.purge(receives.token());
+                self.receive_queue.purge(receives.index());
             }
             self.qp_status.set_working();
         }
@@ -170,9 +170,9 @@ impl QueuePair {
 
     /// Reports the requests that the device does not complete as flushed.
     fn flush(&self) {
-        self.send_queue.flush(self.sends.token(), &*self.sends);
+        self.send_queue.flush(self.sends.index(), &*self.sends);
         if let Some(receives) = &self.receives {
-            self.receive_queue.flush(receives.token(), &**receives);
+            self.receive_queue.flush(receives.index(), &**receives);
         }
     }
 
@@ -238,7 +238,8 @@ impl QueuePair {
             return Vec::new();
         }
         let destroyed = self.context().uverbs().destroy_qp(self.handle);
-        let mut outstanding: Vec<_> = self.dismissed().into_iter().flat_map(memory).collect();
+        let dismissed = self.dismissed().into_iter();
+        let mut outstanding: Vec<_> = dismissed.map(|one| (one.work, one.sg_list)).collect();
         outstanding.extend(self.sends.take_all());
         let receives = self.receives.as_ref();
         outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
@@ -250,12 +251,12 @@ impl QueuePair {
         outstanding
     }
 
-    /// Leaves its completion queues and takes the requests they had yet to report.
-    fn dismissed(&self) -> VecDeque<Completion> {
-        let mut completions = self.send_queue.dismiss(self.sends.token());
+    /// Leaves its completion queues, and takes the completions of a shared receive queue there.
+    fn dismissed(&self) -> Vec<Completion> {
+        let mut completions = self.send_queue.dismiss(self.sends.index());
         let receives = match (&self.receives, &self.shared) {
-            (Some(receives), _) => receives.token(),
-            (None, Some(shared)) => shared.token().number(),
+            (Some(receives), _) => receives.index(),
+            (None, Some(shared)) => shared.index(),
             (None, None) => return completions,
         };
         completions.append(&mut self.receive_queue.dismiss(receives));
@@ -282,12 +283,6 @@ impl QueuePair {
         let operation = Operation::CreateQueuePair(self.qp_type);
         Err(Error::answer(operation, CommandNumber::CREATE_QP, what))
     }
-}
-
-/// The memory that a completion holds, oldest first.
-fn memory(completion: Completion) -> impl Iterator<Item = (WorkId, SgList)> {
-    let last = (completion.work, completion.sg_list);
-    completion.earlier.into_iter().chain([last])
 }
 
 impl Drop for QueuePair {

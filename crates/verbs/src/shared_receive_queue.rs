@@ -1,6 +1,6 @@
 //! Shared receive queues.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{CreateSrq, DestroySrq, QuerySrq};
 
@@ -9,6 +9,7 @@ use crate::error::{PostError, Result};
 use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
+use crate::request_id::QueueIndex;
 use crate::token::Token;
 use crate::work_queue::{ReceiveParts, ReceiveQueue, WorkQueue};
 
@@ -74,6 +75,7 @@ impl SharedReceiveQueue {
         let (answer, ring) = uverbs.provider().create_srq(uverbs, operation, request)?;
         let queue = ReceiveQueue::new(ReceiveParts {
             token: token.number(),
+            index: QueueIndex::shared(token.number()),
             max_requests: answer.max_wr,
             max_sges: answer.max_sge,
             domain: domain.clone(),
@@ -148,9 +150,13 @@ impl SharedReceiveQueue {
         self.0.handle
     }
 
-    pub(crate) fn queue(&self) -> Weak<dyn WorkQueue> {
-        let queue: Weak<ReceiveQueue> = Arc::downgrade(&self.0.queue);
-        queue
+    /// Its index in completion queues.
+    pub(crate) fn index(&self) -> QueueIndex {
+        self.0.queue.index()
+    }
+
+    pub(crate) fn queue(&self) -> Arc<dyn WorkQueue> {
+        self.0.queue.clone()
     }
 }
 

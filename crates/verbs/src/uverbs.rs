@@ -131,6 +131,29 @@ impl Uverbs {
         self.with(|file| ask(file, operation, request))
     }
 
+    /// Makes the device process the send queue of this queue pair.
+    ///
+    /// # Errors
+    /// Those of [`ask`](Self::ask).
+    pub(crate) fn ring_doorbell(&self, queue_pair: u32) -> Result<()> {
+        let rung = self.file.with(|file| file.ring_doorbell(queue_pair));
+        match rung {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(self.doorbell_failed(&error)),
+            None => Err(self.gone()),
+        }
+    }
+
+    #[cold]
+    fn doorbell_failed(&self, error: &std::io::Error) -> Error {
+        if error.raw_os_error() == Some(libc::EIO) {
+            // The kernel has disconnected the file from the device.
+            self.close();
+            return self.gone();
+        }
+        Error::command(Operation::Send, CommandNumber::POST_SEND, error)
+    }
+
     /// Calls `using` with the open file, which is not closed meanwhile. New resources of the
     /// driver must be recorded in this call.
     fn with<T>(&self, using: impl FnOnce(&dyn UverbsFile) -> Result<T>) -> Result<T> {

@@ -1,6 +1,5 @@
 //! Requests in a queue, and the memory they use.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +9,9 @@ use zerocopy::FromZeros;
 use crate::completion::Completion;
 
 mod receive;
+mod receive_slots;
 mod send;
+mod send_slots;
 #[cfg(test)]
 mod tests;
 
@@ -19,16 +20,39 @@ pub(crate) use send::{SendParts, SendQueue};
 
 /// A queue whose requests complete on a completion queue.
 pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
-    /// Processes a completion of the device: appends the completions to report now, which may
-    /// be none or several. Returns `false` if no request has this number.
-    fn complete(&self, number: u32, wc: &WorkCompletion, ready: &mut VecDeque<Completion>) -> bool;
+    /// Processes a completion of the device, and reports the next request, if there is one to
+    /// report.
+    fn complete(
+        &self,
+        number: u32,
+        wc: &WorkCompletion,
+        report: &mut Option<Completion>,
+    ) -> Reported;
+
+    /// Processes a completion of the device, to be reported later. Returns `false` if no
+    /// request has this number.
+    fn record(&self, number: u32, wc: &WorkCompletion) -> bool;
+
+    /// Reports the next request, if there is one to report.
+    fn report(&self, report: &mut Option<Completion>) -> Reported;
 
     /// Completes all requests as failed because the device is gone.
-    fn fail_all(&self) -> Vec<Completion>;
+    fn fail_all(&self);
 
-    /// Reports all requests as flushed. The device no longer accesses their memory, and may
+    /// Completes all requests as flushed. The device no longer accesses their memory, and may
     /// or may not complete them later.
-    fn flush(&self, ready: &mut VecDeque<Completion>);
+    fn flush(&self);
+}
+
+/// What a work queue has reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reported {
+    /// All there was to report: one request or none.
+    All,
+    /// One request, and there are more.
+    More,
+    /// Nothing, because no request has the number.
+    NoRequest,
 }
 
 /// The state shared by the queues of one queue pair.

@@ -121,7 +121,8 @@ fn flood(peer: &QueuePair) {
         let memory = sge(peer, &pattern(LENGTH, seed));
         SendRequest::new(SendOperation::Send, memory)
     };
-    peer.post_sends((0..8).map(message).collect()).unwrap();
+    let mut messages = (0..8).map(message).collect();
+    peer.post_sends(&mut messages).unwrap();
 }
 
 /// The peer sends while all handles are dropped, also into a part of a buffer whose

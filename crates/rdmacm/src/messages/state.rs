@@ -195,22 +195,14 @@ impl State {
         }
     }
 
-    /// Handles a completion, with the unsignaled requests that it completes as well.
+    /// Handles a completion.
     pub(super) fn complete(&mut self, completion: Completion, deferred: &mut Deferred) {
-        let result = completion.result;
-        for (work, sg_list) in completion.earlier {
-            self.complete_one(work, result, sg_list, deferred);
-        }
-        self.complete_one(completion.work, result, completion.sg_list, deferred);
-    }
-
-    fn complete_one(
-        &mut self,
-        work: WorkId,
-        result: Result<Done, CompletionError>,
-        sg_list: SgList,
-        deferred: &mut Deferred,
-    ) {
+        let Completion {
+            work,
+            result,
+            sg_list,
+            ..
+        } = completion;
         if is_receive(&result) {
             self.complete_receive(&result, sg_list, deferred);
         } else if self.in_flight.contains_key(&work) {

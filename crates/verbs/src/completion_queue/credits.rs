@@ -1,49 +1,70 @@
 //! Credits for completions.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The entries of a completion queue, and how many are reserved.
+/// The entries of a completion queue, and how many are reserved: two numbers of 32 bits in
+/// one word, so that posting and polling take no lock.
 #[derive(Debug)]
-pub(super) struct CqCredits(Mutex<Usage>);
+pub(super) struct CqCredits(AtomicU64);
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: u32,
     pub(super) reserved: u32,
 }
 
-impl CqCredits {
-    pub(super) fn new(entries: u32) -> Self {
-        Self(Mutex::new(Usage {
-            entries,
-            reserved: 0,
-        }))
+impl Usage {
+    fn of(word: u64) -> Self {
+        Self {
+            // Each is a half.
+            entries: u32::try_from(word >> 32).unwrap_or_default(),
+            reserved: u32::try_from(word & 0xffff_ffff).unwrap_or_default(),
+        }
     }
 
-    /// While this guard is held, no credit is reserved or returned.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Usage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn word(self) -> u64 {
+        u64::from(self.entries) << 32 | u64::from(self.reserved)
+    }
+}
+
+impl CqCredits {
+    pub(super) fn new(entries: u32) -> Self {
+        let reserved = 0;
+        Self(AtomicU64::new(Usage { entries, reserved }.word()))
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        Usage::of(self.0.load(Ordering::Acquire))
     }
 
     /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
-    pub(super) fn reserve(&self, count: usize, spare: usize) -> bool {
-        let mut usage = self.lock();
-        let sum = |now: u32, more: usize| now.checked_add(u32::try_from(more).ok()?);
-        let Some(reserved) = sum(usage.reserved, count) else {
-            return false;
+    pub(super) fn reserve(&self, count: u32, spare: u32) -> bool {
+        let reserve = |word| {
+            let usage = Usage::of(word);
+            let reserved = usage.reserved.checked_add(count)?;
+            let fits = reserved.checked_add(spare)? <= usage.entries;
+            fits.then(|| Usage { reserved, ..usage }.word())
         };
-        let fits = sum(reserved, spare).is_some_and(|sum| sum <= usage.entries);
-        if fits {
-            usage.reserved = reserved;
-        }
-        fits
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve)
+            .is_ok()
     }
 
-    pub(super) fn release(&self, requests: usize) {
-        let mut usage = self.lock();
-        // At most what was reserved, which fits.
-        let less = u32::try_from(requests).unwrap_or(u32::MAX);
-        usage.reserved = usage.reserved.saturating_sub(less);
+    /// Returns credits that were reserved.
+    pub(super) fn release(&self, count: u32) {
+        // They are in the lower half, which does not underflow.
+        self.0.fetch_sub(count.into(), Ordering::AcqRel);
+    }
+
+    /// Changes the number of entries if no more are reserved; otherwise returns `false`.
+    pub(super) fn set_entries(&self, entries: u32) -> bool {
+        let resize = |word| {
+            let usage = Usage::of(word);
+            (usage.reserved <= entries).then(|| Usage { entries, ..usage }.word())
+        };
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, resize)
+            .is_ok()
     }
 }
 
@@ -56,7 +77,7 @@ mod tests {
         let credits = CqCredits::new(3);
         assert!(credits.reserve(2, 0));
         assert!(!credits.reserve(2, 0));
-        assert!(!credits.reserve(usize::MAX, 0));
+        assert!(!credits.reserve(u32::MAX, 0));
         assert!(!credits.reserve(1, 1));
         assert!(credits.reserve(1, 0));
         assert!(!credits.reserve(1, 0));
@@ -64,6 +85,10 @@ mod tests {
         assert!(credits.reserve(0, 2));
         assert!(!credits.reserve(0, 3));
         assert!(credits.reserve(2, 0));
-        assert_eq!(credits.lock().reserved, 3);
+        assert_eq!(credits.usage().reserved, 3);
+        assert!(!credits.set_entries(2));
+        assert!(credits.set_entries(u32::MAX));
+        assert!(!credits.reserve(u32::MAX, 0) && credits.reserve(1, u32::MAX - 4));
+        assert!(!credits.set_entries(3) && credits.set_entries(4));
     }
 }

@@ -8,6 +8,7 @@ use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
 use rdmacm_core::QpType;
 
 use super::*;
+use crate::completion::WorkId;
 use crate::memory::Buffer;
 use crate::provider::stub::{FIRST_NUMBER, Stub};
 use crate::queue_pair::{QpCaps, QueuePair};
@@ -187,12 +188,13 @@ fn several_completions_are_polled_up_to_the_limit() {
     for number in device.sends() {
         device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
     }
-    let mut taken = Vec::new();
-    assert_eq!(queue.poll_into(&mut taken, 0), Ok(0));
-    assert_eq!(queue.poll_into(&mut taken, 1), Ok(1));
-    assert_eq!(queue.poll_into(&mut taken, 4), Ok(1));
-    assert_eq!(queue.poll_into(&mut taken, 4), Ok(0));
-    let taken: Vec<_> = taken.iter().map(|one| one.work).collect();
+    let mut taken = [const { None }; 4];
+    assert_eq!(queue.poll_into(&mut []), Ok(0));
+    assert_eq!(queue.poll_into(&mut taken[..1]), Ok(1));
+    assert_eq!(queue.poll_into(&mut taken), Ok(0), "no place is empty");
+    assert_eq!(queue.poll_into(&mut taken[1..]), Ok(1));
+    assert_eq!(queue.poll_into(&mut taken[2..]), Ok(0));
+    let taken: Vec<_> = taken.iter().flatten().map(|one| one.work).collect();
     assert_eq!(taken, works);
 }
 
@@ -204,11 +206,11 @@ fn a_stray_completion_is_reported_after_earlier_ones() {
     let posted = device.sends()[0];
     device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
     device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
-    let mut taken = Vec::new();
-    assert_eq!(queue.poll_into(&mut taken, 4), Ok(1));
+    let mut taken = [const { None }; 4];
+    assert_eq!(queue.poll_into(&mut taken), Ok(1));
     let stray = Err(Error::Stray { number: posted });
-    assert_eq!(queue.poll_into(&mut taken, 4), stray);
-    assert_eq!(queue.poll_into(&mut taken, 4), Ok(0), "once");
+    assert_eq!(queue.poll_into(&mut taken[1..]), stray);
+    assert_eq!(queue.poll_into(&mut taken[1..]), Ok(0), "once");
     // Of no queue.
     device.complete(u64::MAX, WcStatus::SUCCESS, WcOpcode::SEND);
     assert!(queue.poll().unwrap().is_none());
@@ -247,7 +249,8 @@ fn completions_of_destroyed_queue_pairs_are_skipped() {
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let work = send(&queue_pair);
     let posted = device.sends()[0];
-    for number in [0, u64::MAX, !posted] {
+    // Of no place, of a place before it was used again, and of a shared queue.
+    for number in [posted + (7 << 32), posted + (1 << 54), u64::MAX, !posted] {
         for _ in 0..100 {
             device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
         }
@@ -266,8 +269,9 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
         let received = queue_pair.post_receive(memory(&queue_pair)).unwrap();
         device.refuse(!quiet);
         queue_pair.context().close();
-        let mut taken = Vec::new();
-        assert_eq!(queue.poll_into(&mut taken, 4), Ok(2));
+        let mut taken = [const { None }; 4];
+        assert_eq!(queue.poll_into(&mut taken), Ok(2));
+        let mut taken: Vec<_> = taken.into_iter().flatten().collect();
         taken.sort_by_key(|one| one.work);
         for (completion, work) in taken.into_iter().zip([sent, received]) {
             assert_eq!(completion.work, work);
@@ -277,7 +281,7 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
             // The device may still use it if its queue pair was not destroyed.
             assert_eq!(completion.sg_list.len(), usize::from(quiet));
         }
-        let gone = queue.poll_into(&mut Vec::new(), 4);
+        let gone = queue.poll_into(&mut [None]);
         assert!(gone.unwrap_err().is_gone());
         assert!(queue_pair.is_broken());
         device.refuse(false);

@@ -1,18 +1,20 @@
 //! Options of a queue pair.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::{CreateQp, CreateQpResponse};
 use rdmacm_core::QpType;
 
 use super::QueuePair;
+use super::admission::Admission;
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::NewQueuePair;
+use crate::request_id::QueueIndex;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
 use crate::work_queue::{
@@ -199,29 +201,22 @@ impl QpOptions {
         self.check(context)
             .map_err(|reason| Error::invalid(operation, reason))?;
         let parts = self.parts(context)?;
-        let (token, sends, receives) = (
+        let tokens = [
             context.next_token()?,
             context.next_token()?,
             context.next_token()?,
-        );
-        if let Some(shared) = &self.shared {
-            let (token, credits) = (shared.token().number(), shared.capacity());
-            let queue = &parts.receive_queue;
-            if !queue.admit_shared(token, shared.queue(), credits) {
-                let reason = "its completion queue must have room for all of the shared \
-                              receive queue";
-                return Err(Error::invalid(operation, reason));
-            }
-        }
-        let uverbs = context.uverbs();
-        let request = self.request(token, &parts);
-        let made = uverbs.create_qp(operation, request);
-        let made = made.inspect_err(|_| {
-            if let Some(shared) = &self.shared {
-                parts.receive_queue.dismiss(shared.token().number());
-            }
-        })?;
-        let queue_pair = self.assemble(made, parts, [token, sends, receives]);
+        ];
+        let sends = Admission::own(&parts.send_queue);
+        let sends = sends.map_err(|reason| Error::invalid(operation, reason))?;
+        let receives = match &self.shared {
+            None => Admission::own(&parts.receive_queue),
+            Some(shared) => Admission::shared(&parts.receive_queue, shared),
+        };
+        let receives = receives.map_err(|reason| Error::invalid(operation, reason))?;
+        let request = self.request(tokens[0], &parts);
+        let made = context.uverbs().create_qp(operation, request)?;
+        let indices = [sends.keep(), receives.keep()];
+        let queue_pair = self.assemble(made, parts, tokens, indices);
         queue_pair.check(self.caps)
     }
 
@@ -301,8 +296,15 @@ impl QpOptions {
         }
     }
 
-    fn assemble(&self, made: NewQueuePair, parts: Parts, tokens: [Token; 3]) -> QueuePair {
+    fn assemble(
+        &self,
+        made: NewQueuePair,
+        parts: Parts,
+        tokens: [Token; 3],
+        indices: [QueueIndex; 2],
+    ) -> QueuePair {
         let [token, send_token, receive_token] = tokens;
+        let [send_index, receive_index] = indices;
         let answer = made.answer;
         let qp_status = Arc::new(QpStatus::default());
         let Parts {
@@ -312,6 +314,7 @@ impl QpOptions {
         } = parts;
         let sends = SendParts {
             token: send_token.number(),
+            index: send_index,
             handle: answer.handle,
             number: answer.number,
             qp_type: self.qp_type,
@@ -324,11 +327,11 @@ impl QpOptions {
             qp_status: Arc::clone(&qp_status),
         };
         let sends = Arc::new(SendQueue::new(sends, made.send));
-        let queue: Weak<SendQueue> = Arc::downgrade(&sends);
-        send_queue.admit(send_token.number(), queue);
+        send_queue.admit(send_index, sends.clone());
         let receives = made.receive.map(|ring| {
             let parts = ReceiveParts {
                 token: receive_token.number(),
+                index: receive_index,
                 max_requests: answer.max_recv_wr,
                 max_sges: answer.max_recv_sge,
                 domain: domain.clone(),
@@ -340,8 +343,7 @@ impl QpOptions {
                 ring,
             };
             let receives = Arc::new(ReceiveQueue::new(parts));
-            let queue: Weak<ReceiveQueue> = Arc::downgrade(&receives);
-            receive_queue.admit(receive_token.number(), queue);
+            receive_queue.admit(receive_index, receives.clone());
             receives
         });
         QueuePair {

@@ -1,8 +1,8 @@
 //! Posting requests to a queue pair.
 
 use super::QueuePair;
-use crate::completion::WorkId;
-use crate::error::{Error, PostError};
+use crate::completion::{WorkId, WorkIds};
+use crate::error::{Error, PostError, Result};
 use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::request::SendRequest;
@@ -42,15 +42,14 @@ impl QueuePair {
         self.sends.post(request)
     }
 
-    /// Posts several requests to the send queue with one doorbell; all of them or none.
+    /// Posts several requests to the send queue with one doorbell; all of them or none. Takes
+    /// them out of `requests`.
     ///
     /// # Errors
-    /// Those of [`post_send`](Self::post_send), with all requests or without any.
+    /// Those of [`post_send`](Self::post_send). `requests` is unchanged if they were refused,
+    /// and empty if the doorbell failed.
     #[doc(alias = "ibv_post_send")]
-    pub fn post_sends<'a>(
-        &self,
-        requests: Vec<SendRequest<'a>>,
-    ) -> Result<Vec<WorkId>, PostError<Vec<SendRequest<'a>>>> {
+    pub fn post_sends(&self, requests: &mut Vec<SendRequest<'_>>) -> Result<WorkIds> {
         self.sends.post_all(requests)
     }
 

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rdmacm_abi::uverbs::{PostSend, PostSendResponse};
+use zerocopy::FromZeros;
+
 use super::Call;
 use crate::gid_table::GidEntry;
 
@@ -16,6 +19,20 @@ pub trait UverbsFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The kernel's error number; `EIO` if the device is gone.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()>;
+
+    /// Makes the device process the send queue of this queue pair, by the kernel's handle. The
+    /// same as [`execute`](Self::execute) with [`PostSend::doorbell`], and called for each
+    /// request.
+    ///
+    /// # Errors
+    /// Those of [`execute`](Self::execute).
+    fn ring_doorbell(&self, queue_pair: u32) -> io::Result<()> {
+        let mut response = PostSendResponse::new_zeroed();
+        self.execute(&mut Call::new(
+            &PostSend::doorbell(queue_pair),
+            &mut response,
+        ))
+    }
 
     /// Transfers the descriptor of this number, which the last response has named: of a
     /// completion channel or of asynchronous events. `None` if it is invalid.

@@ -14,6 +14,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use rdmacm_abi::uverbs::{Header, PostSend, PostSendResponse};
+use zerocopy::{FromZeros, Immutable, IntoBytes};
+
 use super::frame::frame;
 use super::{Call, UverbsFile};
 use crate::error::{Error, Result};
@@ -49,6 +52,33 @@ impl KernelFile {
     }
 }
 
+/// The frame of a doorbell, built in place.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct Doorbell {
+    header: Header,
+    request: PostSend,
+}
+
+impl KernelFile {
+    /// Writes a whole command.
+    ///
+    /// # Safety
+    /// The kernel writes to the address in the command, if there is one: the response there
+    /// must be as large as the header says, and nothing else may use it during this call.
+    unsafe fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        // SAFETY: `bytes` is an initialised slice, so readable for its length. The caller
+        // guarantees the rest.
+        let written =
+            unsafe { libc::write(self.file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(written) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+            Err(_) => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
 #[cfg(test)]
 impl KernelFile {
     /// An ordinary file instead of a node.
@@ -66,20 +96,26 @@ impl UverbsFile for KernelFile {
     /// One `write(2)`: the kernel accepts only a whole command.
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         let frame = frame(call)?;
-        let bytes = frame.bytes();
-        // SAFETY:
-        // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also uses the address in the frame. `frame` wrote it to the only
-        //   field that the kernel reads as an address, as the implementer of `Command`
-        //   has proved. It is the address of the response, which the frame borrows
-        //   exclusively for longer than this call and whose size the frame contains.
-        let written =
-            unsafe { libc::write(self.file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
-        match usize::try_from(written) {
-            Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-            Err(_) => Err(io::Error::last_os_error()),
-        }
+        // SAFETY: the kernel uses the address in the frame. `frame` wrote it to the only
+        // field that the kernel reads as an address, as the implementer of `Command` has
+        // proved. It is the address of the response, which the frame borrows exclusively for
+        // longer than this call and whose size the frame contains.
+        unsafe { self.write(frame.bytes()) }
+    }
+
+    fn ring_doorbell(&self, queue_pair: u32) -> io::Result<()> {
+        let mut response = PostSendResponse::new_zeroed();
+        let doorbell = Doorbell {
+            header: Header::of::<PostSend>(),
+            request: PostSend {
+                response: (&raw mut response).expose_provenance() as u64,
+                ..PostSend::doorbell(queue_pair)
+            },
+        };
+        // SAFETY: the kernel uses the address in the field `response` of the request. It is
+        // that of the response, which is of the size in the header, lives longer than this
+        // call and is not used meanwhile.
+        unsafe { self.write(doorbell.as_bytes()) }
     }
 
     fn take_fd(&self, number: u32) -> Option<OwnedFd> {

@@ -5,21 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::uverbs::{Sge as AbiSge, WcStatus, WorkCompletion};
 
+use super::receive_slots::ReceiveSlots;
 use super::send::MAX_MESSAGE;
-use super::{QpStatus, WorkQueue, flushed, gone, take_discarded, take_flushed};
-use crate::completion::{Completion, WorkId, WorkKind, result};
+use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
+use crate::completion::{Completion, WorkId, received};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError};
-use crate::in_flight_map::InFlightMap;
 use crate::memory::{SgList, Sge};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::ReceiveRing;
+use crate::request_id::{QueueIndex, RequestId};
 
 /// A receive queue and its posted requests.
 #[derive(Debug)]
 pub(crate) struct ReceiveQueue {
     token: u32,
+    index: QueueIndex,
     capacity: usize,
     max_sges: usize,
     domain: ProtectionDomain,
@@ -41,16 +43,20 @@ pub(crate) struct OwningQueuePair {
 #[derive(Debug)]
 struct State {
     ring: Box<dyn ReceiveRing>,
-    posted: InFlightMap<SgList>,
+    slots: ReceiveSlots,
+    /// Completed requests that were not reported yet.
+    unreported: VecDeque<Completion>,
     /// The requests that a reset has discarded. The device may still write to their memory.
     discarded: Vec<(u32, SgList)>,
-    /// The requests that were reported as flushed. The device may still complete them, so
+    /// The requests that were completed as flushed. The device may still complete them, so
     /// their completion queue entries stay reserved.
     flushed: Vec<u32>,
 }
 
 pub(crate) struct ReceiveParts {
     pub(crate) token: u32,
+    /// Its index in the completion queues.
+    pub(crate) index: QueueIndex,
     pub(crate) max_requests: u32,
     pub(crate) max_sges: u32,
     pub(crate) domain: ProtectionDomain,
@@ -60,23 +66,26 @@ pub(crate) struct ReceiveParts {
 
 impl ReceiveQueue {
     pub(crate) fn new(parts: ReceiveParts) -> Self {
+        let capacity = parts.max_requests.min(parts.ring.capacity()) as usize;
         Self {
             token: parts.token,
-            capacity: parts.max_requests.min(parts.ring.capacity()) as usize,
+            index: parts.index,
+            capacity,
             max_sges: parts.max_sges.min(parts.ring.max_sges()) as usize,
             domain: parts.domain,
             owner: parts.owner,
             state: Mutex::new(State {
                 ring: parts.ring,
-                posted: InFlightMap::default(),
+                slots: ReceiveSlots::new(capacity),
+                unreported: VecDeque::new(),
                 discarded: Vec::new(),
                 flushed: Vec::new(),
             }),
         }
     }
 
-    pub(crate) fn token(&self) -> u32 {
-        self.token
+    pub(crate) fn index(&self) -> QueueIndex {
+        self.index
     }
 
     /// How many requests it holds.
@@ -118,9 +127,13 @@ impl ReceiveQueue {
         if owner.is_some_and(|owner| owner.qp_status.is_broken()) {
             return Err(refused("the queue pair is in the error state", sg_list));
         }
-        if state.posted.len() >= self.capacity || !state.ring.has_room() {
+        let next = state.slots.next().filter(|_| {
+            let has_room = state.slots.len() < self.capacity;
+            has_room && state.ring.has_room()
+        });
+        let Some(number) = next else {
             return Err(refused("the receive queue is full", sg_list));
-        }
+        };
         if !self.reserve() {
             return Err(refused(COMPLETION_QUEUE_FULL, sg_list));
         }
@@ -135,13 +148,18 @@ impl ReceiveQueue {
             many = sg_list.map(Sge::sge).collect();
             &many
         };
-        let work = WorkId {
-            queue: self.token,
-            number: state.posted.next(),
+        let id = RequestId {
+            queue: self.index,
+            number,
         };
-        state.ring.push(work.to_number(), sges);
-        state.posted.push(sg_list);
-        Ok(work)
+        state.ring.push(id.to_device(), sges);
+        state.slots.push(sg_list);
+        Ok(self.work(number))
+    }
+
+    fn work(&self, number: u32) -> WorkId {
+        let queue = self.token;
+        WorkId { queue, number }
     }
 
     fn reserve(&self) -> bool {
@@ -152,6 +170,8 @@ impl ReceiveQueue {
 
     fn release(&self, requests: usize) {
         if let Some(owner) = &self.owner {
+            // No more than the capacity of the queue.
+            let requests = u32::try_from(requests).unwrap_or(u32::MAX);
             owner.completions.release(requests);
         }
     }
@@ -159,7 +179,8 @@ impl ReceiveQueue {
     /// Discards the requests, as the device does. Keeps their memory.
     pub(crate) fn reset(&self) {
         let mut state = self.state();
-        let taken = state.posted.take_all();
+        state.unreported.clear();
+        let taken = state.slots.take_all();
         self.release(taken.len());
         state.discarded.extend(taken);
     }
@@ -168,21 +189,16 @@ impl ReceiveQueue {
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
-        let mut all = std::mem::take(&mut state.discarded);
+        let unreported = std::mem::take(&mut state.unreported).into_iter();
+        let mut posted = std::mem::take(&mut state.discarded);
+        let taken = state.slots.take_all();
         drop(state);
-        self.release(flushed.len());
-        all.extend(self.take_posted());
-        let with_ids = all.into_iter().map(|(number, sg_list)| {
-            let queue = self.token;
-            (WorkId { queue, number }, sg_list)
-        });
-        with_ids.collect()
-    }
-
-    fn take_posted(&self) -> Vec<(u32, SgList)> {
-        let taken = self.state().posted.take_all();
-        self.release(taken.len());
-        taken
+        self.release(flushed.len() + taken.len());
+        posted.extend(taken);
+        let posted = posted.into_iter();
+        let posted = posted.map(|(number, sg_list)| (self.work(number), sg_list));
+        let unreported = unreported.map(|completion| (completion.work, completion.sg_list));
+        unreported.chain(posted).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -190,57 +206,112 @@ impl ReceiveQueue {
     }
 
     fn completion(&self, number: u32, sg_list: SgList, wc: &WorkCompletion) -> Completion {
-        let work = WorkId {
-            queue: self.token,
-            number,
-        };
+        let work = self.work(number);
         if let (Some(owner), true) = (&self.owner, wc.status != WcStatus::SUCCESS) {
             owner.qp_status.set_broken();
         }
         Completion {
             work,
             queue_pair: wc.qp_number,
-            result: result(WorkKind::Receive, work, wc),
+            result: received(work, wc),
             sg_list,
-            earlier: Vec::new(),
         }
+    }
+
+    /// The completed request, if there is one with this number.
+    fn take(&self, state: &mut State, number: u32, wc: &WorkCompletion) -> Option<Completion> {
+        let sg_list = state.slots.take(number)?;
+        self.release(1);
+        Some(self.completion(number, sg_list, wc))
+    }
+
+    /// Takes note of a completion of a request that was flushed or discarded; `false` if there
+    /// is none.
+    #[cold]
+    fn record_late(&self, state: &mut State, number: u32) -> bool {
+        if take_flushed(&mut state.flushed, number) {
+            self.release(1);
+            return true;
+        }
+        take_discarded(&mut state.discarded, number).is_some()
+    }
+
+    /// Completes all requests as the device would.
+    fn complete_all(&self, state: &mut State, wc: &WorkCompletion) -> Vec<u32> {
+        let taken = state.slots.take_all();
+        let numbers = taken.iter().map(|(number, _)| *number).collect();
+        for (number, sg_list) in taken {
+            let completion = self.completion(number, sg_list, wc);
+            state.unreported.push_back(completion);
+        }
+        numbers
+    }
+
+    /// The queue pair's number; 0 for a shared queue, whose requests belong to none.
+    fn queue_pair(&self) -> u32 {
+        self.owner.as_ref().map_or(0, |owner| owner.number)
     }
 }
 
 impl WorkQueue for ReceiveQueue {
-    fn complete(&self, number: u32, wc: &WorkCompletion, ready: &mut VecDeque<Completion>) -> bool {
+    fn complete(
+        &self,
+        number: u32,
+        wc: &WorkCompletion,
+        report: &mut Option<Completion>,
+    ) -> Reported {
         let mut state = self.state();
-        let Some(sg_list) = state.posted.take(number) else {
-            if take_flushed(&mut state.flushed, number) {
-                self.release(1);
-                return true;
-            }
-            return take_discarded(&mut state.discarded, number).is_some();
+        let Some(completion) = self.take(&mut state, number, wc) else {
+            return if self.record_late(&mut state, number) {
+                Reported::All
+            } else {
+                Reported::NoRequest
+            };
         };
-        drop(state);
-        self.release(1);
-        ready.push_back(self.completion(number, sg_list, wc));
-        true
+        if state.unreported.is_empty() {
+            *report = Some(completion);
+            return Reported::All;
+        }
+        state.unreported.push_back(completion);
+        state.report(report)
     }
 
-    fn flush(&self, ready: &mut VecDeque<Completion>) {
-        let wc = flushed(self.owner.as_ref().map_or(0, |owner| owner.number));
+    fn record(&self, number: u32, wc: &WorkCompletion) -> bool {
         let mut state = self.state();
-        let taken = state.posted.take_all();
-        state
-            .flushed
-            .extend(taken.iter().map(|(number, _)| *number));
-        drop(state);
-        let taken = taken.into_iter();
-        ready.extend(taken.map(|(number, sg_list)| self.completion(number, sg_list, &wc)));
+        match self.take(&mut state, number, wc) {
+            Some(completion) => {
+                state.unreported.push_back(completion);
+                true
+            }
+            None => self.record_late(&mut state, number),
+        }
     }
 
-    fn fail_all(&self) -> Vec<Completion> {
-        // A request of a shared queue belongs to no queue pair.
-        let wc = gone(self.owner.as_ref().map_or(0, |owner| owner.number));
-        let taken = self.take_posted().into_iter();
-        let failed = taken.map(|(number, sg_list)| self.completion(number, sg_list, &wc));
-        failed.collect()
+    fn report(&self, report: &mut Option<Completion>) -> Reported {
+        self.state().report(report)
+    }
+
+    fn flush(&self) {
+        let mut state = self.state();
+        let numbers = self.complete_all(&mut state, &flushed(self.queue_pair()));
+        state.flushed.extend(numbers);
+    }
+
+    fn fail_all(&self) {
+        let mut state = self.state();
+        let numbers = self.complete_all(&mut state, &gone(self.queue_pair()));
+        self.release(numbers.len());
+    }
+}
+
+impl State {
+    fn report(&mut self, report: &mut Option<Completion>) -> Reported {
+        *report = self.unreported.pop_front();
+        if self.unreported.is_empty() {
+            Reported::All
+        } else {
+            Reported::More
+        }
     }
 }
 

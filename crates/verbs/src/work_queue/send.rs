@@ -1,24 +1,24 @@
 //! Send queues.
 
-use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rdmacm_abi::uverbs::{QueryQp, Sge as AbiSge, WcStatus, WorkCompletion, WrOpcode};
+use rdmacm_abi::uverbs::{QueryQp, Sge as AbiSge, WcStatus, WorkCompletion};
 use rdmacm_core::QpType;
 
 use super::receive::COMPLETION_QUEUE_FULL;
-use super::{QpStatus, WorkQueue, flushed, gone, take_discarded, take_flushed};
-use crate::address_handle::AddressHandle;
-use crate::completion::{Completion, WorkId, WorkKind, result};
+use super::send_slots::{Outcome, Posted, SendSlots};
+use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
+use crate::completion::{Completion, WorkId, WorkIds, WorkKind};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
-use crate::in_flight_ring::InFlightRing;
 use crate::memory::{SgList, Sge};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
 use crate::queue_pair::from_query;
 use crate::request::{Payload, SendRequest};
+use crate::request_id::{QueueIndex, RequestId};
 
 mod check;
 
@@ -29,12 +29,21 @@ pub(super) use check::MAX_MESSAGE;
 pub(crate) struct SendQueue {
     parts: SendParts,
     capacity: usize,
+    /// Whether only its own completion shows that a request is complete.
+    individually: bool,
+    /// Whether the device has accepted a doorbell of this queue, which it does once the queue
+    /// pair is ready to send.
+    ready: AtomicBool,
+    /// Whether the connection is known to allow reads and atomics.
+    reads: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 pub(crate) struct SendParts {
     pub(crate) token: u32,
+    /// Its index in the completion queue.
+    pub(crate) index: QueueIndex,
     /// The kernel's handle of the queue pair.
     pub(crate) handle: u32,
     /// The queue pair's number.
@@ -52,56 +61,39 @@ pub(crate) struct SendParts {
 #[derive(Debug)]
 struct State {
     ring: Box<dyn SendRing>,
-    posted: InFlightRing<Posted>,
+    slots: SendSlots,
     /// The requests that a reset has discarded. The device may still use their memory.
     discarded: Vec<(u32, Posted)>,
-    /// The requests that were reported as flushed. The device may still complete them, so
-    /// their completion queue entries stay reserved.
+    /// The requests that were completed as flushed. The device may still complete them.
     flushed: Vec<u32>,
-    signaled: usize,
-    /// Whether the device has accepted a doorbell of this queue, which it does once the queue
-    /// pair is ready to send.
-    ready: bool,
-    /// Whether the connection is known to allow reads and atomics.
-    reads: bool,
-}
-
-/// A posted request.
-#[derive(Debug)]
-struct Posted {
-    opcode: WrOpcode,
-    signaled: bool,
-    /// Whether only its own completion shows that it is complete.
-    individually: bool,
-    wc: Option<WorkCompletion>,
-    sg_list: SgList,
-    /// Keeps the address handle alive until the request is complete.
-    _address: Option<AddressHandle>,
 }
 
 impl SendQueue {
     pub(crate) fn new(parts: SendParts, ring: Box<dyn SendRing>) -> Self {
+        let capacity = parts.max_requests.min(ring.capacity()) as usize;
+        let provider = parts.domain.context().uverbs().provider();
+        let individually = provider.completes_individually();
         Self {
-            capacity: parts.max_requests.min(ring.capacity()) as usize,
+            capacity,
+            individually,
             parts: SendParts {
                 max_sges: parts.max_sges.min(ring.max_sges()),
                 max_inline: parts.max_inline.min(ring.max_inline()),
                 ..parts
             },
+            ready: AtomicBool::new(false),
+            reads: AtomicBool::new(false),
             state: Mutex::new(State {
                 ring,
-                posted: InFlightRing::default(),
+                slots: SendSlots::new(capacity, individually),
                 discarded: Vec::new(),
                 flushed: Vec::new(),
-                signaled: 0,
-                ready: false,
-                reads: false,
             }),
         }
     }
 
-    pub(crate) fn token(&self) -> u32 {
-        self.parts.token
+    pub(crate) fn index(&self) -> QueueIndex {
+        self.parts.index
     }
 
     /// Posts one request.
@@ -113,45 +105,49 @@ impl SendQueue {
         &self,
         request: SendRequest<'a>,
     ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
-        let mut state = self.state();
-        if let Err(error) = self.prepare(&mut state, std::slice::from_ref(&request)) {
+        let one = std::slice::from_ref(&request);
+        if let Err(error) = self.check(one) {
             return Err(PostError::new(error, Some(request)));
         }
-        let work = self.push(&mut state, request);
+        let mut state = self.state();
+        if let Err(reason) = self.reserve(&state, one) {
+            return Err(PostError::new(invalid(reason), Some(request)));
+        }
+        let number = self.push(&mut state, request);
+        drop(state);
         match self.ring_doorbell() {
-            Ok(()) => Ok(work),
-            Err(error) => Err(self.broken(error, None)),
+            Ok(()) => Ok(self.work(number)),
+            Err(error) => Err(PostError::new(self.broken(error), None)),
         }
     }
 
     /// Posts several requests with one doorbell; all or none.
-    pub(crate) fn post_all<'a>(
-        &self,
-        requests: Vec<SendRequest<'a>>,
-    ) -> Result<Vec<WorkId>, PostError<Vec<SendRequest<'a>>>> {
+    pub(crate) fn post_all(&self, requests: &mut Vec<SendRequest<'_>>) -> Result<WorkIds> {
+        self.check(requests)?;
         let mut state = self.state();
-        if let Err(error) = self.prepare(&mut state, &requests) {
-            return Err(PostError::new(error, requests));
+        self.reserve(&state, requests).map_err(invalid)?;
+        let first = state.slots.next();
+        for request in requests.drain(..) {
+            self.push(&mut state, request);
         }
-        let works = requests
-            .into_iter()
-            .map(|request| self.push(&mut state, request))
-            .collect();
+        let next = state.slots.next();
+        drop(state);
         match self.ring_doorbell() {
-            Ok(()) => Ok(works),
-            Err(error) => Err(self.broken(error, Vec::new())),
+            Ok(()) => Ok(WorkIds::new(self.parts.token, first, next)),
+            Err(error) => Err(self.broken(error)),
         }
     }
 
     /// The device refused the doorbell of requests that are in the queue: it would not
     /// process later ones either.
-    fn broken<T>(&self, error: Error, returned: T) -> PostError<T> {
+    #[cold]
+    fn broken(&self, error: Error) -> Error {
         self.parts.qp_status.set_broken();
-        PostError::new(error, returned)
+        error
     }
 
-    /// Does all checks before anything changes, and reserves completion queue entries.
-    fn prepare(&self, state: &mut State, requests: &[SendRequest<'_>]) -> Result<()> {
+    /// Does the checks that need no lock.
+    fn check(&self, requests: &[SendRequest<'_>]) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
         if uverbs.is_in_child() {
             return Err(uverbs.gone());
@@ -159,64 +155,79 @@ impl SendQueue {
         for request in requests {
             check::check(&self.parts, request).map_err(invalid)?;
         }
-        self.has_room(state, requests).map_err(invalid)?;
-        if !state.ready {
-            // The queue is empty, so the caller gets the request back if the device
-            // refuses the doorbell.
+        if !self.ready.load(Ordering::Acquire) {
+            // The requests are not in the queue yet, so the caller gets them back if the
+            // device refuses the doorbell.
             self.ring_doorbell()?;
-            state.ready = true;
+            self.ready.store(true, Ordering::Release);
         }
-        if !state.reads && requests.iter().any(|request| request.operation.fetches()) {
+        if requests.iter().any(|request| request.operation.fetches()) {
             self.check_reads()?;
-            state.reads = true;
         }
-        // One entry stays free for a signalled request, which completes the others.
-        let left = usize::from(!self.will_report(state, requests));
-        if self.parts.completions.reserve(requests.len(), left) {
-            Ok(())
-        } else {
-            Err(invalid(COMPLETION_QUEUE_FULL))
-        }
+        Ok(())
     }
 
     /// Checks that the connection allows reads. Otherwise siw's queue would stop at a read, and
     /// rxe's would wait forever.
     fn check_reads(&self) -> Result<()> {
+        if self.reads.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let uverbs = self.parts.domain.context().uverbs();
         let provider = uverbs.provider();
         let queryable = provider.queryable_attributes();
         let request = QueryQp::new(self.parts.handle, queryable);
         let answer = uverbs.ask(Operation::Send, &request)?;
-        match provider.initiator_depth(&from_query(queryable, answer)) {
-            0 => Err(invalid("the connection allows no reads and atomics")),
-            _ => Ok(()),
+        if provider.initiator_depth(&from_query(queryable, answer)) == 0 {
+            return Err(invalid("the connection allows no reads and atomics"));
         }
+        self.reads.store(true, Ordering::Release);
+        Ok(())
     }
 
-    fn has_room(&self, state: &State, requests: &[SendRequest<'_>]) -> Result<(), &'static str> {
-        let filled = state.posted.len() + requests.len();
+    /// Does the checks that need the lock, and reserves completion queue entries.
+    fn reserve(&self, state: &State, requests: &[SendRequest<'_>]) -> Result<(), &'static str> {
+        // Checked under the lock, so that no request is added after a flush.
+        if self.parts.qp_status.is_broken() {
+            return Err(BROKEN);
+        }
+        let filled = state.slots.len() + requests.len();
         if filled > self.capacity || !state.ring.has_room(requests.len()) {
-            Err(QUEUE_FULL)
-        } else if filled == self.capacity && !self.will_report(state, requests) {
-            Err("the send queue would be full of requests without a completion")
-        } else {
-            Ok(())
+            return Err(QUEUE_FULL);
         }
-    }
-
-    /// Whether any of these requests or of the posted ones is signalled.
-    fn will_report(&self, state: &State, requests: &[SendRequest<'_>]) -> bool {
-        state.signaled > 0 || requests.iter().any(|one| self.is_signaled(one))
+        let will_report =
+            state.slots.has_signaled() || requests.iter().any(|one| self.is_signaled(one));
+        if filled == self.capacity && !will_report {
+            return Err("the send queue would be full of requests without a completion");
+        }
+        // One entry stays free for a signalled request, which completes the others.
+        let count = u32::try_from(requests.len()).unwrap_or(u32::MAX);
+        if self
+            .parts
+            .completions
+            .reserve(count, u32::from(!will_report))
+        {
+            Ok(())
+        } else {
+            Err(COMPLETION_QUEUE_FULL)
+        }
     }
 
     fn is_signaled(&self, request: &SendRequest<'_>) -> bool {
         request.signaled || self.parts.signal_all
     }
 
-    fn push(&self, state: &mut State, request: SendRequest<'_>) -> WorkId {
-        let work = WorkId {
-            queue: self.parts.token,
-            number: state.posted.next(),
+    fn work(&self, number: u32) -> WorkId {
+        let queue = self.parts.token;
+        WorkId { queue, number }
+    }
+
+    /// Adds a request, and returns its number.
+    fn push(&self, state: &mut State, request: SendRequest<'_>) -> u32 {
+        let number = state.slots.next();
+        let id = RequestId {
+            queue: self.parts.index,
+            number,
         };
         let one: [AbiSge; 1];
         let many: Vec<AbiSge>;
@@ -233,12 +244,10 @@ impl SendQueue {
             }),
         };
         let signaled = self.is_signaled(&request);
-        let provider = self.parts.domain.context().uverbs().provider();
-        let individually = provider.completes_individually();
         let slot = SendSlot {
-            number: work.to_number(),
+            number: id.to_device(),
             operation: request.operation,
-            signaled: signaled || individually,
+            signaled: signaled || self.individually,
             solicited: request.solicited,
             fence: request.fence,
             payload,
@@ -252,27 +261,22 @@ impl SendQueue {
                 }),
         };
         state.ring.push(&slot);
-        state.signaled += usize::from(signaled);
-        state.posted.push(Posted {
+        state.slots.push(Posted {
             opcode: request.operation.opcode(),
             signaled,
-            individually,
-            wc: None,
             _address: request
                 .destination
                 .as_ref()
                 .map(|destination| destination.address.clone()),
             sg_list: request.into_sg_list(),
         });
-        work
+        number
     }
 
     /// Makes the device process the requests.
     fn ring_doorbell(&self) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
-        uverbs
-            .provider()
-            .ring_doorbell(uverbs, Operation::Send, self.parts.handle)
+        uverbs.ring_doorbell(self.parts.handle)
     }
 
     /// Discards the requests, as the device does. Keeps their memory.
@@ -280,64 +284,77 @@ impl SendQueue {
         let mut state = self.state();
         let taken = self.take_posted(&mut state);
         state.discarded.extend(taken);
-        (state.ready, state.reads) = (false, false);
+        self.ready.store(false, Ordering::Release);
+        self.reads.store(false, Ordering::Release);
     }
 
     /// The memory of all requests, after the kernel has destroyed the queue pair.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
         let flushed = std::mem::take(&mut state.flushed);
-        self.parts.completions.release(flushed.len());
+        self.release(flushed.len());
         let mut all = std::mem::take(&mut state.discarded);
         all.extend(self.take_posted(&mut state));
-        self.with_ids(all)
-            .map(|(work, posted)| (work, posted.sg_list))
+        let all = all.into_iter();
+        all.map(|(number, posted)| (self.work(number), posted.sg_list))
             .collect()
     }
 
     fn take_posted(&self, state: &mut State) -> Vec<(u32, Posted)> {
-        state.signaled = 0;
-        let taken = state.posted.take_all();
-        self.parts.completions.release(taken.len());
-        taken
+        let taken = state.slots.take_all();
+        let released = taken.iter().filter(|(_, _, outcome)| !outcome.keeps_entry);
+        self.release(released.count());
+        let taken = taken.into_iter();
+        taken.map(|(number, posted, _)| (number, posted)).collect()
     }
 
-    /// Appends all completions to report.
-    fn report_all(&self, state: &mut State, ready: &mut VecDeque<Completion>) {
-        while let Some((number, wc)) = state.next_reported() {
-            ready.extend(self.report(state, number, &wc));
+    /// Releases the completion queue entries of requests.
+    fn release(&self, requests: usize) {
+        // No more than the capacity of the queue.
+        let requests = u32::try_from(requests).unwrap_or(u32::MAX);
+        self.parts.completions.release(requests);
+    }
+
+    /// Takes note of a completion. Returns `false` if no request has this number.
+    fn record_in(&self, state: &mut State, number: u32, wc: &WorkCompletion) -> bool {
+        if !state.slots.complete(number, Outcome::of(wc)) {
+            return self.record_late(state, number);
         }
+        if wc.status != WcStatus::SUCCESS {
+            self.parts.qp_status.set_broken();
+        }
+        true
     }
 
-    fn report(&self, state: &mut State, number: u32, wc: &WorkCompletion) -> Option<Completion> {
-        let before = state.posted.take_before(number);
-        let posted = state.posted.take(number)?;
-        let earlier_signaled = before.iter().filter(|(_, posted)| posted.signaled).count();
-        state.signaled -= earlier_signaled + usize::from(posted.signaled);
-        let numbers = before.iter().map(|(number, _)| *number).chain([number]);
-        let unreported = numbers.filter(|number| !state.flushed.contains(number));
-        self.parts.completions.release(unreported.count());
-        let work = WorkId {
-            queue: self.parts.token,
-            number,
+    /// A completion of a request that was flushed or discarded.
+    #[cold]
+    fn record_late(&self, state: &mut State, number: u32) -> bool {
+        if take_flushed(&mut state.flushed, number) {
+            self.release(1);
+            return true;
+        }
+        take_discarded(&mut state.discarded, number).is_some()
+    }
+
+    fn report_in(&self, state: &mut State, report: &mut Option<Completion>) -> Reported {
+        let Some((number, posted, outcome)) = state.slots.report() else {
+            return Reported::All;
         };
-        Some(Completion {
+        if !outcome.keeps_entry {
+            self.parts.completions.release(1);
+        }
+        let work = self.work(number);
+        *report = Some(Completion {
             work,
-            queue_pair: wc.qp_number,
-            result: result(WorkKind::Send(posted.opcode), work, wc),
+            queue_pair: self.parts.number,
+            result: outcome.result(WorkKind::Send(posted.opcode), work, self.parts.number),
             sg_list: posted.sg_list,
-            earlier: self
-                .with_ids(before)
-                .map(|(work, posted)| (work, posted.sg_list))
-                .collect(),
-        })
-    }
-
-    fn with_ids<T>(&self, taken: Vec<(u32, T)>) -> impl Iterator<Item = (WorkId, T)> {
-        let queue = self.parts.token;
-        taken
-            .into_iter()
-            .map(move |(number, entry)| (WorkId { queue, number }, entry))
+        });
+        if state.slots.has_report() {
+            Reported::More
+        } else {
+            Reported::All
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -349,88 +366,45 @@ fn invalid(reason: &'static str) -> Error {
     Error::invalid(Operation::Send, reason)
 }
 
+const BROKEN: &str = "the queue pair is in the error state";
 const QUEUE_FULL: &str = "the send queue is full: poll completions first";
 
-impl Posted {
-    /// Whether its completion is reported, with those of earlier requests.
-    fn is_reported(&self) -> bool {
-        let wc = self.wc.as_ref();
-        wc.is_some_and(|wc| self.signaled || wc.status != WcStatus::SUCCESS)
-    }
-}
-
-impl State {
-    /// The oldest request to report. Requests are reported in the order of posting, even if
-    /// the device completes them in another order.
-    fn next_reported(&self) -> Option<(u32, WorkCompletion)> {
-        for (number, posted) in self.posted.iter() {
-            match posted.wc {
-                Some(wc) if posted.is_reported() => return Some((number, wc)),
-                None if posted.individually => return None,
-                // Complete once a later request is.
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
 impl WorkQueue for SendQueue {
-    fn complete(&self, number: u32, wc: &WorkCompletion, ready: &mut VecDeque<Completion>) -> bool {
+    fn complete(
+        &self,
+        number: u32,
+        wc: &WorkCompletion,
+        report: &mut Option<Completion>,
+    ) -> Reported {
         let mut state = self.state();
-        let State {
-            posted,
-            flushed,
-            discarded,
-            ..
-        } = &mut *state;
-        match posted.get_mut(number) {
-            Some(posted) if posted.wc.is_none() => posted.wc = Some(*wc),
-            Some(_) => return false,
-            None if take_flushed(flushed, number) => {
-                self.parts.completions.release(1);
-                return true;
-            }
-            None => return take_discarded(discarded, number).is_some(),
+        if self.record_in(&mut state, number, wc) {
+            self.report_in(&mut state, report)
+        } else {
+            Reported::NoRequest
         }
-        if wc.status != WcStatus::SUCCESS {
-            self.parts.qp_status.set_broken();
-        }
-        self.report_all(&mut state, ready);
-        true
     }
 
-    fn flush(&self, ready: &mut VecDeque<Completion>) {
-        let wc = flushed(self.parts.number);
-        let mut state = self.state();
-        let State {
-            posted,
-            flushed,
-            signaled,
-            ..
-        } = &mut *state;
-        for (number, one) in posted.iter_mut().filter(|(_, one)| one.wc.is_none()) {
-            one.wc = Some(wc);
-            flushed.push(number);
-        }
-        // No later completion reports the unsignalled requests at the end.
-        if let Some((_, last)) = posted.iter_mut().next_back() {
-            *signaled += usize::from(!std::mem::replace(&mut last.signaled, true));
-        }
-        self.report_all(&mut state, ready);
+    fn record(&self, number: u32, wc: &WorkCompletion) -> bool {
+        self.record_in(&mut self.state(), number, wc)
     }
 
-    fn fail_all(&self) -> Vec<Completion> {
+    fn report(&self, report: &mut Option<Completion>) -> Reported {
+        self.report_in(&mut self.state(), report)
+    }
+
+    fn flush(&self) {
+        let outcome = Outcome {
+            keeps_entry: true,
+            ..Outcome::of(&flushed(self.parts.number))
+        };
+        let mut state = self.state();
+        let numbers = state.slots.complete_rest(outcome);
+        state.flushed.extend(numbers);
+    }
+
+    fn fail_all(&self) {
         self.parts.qp_status.set_broken();
-        let wc = gone(self.parts.number);
-        let taken = self.take_posted(&mut self.state());
-        let failed = self.with_ids(taken).map(|(work, posted)| Completion {
-            work,
-            queue_pair: wc.qp_number,
-            result: result(WorkKind::Send(posted.opcode), work, &wc),
-            sg_list: posted.sg_list,
-            earlier: Vec::new(),
-        });
-        failed.collect()
+        let outcome = Outcome::of(&gone(self.parts.number));
+        self.state().slots.complete_rest(outcome);
     }
 }

@@ -23,12 +23,23 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "post-send",
         peer: PeerKind::Sink,
-        run: |place, count, meter| sends(place, count, &mut |post| meter.section(1, post), &mut |poll| poll()),
+        run: |place, count, meter| {
+            sends(
+                place,
+                count,
+                &mut |post| meter.section(1, post),
+                &mut |poll| poll(),
+            )
+        },
     },
     Workload {
         name: "poll-send",
         peer: PeerKind::Sink,
-        run: |place, count, meter| sends(place, count, &mut |post| post(), &mut |poll| meter.section(1, poll)),
+        run: |place, count, meter| {
+            sends(place, count, &mut |post| post(), &mut |poll| {
+                meter.section(1, poll)
+            })
+        },
     },
     Workload {
         name: "post-receive",
@@ -67,7 +78,10 @@ fn sends(place: Place, count: u32, post: Section<'_>, poll: Section<'_>) -> anyh
     let connection = connect(place)?;
     let queue_pair = connection.queue_pair();
     let completions = queue_pair.send_queue();
-    let mut buffers = queue_pair.protection_domain().allocate(SIZE * BATCH)?.into_chunks(SIZE);
+    let mut buffers = queue_pair
+        .protection_domain()
+        .allocate(SIZE * BATCH)?
+        .into_chunks(SIZE);
     for _ in 0..count as usize / BATCH {
         for buffer in buffers.drain(..) {
             let mut buffer = Some(buffer);
@@ -83,7 +97,9 @@ fn sends(place: Place, count: u32, post: Section<'_>, poll: Section<'_>) -> anyh
 
 fn post_send(queue_pair: &QueuePair, buffer: &mut Option<Buffer>) -> anyhow::Result<()> {
     let buffer = buffer.take().context("a buffer")?;
-    queue_pair.post_send(SendRequest::new(SendOperation::Send, buffer)).map_err(|refused| refused.error)?;
+    queue_pair
+        .post_send(SendRequest::new(SendOperation::Send, buffer))
+        .map_err(|refused| refused.error)?;
     Ok(())
 }
 
@@ -97,9 +113,14 @@ fn receives(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     ensure!(count <= CAPS.max_recv_wr, "more than fit");
     let connection = connect(place)?;
     let queue_pair = connection.queue_pair();
-    let buffers = queue_pair.protection_domain().allocate(SIZE * count as usize)?.into_chunks(SIZE);
+    let buffers = queue_pair
+        .protection_domain()
+        .allocate(SIZE * count as usize)?
+        .into_chunks(SIZE);
     for buffer in buffers {
-        meter.section(1, || queue_pair.post_receive(buffer)).map_err(|refused| refused.error)?;
+        meter
+            .section(1, || queue_pair.post_receive(buffer))
+            .map_err(|refused| refused.error)?;
     }
     Ok(())
 }

@@ -37,7 +37,9 @@ fn round_trip(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()>
 
 /// The same on tokio.
 fn round_trip_on_tokio(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let connector = rdmacm::tokio::Connector::new((place.address, place.port));
     let connection = runtime.block_on(async { connector.connect().await })?;
     let one = async || -> anyhow::Result<()> {

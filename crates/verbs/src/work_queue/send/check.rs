@@ -17,7 +17,7 @@ pub(in crate::work_queue) const MAX_MESSAGE: u64 = (1 << 31) - 1;
 pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), &'static str> {
     let provider = queue.domain.context().uverbs().provider();
     if queue.qp_status.is_broken() {
-        return Err("the queue pair is in the error state");
+        return Err(super::BROKEN);
     }
     if !provider.supports(queue.qp_type, &request.operation) {
         return Err("queue pairs of this type and device do not support this operation");
