@@ -21,10 +21,6 @@ impl Side {
     ///
     /// # Panics
     /// If it is not, or if none arrives.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "most callers only want it to have come"
-    )]
     pub fn expect(&self, kind: EventKind) -> Event {
         let event = expect(&self.channel, kind);
         assert!(*event.id() == self.id);
@@ -231,10 +227,6 @@ impl Pair {
 
     /// Completes the handshake and reads the events of both sides. Returns the event
     /// with the server's reply.
-    #[expect(
-        clippy::must_use_candidate,
-        reason = "most callers only want it to have come"
-    )]
     pub fn establish(&self, site: &Site) -> Event {
         let client = &self.client;
         let answer = match site.soft {

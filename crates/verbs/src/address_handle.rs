@@ -7,9 +7,9 @@ use rdmacm_abi::uverbs::{CreateAh, DestroyAh};
 use rdmacm_core::QpType;
 
 use crate::error::{Error, Result};
+use crate::opcodes::Opcodes;
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
-use crate::request::SendOperation;
 
 /// The address of a peer for datagrams. Clones are the same handle. It is destroyed when all
 /// of them and all outstanding datagrams are dropped.
@@ -30,7 +30,7 @@ impl AddressHandle {
         let context = domain.context();
         let uverbs = context.uverbs();
         let operation = Operation::CreateAddressHandle;
-        if !uverbs.provider().supports(QpType::UD, &SendOperation::Send) {
+        if uverbs.provider().operations(QpType::UD) == Opcodes::NONE {
             return Err(Error::invalid(operation, "the device has no datagrams"));
         }
         let mtu = context.port(attr.port_number)?.active_mtu;

@@ -8,15 +8,16 @@ use std::time::Instant;
 use rdmacm_abi::uverbs::{CommandNumber, CreateCq, DestroyCq, WorkCompletion};
 use rdmacm_core::Deadline;
 
-use crate::completion::Completion;
+use crate::completion::{Completion, WorkId};
 use crate::completion_channel::CompletionChannel;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::provider::CompletionRing;
 use crate::request_id::{QueueIndex, RequestId};
 use crate::token::Token;
-use crate::work_queue::{Reported, WorkQueue};
+use crate::work_queue::{Reported, SharedReceives, WorkQueue};
 
 mod credits;
 mod leader;
@@ -25,7 +26,7 @@ mod options;
 mod tests;
 mod work_queues;
 
-use credits::CqCredits;
+pub(crate) use credits::CqCredits;
 use leader::LeaderElection;
 pub use options::CqOptions;
 use work_queues::WorkQueues;
@@ -160,7 +161,7 @@ impl CompletionQueue {
             return self.poll_gone(state);
         }
         if !state.reporting.is_empty() || state.stray.is_some() {
-            let left = state.next_left()?;
+            let left = state.next_left(&self.0.credits)?;
             if left.is_some() {
                 return Ok(left);
             }
@@ -176,7 +177,7 @@ impl CompletionQueue {
                 // The queue pair was destroyed.
                 continue;
             };
-            match queue.complete(id.number, &wc, &mut report) {
+            match queue.complete(&self.0.credits, id.number, &wc, &mut report) {
                 Reported::All if report.is_none() => {}
                 Reported::All => return Ok(report),
                 Reported::More => {
@@ -194,12 +195,12 @@ impl CompletionQueue {
             let State {
                 queues, reporting, ..
             } = state;
-            for (index, queue) in queues.iter() {
-                queue.fail_all();
+            for (index, queue) in queues.iter_mut() {
+                queue.fail_all(&self.0.credits);
                 reporting.push_back(index);
             }
         }
-        let completion = state.next_reported();
+        let completion = state.next_reported(&self.0.credits);
         let completion = completion.map(|completion| self.safe(completion));
         completion.map(Some).ok_or_else(|| self.context().gone())
     }
@@ -356,58 +357,75 @@ impl CompletionQueue {
     }
 
     /// Registers a work queue, whose completions arrive here.
-    pub(crate) fn admit(&self, index: QueueIndex, queue: Arc<dyn WorkQueue>) {
+    pub(crate) fn admit(&self, index: QueueIndex, queue: Box<dyn WorkQueue>) {
         self.state().queues.insert(index, queue);
     }
 
     /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
     /// all its requests; returns `false` if there are too few.
-    pub(crate) fn admit_shared(&self, token: u32, queue: Arc<dyn WorkQueue>, credits: u32) -> bool {
+    pub(crate) fn admit_shared(&self, token: u32, queue: SharedReceives, credits: u32) -> bool {
         let mut state = self.state();
         if state.queues.join(token) {
             return true;
         }
         let reserved = self.reserve(credits, 0);
         if reserved {
-            state.queues.insert_shared(token, queue, credits);
+            state.queues.insert_shared(token, Box::new(queue), credits);
         }
         reserved
     }
 
-    /// Removes a queue pair's work queue. Discards its completions unless other queue pairs
-    /// share it. Returns those of a shared queue, which other queue pairs may still use on
-    /// other completion queues.
-    pub(crate) fn dismiss(&self, index: QueueIndex) -> Vec<Completion> {
+    /// Removes a queue pair's work queue, after the kernel has destroyed the queue pair, and
+    /// returns the memory of its requests. Discards its completions, but for those of a shared
+    /// queue that the last queue pair leaves.
+    pub(crate) fn dismiss(&self, index: QueueIndex) -> Vec<(WorkId, SgList)> {
         let mut state = self.state();
-        let Some((queue, credits)) = state.queues.remove(index) else {
+        let Some((mut queue, shared)) = state.queues.remove(index) else {
             return Vec::new();
         };
         state.reporting.retain(|one| *one != index);
         self.take_out(&mut state);
         let own = state.take_own(index);
-        let mut completions = Vec::new();
-        if credits > 0 {
-            for wc in own {
-                let mut report = None;
-                queue.complete(RequestId::from_device(wc.id).number, &wc, &mut report);
-                completions.extend(report);
-            }
+        let credits = &self.0.credits;
+        if shared == 0 {
+            return queue.take_all(credits);
         }
-        self.release(credits);
-        completions
+        // Other queue pairs may use the shared queue on other completion queues: the memory
+        // does not stay there.
+        let completions = own.into_iter().filter_map(|wc| {
+            let mut report = None;
+            queue.complete(
+                credits,
+                RequestId::from_device(wc.id).number,
+                &wc,
+                &mut report,
+            );
+            report
+        });
+        let memory = completions.map(|completion| (completion.work, completion.sg_list));
+        let memory = memory.collect();
+        self.release(shared);
+        memory
     }
 
     /// Reports the outstanding requests of a work queue as flushed, after the completions of
     /// the device.
-    pub(crate) fn flush(&self, index: QueueIndex, queue: &dyn WorkQueue) {
+    pub(crate) fn flush(&self, index: QueueIndex) {
         let mut state = self.state();
         self.take_out(&mut state);
-        for wc in state.take_own(index) {
-            if !queue.record(RequestId::from_device(wc.id).number, &wc) {
-                state.stray = Some(wc.id);
+        let own = state.take_own(index);
+        let Some(queue) = state.queues.get(index) else {
+            return;
+        };
+        let mut stray = None;
+        for wc in own {
+            let number = RequestId::from_device(wc.id).number;
+            if !queue.record(&self.0.credits, number, &wc) {
+                stray = Some(wc.id);
             }
         }
         queue.flush();
+        state.stray = state.stray.or(stray);
         state.reporting.push_back(index);
     }
 
@@ -421,12 +439,15 @@ impl CompletionQueue {
         }
     }
 
-    /// Discards the completions of a work queue whose requests were discarded.
-    pub(crate) fn purge(&self, index: QueueIndex) {
+    /// Discards the requests of a work queue and their completions, as the device does.
+    pub(crate) fn discard(&self, index: QueueIndex) {
         let mut state = self.state();
         self.take_out(&mut state);
         state.take_own(index);
         state.reporting.retain(|one| *one != index);
+        if let Some(queue) = state.queues.get(index) {
+            queue.discard(&self.0.credits);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -444,19 +465,19 @@ impl State {
 
     /// What an earlier call has left to report.
     #[cold]
-    fn next_left(&mut self) -> Result<Option<Completion>> {
+    fn next_left(&mut self, credits: &CqCredits) -> Result<Option<Completion>> {
         if let Some(number) = self.stray.take() {
             return Err(Error::Stray { number });
         }
-        Ok(self.next_reported())
+        Ok(self.next_reported(credits))
     }
 
     /// The next completion of the queues that have more than one to report.
-    fn next_reported(&mut self) -> Option<Completion> {
+    fn next_reported(&mut self, credits: &CqCredits) -> Option<Completion> {
         while let Some(index) = self.reporting.front() {
             let mut report = None;
             let queue = self.queues.get(*index);
-            let reported = queue.map(|queue| queue.report(&mut report));
+            let reported = queue.map(|queue| queue.report(credits, &mut report));
             if !matches!(reported, Some(Reported::More)) {
                 self.reporting.pop_front();
             }

@@ -67,6 +67,7 @@ mod grh;
 mod limits;
 mod mapping;
 mod memory;
+mod opcodes;
 mod operation;
 mod port;
 mod process_mark;

@@ -270,6 +270,7 @@ impl Slots {
     ///
     /// # Panics
     /// If they are outside of the slot: offset and size are constants of the caller.
+    #[inline]
     fn pointer(&self, index: u32, offset: usize, size: usize) -> NonNull<u8> {
         let within = offset
             .checked_add(size)
@@ -287,6 +288,7 @@ impl Slots {
     ///
     /// # Panics
     /// If they are outside of the slot.
+    #[inline]
     pub(crate) fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
         let pointer = self.pointer(index, offset, bytes.len());
         // SAFETY: the source is a slice. The destination is within the mapping, which only
@@ -295,11 +297,21 @@ impl Slots {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer.as_ptr(), bytes.len()) };
     }
 
+    /// Copies a value into a slot that this process owns, as [`write`](Self::write).
+    ///
+    /// # Panics
+    /// If it is outside of the slot.
+    #[inline]
+    pub(crate) fn put<T: IntoBytes + Immutable>(&self, index: u32, offset: usize, value: &T) {
+        self.write(index, offset, value.as_bytes());
+    }
+
     /// Copies a value out of a slot that this process owns, as a load-acquire has shown.
     ///
     /// # Panics
     /// If it is outside of the slot.
     #[must_use]
+    #[inline]
     pub(crate) fn read<T: FromBytes + IntoBytes + Immutable>(
         &self,
         index: u32,
@@ -320,6 +332,7 @@ impl Slots {
     /// # Panics
     /// If it is outside of the slot.
     #[must_use]
+    #[inline]
     pub(crate) fn load_byte(&self, index: u32, offset: usize) -> u8 {
         self.byte(index, offset).load(Ordering::Acquire)
     }
@@ -328,6 +341,7 @@ impl Slots {
     ///
     /// # Panics
     /// If it is outside of the slot.
+    #[inline]
     pub(crate) fn store_byte(&self, index: u32, offset: usize, value: u8) {
         self.byte(index, offset).store(value, Ordering::Release);
     }
@@ -337,6 +351,7 @@ impl Slots {
     /// # Panics
     /// If they are outside of the slot, or at an odd offset.
     #[must_use]
+    #[inline]
     pub(crate) fn load_half_word(&self, index: u32, offset: usize) -> u16 {
         self.half_word(index, offset).load(Ordering::Acquire)
     }
@@ -345,11 +360,13 @@ impl Slots {
     ///
     /// # Panics
     /// If they are outside of the slot, or at an odd offset.
+    #[inline]
     pub(crate) fn store_half_word(&self, index: u32, offset: usize, value: u16) {
         self.half_word(index, offset)
             .store(value, Ordering::Release);
     }
 
+    #[inline]
     fn byte(&self, index: u32, offset: usize) -> &AtomicU8 {
         let pointer = self.pointer(index, offset, 1).cast();
         // SAFETY: within the mapping, which lives as long as `self`; a byte is always aligned.
@@ -357,6 +374,7 @@ impl Slots {
         unsafe { pointer.as_ref() }
     }
 
+    #[inline]
     fn half_word(&self, index: u32, offset: usize) -> &AtomicU16 {
         assert!(offset % 2 == 0, "aligned");
         let pointer = self.pointer(index, offset, 2).cast();

@@ -17,6 +17,7 @@ use rdmacm_abi::uverbs::{
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use crate::error::{Error, Result};
+use crate::opcodes::Opcodes;
 use crate::operation::Operation;
 use crate::request::SendOperation;
 
@@ -91,12 +92,12 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         QpAttrMask::from_bits_retain((QpAttrMask::DEST_QPN.bits() << 1) - 1)
     }
 
-    /// Whether a queue pair of this type supports the operation.
-    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool;
+    /// The operations that a queue pair of this type supports.
+    fn operations(&self, qp_type: QpType) -> Opcodes;
 
-    /// Whether a request with this operation can contain inline data.
-    fn supports_inline(&self, operation: &SendOperation) -> bool {
-        !operation.fetches()
+    /// The operations whose requests can contain inline data, of those that do not fetch.
+    fn inline_operations(&self) -> Opcodes {
+        Opcodes::ALL
     }
 
     /// Whether the completion of a request does not imply that earlier requests of the send
@@ -355,7 +356,7 @@ pub(crate) struct SendSlot<'a> {
     /// The number that its completion reports.
     pub(crate) number: u64,
     /// The operation.
-    pub(crate) operation: SendOperation,
+    pub(crate) operation: &'a SendOperation,
     /// Whether it reports its completion.
     pub(crate) signaled: bool,
     /// Whether it solicits an event at the peer.
@@ -391,6 +392,7 @@ pub(crate) struct UdDestination {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rdmacm_abi::uverbs::WrOpcode;
 
     fn chosen(driver: DriverId, version: u32) -> Result<DriverId> {
         choose(&all(), "mlx5_0", driver, version).map(|one| one.driver())
@@ -422,16 +424,17 @@ mod tests {
 
     #[test]
     fn supported_operations_depend_on_queue_pair_type_and_driver() {
-        let atomic = SendOperation::FetchAdd {
-            remote: crate::RemoteMemory::new(0, 8, 0).unwrap(),
-            add: 1,
+        let supports = |provider: &dyn Provider, qp_type, opcode| {
+            let operations = provider.operations(qp_type);
+            operations.contain(opcode)
         };
-        assert!(Rxe.supports(QpType::RC, &atomic));
-        assert!(!Rxe.supports(QpType::UC, &atomic));
-        assert!(!Siw.supports(QpType::RC, &atomic));
-        let immediate = SendOperation::SendWithImmediate(7);
-        assert!(Rxe.supports(QpType::UD, &immediate));
-        assert!(!Siw.supports(QpType::RC, &immediate));
-        assert!(!Siw.supports(QpType::UD, &SendOperation::Send));
+        let atomic = WrOpcode::ATOMIC_FETCH_AND_ADD;
+        assert!(supports(&Rxe, QpType::RC, atomic));
+        assert!(!supports(&Rxe, QpType::UC, atomic));
+        assert!(!supports(&Siw, QpType::RC, atomic));
+        let immediate = WrOpcode::SEND_WITH_IMM;
+        assert!(supports(&Rxe, QpType::UD, immediate));
+        assert!(!supports(&Siw, QpType::RC, immediate));
+        assert!(!supports(&Siw, QpType::UD, WrOpcode::SEND));
     }
 }

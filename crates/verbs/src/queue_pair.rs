@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType, Transport};
 
-use crate::completion::{Completion, WorkId};
+use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -55,8 +55,8 @@ pub struct QueuePair {
     receive_queue: CompletionQueue,
     shared: Option<SharedReceiveQueue>,
     qp_status: Arc<QpStatus>,
-    sends: Arc<SendQueue>,
-    receives: Option<Arc<ReceiveQueue>>,
+    sends: SendQueue,
+    receives: Option<ReceiveQueue>,
     destroyed: bool,
 }
 
@@ -159,10 +159,9 @@ impl QueuePair {
             self.flush();
         } else if state == QpState::RESET && self.context().uverbs().provider().resets() {
             self.sends.reset();
-            self.send_queue.purge(self.sends.index());
+            self.send_queue.discard(self.sends.index());
             if let Some(receives) = &self.receives {
-                receives.reset();
-                self.receive_queue.purge(receives.index());
+                self.receive_queue.discard(receives.index());
             }
             self.qp_status.set_working();
         }
@@ -170,9 +169,11 @@ impl QueuePair {
 
     /// Reports the requests that the device does not complete as flushed.
     fn flush(&self) {
-        self.send_queue.flush(self.sends.index(), &*self.sends);
+        self.sends.wait_for_posters();
+        self.send_queue.flush(self.sends.index());
         if let Some(receives) = &self.receives {
-            self.receive_queue.flush(receives.index(), &**receives);
+            receives.wait_for_posters();
+            self.receive_queue.flush(receives.index());
         }
     }
 
@@ -238,29 +239,18 @@ impl QueuePair {
             return Vec::new();
         }
         let destroyed = self.context().uverbs().destroy_qp(self.handle);
-        let dismissed = self.dismissed().into_iter();
-        let mut outstanding: Vec<_> = dismissed.map(|one| (one.work, one.sg_list)).collect();
-        outstanding.extend(self.sends.take_all());
-        let receives = self.receives.as_ref();
-        outstanding.extend(receives.map(|queue| queue.take_all()).unwrap_or_default());
+        let mut outstanding = self.send_queue.dismiss(self.sends.index());
+        let receives = self.receives.as_ref().map(ReceiveQueue::index);
+        let shared = self.shared.as_ref().map(SharedReceiveQueue::index);
+        if let Some(index) = receives.or(shared) {
+            outstanding.extend(self.receive_queue.dismiss(index));
+        }
         if !destroyed {
             // The device may still use this, even after it was deregistered.
             let kept = outstanding.drain(..);
             kept.for_each(|(_, sg_list)| sg_list.keep());
         }
         outstanding
-    }
-
-    /// Leaves its completion queues, and takes the completions of a shared receive queue there.
-    fn dismissed(&self) -> Vec<Completion> {
-        let mut completions = self.send_queue.dismiss(self.sends.index());
-        let receives = match (&self.receives, &self.shared) {
-            (Some(receives), _) => receives.index(),
-            (None, Some(shared)) => shared.index(),
-            (None, None) => return completions,
-        };
-        completions.append(&mut self.receive_queue.dismiss(receives));
-        completions
     }
 
     /// Checks the kernel's answer to its creation.

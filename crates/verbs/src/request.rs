@@ -119,6 +119,16 @@ pub(crate) enum Payload<'a> {
     Inline(&'a [u8]),
 }
 
+impl Payload<'_> {
+    /// The memory.
+    pub(crate) fn into_sg_list(self) -> SgList {
+        match self {
+            Self::SgList(sg_list) => sg_list,
+            Self::Inline(_) => SgList::NONE,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Destination {
     pub(crate) address: AddressHandle,
@@ -151,8 +161,9 @@ impl<'a> SendRequest<'a> {
         }
     }
 
-    /// Does not report its completion: a later completion of the queue, or an error, returns its
-    /// memory. A full queue must contain at least one signalled request.
+    /// The device does not report its completion, unless it fails. Its completion is polled
+    /// before that of the next signalled request, whose success shows that this one succeeded. A
+    /// full queue must contain at least one signalled request.
     #[doc(alias = "IBV_SEND_SIGNALED")]
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
@@ -188,9 +199,6 @@ impl<'a> SendRequest<'a> {
     /// Returns the memory.
     #[must_use]
     pub fn into_sg_list(self) -> SgList {
-        match self.payload {
-            Payload::SgList(sg_list) => sg_list,
-            Payload::Inline(_) => SgList::NONE,
-        }
+        self.payload.into_sg_list()
     }
 }

@@ -11,7 +11,7 @@ use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::request_id::QueueIndex;
 use crate::token::Token;
-use crate::work_queue::{ReceiveParts, ReceiveQueue, WorkQueue};
+use crate::work_queue::SharedReceives;
 
 /// A receive queue that several queue pairs share. Clones are the same queue. It is destroyed
 /// when all of them and the queue pairs that use it are dropped.
@@ -33,7 +33,7 @@ struct Created {
     token: Token,
     handle: u32,
     capacity: u32,
-    queue: Arc<ReceiveQueue>,
+    queue: SharedReceives,
 }
 
 /// Options for a shared receive queue.
@@ -73,21 +73,19 @@ impl SharedReceiveQueue {
         let uverbs = context.uverbs();
         let operation = Operation::CreateSharedReceiveQueue;
         let (answer, ring) = uverbs.provider().create_srq(uverbs, operation, request)?;
-        let queue = ReceiveQueue::new(ReceiveParts {
-            token: token.number(),
-            index: QueueIndex::shared(token.number()),
-            max_requests: answer.max_wr,
-            max_sges: answer.max_sge,
-            domain: domain.clone(),
-            owner: None,
+        let queue = SharedReceives::new(
+            token.number(),
+            answer.max_wr,
+            answer.max_sge,
+            domain.clone(),
             ring,
-        });
+        );
         Ok(Self(Arc::new(Created {
             domain: domain.clone(),
             token,
             handle: answer.handle,
             capacity: queue.capacity(),
-            queue: Arc::new(queue),
+            queue,
         })))
     }
 
@@ -155,7 +153,7 @@ impl SharedReceiveQueue {
         self.0.queue.index()
     }
 
-    pub(crate) fn queue(&self) -> Arc<dyn WorkQueue> {
+    pub(crate) fn queue(&self) -> SharedReceives {
         self.0.queue.clone()
     }
 }

@@ -1,4 +1,8 @@
 //! Requests in a queue, and the memory they use.
+//!
+//! A queue has two halves. The posting half belongs to the queue pair, whose threads take its
+//! lock to post. The completing half belongs to the completion queue, under whose lock it is.
+//! A ring buffer between them holds the requests: neither half waits for the other.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,24 +10,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
 use zerocopy::FromZeros;
 
-use crate::completion::Completion;
+use crate::completion::{Completion, WorkId};
+use crate::completion_queue::CqCredits;
+use crate::memory::SgList;
 
+mod entries;
+mod outcome;
 mod receive;
+mod receive_completions;
 mod receive_slots;
 mod send;
-mod send_slots;
+mod send_completions;
+mod shared;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use receive::{OwningQueuePair, ReceiveParts, ReceiveQueue};
+pub(crate) use receive::{ReceiveParts, ReceiveQueue};
 pub(crate) use send::{SendParts, SendQueue};
+pub(crate) use shared::SharedReceives;
 
-/// A queue whose requests complete on a completion queue.
-pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
+/// The completing half of a queue.
+pub(crate) trait WorkQueue: fmt::Debug + Send {
     /// Processes a completion of the device, and reports the next request, if there is one to
     /// report.
     fn complete(
-        &self,
+        &mut self,
+        credits: &CqCredits,
         number: u32,
         wc: &WorkCompletion,
         report: &mut Option<Completion>,
@@ -31,17 +43,23 @@ pub(crate) trait WorkQueue: fmt::Debug + Send + Sync {
 
     /// Processes a completion of the device, to be reported later. Returns `false` if no
     /// request has this number.
-    fn record(&self, number: u32, wc: &WorkCompletion) -> bool;
+    fn record(&mut self, credits: &CqCredits, number: u32, wc: &WorkCompletion) -> bool;
 
     /// Reports the next request, if there is one to report.
-    fn report(&self, report: &mut Option<Completion>) -> Reported;
+    fn report(&mut self, credits: &CqCredits, report: &mut Option<Completion>) -> Reported;
 
     /// Completes all requests as failed because the device is gone.
-    fn fail_all(&self);
+    fn fail_all(&mut self, credits: &CqCredits);
 
     /// Completes all requests as flushed. The device no longer accesses their memory, and may
     /// or may not complete them later.
-    fn flush(&self);
+    fn flush(&mut self);
+
+    /// Discards the requests, as the device does. Keeps their memory.
+    fn discard(&mut self, credits: &CqCredits);
+
+    /// The memory of all requests, after the kernel has destroyed the queue pair.
+    fn take_all(&mut self, credits: &CqCredits) -> Vec<(WorkId, SgList)>;
 }
 
 /// What a work queue has reported.

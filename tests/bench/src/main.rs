@@ -33,12 +33,8 @@ enum Task {
         port: u16,
         count: u32,
     },
-    /// Serves workloads until it is killed; prints its port
-    Peer {
-        address: IpAddr,
-        #[arg(long)]
-        echo: bool,
-    },
+    /// Serves a workload until it is killed; prints its port
+    Peer { name: String, address: IpAddr },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -55,6 +51,6 @@ fn main() -> anyhow::Result<()> {
             println!("{}", serde_json::to_string(&meter.measured())?);
             Ok(())
         }
-        Task::Peer { address, echo } => peer::serve(address, echo),
+        Task::Peer { name, address } => peer::serve(address, work::find(&name)?.peer),
     }
 }

@@ -116,8 +116,8 @@ static bool run(const struct workload *workload, const char *name, struct place 
 
 int main(int argc, char **argv)
 {
-	if (argc >= 3 && !strcmp(argv[1], "peer")) {
-		serve(argv[2], argc > 3);
+	if (argc == 4 && !strcmp(argv[1], "peer")) {
+		serve(argv[3], !strncmp(argv[2], "round-trip", 10));
 		return 0;
 	}
 	if (argc == 6 && !strcmp(argv[1], "work")) {
@@ -131,6 +131,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "no workload %s\n", argv[2]);
 		return 2;
 	}
-	fprintf(stderr, "usage: %s work NAME ADDRESS PORT COUNT | peer ADDRESS [--echo]\n", argv[0]);
+	fprintf(stderr, "usage: %s work NAME ADDRESS PORT COUNT | peer NAME ADDRESS\n", argv[0]);
 	return 2;
 }

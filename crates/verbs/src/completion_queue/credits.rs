@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The entries of a completion queue, and how many are reserved: two numbers of 32 bits in
 /// one word, so that posting and polling take no lock.
 #[derive(Debug)]
-pub(super) struct CqCredits(AtomicU64);
+pub(crate) struct CqCredits(AtomicU64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Usage {
-    pub(super) entries: u32,
-    pub(super) reserved: u32,
+pub(crate) struct Usage {
+    pub(crate) entries: u32,
+    pub(crate) reserved: u32,
 }
 
 impl Usage {
@@ -28,17 +28,17 @@ impl Usage {
 }
 
 impl CqCredits {
-    pub(super) fn new(entries: u32) -> Self {
+    pub(crate) fn new(entries: u32) -> Self {
         let reserved = 0;
         Self(AtomicU64::new(Usage { entries, reserved }.word()))
     }
 
-    pub(super) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         Usage::of(self.0.load(Ordering::Acquire))
     }
 
     /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
-    pub(super) fn reserve(&self, count: u32, spare: u32) -> bool {
+    pub(crate) fn reserve(&self, count: u32, spare: u32) -> bool {
         let reserve = |word| {
             let usage = Usage::of(word);
             let reserved = usage.reserved.checked_add(count)?;
@@ -51,7 +51,7 @@ impl CqCredits {
     }
 
     /// Returns credits that were reserved.
-    pub(super) fn release(&self, count: u32) {
+    pub(crate) fn release(&self, count: u32) {
         // They are in the lower half, which does not underflow.
         self.0.fetch_sub(count.into(), Ordering::AcqRel);
     }

@@ -1,7 +1,5 @@
 //! The work queues whose requests complete on a completion queue.
 
-use std::sync::Arc;
-
 use crate::request_id::{Queue, QueueIndex};
 use crate::work_queue::WorkQueue;
 
@@ -20,14 +18,14 @@ pub(super) struct WorkQueues {
 struct Place {
     /// The index of the queue that is in it, or of the next one.
     index: QueueIndex,
-    queue: Option<Arc<dyn WorkQueue>>,
+    queue: Option<Box<dyn WorkQueue>>,
 }
 
 /// A shared receive queue.
 #[derive(Debug)]
 struct Shared {
     token: u32,
-    queue: Arc<dyn WorkQueue>,
+    queue: Box<dyn WorkQueue>,
     /// How many queue pairs use it.
     queue_pairs: u32,
     /// The credits that are reserved for all of its requests at once.
@@ -46,7 +44,7 @@ impl WorkQueues {
     }
 
     /// Adds a queue at a reserved index.
-    pub(super) fn insert(&mut self, index: QueueIndex, queue: Arc<dyn WorkQueue>) {
+    pub(super) fn insert(&mut self, index: QueueIndex, queue: Box<dyn WorkQueue>) {
         if let Some((_, place)) = self.place(index) {
             place.queue = Some(queue);
         }
@@ -68,7 +66,7 @@ impl WorkQueues {
     }
 
     /// Adds a shared queue, with its first queue pair.
-    pub(super) fn insert_shared(&mut self, token: u32, queue: Arc<dyn WorkQueue>, credits: u32) {
+    pub(super) fn insert_shared(&mut self, token: u32, queue: Box<dyn WorkQueue>, credits: u32) {
         self.shared.push(Shared {
             token,
             queue,
@@ -77,30 +75,38 @@ impl WorkQueues {
         });
     }
 
-    pub(super) fn get(&self, index: QueueIndex) -> Option<&Arc<dyn WorkQueue>> {
+    /// The queue of this index.
+    #[inline]
+    pub(super) fn get(&mut self, index: QueueIndex) -> Option<&mut (dyn WorkQueue + 'static)> {
         match index.queue() {
             Queue::Own(place) => {
-                let place = self.own.get(place)?;
-                place.queue.as_ref().filter(|_| place.index == index)
+                let place = self.own.get_mut(place)?;
+                let queue = place.queue.as_deref_mut()?;
+                (place.index == index).then_some(queue)
             }
             Queue::Shared(token) => {
-                let shared = self.shared.iter().find(|one| one.token == token);
-                shared.map(|shared| &shared.queue)
+                let shared = self.shared.iter_mut().find(|one| one.token == token);
+                shared.map(|shared| -> &mut dyn WorkQueue { &mut *shared.queue })
             }
         }
     }
 
     /// All of them, with their indices.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (QueueIndex, &Arc<dyn WorkQueue>)> {
-        let own = self.own.iter();
-        let own = own.filter_map(|place| Some((place.index, place.queue.as_ref()?)));
-        let shared = self.shared.iter();
-        own.chain(shared.map(|one| (QueueIndex::shared(one.token), &one.queue)))
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (QueueIndex, &mut dyn WorkQueue)> {
+        let own = self.own.iter_mut().filter_map(|place| {
+            let queue: &mut dyn WorkQueue = place.queue.as_deref_mut()?;
+            Some((place.index, queue))
+        });
+        let shared = self.shared.iter_mut().map(|one| {
+            let queue: &mut dyn WorkQueue = &mut *one.queue;
+            (QueueIndex::shared(one.token), queue)
+        });
+        own.chain(shared)
     }
 
     /// Removes a queue or a reserved index, or a queue pair of a shared queue. Returns the queue
     /// and its credits if no queue pair uses it any more.
-    pub(super) fn remove(&mut self, index: QueueIndex) -> Option<(Arc<dyn WorkQueue>, u32)> {
+    pub(super) fn remove(&mut self, index: QueueIndex) -> Option<(Box<dyn WorkQueue>, u32)> {
         match index.queue() {
             Queue::Own(_) => {
                 let (number, place) = self.place(index)?;

@@ -185,7 +185,11 @@ impl SgList {
     /// The first buffer of the list.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer> {
-        self.into_iter().find_map(Sge::into_buffer)
+        match self.0 {
+            Entries::None => None,
+            Entries::One(sge) => sge.into_buffer(),
+            Entries::Many(sg_list) => sg_list.into_iter().find_map(Sge::into_buffer),
+        }
     }
 }
 

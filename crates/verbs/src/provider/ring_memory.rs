@@ -58,7 +58,7 @@ pub(super) fn remote() -> RemoteMemory {
 }
 
 /// A request without options.
-pub(super) fn slot(operation: SendOperation, payload: SlotPayload<'_>) -> SendSlot<'_> {
+pub(super) fn slot<'a>(operation: &'a SendOperation, payload: SlotPayload<'a>) -> SendSlot<'a> {
     SendSlot {
         number: 0x1_0000_0002,
         operation,
@@ -82,7 +82,7 @@ pub(super) fn sge(address: u64, length: u32) -> AbiSge {
 pub(super) fn push(ring: &mut impl SendRing, number: u64) {
     ring.push(&SendSlot {
         number,
-        operation: SendOperation::Send,
+        operation: &SendOperation::Send,
         signaled: true,
         solicited: false,
         fence: false,

@@ -4,14 +4,14 @@ use rdmacm_abi::uverbs::rxe::{self, ModifySrq, QpQueues, RecvWqe, SendWqe};
 use rdmacm_abi::uverbs::{
     CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq, CreateSrqResponse,
     DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse, Rxe as RxeCommand,
-    WorkCompletion,
+    WorkCompletion, WrOpcode,
 };
 use rdmacm_core::{QpType, Transport};
 
 use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
 use crate::error::Result;
+use crate::opcodes::Opcodes;
 use crate::operation::Operation;
-use crate::request::SendOperation;
 
 mod completion_ring;
 mod queue;
@@ -45,13 +45,16 @@ unsafe impl Provider for Rxe {
         Transport::RoCE
     }
 
-    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool {
-        match operation {
-            SendOperation::Send | SendOperation::SendWithImmediate(_) => true,
-            SendOperation::Write(_) | SendOperation::WriteWithImmediate(..) => {
-                qp_type != QpType::UD
-            }
-            _ => qp_type == QpType::RC,
+    fn operations(&self, qp_type: QpType) -> Opcodes {
+        match qp_type {
+            QpType::RC => Opcodes::ALL,
+            QpType::UD => Opcodes::of(&[WrOpcode::SEND, WrOpcode::SEND_WITH_IMM]),
+            _ => Opcodes::of(&[
+                WrOpcode::SEND,
+                WrOpcode::SEND_WITH_IMM,
+                WrOpcode::RDMA_WRITE,
+                WrOpcode::RDMA_WRITE_WITH_IMM,
+            ]),
         }
     }
 

@@ -4,15 +4,15 @@ use rdmacm_abi::uverbs::siw::{self, MrKey, QpQueues, Rqe, Sqe};
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp, CreateSrq,
     CreateSrqResponse, DriverId, GetContext, GetContextResponse, RegMr, RegMrResponse,
-    Siw as SiwCommand,
+    Siw as SiwCommand, WrOpcode,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
 use crate::error::{Error, Result};
+use crate::opcodes::Opcodes;
 use crate::operation::Operation;
 use crate::random;
-use crate::request::SendOperation;
 
 mod completion_ring;
 mod queue;
@@ -63,14 +63,22 @@ unsafe impl Provider for Siw {
             | QpAttrMask::MAX_DEST_RD_ATOMIC
     }
 
-    fn supports(&self, qp_type: QpType, operation: &SendOperation) -> bool {
-        qp_type == QpType::RC && send_ring::opcode(operation).is_some()
+    fn operations(&self, qp_type: QpType) -> Opcodes {
+        match qp_type {
+            QpType::RC => Opcodes::of(&[
+                WrOpcode::SEND,
+                WrOpcode::SEND_WITH_INV,
+                WrOpcode::RDMA_WRITE,
+                WrOpcode::RDMA_READ,
+            ]),
+            _ => Opcodes::NONE,
+        }
     }
 
-    fn supports_inline(&self, operation: &SendOperation) -> bool {
+    fn inline_operations(&self) -> Opcodes {
         // siw stops at an inline request of another operation and leaves it and all later
         // requests in the queue (`siw_activate_tx_from_sq`).
-        matches!(operation, SendOperation::Send | SendOperation::Write(_))
+        Opcodes::of(&[WrOpcode::SEND, WrOpcode::RDMA_WRITE])
     }
 
     fn completes_individually(&self) -> bool {

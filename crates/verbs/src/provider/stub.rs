@@ -21,9 +21,9 @@ use super::{
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
 use crate::error::Result;
+use crate::opcodes::Opcodes;
 use crate::operation::Operation;
 use crate::queue_pair::{QpCaps, QueuePair};
-use crate::request::SendOperation;
 
 /// The number of its first queue pair.
 pub(crate) const FIRST_NUMBER: u32 = 0x100;
@@ -216,8 +216,8 @@ unsafe impl Provider for Stub {
         self.transport
     }
 
-    fn supports(&self, _: QpType, _: &SendOperation) -> bool {
-        true
+    fn operations(&self, _: QpType) -> Opcodes {
+        Opcodes::ALL
     }
 
     fn resets(&self) -> bool {

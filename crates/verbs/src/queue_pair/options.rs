@@ -17,9 +17,7 @@ use crate::provider::NewQueuePair;
 use crate::request_id::QueueIndex;
 use crate::shared_receive_queue::SharedReceiveQueue;
 use crate::token::Token;
-use crate::work_queue::{
-    OwningQueuePair, QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue,
-};
+use crate::work_queue::{QpStatus, ReceiveParts, ReceiveQueue, SendParts, SendQueue};
 
 /// The capacities of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,24 +324,21 @@ impl QpOptions {
             completions: send_queue.clone(),
             qp_status: Arc::clone(&qp_status),
         };
-        let sends = Arc::new(SendQueue::new(sends, made.send));
-        send_queue.admit(send_index, sends.clone());
+        let (sends, completions) = SendQueue::new(sends, made.send);
+        send_queue.admit(send_index, completions);
         let receives = made.receive.map(|ring| {
             let parts = ReceiveParts {
                 token: receive_token.number(),
                 index: receive_index,
+                number: answer.number,
                 max_requests: answer.max_recv_wr,
                 max_sges: answer.max_recv_sge,
                 domain: domain.clone(),
-                owner: Some(OwningQueuePair {
-                    number: answer.number,
-                    completions: receive_queue.clone(),
-                    qp_status: Arc::clone(&qp_status),
-                }),
-                ring,
+                completions: receive_queue.clone(),
+                qp_status: Arc::clone(&qp_status),
             };
-            let receives = Arc::new(ReceiveQueue::new(parts));
-            receive_queue.admit(receive_index, receives.clone());
+            let (receives, completions) = ReceiveQueue::new(parts, ring);
+            receive_queue.admit(receive_index, completions);
             receives
         });
         QueuePair {

@@ -89,7 +89,10 @@ fn sends(place: Place, count: u32, post: Section<'_>, poll: Section<'_>) -> anyh
         }
         thread::sleep(PAUSE);
         for _ in 0..BATCH {
-            poll(&mut || Ok(buffers.push(poll_send(completions)?)))?;
+            poll(&mut || {
+                buffers.push(poll_send(completions)?);
+                Ok(())
+            })?;
         }
     }
     Ok(())

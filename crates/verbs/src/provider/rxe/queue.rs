@@ -71,13 +71,26 @@ impl<T: IntoBytes + Immutable> Queue<T> {
         self.slots.count() - 1
     }
 
-    /// Writes an element and the bytes after it into a slot.
-    pub(super) fn write(&self, slot: u32, element: &T, tail: &[u8]) {
-        self.slots.write(slot, 0, element.as_bytes());
-        self.slots.write(slot, size_of::<T>(), tail);
+    /// Writes an element and the scatter/gather entries after it into a slot. The caller has
+    /// checked that they fit.
+    #[inline]
+    pub(super) fn write(&self, slot: u32, element: &T, sg_list: &[AbiSge]) {
+        self.slots.put(slot, 0, element);
+        let mut offset = size_of::<T>();
+        for sge in sg_list {
+            self.slots.put(slot, offset, sge);
+            offset += size_of::<AbiSge>();
+        }
+    }
+
+    /// Writes an element and the inline data after it into a slot.
+    pub(super) fn write_inline(&self, slot: u32, element: &T, bytes: &[u8]) {
+        self.slots.put(slot, 0, element);
+        self.slots.write(slot, size_of::<T>(), bytes);
     }
 
     /// How many slots the producer may fill.
+    #[inline]
     pub(super) fn free_slots(&self) -> u32 {
         let producer = self.producer.get().load(Ordering::Relaxed);
         // Acquire: the producer overwrites the slots that the consumer has freed.
@@ -86,17 +99,20 @@ impl<T: IntoBytes + Immutable> Queue<T> {
     }
 
     /// The slot that the producer fills next.
+    #[inline]
     pub(super) fn next_free(&self) -> u32 {
         self.producer.get().load(Ordering::Relaxed)
     }
 
     /// Makes the filled slot visible to the consumer.
+    #[inline]
     pub(super) fn produce(&self) {
         let next = self.next_free().wrapping_add(1) & self.max_entries();
         self.producer.get().store(next, Ordering::Release);
     }
 
     /// The slot of the oldest element, for the consumer.
+    #[inline]
     pub(super) fn oldest(&self) -> Option<u32> {
         let consumer = self.consumer.get().load(Ordering::Relaxed);
         let producer = self.producer.get().load(Ordering::Acquire);
@@ -105,6 +121,7 @@ impl<T: IntoBytes + Immutable> Queue<T> {
     }
 
     /// Frees the slot for the producer.
+    #[inline]
     pub(super) fn consume(&self, slot: u32) {
         let next = slot.wrapping_add(1) & self.max_entries();
         self.consumer.get().store(next, Ordering::Release);

@@ -2,7 +2,6 @@
 
 use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::rxe::{DmaInfo, RecvWqe};
-use zerocopy::IntoBytes;
 
 use super::Queue;
 use crate::provider::ReceiveRing;
@@ -31,7 +30,7 @@ impl ReceiveRing for Queue<RecvWqe> {
             dma: DmaInfo::new(length, count),
             ..RecvWqe::default()
         };
-        self.write(slot, &element, sg_list.as_bytes());
+        self.write(slot, &element, sg_list);
         self.produce();
     }
 }

@@ -5,11 +5,9 @@ use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::rxe::{
     AtomicTarget, DatagramTarget, DmaInfo, RdmaTarget, SendWqe, SendWr, Target,
 };
-use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags};
-use zerocopy::IntoBytes;
+use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, WrOpcode};
 
 use super::Queue;
-use crate::memory::RemoteMemory;
 use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
@@ -33,40 +31,79 @@ impl SendRing for Queue<SendWqe> {
 
     fn push(&mut self, request: &SendSlot<'_>) {
         let slot = self.next_free();
-        let (dma, tail) = match request.payload {
+        match request.payload {
             SlotPayload::SgList(sg_list) => {
                 let length = sg_list.iter().map(|sge| sge.length).sum();
                 // As many as fit into a slot.
                 let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
-                (DmaInfo::new(length, count), sg_list.as_bytes())
+                let dma = DmaInfo::new(length, count);
+                self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
             }
             SlotPayload::Inline(bytes) => {
                 let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-                (DmaInfo::new(length, 0), bytes)
+                let dma = DmaInfo::new(length, 0);
+                self.write_inline(slot, &element(request, dma, SendFlags::INLINE), bytes);
             }
-        };
-        self.write(slot, &element(request, dma), tail);
+        }
         self.produce();
     }
 }
 
-fn element(request: &SendSlot<'_>, dma: DmaInfo) -> SendWqe {
-    let mut flags = SendFlags::empty();
+#[inline]
+fn element(request: &SendSlot<'_>, dma: DmaInfo, mut flags: SendFlags) -> SendWqe {
     flags.set(SendFlags::SIGNALED, request.signaled);
     flags.set(SendFlags::SOLICITED, request.solicited);
     flags.set(SendFlags::FENCE, request.fence);
-    let inline = matches!(request.payload, SlotPayload::Inline(_));
-    flags.set(SendFlags::INLINE, inline);
-    let wr = SendWr {
+    let mut wr = SendWr {
         id: request.number,
         reserved: Reserved::ZERO,
-        opcode: request.operation.opcode(),
+        opcode: WrOpcode::SEND,
         flags,
-        immediate_or_key: immediate_or_key(&request.operation),
-        target: target(request),
+        immediate_or_key: ImmediateOrKey::NONE,
+        target: Target::NONE,
     };
-    let remote = request.operation.remote();
-    SendWqe::new(wr, remote.map_or(0, |remote| remote.address()), dma)
+    if let Some(destination) = request.destination {
+        wr.target = Target::from_datagram(&DatagramTarget {
+            remote_qp_number: destination.queue_pair,
+            remote_qkey: destination.queue_key,
+            ah_number: destination.address_handle,
+            ..DatagramTarget::default()
+        });
+    }
+    let mut iova = 0;
+    if request.operation != &SendOperation::Send {
+        iova = operate(&mut wr, request.operation);
+    }
+    SendWqe::new(wr, iova, dma)
+}
+
+/// Fills in what another operation than SEND does, and returns the address in the peer's
+/// memory.
+fn operate(wr: &mut SendWr, operation: &SendOperation) -> u64 {
+    wr.opcode = operation.opcode();
+    wr.immediate_or_key = immediate_or_key(operation);
+    let Some(remote) = operation.remote() else {
+        return 0;
+    };
+    let atomic = |compare_add, swap| {
+        Target::from_atomic(&AtomicTarget {
+            remote_address: remote.address(),
+            compare_add,
+            swap,
+            rkey: remote.key(),
+            reserved: Reserved::ZERO,
+        })
+    };
+    wr.target = match *operation {
+        SendOperation::CompareSwap { compare, swap, .. } => atomic(compare, swap),
+        SendOperation::FetchAdd { add, .. } => atomic(add, 0),
+        _ => Target::from_rdma(&RdmaTarget {
+            remote_address: remote.address(),
+            rkey: remote.key(),
+            reserved: Reserved::ZERO,
+        }),
+    };
+    remote.address()
 }
 
 fn immediate_or_key(operation: &SendOperation) -> ImmediateOrKey {
@@ -76,39 +113,5 @@ fn immediate_or_key(operation: &SendOperation) -> ImmediateOrKey {
         }
         SendOperation::SendWithInvalidate(key) => ImmediateOrKey::from_key(key),
         _ => ImmediateOrKey::NONE,
-    }
-}
-
-fn target(request: &SendSlot<'_>) -> Target {
-    let atomic = |remote: RemoteMemory, compare_add, swap| {
-        Target::from_atomic(&AtomicTarget {
-            remote_address: remote.address(),
-            compare_add,
-            swap,
-            rkey: remote.key(),
-            reserved: Reserved::ZERO,
-        })
-    };
-    match request.operation {
-        SendOperation::CompareSwap {
-            remote,
-            compare,
-            swap,
-        } => atomic(remote, compare, swap),
-        SendOperation::FetchAdd { remote, add } => atomic(remote, add, 0),
-        operation => match (operation.remote(), request.destination) {
-            (Some(remote), _) => Target::from_rdma(&RdmaTarget {
-                remote_address: remote.address(),
-                rkey: remote.key(),
-                reserved: Reserved::ZERO,
-            }),
-            (None, Some(destination)) => Target::from_datagram(&DatagramTarget {
-                remote_qp_number: destination.queue_pair,
-                remote_qkey: destination.queue_key,
-                ah_number: destination.address_handle,
-                ..DatagramTarget::default()
-            }),
-            (None, None) => Target::NONE,
-        },
     }
 }

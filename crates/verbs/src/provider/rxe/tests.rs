@@ -230,7 +230,7 @@ fn atomics_have_their_operands() {
     for (slot, (operation, operands)) in [(add, (5, 0)), (swap, (3, 4))].into_iter().enumerate() {
         ring.push(&SendSlot {
             number: 0,
-            operation,
+            operation: &operation,
             signaled: true,
             solicited: false,
             fence: false,

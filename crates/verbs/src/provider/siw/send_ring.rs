@@ -67,13 +67,13 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
     let mut element = Sqe::new_zeroed();
     element.id = request.number;
     // Other operations are refused before.
-    element.opcode = opcode(&request.operation).unwrap_or(Opcode::SEND);
+    element.opcode = opcode(request.operation).unwrap_or(Opcode::SEND);
     if let Some(remote) = request.operation.remote() {
         element.remote_address = remote.address();
         element.rkey = remote.key();
     }
     if let SendOperation::SendWithInvalidate(key) = request.operation {
-        element.rkey = key;
+        element.rkey = *key;
     }
     match request.payload {
         SlotPayload::SgList(sg_list) => {

@@ -217,7 +217,7 @@ fn reads_are_posted_without_a_fence() {
     for (slot, operation) in operations.into_iter().enumerate() {
         ring.push(&SendSlot {
             number: 0,
-            operation,
+            operation: &operation,
             signaled: true,
             solicited: false,
             fence: true,

@@ -1,10 +1,12 @@
 //! Checks of requests before they are posted.
 
+use rdmacm_abi::uverbs::WrOpcode;
 use rdmacm_core::QpType;
 
 use super::SendParts;
 use crate::memory::{SgList, Sge};
-use crate::request::{Payload, SendOperation, SendRequest};
+use crate::opcodes::Opcodes;
+use crate::request::{Destination, Payload, SendOperation, SendRequest};
 
 /// The size and alignment of an atomic's memory.
 const ATOMIC_SIZE: u64 = 8;
@@ -12,75 +14,132 @@ const ATOMIC_SIZE: u64 = 8;
 /// The longest message: IBTA allows 2 GiB, siw uses a signed 32-bit length.
 pub(in crate::work_queue) const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
-/// # Errors
-/// Why the request is invalid.
-pub(super) fn check(queue: &SendParts, request: &SendRequest<'_>) -> Result<(), &'static str> {
-    let provider = queue.domain.context().uverbs().provider();
-    if queue.qp_status.is_broken() {
-        return Err(super::BROKEN);
-    }
-    if !provider.supports(queue.qp_type, &request.operation) {
-        return Err("queue pairs of this type and device do not support this operation");
-    }
-    match (&request.destination, queue.qp_type == QpType::UD) {
-        (None, true) => return Err("a datagram needs a destination"),
-        (Some(_), false) => return Err("a request of a connected queue pair has no destination"),
-        (Some(destination), true) if !destination.address.protection_domain().is(&queue.domain) => {
-            return Err("its address handle is of another protection domain");
+/// What a queue's type and device allow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    operations: Opcodes,
+    inline_operations: Opcodes,
+    max_read_sges: u32,
+    is_datagram: bool,
+}
+
+impl Rules {
+    pub(super) fn of(parts: &SendParts) -> Self {
+        let provider = parts.domain.context().uverbs().provider();
+        Self {
+            operations: provider.operations(parts.qp_type),
+            inline_operations: provider.inline_operations(),
+            max_read_sges: parts.max_sges.min(provider.max_read_sges()),
+            is_datagram: parts.qp_type == QpType::UD,
         }
-        _ => {}
     }
-    let length = match &request.payload {
-        Payload::Inline(bytes) => inline(queue, &request.operation, bytes)?,
-        Payload::SgList(memory) => sg_list(queue, &request.operation, memory)?,
-    };
-    let max_message = request
-        .destination
-        .as_ref()
-        .map(|destination| destination.address.max_message());
-    if max_message.is_some_and(|max_message| length > max_message.into()) {
-        return Err("a datagram is no longer than the MTU");
+
+    /// # Errors
+    /// Why the request is invalid.
+    #[inline]
+    pub(super) fn check(
+        &self,
+        queue: &SendParts,
+        request: &SendRequest<'_>,
+    ) -> Result<(), &'static str> {
+        let opcode = request.operation.opcode();
+        if !self.operations.contain(opcode) {
+            return Err("queue pairs of this type and device do not support this operation");
+        }
+        let length = match &request.payload {
+            Payload::SgList(memory) => self.sg_list(queue, &request.operation, opcode, memory)?,
+            Payload::Inline(bytes) => self.inline(queue, &request.operation, opcode, bytes)?,
+        };
+        if length > MAX_MESSAGE {
+            return Err("it is longer than a message can be, 2 GiB less a byte");
+        }
+        if self.is_datagram || request.destination.is_some() {
+            self.destination(queue, request.destination.as_ref(), length)?;
+        }
+        if opcode == WrOpcode::SEND {
+            return Ok(());
+        }
+        remote(&request.operation, length)
     }
-    if length > MAX_MESSAGE {
-        return Err("it is longer than a message can be, 2 GiB less a byte");
+
+    #[cold]
+    fn destination(
+        &self,
+        queue: &SendParts,
+        destination: Option<&Destination>,
+        length: u64,
+    ) -> Result<(), &'static str> {
+        let Some(destination) = destination else {
+            return Err("a datagram needs a destination");
+        };
+        let address = &destination.address;
+        if !self.is_datagram {
+            Err("a request of a connected queue pair has no destination")
+        } else if !address.protection_domain().is(&queue.domain) {
+            Err("its address handle is of another protection domain")
+        } else if length > address.max_message().into() {
+            Err("a datagram is no longer than the MTU")
+        } else {
+            Ok(())
+        }
     }
-    remote(&request.operation, length)
+
+    fn inline(
+        &self,
+        queue: &SendParts,
+        operation: &SendOperation,
+        opcode: WrOpcode,
+        bytes: &[u8],
+    ) -> Result<u64, &'static str> {
+        if operation.fetches() {
+            Err("the result needs registered memory")
+        } else if !self.inline_operations.contain(opcode) {
+            Err("the device does not support inline data with this operation")
+        } else if bytes.len() > queue.max_inline as usize {
+            Err("the inline data is longer than QpCaps::max_inline_data")
+        } else {
+            Ok(bytes.len() as u64)
+        }
+    }
+
+    #[inline]
+    fn sg_list(
+        &self,
+        queue: &SendParts,
+        operation: &SendOperation,
+        opcode: WrOpcode,
+        sg_list: &SgList,
+    ) -> Result<u64, &'static str> {
+        let max_sges = if opcode == WrOpcode::RDMA_READ {
+            self.max_read_sges
+        } else {
+            queue.max_sges
+        };
+        if sg_list.len() > max_sges as usize {
+            return Err("it has more scatter/gather entries than the queue pair allows");
+        }
+        let mut length = 0;
+        for sge in sg_list.iter() {
+            if !sge.is_of(&queue.domain) {
+                return Err("its memory is registered in another protection domain");
+            }
+            length += sge.len() as u64;
+        }
+        if operation.fetches() {
+            fetched(operation, sg_list, length)?;
+        }
+        Ok(length)
+    }
 }
 
-fn inline(queue: &SendParts, operation: &SendOperation, bytes: &[u8]) -> Result<u64, &'static str> {
-    let provider = queue.domain.context().uverbs().provider();
-    if operation.fetches() {
-        Err("the result needs registered memory")
-    } else if !provider.supports_inline(operation) {
-        Err("the device does not support inline data with this operation")
-    } else if bytes.len() > queue.max_inline as usize {
-        Err("the inline data is longer than QpCaps::max_inline_data")
-    } else {
-        Ok(bytes.len() as u64)
-    }
-}
-
-fn sg_list(
-    queue: &SendParts,
-    operation: &SendOperation,
-    sg_list: &SgList,
-) -> Result<u64, &'static str> {
-    let provider = queue.domain.context().uverbs().provider();
-    let max_sges = match operation {
-        SendOperation::Read(_) => queue.max_sges.min(provider.max_read_sges()),
-        _ => queue.max_sges,
-    };
-    let length = sg_list.iter().map(|sge| sge.len() as u64).sum();
-    if sg_list.len() > max_sges as usize {
-        Err("it has more scatter/gather entries than the queue pair allows")
-    } else if sg_list.iter().any(|sge| !sge.is_of(&queue.domain)) {
-        Err("its memory is registered in another protection domain")
-    } else if operation.fetches() && !sg_list.iter().all(Sge::is_writable) {
+/// Checks the memory into which bytes of the peer are fetched.
+fn fetched(operation: &SendOperation, sg_list: &SgList, length: u64) -> Result<(), &'static str> {
+    if !sg_list.iter().all(Sge::is_writable) {
         Err("its memory is not registered for writing")
     } else if operation.is_atomic() && (sg_list.len() != 1 || length != ATOMIC_SIZE) {
         Err("an atomic operation takes one scatter/gather entry of 8 bytes")
     } else {
-        Ok(length)
+        Ok(())
     }
 }
 

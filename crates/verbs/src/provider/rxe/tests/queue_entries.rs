@@ -6,6 +6,7 @@ use rdmacm_abi::{Be32, Reserved};
 use rdmacm_core::QpType;
 
 use super::{HEADER, QUEUES, large_and_small_slots};
+use crate::opcodes::Opcodes;
 use crate::provider::ring_memory::{RingMemory, remote, sge, slot};
 use crate::provider::rxe::{Queue, Rxe};
 use crate::provider::{Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, UdDestination};
@@ -63,7 +64,7 @@ fn each_operation_has_its_opcode_immediate_and_target() {
             rdma,
         ),
     ] {
-        let (element, _) = written(&slot(operation, NOTHING));
+        let (element, _) = written(&slot(&operation, NOTHING));
         assert_eq!((element.wr.id, element.wr.opcode), (0x1_0000_0002, opcode));
         assert_eq!(element.wr.immediate_or_key, word, "{operation:?}");
         assert_eq!(element.wr.target, target, "{operation:?}");
@@ -81,7 +82,7 @@ fn a_datagram_has_its_destination() {
             queue_pair: 6,
             queue_key: 7,
         }),
-        ..slot(SendOperation::Send, NOTHING)
+        ..slot(&SendOperation::Send, NOTHING)
     };
     let expected = DatagramTarget {
         ah_number: 5,
@@ -95,7 +96,7 @@ fn a_datagram_has_its_destination() {
 
 #[test]
 fn each_option_is_a_flag() {
-    let plain = || slot(SendOperation::Send, NOTHING);
+    let plain = || slot(&SendOperation::Send, NOTHING);
     let signaled = SendSlot {
         signaled: true,
         ..plain()
@@ -113,7 +114,7 @@ fn each_option_is_a_flag() {
         (solicited, SendFlags::SOLICITED),
         (fence, SendFlags::FENCE),
         (
-            slot(SendOperation::Send, SlotPayload::Inline(b"x")),
+            slot(&SendOperation::Send, SlotPayload::Inline(b"x")),
             SendFlags::INLINE,
         ),
     ] {
@@ -124,12 +125,12 @@ fn each_option_is_a_flag() {
 #[test]
 fn entries_and_inline_bytes_follow_the_element() {
     let sg_list = [sge(0x1000, 5), sge(0x2000, 6)];
-    let request = slot(SendOperation::Send, SlotPayload::SgList(&sg_list));
+    let request = slot(&SendOperation::Send, SlotPayload::SgList(&sg_list));
     let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (11, 2));
     let found: [AbiSge; 2] = ring_memory.read(HEADER + size_of::<SendWqe>());
     assert_eq!(found, sg_list);
-    let request = slot(SendOperation::Send, SlotPayload::Inline(b"hello"));
+    let request = slot(&SendOperation::Send, SlotPayload::Inline(b"hello"));
     let (element, ring_memory) = written(&request);
     assert_eq!((element.dma.length, element.dma.sge_count), (5, 0));
     let found: [u8; 6] = ring_memory.read(HEADER + size_of::<SendWqe>());
@@ -178,12 +179,11 @@ fn each_queue_pair_type_supports_its_operations() {
         (SendOperation::SendWithInvalidate(1), [true, false, false]),
         (add, [true, false, false]),
     ] {
-        let supported =
-            [QpType::RC, QpType::UC, QpType::UD].map(|one| Rxe.supports(one, &operation));
+        let supported = [QpType::RC, QpType::UC, QpType::UD]
+            .map(|one| Rxe.operations(one).contain(operation.opcode()));
         assert_eq!(supported, types, "{operation:?}");
     }
     assert!(Rxe.resets() && !Rxe.completes_individually());
-    assert!(Rxe.supports_inline(&SendOperation::Send));
-    assert!(!Rxe.supports_inline(&SendOperation::Read(remote())));
+    assert_eq!(Rxe.inline_operations(), Opcodes::ALL);
     assert_eq!(Rxe.max_read_sges(), u32::MAX);
 }

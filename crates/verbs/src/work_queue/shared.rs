@@ -1,0 +1,187 @@
+//! Shared receive queues.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rdmacm_abi::uverbs::WorkCompletion;
+
+use super::entries::{Entries, MAX_SGES, check_writable};
+use super::receive::{QUEUE_FULL, refused};
+use super::receive_slots::ReceiveSlots;
+use super::{Reported, WorkQueue, gone};
+use crate::completion::{Completion, WorkId, received};
+use crate::completion_queue::CqCredits;
+use crate::error::PostError;
+use crate::memory::SgList;
+use crate::protection_domain::ProtectionDomain;
+use crate::provider::ReceiveRing;
+use crate::request_id::{QueueIndex, RequestId};
+
+/// The requests of a shared receive queue. They complete in any order, and on the completion
+/// queues of all queue pairs that use it, so both halves take one lock. Clones are the same
+/// queue.
+///
+/// Completion queue entries were reserved when its queue pairs were created, and it outlives
+/// their failures.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedReceives(Arc<Created>);
+
+#[derive(Debug)]
+struct Created {
+    token: u32,
+    capacity: usize,
+    max_sges: usize,
+    domain: ProtectionDomain,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: Box<dyn ReceiveRing>,
+    slots: ReceiveSlots,
+    /// Of the device that is gone: completed requests that were not reported yet.
+    failed: Vec<(u32, SgList)>,
+}
+
+impl SharedReceives {
+    pub(crate) fn new(
+        token: u32,
+        max_requests: u32,
+        max_sges: u32,
+        domain: ProtectionDomain,
+        ring: Box<dyn ReceiveRing>,
+    ) -> Self {
+        let capacity = max_requests.min(ring.capacity()) as usize;
+        Self(Arc::new(Created {
+            token,
+            capacity,
+            max_sges: max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
+            domain,
+            state: Mutex::new(State {
+                ring,
+                slots: ReceiveSlots::new(capacity),
+                failed: Vec::new(),
+            }),
+        }))
+    }
+
+    /// How many requests it holds.
+    pub(crate) fn capacity(&self) -> u32 {
+        // It was a `u32`.
+        u32::try_from(self.0.capacity).unwrap_or(u32::MAX)
+    }
+
+    /// Its index in completion queues.
+    pub(crate) fn index(&self) -> QueueIndex {
+        QueueIndex::shared(self.0.token)
+    }
+
+    /// Posts memory to receive into.
+    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, PostError<SgList>> {
+        let domain = &self.0.domain;
+        if let Err(reason) = check_writable(domain, self.0.max_sges, &sg_list) {
+            return Err(refused(reason, sg_list));
+        }
+        let uverbs = domain.context().uverbs();
+        if uverbs.is_in_child() {
+            return Err(PostError::new(uverbs.gone(), sg_list));
+        }
+        let mut state = self.state();
+        let next = state.slots.next().filter(|_| {
+            let has_room = state.slots.len() < self.0.capacity;
+            has_room && state.ring.has_room()
+        });
+        let Some(number) = next else {
+            return Err(refused(QUEUE_FULL, sg_list));
+        };
+        let id = RequestId {
+            queue: self.index(),
+            number,
+        };
+        let mut entries = Entries::new();
+        state.ring.push(id.to_device(), entries.of(&sg_list));
+        state.slots.push(sg_list);
+        Ok(self.work(number))
+    }
+
+    /// The memory of all requests, after the kernel has destroyed the queue.
+    pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
+        let mut state = self.state();
+        let mut all = std::mem::take(&mut state.failed);
+        all.extend(state.slots.take_all());
+        let all = all.into_iter();
+        all.map(|(number, sg_list)| (self.work(number), sg_list))
+            .collect()
+    }
+
+    fn work(&self, number: u32) -> WorkId {
+        let queue = self.0.token;
+        WorkId { queue, number }
+    }
+
+    fn completion(&self, number: u32, sg_list: SgList, wc: &WorkCompletion) -> Completion {
+        let work = self.work(number);
+        Completion {
+            work,
+            queue_pair: wc.qp_number,
+            result: received(work, wc),
+            sg_list,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Requests of a shared queue belong to no queue pair: they are neither flushed nor discarded
+/// with one.
+impl WorkQueue for SharedReceives {
+    fn complete(
+        &mut self,
+        _: &CqCredits,
+        number: u32,
+        wc: &WorkCompletion,
+        report: &mut Option<Completion>,
+    ) -> Reported {
+        let taken = self.state().slots.take(number);
+        let Some(sg_list) = taken else {
+            return Reported::NoRequest;
+        };
+        *report = Some(self.completion(number, sg_list, wc));
+        Reported::All
+    }
+
+    fn record(&mut self, _: &CqCredits, _: u32, _: &WorkCompletion) -> bool {
+        false
+    }
+
+    fn report(&mut self, _: &CqCredits, report: &mut Option<Completion>) -> Reported {
+        let mut state = self.state();
+        let Some((number, sg_list)) = state.failed.pop() else {
+            return Reported::All;
+        };
+        *report = Some(self.completion(number, sg_list, &gone(0)));
+        if state.failed.is_empty() {
+            Reported::All
+        } else {
+            Reported::More
+        }
+    }
+
+    fn fail_all(&mut self, _: &CqCredits) {
+        let mut state = self.state();
+        let mut taken = state.slots.take_all();
+        // `report` takes the last one, which is to be the oldest.
+        taken.reverse();
+        taken.append(&mut state.failed);
+        state.failed = taken;
+    }
+
+    fn flush(&mut self) {}
+
+    fn discard(&mut self, _: &CqCredits) {}
+
+    fn take_all(&mut self, _: &CqCredits) -> Vec<(WorkId, SgList)> {
+        Vec::new()
+    }
+}
