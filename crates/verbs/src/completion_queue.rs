@@ -156,6 +156,7 @@ impl CompletionQueue {
         self.poll_in(&mut self.state())
     }
 
+    #[inline]
     fn poll_in(&self, state: &mut State) -> Result<Option<Completion>> {
         if self.context().is_gone() {
             return self.poll_gone(state);
@@ -190,6 +191,7 @@ impl CompletionQueue {
         Ok(None)
     }
 
+    #[cold]
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
         if state.reporting.is_empty() {
             let State {

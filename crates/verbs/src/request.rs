@@ -4,6 +4,7 @@ use rdmacm_abi::uverbs::WrOpcode;
 
 use crate::address_handle::AddressHandle;
 use crate::memory::{RemoteMemory, SgList};
+use crate::provider::UdDestination;
 
 /// The operation of a send request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,16 @@ pub(crate) struct Destination {
     pub(crate) address: AddressHandle,
     pub(crate) queue_pair: u32,
     pub(crate) queue_key: u32,
+}
+
+impl Destination {
+    pub(crate) fn for_device(&self) -> UdDestination {
+        UdDestination {
+            address_handle: self.address.driver_number(),
+            queue_pair: self.queue_pair,
+            queue_key: self.queue_key,
+        }
+    }
 }
 
 impl<'a> SendRequest<'a> {

@@ -14,6 +14,7 @@ impl<F> RevocableFile<F> {
     }
 
     /// Calls `using` with the file; `None` if it is closed.
+    #[inline]
     pub(crate) fn with<T>(&self, using: impl FnOnce(&F) -> T) -> Option<T> {
         let file = self.0.read().unwrap_or_else(PoisonError::into_inner);
         file.as_ref().map(using)

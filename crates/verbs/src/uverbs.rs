@@ -135,6 +135,7 @@ impl Uverbs {
     ///
     /// # Errors
     /// Those of [`ask`](Self::ask).
+    #[inline]
     pub(crate) fn ring_doorbell(&self, queue_pair: u32) -> Result<()> {
         let rung = self.file.with(|file| file.ring_doorbell(queue_pair));
         match rung {

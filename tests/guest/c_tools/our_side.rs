@@ -9,14 +9,14 @@ use rdmacm_tests::{RecordingQueuePair, Site, Soft};
 #[derive(Debug)]
 pub(super) enum End {
     OnPaper(RecordingQueuePair),
-    Real(rdmacm_verbs::QueuePair),
+    Real(Box<rdmacm_verbs::QueuePair>),
 }
 
 impl End {
     pub(super) fn new(site: &Site) -> Self {
         match site.soft {
             Soft::Rxe => Self::OnPaper(RecordingQueuePair::new()),
-            Soft::Siw => Self::Real(site.queue_pair()),
+            Soft::Siw => Self::Real(Box::new(site.queue_pair())),
         }
     }
 
@@ -41,7 +41,7 @@ impl End {
     fn inner(&self) -> &dyn QueuePair {
         match self {
             Self::OnPaper(this) => this,
-            Self::Real(this) => this,
+            Self::Real(this) => &**this,
         }
     }
 }

@@ -24,8 +24,9 @@ use crate::protection_domain::ProtectionDomain;
 #[doc(alias = "ibv_sge")]
 pub struct Sge {
     memory: Memory,
-    // The range is within the memory.
-    range: Range<usize>,
+    // The part is within the memory.
+    start: usize,
+    length: u32,
 }
 
 #[derive(Debug)]
@@ -42,20 +43,26 @@ impl Sge {
         buffer: Buffer,
         range: Range<usize>,
     ) -> Result<Self, PostError<Buffer>> {
-        if !fits(&range, buffer.len()) {
+        let Some(length) = length_within(&range, buffer.len()) else {
             let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
             return Err(PostError::new(error, buffer));
-        }
-        let memory = Memory::Buffer(buffer);
-        Ok(Self { memory, range })
+        };
+        Ok(Self {
+            memory: Memory::Buffer(buffer),
+            start: range.start,
+            length,
+        })
     }
 
     pub(super) fn with_region(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
-        if !fits(&range, memory.len()) {
+        let Some(length) = length_within(&range, memory.len()) else {
             return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
-        }
-        let memory = Memory::Region(memory);
-        Ok(Self { memory, range })
+        };
+        Ok(Self {
+            memory: Memory::Region(memory),
+            start: range.start,
+            length,
+        })
     }
 
     /// Memory of the caller, by its address and the key of a
@@ -73,20 +80,23 @@ impl Sge {
             length,
             lkey: key,
         });
-        let range = 0..length as usize;
-        Self { memory, range }
+        Self {
+            memory,
+            start: 0,
+            length,
+        }
     }
 
     /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.range.len()
+        self.length as usize
     }
 
     /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
+        self.length == 0
     }
 
     /// The whole buffer, if it is a part of one.
@@ -109,32 +119,35 @@ impl Sge {
     }
 
     /// Whether it is registered in this domain; always `true` for raw memory.
+    #[inline]
     pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
         self.region()
             .is_none_or(|region| region.domain().is(domain))
     }
 
     /// Whether it has local write access; always `true` for raw memory.
+    #[inline]
     pub(crate) fn is_writable(&self) -> bool {
         self.region()
             .is_none_or(|region| region.access().contains(AccessFlags::LOCAL_WRITE))
     }
 
+    #[inline]
     pub(crate) fn sge(&self) -> AbiSge {
         let (region, start) = match &self.memory {
             Memory::Buffer(buffer) => (buffer.region(), buffer.start()),
             Memory::Region(memory) => (memory.region(), 0),
             Memory::Raw(sge) => return *sge,
         };
-        let offset = start + self.range.start;
+        let offset = start + self.start;
         AbiSge {
             address: region.address() + offset as u64,
-            // Checked on construction.
-            length: u32::try_from(self.len()).unwrap_or(u32::MAX),
+            length: self.length,
             lkey: region.local_key(),
         }
     }
 
+    #[inline]
     fn region(&self) -> Option<&Registration> {
         match &self.memory {
             Memory::Buffer(buffer) => Some(buffer.region()),
@@ -144,8 +157,11 @@ impl Sge {
     }
 }
 
-fn fits(range: &Range<usize>, length: usize) -> bool {
-    range.start <= range.end && range.end <= length && u32::try_from(range.len()).is_ok()
+/// The length of a range within `length` bytes.
+fn length_within(range: &Range<usize>, length: usize) -> Option<u32> {
+    let part = range.end.checked_sub(range.start)?;
+    let part = u32::try_from(part).ok()?;
+    (range.end <= length).then_some(part)
 }
 
 /// The scatter/gather list of a request. A single entry needs no allocation.
@@ -174,6 +190,15 @@ impl SgList {
                 Entries::Many(sg_list)
             }
         };
+    }
+
+    /// The entry, if there is one and no more.
+    #[inline]
+    pub(crate) fn as_one(&self) -> Option<&Sge> {
+        match &self.0 {
+            Entries::One(sge) => Some(sge),
+            _ => None,
+        }
     }
 
     /// Drops the entries although a device may still use their memory, which is kept until the
@@ -245,11 +270,12 @@ impl From<Vec<Sge>> for SgList {
 
 impl From<Buffer> for Sge {
     fn from(buffer: Buffer) -> Self {
-        // `sge` clamps a length that no device accepts.
-        let range = 0..buffer.len();
+        // No device accepts a request as long as the longest entry.
+        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
         Self {
             memory: Memory::Buffer(buffer),
-            range,
+            start: 0,
+            length,
         }
     }
 }

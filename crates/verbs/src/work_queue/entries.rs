@@ -34,7 +34,7 @@ impl Entries {
     /// `siw_unref_mem_sgl`), unless one is all there is.
     #[inline]
     pub(super) fn of(&mut self, sg_list: &SgList) -> &[AbiSge] {
-        if let [sge] = &**sg_list {
+        if let Some(sge) = sg_list.as_one() {
             self.one = [sge.sge()];
             return &self.one;
         }
@@ -58,26 +58,44 @@ impl Entries {
 ///
 /// # Errors
 /// Why it is invalid.
+#[inline]
 pub(super) fn check_writable(
     domain: &ProtectionDomain,
     max_sges: usize,
     sg_list: &SgList,
 ) -> Result<(), &'static str> {
+    let length = match sg_list.as_one() {
+        Some(sge) if max_sges > 0 => writable_length(domain, sge)?,
+        _ => writable_lengths(domain, max_sges, sg_list)?,
+    };
+    if length > MAX_MESSAGE {
+        return Err("it is longer than a message can be, 2 GiB less a byte");
+    }
+    Ok(())
+}
+
+fn writable_lengths(
+    domain: &ProtectionDomain,
+    max_sges: usize,
+    sg_list: &SgList,
+) -> Result<u64, &'static str> {
     if sg_list.len() > max_sges {
         return Err("it has more scatter/gather entries than the queue allows");
     }
     let mut length = 0;
     for sge in sg_list.iter() {
-        if !sge.is_of(domain) {
-            return Err("its memory is registered in another protection domain");
-        }
-        if !sge.is_writable() {
-            return Err("its memory is not registered for writing");
-        }
-        length += sge.len() as u64;
+        length += writable_length(domain, sge)?;
     }
-    if length > MAX_MESSAGE {
-        return Err("it is longer than a message can be, 2 GiB less a byte");
+    Ok(length)
+}
+
+#[inline]
+fn writable_length(domain: &ProtectionDomain, sge: &Sge) -> Result<u64, &'static str> {
+    if !sge.is_of(domain) {
+        return Err("its memory is registered in another protection domain");
     }
-    Ok(())
+    if !sge.is_writable() {
+        return Err("its memory is not registered for writing");
+    }
+    Ok(sge.len() as u64)
 }

@@ -16,9 +16,9 @@ use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
-use crate::provider::{SendRing, SendSlot, SlotPayload, UdDestination};
+use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::queue_pair::from_query;
-use crate::request::{Payload, SendRequest};
+use crate::request::{Destination, Payload, SendRequest};
 use crate::request_id::{QueueIndex, RequestId};
 
 mod check;
@@ -123,8 +123,9 @@ impl SendQueue {
         if let Err(error) = self.check(&request) {
             return Err(PostError::new(error, Some(request)));
         }
+        let is_signaled = self.is_signaled(&request);
         let mut state = self.state();
-        if let Err(reason) = self.reserve(&state, 1, self.is_signaled(&request)) {
+        if let Err(reason) = self.reserve_one(&mut state, is_signaled) {
             drop(state);
             return Err(PostError::new(invalid(reason), Some(request)));
         }
@@ -213,8 +214,26 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Does the checks that need the lock, and reserves completion queue entries.
+    /// As [`reserve`](Self::reserve), for one request.
     #[inline]
+    fn reserve_one(&self, state: &mut State, is_signaled: bool) -> Result<(), &'static str> {
+        if !is_signaled || state.posted.is_full() {
+            return self.reserve(state, 1, is_signaled);
+        }
+        if self.parts.qp_status.is_broken() {
+            return Err(BROKEN);
+        }
+        if !state.ring.has_room(1) {
+            return Err(QUEUE_FULL);
+        }
+        if self.parts.completions.reserve(1, 0) {
+            Ok(())
+        } else {
+            Err(COMPLETION_QUEUE_FULL)
+        }
+    }
+
+    /// Does the checks that need the lock, and reserves completion queue entries.
     fn reserve(
         &self,
         state: &State,
@@ -262,36 +281,24 @@ impl SendQueue {
             number: state.next,
         };
         let signaled = self.is_signaled(&request);
-        let SendRequest {
-            operation,
-            payload,
-            solicited,
-            fence,
-            destination,
-            ..
-        } = request;
         let mut entries = Entries::new();
         let slot = SendSlot {
             number: id.to_device(),
-            operation: &operation,
+            operation: &request.operation,
             signaled: signaled || self.individually,
-            solicited,
-            fence,
-            payload: match &payload {
-                Payload::Inline(bytes) => SlotPayload::Inline(bytes),
+            solicited: request.solicited,
+            fence: request.fence,
+            payload: match &request.payload {
                 Payload::SgList(sg_list) => SlotPayload::SgList(entries.of(sg_list)),
+                Payload::Inline(bytes) => SlotPayload::Inline(bytes),
             },
-            destination: destination.as_ref().map(|destination| UdDestination {
-                address_handle: destination.address.driver_number(),
-                queue_pair: destination.queue_pair,
-                queue_key: destination.queue_key,
-            }),
+            destination: request.destination.as_ref().map(Destination::for_device),
         };
         let posted = Posted {
-            opcode: operation.opcode(),
+            opcode: request.operation.opcode(),
             signaled,
-            sg_list: payload.into_sg_list(),
-            _address: destination.map(|destination| destination.address),
+            sg_list: request.payload.into_sg_list(),
+            _address: request.destination.map(|destination| destination.address),
         };
         // First: the device may complete the request as soon as it is in its queue. There is
         // space, as `reserve` has checked.

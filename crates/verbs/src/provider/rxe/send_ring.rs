@@ -37,7 +37,12 @@ impl SendRing for Queue<SendWqe> {
                 // As many as fit into a slot.
                 let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
                 let dma = DmaInfo::new(length, count);
-                self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
+                if request.operation == &SendOperation::Send && request.destination.is_none() {
+                    let wr = wr(request, SendFlags::empty());
+                    self.write(slot, &SendWqe::new(wr, 0, dma), sg_list);
+                } else {
+                    self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
+                }
             }
             SlotPayload::Inline(bytes) => {
                 let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -49,19 +54,25 @@ impl SendRing for Queue<SendWqe> {
     }
 }
 
+/// A plain SEND.
 #[inline]
-fn element(request: &SendSlot<'_>, dma: DmaInfo, mut flags: SendFlags) -> SendWqe {
+fn wr(request: &SendSlot<'_>, mut flags: SendFlags) -> SendWr {
     flags.set(SendFlags::SIGNALED, request.signaled);
     flags.set(SendFlags::SOLICITED, request.solicited);
     flags.set(SendFlags::FENCE, request.fence);
-    let mut wr = SendWr {
+    SendWr {
         id: request.number,
         reserved: Reserved::ZERO,
         opcode: WrOpcode::SEND,
         flags,
         immediate_or_key: ImmediateOrKey::NONE,
         target: Target::NONE,
-    };
+    }
+}
+
+#[inline(never)]
+fn element(request: &SendSlot<'_>, dma: DmaInfo, flags: SendFlags) -> SendWqe {
+    let mut wr = wr(request, flags);
     if let Some(destination) = request.destination {
         wr.target = Target::from_datagram(&DatagramTarget {
             remote_qp_number: destination.queue_pair,

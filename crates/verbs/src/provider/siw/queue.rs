@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 
 use rdmacm_abi::uverbs::Sge as AbiSge;
-use rdmacm_abi::uverbs::siw::{Rqe, Sqe, WqeFlags};
+use rdmacm_abi::uverbs::siw::{MAX_SGE, Rqe, Sqe, WqeFlags};
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
@@ -15,14 +15,18 @@ use crate::provider::{Slots, Uverbs, invalid_queue};
 pub(super) trait Element: IntoBytes + Immutable {
     /// The offset of its flags.
     const FLAGS_OFFSET: usize;
+    /// The offset of its scatter/gather entries.
+    const SGES_OFFSET: usize;
 }
 
 impl Element for Sqe {
     const FLAGS_OFFSET: usize = offset_of!(Self, flags);
+    const SGES_OFFSET: usize = offset_of!(Self, sges);
 }
 
 impl Element for Rqe {
     const FLAGS_OFFSET: usize = offset_of!(Self, flags);
+    const SGES_OFFSET: usize = offset_of!(Self, sges);
 }
 
 /// A ring of slots with one request each. A flag in a slot says whether the driver owns it.
@@ -65,15 +69,36 @@ impl<T: Element> Queue<T> {
         !flags.contains(WqeFlags::VALID)
     }
 
-    /// Fills the next slot and hands it to the driver.
-    pub(super) fn push_element(&mut self, element: &T, flags: WqeFlags) {
-        let tail_offset = T::FLAGS_OFFSET + size_of::<WqeFlags>();
-        // The flags are written last: they hand the slot to the driver.
-        let bytes = element.as_bytes();
-        if let (Some(head), Some(tail)) = (bytes.get(..T::FLAGS_OFFSET), bytes.get(tail_offset..)) {
-            self.slots.write(self.next, 0, head);
-            self.slots.write(self.next, tail_offset, tail);
+    /// Writes a field of the next slot.
+    #[inline]
+    pub(super) fn put<V: IntoBytes + Immutable>(&self, offset: usize, value: &V) {
+        self.slots.put(self.next, offset, value);
+    }
+
+    /// Writes bytes of the next slot.
+    pub(super) fn put_bytes(&self, offset: usize, bytes: &[u8]) {
+        self.slots.write(self.next, offset, bytes);
+    }
+
+    /// Writes scatter/gather entries to the next slot, and returns their number. Skips empty
+    /// entries: an empty one among others crashes siw (`siw_tx_hdt`). Entries behind the last
+    /// one keep what was there; the driver does not read them.
+    #[inline]
+    pub(super) fn put_sges(&self, sg_list: &[AbiSge]) -> u8 {
+        let mut count = 0;
+        let mut offset = T::SGES_OFFSET;
+        for sge in sg_list.iter().filter(|sge| sge.length > 0).take(MAX_SGE) {
+            self.put(offset, sge);
+            offset += size_of::<AbiSge>();
+            count += 1;
         }
+        count
+    }
+
+    /// Hands the next slot to the driver.
+    #[inline]
+    pub(super) fn hand_over(&mut self, flags: WqeFlags) {
+        // The flags are written last: they hand the slot to the driver.
         let flags = (flags | WqeFlags::VALID).bits();
         self.slots
             .store_half_word(self.next, T::FLAGS_OFFSET, flags);
@@ -84,37 +109,4 @@ impl<T: Element> Queue<T> {
 /// One of siw's limits, as a `u32`.
 pub(super) fn limit(limit: usize) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-/// Copies scatter/gather entries and returns their number. Skips empty entries: an empty
-/// one among others crashes siw (`siw_tx_hdt`).
-pub(super) fn copy_sges(from: &[AbiSge], to: &mut [AbiSge]) -> u8 {
-    let mut count = 0;
-    let non_empty = from.iter().filter(|sge| sge.length > 0);
-    for (to, from) in to.iter_mut().zip(non_empty) {
-        *to = *from;
-        count += 1;
-    }
-    count
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sge(address: u64, length: u32) -> AbiSge {
-        AbiSge {
-            address,
-            length,
-            lkey: 7,
-        }
-    }
-
-    #[test]
-    fn empty_entries_are_skipped() {
-        let mut to = [sge(0, 0); 3];
-        let from = [sge(1, 0), sge(2, 5), sge(3, 0), sge(4, 6)];
-        assert_eq!(copy_sges(&from, &mut to), 2);
-        assert_eq!(to, [sge(2, 5), sge(4, 6), sge(0, 0)]);
-    }
 }

@@ -1,10 +1,11 @@
 //! siw's receive queues, shared or not.
 
+use std::mem::offset_of;
+
 use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_SGE, Rqe, WqeFlags};
-use zerocopy::FromZeros;
 
-use super::queue::{Queue, copy_sges, limit};
+use super::queue::{Queue, limit};
 use crate::provider::ReceiveRing;
 
 impl ReceiveRing for Queue<Rqe> {
@@ -22,9 +23,9 @@ impl ReceiveRing for Queue<Rqe> {
     }
 
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
-        let mut element = Rqe::new_zeroed();
-        element.id = number;
-        element.sge_count = copy_sges(sg_list, &mut element.sges);
-        self.push_element(&element, WqeFlags::empty());
+        self.put(offset_of!(Rqe, id), &number);
+        let count = self.put_sges(sg_list);
+        self.put(offset_of!(Rqe, sge_count), &count);
+        self.hand_over(WqeFlags::empty());
     }
 }

@@ -1,10 +1,11 @@
 //! siw's send queues.
 
+use std::mem::offset_of;
+
 use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
-use zerocopy::FromZeros;
 
-use super::queue::{Queue, copy_sges, limit};
+use super::queue::{Queue, limit};
 use crate::provider::{SendRing, SendSlot, SlotPayload};
 use crate::request::SendOperation;
 
@@ -41,8 +42,38 @@ impl SendRing for Queue<Sqe> {
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        let (element, flags) = element(request);
-        self.push_element(&element, flags);
+        self.put(offset_of!(Sqe, id), &request.number);
+        // Other operations are refused before.
+        let opcode = opcode(request.operation).unwrap_or(Opcode::SEND);
+        self.put(offset_of!(Sqe, opcode), &opcode);
+        if opcode != Opcode::SEND {
+            self.put_remote(request.operation);
+        }
+        // Reads are answered in order, and siw stops at a read with a fence.
+        let is_read = opcode == Opcode::READ;
+        let mut flags = WqeFlags::empty();
+        flags.set(WqeFlags::SIGNALLED, request.signaled);
+        flags.set(WqeFlags::SOLICITED, request.solicited);
+        flags.set(WqeFlags::READ_FENCE, request.fence && !is_read);
+        let sge_count = match request.payload {
+            SlotPayload::SgList(sg_list) => {
+                let count = self.put_sges(sg_list);
+                if count == 1 && !is_read && is_short(sg_list) {
+                    self.put(SECOND_SGE, &EMPTY);
+                    2
+                } else {
+                    count
+                }
+            }
+            SlotPayload::Inline([]) => 0_u8,
+            SlotPayload::Inline(bytes) => {
+                flags |= WqeFlags::INLINE;
+                self.put_inline(bytes);
+                1
+            }
+        };
+        self.put(offset_of!(Sqe, sge_count), &sge_count);
+        self.hand_over(flags);
     }
 }
 
@@ -57,47 +88,37 @@ pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
     })
 }
 
-fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
-    let mut flags = WqeFlags::empty();
-    flags.set(WqeFlags::SIGNALLED, request.signaled);
-    flags.set(WqeFlags::SOLICITED, request.solicited);
-    // Reads are answered in order, and siw stops at a read with a fence.
-    let is_read = matches!(request.operation, SendOperation::Read(_));
-    flags.set(WqeFlags::READ_FENCE, request.fence && !is_read);
-    let mut element = Sqe::new_zeroed();
-    element.id = request.number;
-    // Other operations are refused before.
-    element.opcode = opcode(request.operation).unwrap_or(Opcode::SEND);
-    if let Some(remote) = request.operation.remote() {
-        element.remote_address = remote.address();
-        element.rkey = remote.key();
+/// The offset of the second scatter/gather entry, where inline data begin.
+const SECOND_SGE: usize = offset_of!(Sqe, sges) + size_of::<AbiSge>();
+
+const EMPTY: AbiSge = AbiSge {
+    address: 0,
+    length: 0,
+    lkey: 0,
+};
+
+impl Queue<Sqe> {
+    /// Writes the peer's memory or key.
+    fn put_remote(&self, operation: &SendOperation) {
+        let (address, key) = match (operation, operation.remote()) {
+            (SendOperation::SendWithInvalidate(key), _) => (0, *key),
+            (_, Some(remote)) => (remote.address(), remote.key()),
+            (_, None) => (0, 0),
+        };
+        self.put(offset_of!(Sqe, remote_address), &address);
+        self.put(offset_of!(Sqe, rkey), &key);
     }
-    if let SendOperation::SendWithInvalidate(key) = request.operation {
-        element.rkey = *key;
+
+    /// Writes inline data, whose length is in the first entry.
+    fn put_inline(&self, bytes: &[u8]) {
+        let bytes = bytes.get(..MAX_INLINE).unwrap_or(bytes);
+        let first = AbiSge {
+            length: limit(bytes.len()),
+            ..EMPTY
+        };
+        self.put(offset_of!(Sqe, sges), &first);
+        self.put_bytes(SECOND_SGE, bytes);
     }
-    match request.payload {
-        SlotPayload::SgList(sg_list) => {
-            element.sge_count = copy_sges(sg_list, &mut element.sges);
-            if element.sge_count == 1 && !is_read && is_short(&element.sges) {
-                element.sge_count = 2;
-            }
-        }
-        SlotPayload::Inline([]) => {}
-        SlotPayload::Inline(bytes) => {
-            flags |= WqeFlags::INLINE;
-            element.sge_count = 1;
-            let inline = element.inline_data_mut();
-            let length = bytes.len().min(inline.len());
-            for (to, from) in inline.iter_mut().zip(bytes) {
-                *to = *from;
-            }
-            if let Some(first) = element.sges.first_mut() {
-                // At most the size of the inline data.
-                first.length = u32::try_from(length).unwrap_or(u32::MAX);
-            }
-        }
-    }
-    (element, flags)
 }
 
 /// Whether siw would copy a single entry behind the message's header (`siw_try_1seg`), which
@@ -111,5 +132,6 @@ fn element(request: &SendSlot<'_>) -> (Sqe, WqeFlags) {
 fn is_short(sg_list: &[AbiSge]) -> bool {
     /// `MAX_HDR_INLINE`.
     const MAX_LENGTH: u32 = 32;
-    sg_list.first().is_some_and(|sge| sge.length <= MAX_LENGTH)
+    let mut non_empty = sg_list.iter().filter(|sge| sge.length > 0);
+    non_empty.next().is_some_and(|sge| sge.length <= MAX_LENGTH)
 }

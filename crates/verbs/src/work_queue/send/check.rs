@@ -110,6 +110,21 @@ impl Rules {
         opcode: WrOpcode,
         sg_list: &SgList,
     ) -> Result<u64, &'static str> {
+        if opcode == WrOpcode::SEND && queue.max_sges > 0 {
+            if let Some(sge) = sg_list.as_one() {
+                return length(queue, sge);
+            }
+        }
+        self.lengths(queue, operation, opcode, sg_list)
+    }
+
+    fn lengths(
+        &self,
+        queue: &SendParts,
+        operation: &SendOperation,
+        opcode: WrOpcode,
+        sg_list: &SgList,
+    ) -> Result<u64, &'static str> {
         let max_sges = if opcode == WrOpcode::RDMA_READ {
             self.max_read_sges
         } else {
@@ -118,17 +133,23 @@ impl Rules {
         if sg_list.len() > max_sges as usize {
             return Err("it has more scatter/gather entries than the queue pair allows");
         }
-        let mut length = 0;
+        let mut sum = 0;
         for sge in sg_list.iter() {
-            if !sge.is_of(&queue.domain) {
-                return Err("its memory is registered in another protection domain");
-            }
-            length += sge.len() as u64;
+            sum += length(queue, sge)?;
         }
         if operation.fetches() {
-            fetched(operation, sg_list, length)?;
+            fetched(operation, sg_list, sum)?;
         }
-        Ok(length)
+        Ok(sum)
+    }
+}
+
+#[inline]
+fn length(queue: &SendParts, sge: &Sge) -> Result<u64, &'static str> {
+    if sge.is_of(&queue.domain) {
+        Ok(sge.len() as u64)
+    } else {
+        Err("its memory is registered in another protection domain")
     }
 }
 
