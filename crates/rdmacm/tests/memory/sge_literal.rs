@@ -4,7 +4,8 @@ use rdmacm::verbs::{Buffer, Sge};
 
 fn longer(buffer: &Buffer) -> Sge {
     Sge {
-        range: 0..2 * buffer.len(),
+        start: 0,
+        length: 2 * buffer.len() as u32,
     }
 }
 
