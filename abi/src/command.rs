@@ -12,8 +12,6 @@ use crate::CommandNumber;
 
 mod proofs;
 
-pub use proofs::MAX_REQUEST;
-
 /// A request of the kernel's.
 ///
 /// To issue one, write [`Header::of`](crate::Header::of) and the request in

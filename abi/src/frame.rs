@@ -7,11 +7,11 @@ use zerocopy::IntoBytes;
 /// Bytes of the header before each request, of both interfaces.
 const HEADER: usize = 8;
 
-/// The bytes of one `write(2)`: a header and a request with the addresses, sizes and
-/// descriptors that the kernel takes from it. `N` is the largest size in bytes.
+/// The bytes of one `write(2)`: a header and a request with the address that the kernel
+/// takes from it. `N` is the largest size in bytes.
 ///
-/// It borrows the buffers whose addresses it contains, the response exclusively, so
-/// they stay valid while the frame exists. Offsets are in bytes from the start of the
+/// It borrows the response whose address it contains exclusively, so that stays valid
+/// while the frame exists. Offsets are in bytes from the start of the
 /// request. A method returns `None`, and changes nothing, if a value does not fit.
 ///
 /// ```
@@ -58,27 +58,6 @@ impl<'buffers, const N: usize> Frame<'buffers, N> {
         self.put(offset, (address as u64).as_bytes())
     }
 
-    /// Writes address and size of an option's value, which the kernel reads.
-    #[must_use]
-    pub fn set_value(
-        &mut self,
-        offset: usize,
-        size_offset: usize,
-        value: &'buffers [u8],
-    ) -> Option<()> {
-        let address = value.as_ptr().expose_provenance();
-        let size = u32::try_from(value.len()).ok()?;
-        self.slot(size_offset, size_of::<u32>())?;
-        self.put(offset, (address as u64).as_bytes())?;
-        self.put(size_offset, size.as_bytes())
-    }
-
-    /// Writes a file descriptor.
-    #[must_use]
-    pub fn set_descriptor(&mut self, offset: usize, fd: i32) -> Option<()> {
-        self.put(offset, fd.as_bytes())
-    }
-
     /// The bytes to write.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -113,28 +92,22 @@ mod tests {
     }
 
     #[test]
-    fn addresses_overwrite_the_request() {
-        let (mut response, value) = ([0; 4], [7; 3]);
-        let (to, from) = (response.as_ptr().addr(), value.as_ptr().addr());
-        let mut frame = Frame::<64>::new(&HEAD, &[0xff; 24]).unwrap();
-        frame.set_response(0, &mut response).unwrap();
-        frame.set_value(8, 16, &value).unwrap();
-        frame.set_descriptor(20, -1).unwrap();
-        assert_eq!(frame.bytes()[8..16], (to as u64).to_ne_bytes());
-        assert_eq!(frame.bytes()[16..24], (from as u64).to_ne_bytes());
-        assert_eq!(frame.bytes()[24..28], 3_u32.to_ne_bytes());
-        assert_eq!(frame.bytes()[28..32], (-1_i32).to_ne_bytes());
+    fn the_address_overwrites_the_request() {
+        let mut response = [0; 4];
+        let to = response.as_ptr().addr();
+        let mut frame = Frame::<64>::new(&HEAD, &[0xff; 16]).unwrap();
+        frame.set_response(8, &mut response).unwrap();
+        assert_eq!(frame.bytes()[8..16], [0xff; 8]);
+        assert_eq!(frame.bytes()[16..24], (to as u64).to_ne_bytes());
     }
 
     #[test]
     fn nothing_is_written_behind_the_request() {
-        let (mut response, value) = ([0; 4], [7; 3]);
+        let (mut near, mut far) = ([0; 4], [0; 4]);
         let mut frame = Frame::<64>::new(&HEAD, &[0xff; 8]).unwrap();
-        assert!(frame.set_response(1, &mut response).is_none());
-        assert!(frame.set_value(0, 5, &value).is_none());
-        assert!(frame.set_value(usize::MAX, 0, &value).is_none());
-        assert!(frame.set_descriptor(usize::MAX - 4, 3).is_none());
+        assert!(frame.set_response(1, &mut near).is_none());
+        assert!(frame.set_response(usize::MAX - 4, &mut far).is_none());
         assert_eq!(frame.bytes()[..8], HEAD);
-        assert!(frame.bytes().len() == 16 && frame.bytes()[12..] == [0xff; 4]);
+        assert_eq!(frame.bytes()[8..], [0xff; 8]);
     }
 }

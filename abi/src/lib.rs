@@ -73,7 +73,7 @@ mod write_event;
 pub use ah_attr::{AhAttr, GlobalRoute};
 pub use big_endian::{Be16, Be32, Be64};
 pub use bind::{Bind, BindIp};
-pub use command::{Command, MAX_REQUEST, NoResponse, Pointer};
+pub use command::{Command, NoResponse, Pointer};
 pub use command_number::CommandNumber;
 pub use conn_param::{ConnParam, PrivateDataTooLong};
 pub use connect::{Accept, Connect, Disconnect};

@@ -75,6 +75,11 @@ fn commands_allocate_nothing(site: &Site) {
         1,
         "they are counted"
     );
+    assert_eq!(
+        allocations(|| assert!(id.addresses().is_ok())),
+        1,
+        "the first query of an id allocates its cache"
+    );
     let commands = || {
         id.set_tos(0).unwrap();
         id.set_reuse_addr(true).unwrap();

@@ -15,7 +15,7 @@ use crate::connector::handshakes;
 use crate::listener::closed;
 use crate::messages::killed_peer;
 use crate::rdma_core::RdmaCore;
-use crate::{command, getaddrinfo, messages, scenarios, verbs};
+use crate::{command, getaddrinfo, messages, scenarios, streams, verbs};
 
 const TASK: &str = "RDMACM_TEST_CHILD";
 const ADDRESS: &str = "RDMACM_TEST_ADDRESS";
@@ -75,7 +75,8 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         .chain(verbs::processes::TASKS)
         .chain(closed::TASKS)
         .chain(killed_peer::TASKS)
-        .chain(handshakes::TASKS);
+        .chain(handshakes::TASKS)
+        .chain(streams::killed_peer::TASKS);
     let (_, task) = tasks.into_iter().find(|(name, _)| *name == asked)?;
     task();
     Some(ExitCode::SUCCESS)

@@ -110,6 +110,6 @@ pub(crate) fn perform(
     let work = queue_pair.post_send(request).unwrap();
     let completion = sent(queue_pair);
     assert_eq!(completion.work, work);
-    assert!(completion.result.is_ok(), "{completion:?}");
+    assert!(completion.result().is_ok(), "{completion:?}");
     completion
 }

@@ -77,9 +77,9 @@ fn exchange(from: &Connected, to: &Connected) {
     let work = from.post_send(message).unwrap();
     let sent = from.next_sent(PATIENCE).unwrap();
     assert_eq!(sent.work, work);
-    sent.result.unwrap();
+    sent.result().unwrap();
     let received = to.next_received(PATIENCE).unwrap();
-    assert_eq!(received.result.unwrap().bytes, 16);
+    assert_eq!(received.result().unwrap().bytes, 16);
     let buffer = received.sg_list.into_buffer().unwrap();
     assert_eq!(*buffer, *b"sixteen letters!");
     to.post_receive(buffer).unwrap();
@@ -128,10 +128,10 @@ fn both_sides_exchange_messages_on_tokio(site: &Site) {
         let message = client.queue_pair().protection_domain().allocate(3).unwrap();
         let work = client.post_send(message).unwrap();
         let received = server.next_received(PATIENCE).await.unwrap();
-        assert_eq!(received.result.unwrap().bytes, 3);
+        assert_eq!(received.result().unwrap().bytes, 3);
         let sent = client.next_sent(PATIENCE).await.unwrap();
         assert_eq!(sent.work, work);
-        sent.result.unwrap();
+        sent.result().unwrap();
         let (closed, ended) = tokio::join!(client.close(PATIENCE), server.closed(PATIENCE));
         closed.unwrap();
         ended.unwrap();
@@ -154,7 +154,7 @@ fn a_shared_protection_domain_and_queues_are_used(site: &Site) {
     while done.len() < 2 {
         done.extend(queue.poll().unwrap());
     }
-    assert!(done.iter().all(|one| one.result.is_ok()), "{done:?}");
+    assert!(done.iter().all(|one| one.result().is_ok()), "{done:?}");
     drop((client, server));
 }
 
@@ -178,7 +178,7 @@ fn a_shared_receive_queue_is_posted_to(site: &Site) {
     client.post_send(domain.allocate(6).unwrap()).unwrap();
     let received = server.next_received(PATIENCE).unwrap();
     assert_eq!(received.work, work);
-    assert_eq!(received.result.unwrap().bytes, 6);
+    assert_eq!(received.result().unwrap().bytes, 6);
 }
 
 #[case]

@@ -56,6 +56,7 @@ mod resolve;
 mod scenarios;
 mod schedule;
 mod sidr;
+mod streams;
 mod suite;
 mod system_calls;
 mod unread_events;

@@ -47,6 +47,17 @@ impl RdmaCore {
         }
     }
 
+    /// One of the system's tools, with the libraries of this installation.
+    pub(crate) fn system_tool(self, name: &str) -> Command {
+        let mut tool = Command::new("/usr/bin/stdbuf");
+        tool.args(["-oL", "-eL"]).arg(Self::System.tool(name));
+        if self == Self::Newest {
+            let library = self.library("rdmacm-c-actor");
+            tool.env("LD_LIBRARY_PATH", library.parent().unwrap());
+        }
+        tool
+    }
+
     /// The first part of a test's name, unless it is the system's.
     pub(crate) fn place(self, device: &str) -> String {
         match self {
@@ -58,14 +69,19 @@ impl RdmaCore {
     /// The release of the library with which a program of [`program`](Self::program)
     /// runs.
     pub(crate) fn release(self, program: &str) -> u32 {
+        let file = self.library(program).canonicalize().unwrap();
+        release_of(&file.file_name().unwrap().to_string_lossy()).unwrap()
+    }
+
+    /// The library with which a program of [`program`](Self::program) runs.
+    fn library(self, program: &str) -> PathBuf {
         let listing = Command::new("ldd").arg(self.program(program)).output();
         let listing = String::from_utf8(listing.unwrap().stdout).unwrap();
         let library = listing.lines().find_map(|line| {
             let (name, path) = line.trim().split_once(" => ")?;
             (name == LIBRARY).then_some(path.split(' ').next()?)
         });
-        let file = Path::new(library.unwrap()).canonicalize().unwrap();
-        release_of(&file.file_name().unwrap().to_string_lossy()).unwrap()
+        PathBuf::from(library.unwrap())
     }
 }
 

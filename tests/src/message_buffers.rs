@@ -45,7 +45,7 @@ pub fn post_message(queue_pair: &QueuePair, bytes: &[u8]) {
 #[must_use]
 pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
     let completion = done(queue_pair.receive_queue());
-    let length = completion.result.unwrap().bytes;
+    let length = completion.result().unwrap().bytes;
     let buffer = completion.sg_list.into_buffer().unwrap();
     buffer[..length as usize].to_vec()
 }
@@ -53,6 +53,6 @@ pub fn receive(queue_pair: &QueuePair) -> Vec<u8> {
 /// The next completion, which must be a success.
 pub(crate) fn done(queue: &CompletionQueue) -> Completion {
     let completion = queue.next(PATIENCE).unwrap().unwrap();
-    assert_eq!(completion.result.err(), None);
+    assert_eq!(completion.result().err(), None);
     completion
 }

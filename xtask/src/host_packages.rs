@@ -99,6 +99,12 @@ impl Need {
         need(Program("dnsmasq"), "dnsmasq-base"),
     ];
 
+    /// To count instructions and system calls.
+    pub(crate) const BENCH: [Self; 2] = [
+        need(Program("valgrind"), "valgrind"),
+        need(Program("strace"), "strace"),
+    ];
+
     /// Everything for kernels, guests and the suite, so that one command installs it.
     pub(crate) fn all() -> Vec<Self> {
         [
@@ -108,6 +114,7 @@ impl Need {
             &Self::GUEST,
             &Self::C_HEADERS,
             &Self::GUEST_SUITE,
+            &Self::BENCH,
         ]
         .concat()
     }

@@ -7,6 +7,7 @@
 
 mod abi;
 mod abi_check;
+mod bench;
 mod coverage;
 mod demo;
 mod guest;
@@ -54,6 +55,7 @@ enum Task {
     Test(test::Args),
     Wire(test::WireArgs),
     Soak(test::SoakArgs),
+    Bench(bench::Args),
     Demo(demo::Args),
     /// Compares the structures and constants of `rdmacm-abi` with C headers: the installed
     /// ones and those of the new kernel
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Wire(args) => test::run_wire(&args),
         Task::Soak(args) => test::soak(&args),
+        Task::Bench(args) => bench::run(&args),
         Task::Demo(args) => demo::run(&args),
         Task::AbiCheck => abi::run(),
         Task::Coverage => coverage::write(),

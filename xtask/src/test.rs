@@ -18,11 +18,12 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+pub(crate) use self::c_programs::CLibrary;
 use self::guests::Guests;
-use self::lines::Outcome;
+pub(crate) use self::lines::Outcome;
 use self::skips::Skips;
 pub(crate) use self::suite::{TARGET as SUITE, build as build_suite};
-use self::totals::Totals;
+pub(crate) use self::totals::Totals;
 use self::wire::Selection;
 use crate::abi;
 use crate::coverage;

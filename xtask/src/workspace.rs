@@ -75,16 +75,23 @@ impl Workspace {
             .with_context(|| format!("cargo built no test program {name}"))
     }
 
-    /// Builds a static program and returns its path.
-    pub(crate) fn build_static(&self, package: &str, program: &str) -> anyhow::Result<PathBuf> {
+    /// Builds a static program with one of cargo's profiles, and returns its path.
+    pub(crate) fn build_static(
+        &self,
+        package: &str,
+        program: &str,
+        profile: &str,
+    ) -> anyhow::Result<PathBuf> {
         let mut cargo = self.cargo();
         cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
         cargo.env_remove("CARGO_ENCODED_RUSTFLAGS");
-        cargo.args(["build", "--quiet", "--package", package]);
+        cargo.args(["build", "--quiet", "--profile", profile]);
+        cargo.args(["--package", package, "--bin", program]);
         // With `--target`, although it is the host's own: otherwise build scripts would be
         // static as well and compiled again.
         process::run(cargo.args(["--target", TARGET]))?;
-        Ok(self.target.join(TARGET).join("debug").join(program))
+        let folder = if profile == "dev" { "debug" } else { profile };
+        Ok(self.target.join(TARGET).join(folder).join(program))
     }
 
     /// The folder of built programs.

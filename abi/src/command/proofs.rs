@@ -203,49 +203,14 @@ const _: () = {
     check::<QueryRoute>();
 };
 
-/// Bytes of the longest request, the header not counted: space for any
-/// command.
-pub const MAX_REQUEST: usize = {
-    let sizes = [
-        size_of::<BindIp>(),
-        size_of::<ResolveIp>(),
-        size_of::<ResolveRoute>(),
-        size_of::<Connect>(),
-        size_of::<Listen>(),
-        size_of::<Accept>(),
-        size_of::<Reject>(),
-        size_of::<Disconnect>(),
-        size_of::<Notify>(),
-        size_of::<Bind>(),
-        size_of::<ResolveAddr>(),
-        size_of::<ResolveIbService>(),
-        size_of::<WriteCmEvent>(),
-        size_of::<CreateId>(),
-        size_of::<DestroyId>(),
-        size_of::<InitQpAttr>(),
-        size_of::<JoinIpMulticast>(),
-        size_of::<LeaveMulticast>(),
-        size_of::<JoinMulticast>(),
-        size_of::<GetEvent>(),
-        size_of::<SetOption>(),
-        size_of::<MigrateId>(),
-        size_of::<Query>(),
-    ];
-    let mut longest = 0;
-    let mut index = 0;
-    while index < sizes.len() {
-        if sizes[index] > longest {
-            longest = sizes[index];
-        }
-        index += 1;
-    }
-    longest
-};
-
 /// The offsets lie in the request and the sizes fit what has to hold them.
 const fn check<C: Command>() {
     let size = size_of::<C>();
-    assert!(size <= MAX_REQUEST, "`MAX_REQUEST` must know the request");
+    assert!(size <= u16::MAX as usize);
+    assert!(
+        align_of::<C>() <= 8,
+        "a request is as aligned as the header before it"
+    );
     assert!(size_of::<C::Response>() <= u16::MAX as usize);
     assert!(C::MIN_RESPONSE <= size_of::<C::Response>());
     match C::POINTER {

@@ -1,5 +1,6 @@
 //! ibacm, the daemon that caches InfiniBand path records.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ mod daemon;
 mod message;
 mod reply;
 mod request;
+mod rundir;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -25,9 +27,8 @@ use self::message::LONGEST;
 pub(crate) use self::reply::Reply;
 use self::reply::ReplyHeader;
 pub(crate) use self::request::Request;
+use self::rundir::Rundir;
 
-/// Where ibacm puts its socket.
-const RUNDIR: &str = "/run";
 /// How long an absent daemon is not looked for again.
 const ABSENCE: Duration = Duration::from_secs(1);
 /// The default timeout.
@@ -64,9 +65,9 @@ pub struct Acm {
     timeout: Duration,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Daemon {
-    rundir: PathBuf,
+    rundir: Rundir,
     known: Mutex<Known>,
 }
 
@@ -79,17 +80,54 @@ struct Known {
     absent_until: Option<Instant>,
 }
 
-/// The deadline of all queries of one resolution.
-#[derive(Clone, Copy, Debug)]
+/// The deadline of all queries of one resolution, counted from the first one for which
+/// there is a daemon.
+#[derive(Debug)]
 pub(crate) struct Limit {
+    timeout: Duration,
+    /// The caller's deadline.
+    deadline: Option<Instant>,
+    end: OnceCell<LimitEnd>,
+}
+
+/// When a limit is reached.
+#[derive(Clone, Copy, Debug)]
+struct LimitEnd {
     until: Instant,
     /// Whether the caller's deadline is later.
     is_full_timeout: bool,
 }
 
+impl Limit {
+    fn new(timeout: Duration, deadline: Option<Instant>) -> Self {
+        Self {
+            timeout,
+            deadline,
+            end: OnceCell::new(),
+        }
+    }
+
+    fn end(&self) -> LimitEnd {
+        *self.end.get_or_init(|| {
+            let now = Instant::now();
+            let left = |deadline: Instant| deadline.saturating_duration_since(now) / 2;
+            let half = self.deadline.map(left);
+            let most = half.map_or(self.timeout, |half| half.min(self.timeout));
+            LimitEnd {
+                until: now.checked_add(most).unwrap_or(now),
+                is_full_timeout: most == self.timeout,
+            }
+        })
+    }
+
+    fn until(&self) -> Instant {
+        self.end().until
+    }
+}
+
 /// Why a query failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
+pub(crate) enum Failure {
     /// There is no daemon.
     Absent(Errno),
     /// It did not answer in time.
@@ -110,16 +148,20 @@ impl Acm {
     /// The ibacm of `/run`.
     #[must_use]
     pub fn new() -> Self {
-        Self::at(RUNDIR)
+        Self::in_rundir(Rundir::default())
     }
 
     /// The ibacm whose socket and port file are in another directory, for example of
     /// an rdma-core with another prefix.
     #[must_use]
     pub fn at(rundir: impl Into<PathBuf>) -> Self {
+        Self::in_rundir(Rundir::at(&rundir.into()))
+    }
+
+    fn in_rundir(rundir: Rundir) -> Self {
         Self {
             daemon: Arc::new(Daemon {
-                rundir: rundir.into(),
+                rundir,
                 known: Mutex::default(),
             }),
             timeout: DEFAULT_TIMEOUT,
@@ -136,37 +178,43 @@ impl Acm {
 
     /// The limit of a resolution that ends at `deadline`.
     pub(crate) fn limit(&self, deadline: Option<Instant>) -> Limit {
-        let now = Instant::now();
-        let half = deadline.map(|deadline| deadline.saturating_duration_since(now) / 2);
-        let most = half.map_or(self.timeout, |half| half.min(self.timeout));
-        Limit {
-            until: now.checked_add(most).unwrap_or(now),
-            is_full_timeout: most == self.timeout,
-        }
+        Limit::new(self.timeout, deadline)
     }
 
-    /// Queries ibacm. The reply is empty if it is absent or does not answer in time.
-    pub(crate) fn ask(&self, request: &Request<'_>, limit: Limit) -> Reply {
-        self.try_ask(request, limit).unwrap_or_default()
-    }
-
-    fn try_ask(&self, request: &Request<'_>, limit: Limit) -> Result<Reply, Failure> {
-        let answer = self.daemon.ask(&request.to_bytes(), limit.until);
+    /// Queries ibacm.
+    pub(crate) fn ask(&self, request: &Request<'_>, limit: &Limit) -> Result<Reply, Failure> {
+        let answer = self.daemon.ask(request, limit);
         match answer {
             Err(Failure::Absent(_)) => self.daemon.forget(),
             // A shorter wait does not show that the daemon is silent.
-            Err(Failure::Silent) if limit.is_full_timeout => self.daemon.forget(),
+            Err(Failure::Silent) if limit.end().is_full_timeout => self.daemon.forget(),
             _ => {}
         }
         answer
     }
 }
 
+/// A client of the ibacm of `/run` for one resolution. It remembers no absence.
+#[derive(Debug, Default)]
+pub(crate) struct SingleUseAcm(Daemon);
+
+impl SingleUseAcm {
+    /// As [`Acm::limit`].
+    pub(crate) fn limit(deadline: Option<Instant>) -> Limit {
+        Limit::new(DEFAULT_TIMEOUT, deadline)
+    }
+
+    /// Queries ibacm.
+    pub(crate) fn ask(&self, request: &Request<'_>, limit: &Limit) -> Result<Reply, Failure> {
+        self.0.ask(request, limit)
+    }
+}
+
 impl Daemon {
     /// Queries over the idle connection, or a new one if that has ended.
-    fn ask(&self, request: &[u8], until: Instant) -> Result<Reply, Failure> {
+    fn ask(&self, request: &Request<'_>, limit: &Limit) -> Result<Reply, Failure> {
         if let Some(connection) = self.idle() {
-            match self.query_on(connection, request, until) {
+            match self.query_on(connection, request, limit.until()) {
                 // The daemon may have been restarted.
                 Err(Failure::Ended { unanswered: true }) => {}
                 answer => return answer,
@@ -175,8 +223,8 @@ impl Daemon {
         if self.is_absent() {
             return Err(Failure::Absent(Errno::EAGAIN));
         }
-        match Connection::open(&self.rundir, until) {
-            Ok(connection) => self.query_on(connection, request, until),
+        match Connection::open(&self.rundir, || limit.until()) {
+            Ok(connection) => self.query_on(connection, request, limit.until()),
             Err(Errno::ETIMEDOUT) => Err(Failure::Silent),
             Err(errno) => Err(Failure::Absent(errno)),
         }
@@ -187,10 +235,10 @@ impl Daemon {
     fn query_on(
         &self,
         connection: Connection,
-        request: &[u8],
+        request: &Request<'_>,
         until: Instant,
     ) -> Result<Reply, Failure> {
-        let reply = exchange(&connection, request, until)?;
+        let reply = exchange(&connection, &request.to_bytes(), until)?;
         self.known().idle = Some(connection);
         Ok(reply)
     }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use rdmacm_core::{Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType};
+use rdmacm_core::{
+    Addresses, Deadline, Family, IbService, IdHandle, PendingResolution, PortSpace, QpType,
+};
 
 use crate::addr_info::AddrInfo;
 use crate::candidate;
@@ -115,7 +117,7 @@ impl ResolveAddrInfo for IdHandle {
             let service = ServiceResolution::begin(self, service, hints)?;
             return Ok(AddrInfoResolution(Resolution::Service(service)));
         }
-        let permit = directory.tasks.try_acquire().ok_or(Error::TooManyLookups)?;
+        let permit = directory.limits.try_task().ok_or(Error::TooManyLookups)?;
         let pending = self.begin_resolution()?;
         // Counted from now, not from when the thread begins.
         let until = hints.deadline.until(Instant::now());
@@ -186,8 +188,9 @@ impl ServiceResolution {
     fn addresses(&self) -> Result<Vec<AddrInfo>> {
         let id = &self.id;
         let records = id.ib_service_records()?;
-        let source = id.addresses()?.source;
-        let via = Self::via(id)?;
+        let addresses = id.addresses()?;
+        let source = addresses.source;
+        let via = Self::via(id, &addresses)?;
         let info = |record| {
             let destination = services::destination(record);
             let via = via.clone().map(|via| Via {
@@ -214,7 +217,8 @@ impl ServiceResolution {
     }
 
     /// The port that the id is bound to.
-    fn via(id: &IdHandle) -> Result<Option<Via>> {
+    fn via(id: &IdHandle, addresses: &Addresses) -> Result<Option<Via>> {
+        let gids = addresses.device.map(|_| id.gids()).transpose()?;
         let device = id.rdma_device()?;
         let named = |via: Via| match device {
             Some(device) => Via {
@@ -224,7 +228,7 @@ impl ServiceResolution {
             },
             None => via,
         };
-        Ok(prober::via(id)?.map(named))
+        Ok(prober::via(addresses, gids).map(named))
     }
 }
 

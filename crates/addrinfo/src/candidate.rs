@@ -10,54 +10,19 @@ use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
 use crate::names::{NameQuery, NamedAddress, ResolverContext};
+use crate::probe_target::ProbeTarget;
 use crate::services;
 
-/// An address of a name.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    pub(crate) address: CmAddr,
-    /// Its source, unless the caller gives it.
-    pub(crate) source: Option<CmAddr>,
-    pub(crate) canonical_name: Option<String>,
-}
-
-impl Candidate {
-    /// Makes a candidate of the family asked for.
-    fn of_named(named: NamedAddress, hints: &Hints, kind: Kind) -> Self {
-        let address: CmAddr = match (named.address, hints.family) {
-            (SocketAddr::V6(address), Some(Family::Ib)) => {
-                IbAddr::from_v6(address, kind.port_space).into()
-            }
-            (address, _) => address.into(),
-        };
-        Self {
-            canonical_name: named.canonical_name,
-            ..address.into()
-        }
-    }
-}
-
-impl From<CmAddr> for Candidate {
-    fn from(address: CmAddr) -> Self {
-        Self {
-            address,
-            source: None,
-            canonical_name: None,
-        }
-    }
-}
-
-/// Rejects invalid arguments.
-pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<()> {
+/// Rejects invalid arguments. Returns the port space and queue pair type of the hints.
+pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) -> Result<Kind> {
     hints.check()?;
     if hints.asks_administrator() {
         services::wanted(node, service)?;
-        Kind::new(Some(PortSpace::IB), hints.qp_type)?;
-        return Ok(());
+        return Kind::new(Some(PortSpace::IB), hints.qp_type);
     }
-    Kind::new(hints.port_space, hints.qp_type)?;
+    let kind = Kind::new(hints.port_space, hints.qp_type)?;
     let mut texts = [node, service].into_iter().flatten();
-    if texts.any(|text| text.contains('\0')) {
+    if texts.any(|text| text.bytes().any(|byte| byte == 0)) {
         return Err(Error::NulInText);
     }
     match (node, hints.stand_in()) {
@@ -66,33 +31,35 @@ pub(crate) fn check(node: Option<&str>, service: Option<&str>, hints: &Hints) ->
             (Some(_), Some(source)) if source.family() != Family::Ib => {
                 Err(Error::Hints("source and route differ in family"))
             }
-            _ => Ok(()),
+            _ => Ok(kind),
         },
         (Some(_), Some(_)) => Err(Error::Hints("a node and an address to stand in its place")),
         // Names have no InfiniBand addresses.
         (Some(_), None) if hints.family == Some(Family::Ib) && !hints.is_numeric_host() => {
             Err(NameError::Family.into())
         }
-        _ => Ok(()),
+        _ => Ok(kind),
     }
 }
 
 /// The port space and queue pair type. If the hints leave them open, a service that
 /// exists only for datagrams selects datagrams.
-pub(crate) fn kind(
+pub(crate) fn kind_of_service(
+    kind: Kind,
     service: Option<&str>,
     hints: &Hints,
     context: ResolverContext<'_>,
-) -> Result<Kind> {
-    let kind = Kind::new(hints.port_space, hints.qp_type)?;
-    let Some(datagrams) = Kind::for_datagrams(hints.port_space, hints.qp_type) else {
-        return Ok(kind);
+) -> Kind {
+    if kind.is_datagram() || hints.qp_type.is_some() {
+        return kind;
+    }
+    let Some(datagrams) = Kind::for_datagrams(hints.port_space) else {
+        return kind;
     };
     let unknown = Err(NameError::Service.into());
-    let is_for_datagrams = !kind.is_datagram()
-        && service_port(service, kind, context) == unknown
+    let is_for_datagrams = service_port(service, kind, context) == unknown
         && service_port(service, datagrams, context).is_ok();
-    Ok(if is_for_datagrams { datagrams } else { kind })
+    if is_for_datagrams { datagrams } else { kind }
 }
 
 /// Every address of the node, or the address of the hints if there is no node.
@@ -102,30 +69,51 @@ pub(crate) fn candidates(
     hints: &Hints,
     kind: Kind,
     context: ResolverContext<'_>,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<ProbeTarget>> {
     if let Some(address) = hints.stand_in() {
         let port = service_port(service, kind, context)?;
-        return Ok(vec![at_port(address, port, kind).into()]);
+        return Ok(vec![ProbeTarget {
+            source: hints.source,
+            ..at_port(address, port, kind).into()
+        }]);
     }
     if let (None, Some((to, from))) = (node, hints.ends_of_route()) {
         let port = service_port(service, kind, context)?;
         let source = from.with_ip_service(kind.port_space, 0);
-        return Ok(vec![Candidate {
+        return Ok(vec![ProbeTarget {
             source: hints.source.or(Some(source.into())),
             ..at_port(to.into(), port, kind).into()
         }]);
     }
     let names = NameQuery {
-        node: node.map(str::to_owned),
-        service: service.map(str::to_owned),
+        node,
+        service,
         family: hints.family.map(ip_family),
         datagram: kind.is_datagram(),
         flags: hints.flags,
         canonical_name: hints.canonical_name,
     };
     let found = names.resolve(context)?;
-    let candidate = |named| Candidate::of_named(named, hints, kind);
-    Ok(found.into_iter().map(candidate).collect())
+    let mut candidates = Vec::with_capacity(found.size_hint().0);
+    for named in found {
+        candidates.push(candidate(named, hints, kind));
+    }
+    Ok(candidates)
+}
+
+/// A name's address, of the family asked for.
+fn candidate(named: NamedAddress, hints: &Hints, kind: Kind) -> ProbeTarget {
+    let address: CmAddr = match (named.address, hints.family) {
+        (SocketAddr::V6(address), Some(Family::Ib)) => {
+            IbAddr::from_v6(address, kind.port_space).into()
+        }
+        (address, _) => address.into(),
+    };
+    ProbeTarget {
+        canonical_name: named.canonical_name,
+        source: hints.source,
+        ..address.into()
+    }
 }
 
 /// The addresses of a local interface, device or the whole machine, with the service's
@@ -136,15 +124,18 @@ pub(crate) fn local_candidates(
     hints: &Hints,
     kind: Kind,
     context: ResolverContext<'_>,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<ProbeTarget>> {
     let port = service_port(service, kind, context)?;
     let mut addresses = local.addresses()?;
     addresses.retain(|one| hints.family.is_none_or(|family| family == one.family()));
     if addresses.is_empty() {
         return Err(NameError::AddressFamily.into());
     }
-    let addresses = addresses.into_iter().map(|one| at_port(one, port, kind));
-    Ok(addresses.map(Candidate::from).collect())
+    let candidate = |address| ProbeTarget {
+        source: hints.source,
+        ..at_port(address, port, kind).into()
+    };
+    Ok(addresses.into_iter().map(candidate).collect())
 }
 
 /// The port of a service; `None` without one.
@@ -153,19 +144,15 @@ fn service_port(
     kind: Kind,
     context: ResolverContext<'_>,
 ) -> Result<Option<u16>> {
-    let Some(service) = service else {
-        return Ok(None);
-    };
     let names = NameQuery {
         node: None,
-        service: Some(service.to_owned()),
+        service,
         family: None,
         datagram: kind.is_datagram(),
         flags: AddrInfoFlags::empty(),
         canonical_name: false,
     };
-    let found = names.resolve(context)?;
-    Ok(found.first().map(|first| first.address.port()))
+    service.map(|_| names.resolve_port(context)).transpose()
 }
 
 /// The address with the service's port, if there is one. A native InfiniBand address gets
@@ -189,7 +176,8 @@ fn ip_family(family: Family) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{Host, HostQuestion, Lookups, Resolver, ServiceKind};
+    use crate::lookup_limit::LookupLimits;
+    use crate::names::{Host, HostQuestion, Resolver, ServiceKind};
     use rdmacm_core::{PortSpace, QpType};
     use std::sync::Arc;
 
@@ -214,11 +202,12 @@ mod tests {
     fn kind_of(service: &str, hints: &Hints) -> (PortSpace, QpType) {
         let resolver: Arc<dyn Resolver> = Arc::new(Services);
         let context = ResolverContext {
-            resolver: &resolver,
-            lookups: &Lookups::default(),
+            resolver: Some(&resolver),
+            limits: &LookupLimits::default(),
             until: None,
         };
-        let kind = kind(Some(service), hints, context).unwrap();
+        let kind = check(None, Some(service), hints).unwrap();
+        let kind = kind_of_service(kind, Some(service), hints, context);
         (kind.port_space, kind.qp_type)
     }
 
@@ -256,6 +245,6 @@ mod tests {
         assert_eq!(named, Err(NameError::Family.into()));
         let two = hints.destination(([10, 1, 0, 7], 7));
         assert!(matches!(check(Some("a"), None, &two), Err(Error::Hints(_))));
-        assert_eq!(check(None, None, &two), Ok(()));
+        assert!(check(None, None, &two).is_ok());
     }
 }

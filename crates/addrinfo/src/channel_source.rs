@@ -5,24 +5,21 @@ use std::sync::Arc;
 
 use rdmacm_core::{EventChannel, Result};
 
-/// The function by which a directory opens its event channels.
-#[derive(Clone)]
-pub(crate) struct ChannelSource(Arc<dyn Fn() -> Result<EventChannel> + Send + Sync>);
+/// The function by which a directory opens its event channels. By default it opens the
+/// kernel's device.
+#[derive(Clone, Default)]
+pub(crate) struct ChannelSource(Option<Arc<dyn Fn() -> Result<EventChannel> + Send + Sync>>);
 
 impl ChannelSource {
     pub(crate) fn new(open: impl Fn() -> Result<EventChannel> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(open))
+        Self(Some(Arc::new(open)))
     }
 
     pub(crate) fn open(&self) -> Result<EventChannel> {
-        (self.0)()
-    }
-}
-
-impl Default for ChannelSource {
-    /// Opens the kernel's device.
-    fn default() -> Self {
-        Self::new(EventChannel::open)
+        match &self.0 {
+            Some(open) => open(),
+            None => EventChannel::open(),
+        }
     }
 }
 

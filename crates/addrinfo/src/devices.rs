@@ -1,43 +1,44 @@
 //! The names and transports of the devices of a list.
 
-use rdmacm_core::{CmAddr, DeviceId, EventChannel, Family, QpType, RdmaDevice, Transport};
+use rdmacm_core::{
+    CmAddr, DeviceId, DeviceLookup, EventChannel, Family, QpType, RdmaDevice, Transport,
+};
 
 use crate::addr_info::AddrInfo;
 use crate::unreachable::{Reason, Step, Unreachable};
 
-/// A cache of RDMA device lookups.
+/// A cache of RDMA device lookups, for a list of entries.
 #[derive(Debug)]
 pub(crate) struct Devices<'channel> {
-    channel: &'channel EventChannel,
+    lookup: DeviceLookup<'channel>,
     known: Vec<(DeviceId, Option<RdmaDevice>)>,
+    /// How many entries may still come, for which to keep what is known.
+    left: usize,
 }
 
 impl<'channel> Devices<'channel> {
-    pub(crate) fn on_channel(channel: &'channel EventChannel) -> Self {
+    pub(crate) fn on_channel(channel: &'channel EventChannel, entries: usize) -> Self {
         Self {
-            channel,
+            lookup: channel.device_lookup(),
             known: Vec::new(),
+            left: entries,
         }
     }
 
     /// Adds the device's name and transport, which the connection manager does not know,
-    /// to each entry.
-    pub(crate) fn complete(mut self, list: &mut [AddrInfo]) {
-        for info in list {
-            if let Err(reason) = self.complete_one(info) {
-                info.reach = Err(reason);
-            }
-        }
-    }
-
-    fn complete_one(&mut self, info: &mut AddrInfo) -> Result<(), Unreachable> {
+    /// to a reachable entry.
+    ///
+    /// # Errors
+    /// Why the device does not reach the address after all.
+    pub(crate) fn complete(&mut self, info: &mut AddrInfo) -> Result<(), Unreachable> {
+        self.left = self.left.saturating_sub(1);
         let Ok(Some(via)) = info.reach.as_mut().map(|route| route.via.as_mut()) else {
             return Ok(());
         };
         let Some(device) = self.find(via.device) else {
             return Ok(());
         };
-        via.device_name = Some(device.name.clone());
+        via.device_name = Some(device.name);
         via.transport = device.transport;
         let transport = device.transport;
         obstacle(info, transport).map_or(Ok(()), |reason| {
@@ -48,13 +49,15 @@ impl<'channel> Devices<'channel> {
         })
     }
 
-    fn find(&mut self, id: DeviceId) -> Option<&RdmaDevice> {
-        let known = self.known.iter().position(|(known, _)| *known == id);
-        let at = known.unwrap_or_else(|| {
-            self.known.push((id, self.channel.look_up(id)));
-            self.known.len() - 1
-        });
-        self.known.get(at)?.1.as_ref()
+    fn find(&mut self, id: DeviceId) -> Option<RdmaDevice> {
+        if let Some((_, device)) = self.known.iter().find(|(known, _)| *known == id) {
+            return device.clone();
+        }
+        let device = self.lookup.look_up(id);
+        if self.left > 0 {
+            self.known.push((id, device.clone()));
+        }
+        device
     }
 }
 

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use rdmacm_core::{CmAddr, EventChannel, PortSpace};
 
-use crate::acm::Acm;
+use crate::acm::{Acm, SingleUseAcm};
 use crate::addr_info::AddrInfo;
-use crate::candidate::{Candidate, candidates, check, kind, local_candidates};
+use crate::candidate::{candidates, check, kind_of_service, local_candidates};
 use crate::channel_source::ChannelSource;
 use crate::entry::entries;
 use crate::error::{Error, NameError, Result};
 use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::local::Local;
-use crate::lookup_limit::LookupLimit;
-use crate::names::{Lookups, Resolver, ResolverContext, SystemResolver};
+use crate::lookup_limit::LookupLimits;
+use crate::names::{Resolver, ResolverContext};
 use crate::native;
-use crate::probe_target::targets;
+use crate::probe_target::{ProbeTarget, advise};
 use crate::services;
 
 /// Resolves names with a [`Resolver`], ibacm and the kernel.
@@ -27,11 +27,20 @@ use crate::services;
 /// time, those included that outlived their deadline.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    resolver: Arc<dyn Resolver>,
-    lookups: Lookups,
-    pub(crate) tasks: LookupLimit,
-    acm: Option<Acm>,
+    /// `None` for the system's.
+    resolver: Option<Arc<dyn Resolver>>,
+    pub(crate) limits: LookupLimits,
+    acm: AcmSource,
     channels: ChannelSource,
+}
+
+/// The ibacm that a directory queries.
+#[derive(Clone, Debug)]
+enum AcmSource {
+    None,
+    /// That of `/run`, by a client for each resolution.
+    SingleUse,
+    Client(Acm),
 }
 
 impl Default for Directory {
@@ -46,10 +55,19 @@ impl Directory {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            resolver: Arc::new(SystemResolver),
-            lookups: Lookups::default(),
-            tasks: LookupLimit::default(),
-            acm: Some(Acm::new()),
+            resolver: None,
+            limits: LookupLimits::default(),
+            acm: AcmSource::Client(Acm::new()),
+            channels: ChannelSource::default(),
+        }
+    }
+
+    /// As [`new`](Self::new), for one resolution: it remembers nothing of ibacm.
+    pub(crate) fn for_one_resolution() -> Self {
+        Self {
+            resolver: None,
+            limits: LookupLimits::default(),
+            acm: AcmSource::SingleUse,
             channels: ChannelSource::default(),
         }
     }
@@ -57,7 +75,7 @@ impl Directory {
     /// Uses this resolver for the names of hosts and services instead of the system's.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver + 'static) -> Self {
-        self.resolver = Arc::new(resolver);
+        self.resolver = Some(Arc::new(resolver));
         self
     }
 
@@ -74,8 +92,8 @@ impl Directory {
 
     fn context(&self, until: Option<Instant>) -> ResolverContext<'_> {
         ResolverContext {
-            resolver: &self.resolver,
-            lookups: &self.lookups,
+            resolver: self.resolver.as_ref(),
+            limits: &self.limits,
             until,
         }
     }
@@ -83,7 +101,7 @@ impl Directory {
     /// Queries this ibacm for paths; `None` queries none.
     #[must_use]
     pub fn acm(mut self, acm: impl Into<Option<Acm>>) -> Self {
-        self.acm = acm.into();
+        self.acm = acm.into().map_or(AcmSource::None, AcmSource::Client);
         self
     }
 
@@ -99,13 +117,13 @@ impl Directory {
         hints: &Hints,
     ) -> Result<Vec<AddrInfo>> {
         let (node, service) = (node.into(), service.into());
-        check(node, service, hints)?;
+        let kind = check(node, service, hints)?;
         if hints.asks_administrator() {
             return self.find_service(node, service, hints);
         }
         let until = hints.deadline.until(Instant::now());
         let context = self.context(until);
-        let kind = kind(service, hints, context)?;
+        let kind = kind_of_service(kind, service, hints, context);
         let local = node.filter(|_| hints.may_be_local()).and_then(Local::named);
         let candidates = match &local {
             Some(local) => local_candidates(local, service, hints, kind, context)?,
@@ -134,12 +152,12 @@ impl Directory {
         hints: &Hints,
     ) -> Result<Vec<CmAddr>> {
         let (node, service) = (node.into(), service.into());
-        check(node, service, hints)?;
+        let kind = check(node, service, hints)?;
         if hints.asks_administrator() {
             return Err(Error::Hints("only RDMA can look up an InfiniBand service"));
         }
         let context = self.context(hints.deadline.until(Instant::now()));
-        let kind = kind(service, hints, context)?;
+        let kind = kind_of_service(kind, service, hints, context);
         let candidates = candidates(node, service, hints, kind, context)?;
         Ok(candidates
             .into_iter()
@@ -160,10 +178,10 @@ impl Directory {
     ) -> Result<Vec<AddrInfo>> {
         let hints = hints.clone().passive();
         let service = service.into();
-        check(None, service.or(Some("0")), &hints)?;
+        let kind = check(None, service.or(Some("0")), &hints)?;
         let until = hints.deadline.until(Instant::now());
         let context = self.context(until);
-        let kind = kind(service, &hints, context)?;
+        let kind = kind_of_service(kind, service, &hints, context);
         let candidates = local_candidates(&Local::Machine, service, &hints, kind, context)?;
         let mut list = self.probe(candidates, &hints, kind, until)?;
         // The kernel treats loopback as the wildcard, which has no device.
@@ -174,19 +192,33 @@ impl Directory {
     /// Resolves all candidates with ibacm and the kernel.
     fn probe(
         &self,
-        candidates: Vec<Candidate>,
+        mut targets: Vec<ProbeTarget>,
         hints: &Hints,
         kind: Kind,
         until: Option<Instant>,
     ) -> Result<Vec<AddrInfo>> {
         let channel = self.channels.open()?;
-        let acm = self.acm.as_ref().filter(|_| !hints.is_passive());
-        let targets = targets(candidates, hints, acm.map(|acm| (acm, acm.limit(until))));
-        let targets = native::with_native_targets(targets, kind.port_space, &channel);
-        // Name lookups use the system's clock, the kernel the channel's.
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let until = left.and_then(|left| channel.now().checked_add(left));
+        if !hints.is_passive() {
+            self.advise(&mut targets, hints, until);
+            targets = native::with_native_targets(targets, kind.port_space, &channel);
+        }
+        let until = until.and_then(|until| on_clock_of(&channel, until));
         entries(targets, hints, kind, until, &channel)
+    }
+
+    /// Asks ibacm about the targets.
+    fn advise(&self, targets: &mut [ProbeTarget], hints: &Hints, until: Option<Instant>) {
+        match &self.acm {
+            AcmSource::None => {}
+            AcmSource::SingleUse => {
+                let (acm, limit) = (SingleUseAcm::default(), SingleUseAcm::limit(until));
+                advise(targets, hints, |request| acm.ask(request, &limit));
+            }
+            AcmSource::Client(acm) => {
+                let limit = acm.limit(until);
+                advise(targets, hints, |request| acm.ask(request, &limit));
+            }
+        }
     }
 
     /// Looks up an InfiniBand service, all of it on the channel's clock.
@@ -200,15 +232,18 @@ impl Directory {
         let kind = Kind::new(Some(PortSpace::IB), hints.qp_type)?;
         let channel = self.channels.open()?;
         let until = hints.deadline.until(channel.now());
-        let candidates = services::find(&channel, service, until)?;
-        entries(
-            targets(candidates, hints, None),
-            hints,
-            kind,
-            until,
-            &channel,
-        )
+        let targets = services::find(&channel, service, until)?;
+        entries(targets, hints, kind, until, &channel)
     }
+}
+
+/// A deadline of the system's clock, by which names are looked up, on the channel's.
+fn on_clock_of(channel: &EventChannel, until: Instant) -> Option<Instant> {
+    if channel.waits_by_descriptor() {
+        return Some(until);
+    }
+    let left = until.saturating_duration_since(Instant::now());
+    channel.now().checked_add(left)
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {

@@ -17,7 +17,7 @@ use crate::prober::{ProbeResult, Prober};
 /// Resolves every target until `until`, on the channel's clock. The reachable ones come
 /// first.
 pub(crate) fn entries(
-    targets: Vec<ProbeTarget>,
+    mut targets: Vec<ProbeTarget>,
     hints: &Hints,
     kind: Kind,
     until: Option<Instant>,
@@ -29,17 +29,17 @@ pub(crate) fn entries(
         with_routes: !hints.flags.contains(AddrInfoFlags::NOROUTE),
         until,
     };
-    let results = results(&prober, &targets, hints)?;
-    let sources: Vec<_> = targets.iter().map(ProbeTarget::asked_source).collect();
-    let resolved = targets.into_iter().zip(results);
-    let entry = |(target, result)| entry(target, result, hints, kind);
-    let mut list: Vec<_> = resolved.map(entry).collect();
-    Devices::on_channel(channel).complete(&mut list);
-    // The kernel chose a source before the resolution failed.
-    for (info, source) in list.iter_mut().zip(sources) {
-        if !info.is_reachable() && info.destination.is_some() {
-            info.source = source;
+    if hints.is_passive() {
+        for target in &mut targets {
+            target.state = prober.local(target.address)?;
         }
+    } else {
+        prober.destinations(&mut targets)?;
+    }
+    let mut devices = Devices::on_channel(channel, targets.len());
+    let mut list = Vec::with_capacity(targets.len());
+    for target in &mut targets {
+        list.push(entry(target, hints, kind, &mut devices));
     }
     let mut list = native::with_connect_data(list);
     // Stable: each group keeps the order of the names.
@@ -47,37 +47,39 @@ pub(crate) fn entries(
     Ok(list)
 }
 
-fn results(
-    prober: &Prober<'_>,
-    targets: &[ProbeTarget],
+fn entry(
+    target: &mut ProbeTarget,
     hints: &Hints,
-) -> Result<Vec<ProbeResult>> {
-    if hints.is_passive() {
-        let results = targets.iter().map(|target| prober.local(target.address));
-        return Ok(results.collect::<Result<_, _>>()?);
-    }
-    Ok(prober.destinations(targets)?)
-}
-
-fn entry(target: ProbeTarget, result: ProbeResult, hints: &Hints, kind: Kind) -> AddrInfo {
-    let address = target.address;
+    kind: Kind,
+    devices: &mut Devices<'_>,
+) -> AddrInfo {
+    let result = target.state.take_result();
+    let (address, asked) = (target.address, target.asked_source());
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&result, &target), Some(address))
+        (outgoing_source(&result, target), Some(address))
     };
-    AddrInfo {
+    let mut info = AddrInfo {
         flags: hints.flags,
         family: address.family(),
         qp_type: kind.qp_type,
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: target.canonical_name,
-        route: target.route,
+        canonical_name: target.canonical_name.take(),
+        route: std::mem::take(&mut target.route),
         connect_data: Vec::new(),
         reach: result.map(|found| found.route),
+    };
+    if let Err(reason) = devices.complete(&mut info) {
+        info.reach = Err(reason);
+        // The kernel chose a source, which does not count.
+        if destination.is_some() {
+            info.source = asked;
+        }
     }
+    info
 }
 
 /// The source that the kernel chose, with the caller's port: the port of the probe's id

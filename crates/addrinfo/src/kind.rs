@@ -66,17 +66,14 @@ impl Kind {
         kind.checked()
     }
 
-    /// The kind for a service that exists only for datagrams, if the caller leaves it open.
-    pub(crate) fn for_datagrams(
-        port_space: Option<PortSpace>,
-        qp_type: Option<QpType>,
-    ) -> Option<Self> {
+    /// The kind for a service that exists only for datagrams, if the port space has it.
+    pub(crate) fn for_datagrams(port_space: Option<PortSpace>) -> Option<Self> {
         let port_space = port_space.unwrap_or(PortSpace::UDP);
         let kind = Self {
             port_space,
             qp_type: QpType::UD,
         };
-        (qp_type.is_none() && kind.checked().is_ok()).then_some(kind)
+        kind.checked().ok()
     }
 
     fn checked(self) -> Result<Self> {

@@ -100,5 +100,5 @@ pub fn resolve<'name>(
     service: impl Into<Option<&'name str>>,
     hints: &Hints,
 ) -> Result<Vec<AddrInfo>> {
-    Directory::new().resolve(node, service, hints)
+    Directory::for_one_resolution().resolve(node, service, hints)
 }

@@ -8,6 +8,7 @@ use rdmacm_core::Family;
 
 use crate::error::{NameError, Result};
 use crate::flags::AddrInfoFlags;
+use crate::lookup_limit::LookupLimits;
 
 #[cfg(feature = "hickory")]
 mod hickory;
@@ -18,15 +19,14 @@ mod system;
 
 #[cfg(feature = "hickory")]
 pub use hickory::HickoryResolver;
-pub(crate) use lookup::Lookups;
 pub use resolver::{Host, HostQuestion, Resolver, ServiceKind};
 pub use system::SystemResolver;
 
 /// The name and the service to look up.
-#[derive(Clone, Debug)]
-pub(crate) struct NameQuery {
-    pub(crate) node: Option<String>,
-    pub(crate) service: Option<String>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameQuery<'name> {
+    pub(crate) node: Option<&'name str>,
+    pub(crate) service: Option<&'name str>,
     pub(crate) family: Option<Family>,
     pub(crate) datagram: bool,
     pub(crate) flags: AddrInfoFlags,
@@ -36,8 +36,9 @@ pub(crate) struct NameQuery {
 /// The resolver, its lookups and the deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResolverContext<'a> {
-    pub(crate) resolver: &'a Arc<dyn Resolver>,
-    pub(crate) lookups: &'a Lookups,
+    /// The resolver; `None` for the system's.
+    pub(crate) resolver: Option<&'a Arc<dyn Resolver>>,
+    pub(crate) limits: &'a LookupLimits,
     pub(crate) until: Option<Instant>,
 }
 
@@ -48,46 +49,106 @@ pub(crate) struct NamedAddress {
     pub(crate) canonical_name: Option<String>,
 }
 
-impl NameQuery {
+/// The addresses of a name, one of which needs no memory.
+#[derive(Debug)]
+pub(crate) enum NamedAddresses {
+    Literal(Option<NamedAddress>),
+    List(std::vec::IntoIter<NamedAddress>),
+}
+
+impl From<Vec<NamedAddress>> for NamedAddresses {
+    fn from(list: Vec<NamedAddress>) -> Self {
+        Self::List(list.into_iter())
+    }
+}
+
+impl Iterator for NamedAddresses {
+    type Item = NamedAddress;
+
+    fn next(&mut self) -> Option<NamedAddress> {
+        match self {
+            Self::Literal(one) => one.take(),
+            Self::List(list) => list.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = match self {
+            Self::Literal(one) => one.iter().len(),
+            Self::List(list) => list.len(),
+        };
+        (left, Some(left))
+    }
+}
+
+impl NameQuery<'_> {
     /// Resolves to every address, in the resolver's order.
     ///
     /// Numeric addresses and ports are parsed here. Everything else goes to the
     /// resolver, which may ask a server, on a thread that may outlive the deadline.
-    pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<Vec<NamedAddress>> {
+    pub(crate) fn resolve(&self, context: ResolverContext<'_>) -> Result<NamedAddresses> {
         if let Some(addresses) = self.parse()? {
             return Ok(addresses);
         }
-        let (names, until) = (self.clone(), context.until);
-        let resolver = Arc::clone(context.resolver);
-        let lookup = move || names.look_up(resolver.as_ref(), until);
-        context.lookups.run(until, lookup)?
+        let Self {
+            family,
+            datagram,
+            flags,
+            canonical_name,
+            ..
+        } = *self;
+        let node = self.node.map(str::to_owned);
+        let service = self.service.map(str::to_owned);
+        let resolver = context.resolver.cloned();
+        let until = context.until;
+        let lookup = move || {
+            let query = NameQuery {
+                node: node.as_deref(),
+                service: service.as_deref(),
+                family,
+                datagram,
+                flags,
+                canonical_name,
+            };
+            query.look_up(resolver.as_deref().unwrap_or(&SystemResolver), until)
+        };
+        context.limits.run(until, lookup)?
+    }
+
+    /// Resolves the service alone.
+    pub(crate) fn resolve_port(&self, context: ResolverContext<'_>) -> Result<u16> {
+        if let Some(port) = self.port()? {
+            return Ok(port);
+        }
+        let query = NameQuery {
+            node: None,
+            ..*self
+        };
+        let port = query.resolve(context)?.next();
+        Ok(port.map_or(0, |first| first.address.port()))
     }
 
     /// Parses numeric addresses and ports; `None` if the resolver is needed.
-    fn parse(&self) -> Result<Option<Vec<NamedAddress>>> {
+    fn parse(&self) -> Result<Option<NamedAddresses>> {
         let Some(port) = self.port()? else {
             return Ok(None);
         };
-        let Some(node) = &self.node else {
-            return Ok(Some(self.without_node(port)));
+        let Some(node) = self.node else {
+            return Ok(Some(self.without_node(port).into()));
         };
         self.numeric(node, port)
     }
 
     /// Looks up the service first, as the C library does, so that an unknown service
     /// causes no lookup of the host.
-    fn look_up(
-        &self,
-        resolver: &dyn Resolver,
-        until: Option<Instant>,
-    ) -> Result<Vec<NamedAddress>> {
-        let port = match (&self.service, self.port()?) {
+    fn look_up(&self, resolver: &dyn Resolver, until: Option<Instant>) -> Result<NamedAddresses> {
+        let port = match (self.service, self.port()?) {
             (_, Some(port)) => port,
             (Some(service), None) => resolver.service(service, self.service_kind())?,
             (None, None) => 0,
         };
-        let Some(node) = &self.node else {
-            return Ok(self.without_node(port));
+        let Some(node) = self.node else {
+            return Ok(self.without_node(port).into());
         };
         if let Some(found) = self.numeric(node, port)? {
             return Ok(found);
@@ -103,10 +164,11 @@ impl NameQuery {
 
     /// Parses a numeric address: strictly, then in the further forms that the C library
     /// accepts. `None` for a name.
-    fn numeric(&self, node: &str, port: u16) -> Result<Option<Vec<NamedAddress>>> {
+    fn numeric(&self, node: &str, port: u16) -> Result<Option<NamedAddresses>> {
         if let Some(literal) = numeric::parse(node) {
             let address = literal.of_family(self.family)?.with_port(port)?;
-            return Ok(Some(vec![self.literal(address)]));
+            let literal = Some(self.literal(address));
+            return Ok(Some(NamedAddresses::Literal(literal)));
         }
         match system::numeric(node, self.family) {
             Err(NameError::NoName) if !self.is_numeric() => Ok(None),
@@ -114,23 +176,22 @@ impl NameQuery {
         }
     }
 
-    fn named(&self, host: Host, port: u16) -> Result<Vec<NamedAddress>> {
+    fn named(&self, host: Host, port: u16) -> Result<NamedAddresses> {
         let mut addresses = host.addresses;
         addresses.retain(|address| self.admits(address));
         if addresses.is_empty() {
             return Err(NameError::NoData.into());
         }
         let mut canonical_name = host.canonical_name.filter(|_| self.canonical_name);
-        Ok(addresses
-            .into_iter()
-            .map(|mut address| {
-                address.set_port(port);
-                NamedAddress {
-                    address,
-                    canonical_name: canonical_name.take(),
-                }
-            })
-            .collect())
+        let mut named = |mut address: SocketAddr| {
+            address.set_port(port);
+            NamedAddress {
+                address,
+                canonical_name: canonical_name.take(),
+            }
+        };
+        let named: Vec<_> = addresses.into_iter().map(&mut named).collect();
+        Ok(named.into())
     }
 
     fn is_numeric(&self) -> bool {
@@ -146,7 +207,7 @@ impl NameQuery {
     }
 
     fn port(&self) -> Result<Option<u16>> {
-        match &self.service {
+        match self.service {
             None => Ok(Some(0)),
             Some(service) => numeric::port(service),
         }
@@ -176,7 +237,7 @@ impl NameQuery {
     fn literal(&self, address: SocketAddr) -> NamedAddress {
         NamedAddress {
             address,
-            canonical_name: self.canonical_name.then(|| self.node.clone()).flatten(),
+            canonical_name: self.node.filter(|_| self.canonical_name).map(str::to_owned),
         }
     }
 
@@ -212,10 +273,10 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    fn names(node: Option<&str>, service: Option<&str>) -> NameQuery {
+    fn names<'name>(node: Option<&'name str>, service: Option<&'name str>) -> NameQuery<'name> {
         NameQuery {
-            node: node.map(str::to_owned),
-            service: service.map(str::to_owned),
+            node,
+            service,
             family: None,
             datagram: false,
             flags: AddrInfoFlags::empty(),
@@ -223,22 +284,27 @@ mod tests {
         }
     }
 
-    fn resolve(names: &NameQuery) -> Result<Vec<NamedAddress>> {
-        names.resolve(ResolverContext {
-            resolver: &(Arc::new(SystemResolver) as Arc<dyn Resolver>),
-            lookups: &Lookups::default(),
+    fn resolve(names: &NameQuery<'_>) -> Result<Vec<NamedAddress>> {
+        let found = names.resolve(ResolverContext {
+            resolver: None,
+            limits: &LookupLimits::default(),
             until: None,
-        })
+        });
+        found.map(Iterator::collect)
     }
 
-    fn addresses(names: &NameQuery) -> Vec<String> {
+    fn parse(names: &NameQuery<'_>) -> Result<Option<Vec<NamedAddress>>> {
+        Ok(names.parse()?.map(Iterator::collect))
+    }
+
+    fn addresses(names: &NameQuery<'_>) -> Vec<String> {
         let found = resolve(names).unwrap();
         found.iter().map(|one| one.address.to_string()).collect()
     }
 
     #[test]
     fn numeric_addresses_need_no_system() {
-        let read = names(Some("10.1.0.7"), Some("7471")).parse().unwrap();
+        let read = parse(&names(Some("10.1.0.7"), Some("7471"))).unwrap();
         assert_eq!(
             read,
             Some(vec![NamedAddress::from(SocketAddr::from((
@@ -246,8 +312,8 @@ mod tests {
                 7471
             )))])
         );
-        assert_eq!(names(Some("localhost"), Some("7471")).parse(), Ok(None));
-        assert_eq!(names(Some("10.1.0.7"), Some("http")).parse(), Ok(None));
+        assert_eq!(parse(&names(Some("localhost"), Some("7471"))), Ok(None));
+        assert_eq!(parse(&names(Some("10.1.0.7"), Some("http"))), Ok(None));
     }
 
     #[test]
@@ -266,7 +332,7 @@ mod tests {
                 ours.family = family;
                 let system = system::without_node(passive, family, 7).unwrap();
                 let system = system.into_iter().map(NamedAddress::from).collect();
-                assert_eq!(ours.parse(), Ok(Some(system)), "{passive} {family:?}");
+                assert_eq!(parse(&ours), Ok(Some(system)), "{passive} {family:?}");
             }
         }
     }
@@ -275,7 +341,7 @@ mod tests {
     fn an_address_of_the_other_family_is_refused() {
         let mut six = names(Some("10.1.0.7"), None);
         six.family = Some(Family::V6);
-        assert_eq!(six.parse(), Err(Error::Name(NameError::AddressFamily)));
+        assert_eq!(parse(&six), Err(Error::Name(NameError::AddressFamily)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::addr_info::AddrInfo;
 use crate::probe_target::ProbeTarget;
+use crate::prober::Probe;
 use crate::route::end_of;
 
 /// `struct ib_connect_hdr` of librdmacm, the kernel's `struct cma_hdr`: what an
@@ -53,8 +54,10 @@ fn native(target: &ProbeTarget, port_space: PortSpace) -> Option<ProbeTarget> {
     Some(ProbeTarget {
         address: served(end_of(path, path.dgid), target.address, port_space),
         source: Some(served(source, target.source.unwrap_or(nowhere), port_space)),
+        canonical_name: target.canonical_name.clone(),
         advised_source: None,
-        ..target.clone()
+        route: target.route.clone(),
+        state: Probe::Pending,
     })
 }
 
@@ -76,6 +79,9 @@ fn served(end: IbAddr, like: CmAddr, port_space: PortSpace) -> CmAddr {
 /// from the IP result that follows it. Drops a native address whose IP source is
 /// unknown to the caller, ibacm and the kernel.
 pub(crate) fn with_connect_data(list: Vec<AddrInfo>) -> Vec<AddrInfo> {
+    if list.iter().all(|info| info.family != Family::Ib) {
+        return list;
+    }
     let mut with_connect_data = Vec::with_capacity(list.len());
     let mut list = list.into_iter().peekable();
     while let Some(mut info) = list.next() {
@@ -153,6 +159,7 @@ mod tests {
             source,
             advised_source: None,
             route: vec![path()],
+            state: Probe::Pending,
         }
     }
 

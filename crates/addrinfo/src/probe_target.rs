@@ -4,36 +4,53 @@ use std::net::SocketAddr;
 
 use rdmacm_core::{CmAddr, PathData};
 
-use crate::acm::{Acm, Limit, Reply, Request};
-use crate::candidate::Candidate;
+use crate::acm::{Failure, Reply, Request};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
+use crate::prober::Probe;
 
 /// An address to resolve, with its source and paths as far as they are known.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ProbeTarget {
     pub(crate) address: CmAddr,
     pub(crate) canonical_name: Option<String>,
-    /// The source address that the caller gave.
+    /// The source address that the caller gave, or that a service has.
     pub(crate) source: Option<CmAddr>,
     /// The source address that ibacm advises, if the caller gave none.
     pub(crate) advised_source: Option<CmAddr>,
     /// The path records of ibacm.
     pub(crate) route: Vec<PathData>,
+    /// How far the resolution is.
+    pub(crate) state: Probe,
 }
 
-/// Makes a target of each candidate. Queries ibacm about one after the other.
-pub(crate) fn targets(
-    candidates: Vec<Candidate>,
+impl From<CmAddr> for ProbeTarget {
+    fn from(address: CmAddr) -> Self {
+        Self {
+            address,
+            canonical_name: None,
+            source: None,
+            advised_source: None,
+            route: Vec::new(),
+            state: Probe::Pending,
+        }
+    }
+}
+
+/// Asks ibacm about one target after the other, unless it is absent. Without an answer in
+/// time nothing is known of a target.
+pub(crate) fn advise(
+    targets: &mut [ProbeTarget],
     hints: &Hints,
-    acm: Option<(&Acm, Limit)>,
-) -> Vec<ProbeTarget> {
-    let target = |candidate: Candidate| {
-        let reply = acm.map(|(acm, limit)| acm.ask(&request(candidate.address, hints), limit));
-        let source = candidate.source.or(hints.source);
-        ProbeTarget::new(candidate, source, reply.unwrap_or_default())
-    };
-    candidates.into_iter().map(target).collect()
+    ask: impl Fn(&Request<'_>) -> Result<Reply, Failure>,
+) {
+    for target in targets {
+        match ask(&request(target.address, hints)) {
+            Ok(reply) => target.add(reply),
+            Err(Failure::Absent(_)) => break,
+            Err(_) => {}
+        }
+    }
 }
 
 fn request(destination: CmAddr, hints: &Hints) -> Request<'_> {
@@ -52,18 +69,14 @@ impl ProbeTarget {
         self.source.or(self.advised_source)
     }
 
-    fn new(candidate: Candidate, source: Option<CmAddr>, known: Reply) -> Self {
-        let address = candidate.address;
+    fn add(&mut self, known: Reply) {
         let advised = known.source.map(|ip| SocketAddr::new(ip, 0).into());
         // An address of another family is no source for this destination.
-        let advised = advised.filter(|advised: &CmAddr| advised.family() == address.family());
-        Self {
-            address,
-            canonical_name: candidate.canonical_name,
-            source,
-            advised_source: if source.is_none() { advised } else { None },
-            route: known.paths,
+        let is_of_family = |advised: &CmAddr| advised.family() == self.address.family();
+        if self.source.is_none() {
+            self.advised_source = advised.filter(is_of_family);
         }
+        self.route = known.paths;
     }
 }
 
@@ -78,7 +91,12 @@ mod tests {
             source: Some(ip),
             paths: Vec::new(),
         };
-        ProbeTarget::new(CmAddr::from(TO).into(), source, reply).advised_source
+        let mut target = ProbeTarget {
+            source,
+            ..CmAddr::from(TO).into()
+        };
+        target.add(reply);
+        target.advised_source
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{
-    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, IdHandle, PortSpace, Transport,
+    Addresses, CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, Gids, PathData,
+    PortSpace, Transport,
 };
 
 use crate::kind::Kind;
@@ -38,51 +39,59 @@ pub(crate) struct Prober<'channel> {
 }
 
 /// The state of one target's resolution.
-enum Probe<'target> {
-    Pending(&'target ProbeTarget),
-    Active(ActiveProbe<'target>),
-    Done(Box<ProbeResult>),
+#[derive(Debug)]
+pub(crate) enum Probe {
+    Pending,
+    Active(ActiveProbe),
+    Done(ProbeResult),
 }
 
 /// A resolution in progress in the kernel.
-struct ActiveProbe<'target> {
+#[derive(Debug)]
+pub(crate) struct ActiveProbe {
     id: CmId,
     step: Step,
-    target: &'target ProbeTarget,
     /// When the kernel gives up.
     until: Option<Instant>,
     /// Whether its source is the one that ibacm advises.
     advised: bool,
 }
 
-impl Probe<'_> {
-    fn done(answer: ProbeResult) -> Self {
-        Self::Done(Box::new(answer))
+impl Probe {
+    fn is_active(&self) -> bool {
+        matches!(self, Self::Active(_))
+    }
+
+    /// Takes the result; what is not done has missed its deadline.
+    pub(crate) fn take_result(&mut self) -> ProbeResult {
+        match std::mem::replace(self, Self::Pending) {
+            Self::Done(answer) => answer,
+            Self::Active(ActiveProbe { step, .. }) => deadline_passed(step),
+            Self::Pending => deadline_passed(Step::Address),
+        }
     }
 }
 
 impl Prober<'_> {
-    /// Resolves every target, [`MAX_ACTIVE`] at a time. The results are in the order of the
-    /// targets; those missing at the deadline are errors.
-    pub(crate) fn destinations(&self, targets: &[ProbeTarget]) -> Result<Vec<ProbeResult>, Error> {
+    /// Resolves every target, [`MAX_ACTIVE`] at a time. Those missing at the deadline are
+    /// not done.
+    pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
         let share = self.share(targets.len());
-        let mut probes: Vec<_> = targets.iter().map(Probe::Pending).collect();
         loop {
-            self.start_more(&mut probes, share)?;
-            if !probes.iter().any(is_active) {
-                break;
+            self.start_more(targets, share)?;
+            if !targets.iter().any(|target| target.state.is_active()) {
+                return Ok(());
             }
             match self.channel.next_event(self.deadline()) {
-                Ok(event) => self.handle_event(&mut probes, &event)?,
-                Err(Error::DeadlinePassed) => break,
+                Ok(event) => self.handle_event(targets, &event)?,
+                Err(Error::DeadlinePassed) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
-        Ok(probes.into_iter().map(result).collect())
     }
 
     /// Finds the device of an address to listen on.
-    pub(crate) fn local(&self, address: CmAddr) -> Result<ProbeResult, Error> {
+    pub(crate) fn local(&self, address: CmAddr) -> Result<Probe, Error> {
         let id = self.create()?;
         // Port 0, so that a running server or a privileged port does not prevent the
         // lookup of the device.
@@ -90,55 +99,58 @@ impl Prober<'_> {
             id.bind(address.with_port(0))
                 .map_err(|error| self.refused(Step::Bind, error))
         });
-        Ok(bound.and_then(|()| self.query(&id)))
+        Ok(Probe::Done(bound.and_then(|()| self.query(&id))))
     }
 
     /// The time of each target if not all are active at once, so that silent neighbours do
     /// not use up the time of the targets after them.
     fn share(&self, targets: usize) -> Option<Duration> {
+        if targets <= MAX_ACTIVE {
+            return None;
+        }
         let rounds = u32::try_from(targets.div_ceil(MAX_ACTIVE)).unwrap_or(u32::MAX);
         let left = self.until?.saturating_duration_since(self.channel.now());
-        (rounds > 1).then(|| left / rounds)
+        Some(left / rounds)
     }
 
     /// Starts pending probes in their order, while fewer than [`MAX_ACTIVE`] are active.
-    fn start_more(&self, probes: &mut [Probe<'_>], share: Option<Duration>) -> Result<(), Error> {
-        let mut free =
-            MAX_ACTIVE.saturating_sub(probes.iter().filter(|one| is_active(one)).count());
-        for probe in probes {
+    fn start_more(
+        &self,
+        targets: &mut [ProbeTarget],
+        share: Option<Duration>,
+    ) -> Result<(), Error> {
+        let active = targets.iter().filter(|target| target.state.is_active());
+        let mut free = MAX_ACTIVE.saturating_sub(active.count());
+        for target in targets {
             if free == 0 {
                 break;
             }
-            if let Probe::Pending(target) = *probe {
+            if let Probe::Pending = target.state {
                 let end = share.and_then(|share| self.channel.now().checked_add(share));
-                *probe = self.start(target, end.or(self.until))?;
-                free -= usize::from(is_active(probe));
+                self.start(target, end.or(self.until))?;
+                free -= usize::from(target.state.is_active());
             }
         }
         Ok(())
     }
 
     /// Tries the advised source first. If the kernel rejects it, continues without.
-    fn start<'target>(
-        &self,
-        target: &'target ProbeTarget,
-        until: Option<Instant>,
-    ) -> Result<Probe<'target>, Error> {
+    fn start(&self, target: &mut ProbeTarget, until: Option<Instant>) -> Result<(), Error> {
         if target.advised_source.is_some() {
-            let probe = self.start_from(target.advised_source, target, until)?;
-            if is_active(&probe) {
-                return Ok(probe);
+            self.start_from(target.advised_source, target, until)?;
+            if target.state.is_active() {
+                return Ok(());
             }
         }
         self.start_from(target.source, target, until)
     }
 
-    fn start_from<'target>(
+    fn start_from(
         &self,
         source: Option<CmAddr>,
-        target: &'target ProbeTarget,
+        target: &mut ProbeTarget,
         until: Option<Instant>,
-    ) -> Result<Probe<'target>, Error> {
+    ) -> Result<(), Error> {
         // The result gets the caller's port afterwards: a port that is in use would
         // fail here.
         let source = source.map(|source| source.with_port(0));
@@ -147,16 +159,16 @@ impl Prober<'_> {
             id.resolve_addr(source, target.address, self.time_left(until))
                 .map_err(|error| self.refused(Step::Address, error))
         });
-        Ok(match active {
+        target.state = match active {
             Ok(()) => Probe::Active(ActiveProbe {
                 id,
                 step: Step::Address,
-                target,
                 until,
                 advised: source.is_some() && source == target.advised_source,
             }),
-            Err(reason) => Probe::done(Err(reason)),
-        })
+            Err(reason) => Probe::Done(Err(reason)),
+        };
+        Ok(())
     }
 
     fn create(&self) -> Result<CmId, Error> {
@@ -183,14 +195,11 @@ impl Prober<'_> {
         }
     }
 
-    fn handle_event(&self, probes: &mut [Probe<'_>], event: &Event) -> Result<(), Error> {
-        for probe in probes {
-            match probe {
+    fn handle_event(&self, targets: &mut [ProbeTarget], event: &Event) -> Result<(), Error> {
+        for target in targets {
+            match &target.state {
                 Probe::Active(active) if *event.id() == active.id => {
-                    if let Some(next) = self.progress(active, event)? {
-                        *probe = next;
-                    }
-                    break;
+                    return self.progress(target, event);
                 }
                 _ => {}
             }
@@ -198,40 +207,42 @@ impl Prober<'_> {
         Ok(())
     }
 
-    /// Processes an event of an active probe. Returns the next state if it changes.
-    fn progress<'target>(
-        &self,
-        active: &mut ActiveProbe<'target>,
-        event: &Event,
-    ) -> Result<Option<Probe<'target>>, Error> {
-        let answer = match (event.failure(), event.kind()) {
-            (Some(_), _) if active.advised && active.step == Step::Address => {
-                let probe = self.start_from(active.target.source, active.target, active.until);
-                return probe.map(Some);
+    /// Processes an event of a target's active probe.
+    fn progress(&self, target: &mut ProbeTarget, event: &Event) -> Result<(), Error> {
+        let Probe::Active(active) = &mut target.state else {
+            return Ok(());
+        };
+        let result = match (event.failure(), event.kind()) {
+            (None, EventKind::AddrResolved) if self.with_routes => {
+                match self.start_route(active, &target.route) {
+                    Ok(()) => {
+                        active.step = Step::Route;
+                        return Ok(());
+                    }
+                    Err(error) => Err(no_route(&active.id, error)),
+                }
             }
-            (Some(failure), _) => Err(self.explained(
-                failure.raw_os_error(),
-                Unreachable {
+            (None, EventKind::AddrResolved | EventKind::RouteResolved) => self.query(&active.id),
+            (None, _) => return Ok(()),
+            (Some(_), _) if active.advised && active.step == Step::Address => {
+                let until = active.until;
+                return self.start_from(target.source, target, until);
+            }
+            (Some(failure), _) => {
+                let unreachable = Unreachable {
                     step: active.step,
                     reason: Reason::Failed(failure),
-                },
-            )),
-            (None, EventKind::AddrResolved) if self.with_routes => match self.start_route(active) {
-                Ok(()) => {
-                    active.step = Step::Route;
-                    return Ok(None);
-                }
-                Err(error) => Err(no_route(&active.id, error)),
-            },
-            (None, EventKind::AddrResolved | EventKind::RouteResolved) => self.query(&active.id),
-            (None, _) => return Ok(None),
+                };
+                Err(self.explained(failure.raw_os_error(), unreachable))
+            }
         };
-        Ok(Some(Probe::done(answer)))
+        target.state = Probe::Done(result);
+        Ok(())
     }
 
     /// Sets the known path records if the kernel accepts them, otherwise resolves the route.
-    fn start_route(&self, active: &ActiveProbe<'_>) -> Result<(), Error> {
-        let route = settable(&active.target.route);
+    fn start_route(&self, active: &ActiveProbe, route: &[PathData]) -> Result<(), Error> {
+        let route = settable(route);
         if !route.is_empty() && active.id.set_ib_path(route).is_ok() {
             return Ok(());
         }
@@ -240,22 +251,14 @@ impl Prober<'_> {
 
     /// Queries the addresses, device and path records of an id.
     fn query(&self, id: &CmId) -> ProbeResult {
-        self.try_query(id)
-            .map_err(Unreachable::refused(Step::Query))
-    }
-
-    fn try_query(&self, id: &CmId) -> Result<Reachable, Error> {
-        let addresses = id.addresses()?;
-        let via = via(id)?;
-        let is_routed = self.with_routes && addresses.destination.is_some();
-        let path_records = if is_routed && via.is_some() {
-            id.path_records()?.to_vec()
-        } else {
-            Vec::new()
-        };
+        let route = id.route(self.with_routes);
+        let route = route.map_err(Unreachable::refused(Step::Query))?;
         Ok(Reachable {
-            source: addresses.source,
-            route: Route { via, path_records },
+            source: route.addresses.source,
+            route: Route {
+                via: via(&route.addresses, route.gids),
+                path_records: route.path_records,
+            },
         })
     }
 
@@ -275,20 +278,16 @@ impl Prober<'_> {
 }
 
 /// The device and port of an id, without the device's name; `None` if it has no device.
-pub(crate) fn via(id: &IdHandle) -> Result<Option<Via>, Error> {
-    let addresses = id.addresses()?;
-    let Some(device) = addresses.device else {
-        return Ok(None);
-    };
-    let gids = id.gids()?;
-    Ok(Some(Via {
+pub(crate) fn via(addresses: &Addresses, gids: Option<Gids>) -> Option<Via> {
+    let (device, gids) = (addresses.device?, gids?);
+    Some(Via {
         device,
         device_name: None,
         transport: Transport::Unknown,
         port: addresses.port_number,
         source_gid: gids.source,
         destination_gid: gids.destination,
-    }))
+    })
 }
 
 /// RoCE resolves routes by network interface, which a native InfiniBand address lacks.
@@ -323,18 +322,6 @@ fn scoped(step: Step, address: CmAddr, source: Option<CmAddr>) -> Result<(), Unr
         });
     }
     Ok(())
-}
-
-fn is_active(probe: &Probe<'_>) -> bool {
-    matches!(probe, Probe::Active(_))
-}
-
-fn result(probe: Probe<'_>) -> ProbeResult {
-    match probe {
-        Probe::Done(answer) => *answer,
-        Probe::Active(ActiveProbe { step, .. }) => deadline_passed(step),
-        Probe::Pending(_) => deadline_passed(Step::Address),
-    }
 }
 
 fn deadline_passed(step: Step) -> ProbeResult {

@@ -7,8 +7,8 @@ use rdmacm_core::{
     InfinibandPort, PortSpace, ServiceRecord,
 };
 
-use crate::candidate::Candidate;
 use crate::error::{Error, Result, Unanswered};
+use crate::probe_target::ProbeTarget;
 use crate::unreachable::{Reason, Step, Unreachable};
 
 /// Reads the service to look up. A service has no node.
@@ -54,7 +54,7 @@ pub(crate) fn find(
     channel: &EventChannel,
     service: IbService,
     until: Option<Instant>,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<ProbeTarget>> {
     let ports = channel.infiniband_ports()?;
     if ports.is_empty() {
         return Err(Error::NoInfinibandPort);
@@ -113,7 +113,7 @@ impl ServiceQuery {
     }
 
     /// The addresses of the service, if the event completes this query.
-    fn handle_event(&mut self, event: &Event) -> Option<Vec<Candidate>> {
+    fn handle_event(&mut self, event: &Event) -> Option<Vec<ProbeTarget>> {
         let id = self.state.as_ref().ok().filter(|id| *event.id() == **id)?;
         let records = match (event.failure(), event.kind()) {
             (Some(failure), _) => Err(Reason::Failed(failure)),
@@ -135,11 +135,11 @@ impl ServiceQuery {
     }
 
     /// From this port, in the record's partition, to the record's service.
-    fn candidate(&self, record: &ServiceRecord) -> Candidate {
+    fn candidate(&self, record: &ServiceRecord) -> ProbeTarget {
         let source = IbAddr::new(self.port.gid)
             .with_pkey(record.pkey)
             .with_ip_service(PortSpace::IB, 0);
-        Candidate {
+        ProbeTarget {
             source: Some(source.into()),
             ..CmAddr::from(destination(record)).into()
         }

@@ -1,7 +1,7 @@
 //! A queue pair with its completion queue.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdmacm::core::{DepthLimits, IdHandle, QpAttr, QpAttrMask, QpType, Transport};
@@ -62,7 +62,7 @@ impl Endpoint {
         // A queue pair in the state RESET accepts no receive requests.
         id.with_queue_pair(&queue_pair).init()?;
         post_receives(&queue_pair, shape)?;
-        let watched = channel.as_fd().try_clone_to_owned()?;
+        let watched = channel.readiness()?.try_clone_to_owned()?;
         #[expect(
             deprecated,
             reason = "its successor is new and takes a proof that an owned descriptor is one"

@@ -86,7 +86,7 @@ impl<'a> Exchange<'a> {
     /// Waits for the next completion. Queues a received message and posts its buffer again.
     async fn next(&mut self) -> Result<(WorkId, SgList), Failure> {
         let completion = self.endpoint.next().await?;
-        let (work, done) = (completion.work, completion.result?);
+        let (work, done) = (completion.work, completion.result()?);
         if done.opcode != WcOpcode::RECV {
             return Ok((work, completion.sg_list));
         }

@@ -1,8 +1,8 @@
 //! The `rdmacm` command: resolves names for RDMA, lists RDMA devices, and tests and
 //! measures connections.
+#![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -10,6 +10,8 @@ mod args;
 mod connection_path;
 mod devices;
 mod endpoint;
+#[cfg(all(target_env = "gnu", not(test)))]
+mod entry;
 mod exchange;
 mod failure;
 mod interrupt;
@@ -31,7 +33,15 @@ mod until_closed;
 use args::{Args, Task};
 use outcome::Outcome;
 
-fn main() -> ExitCode {
+/// The entry where the C library is not GNU's.
+#[cfg(not(target_env = "gnu"))]
+fn main() -> std::process::ExitCode {
+    run().into()
+}
+
+/// Does the task of the arguments, and returns the exit code.
+#[cfg_attr(test, expect(dead_code, reason = "tests have an entry of their own"))]
+fn run() -> u8 {
     // Bad usage ends here with exit code 2.
     let outcome = match Args::parse().task {
         Task::Resolve(args) => resolve::run(&args),
@@ -40,8 +50,8 @@ fn main() -> ExitCode {
         Task::Perf(args) => perf::run(&args),
     };
     match print(&outcome) {
-        Ok(()) if outcome.success => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+        Ok(()) if outcome.success => 0,
+        _ => 1,
     }
 }
 

@@ -10,7 +10,7 @@ mod latency;
 mod parameters;
 mod report;
 mod server;
-mod session;
+mod side;
 mod test_end;
 
 pub(crate) use parameters::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Parameters, Test};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use rdmacm_abi::{Bind, NoResponse};
 
 use crate::address::{CmAddr, Family, to_storage};
-use crate::error::Result;
+use crate::error::Error;
 use crate::ucma::{Attachment, NO_ID, UcmaFile, transact};
 
 /// One of the kernel's two sets of address commands, which a channel uses.
@@ -44,23 +44,12 @@ impl SelectedAbi {
         }
     }
 
-    /// Runs `command` with the current ABI. The kernel answers `EINVAL` to command
-    /// numbers beyond its table, so after an `EINVAL` this probes, once for each
-    /// channel, whether the kernel has the newer commands. If not, it runs `command`
-    /// again with the older ABI.
-    pub(crate) fn run<T>(
-        &self,
-        ucma: &dyn UcmaFile,
-        mut command: impl FnMut(AddressAbi) -> Result<T>,
-    ) -> Result<T> {
-        let used = self.current();
-        match command(used) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => match self.probed(ucma) {
-                probed if probed == used => Err(error),
-                probed => command(probed),
-            },
-            answer => answer,
-        }
+    /// Whether a command for any address family failed because the kernel does not have
+    /// it. The kernel answers `EINVAL` to command numbers beyond its table, so after an
+    /// `EINVAL` this probes, once for each channel, whether the kernel has the newer
+    /// commands.
+    pub(crate) fn is_missing(&self, ucma: &dyn UcmaFile, error: &Error) -> bool {
+        error.raw_os_error() == Some(libc::EINVAL) && self.probed(ucma) == AddressAbi::IpOnly
     }
 
     /// The ABI that a probe finds, by this or another thread.

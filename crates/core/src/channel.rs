@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::id_state::Channel;
-use crate::rdma_devices::{DeviceId, InfinibandPort, RdmaDevice};
+use crate::rdma_devices::{DeviceId, DeviceLookup, InfinibandPort, RdmaDevice};
 #[cfg(doc)]
 use crate::ucma::UcmaFile;
 
@@ -93,19 +93,30 @@ impl EventChannel {
     /// events; [`Error::Command`] if the kernel refuses.
     #[doc(alias = "rdma_get_cm_event")]
     pub fn next_event(&self, deadline: impl Into<Deadline>) -> Result<Event> {
-        let ucma = &self.state.ucma;
-        let until = deadline.into().until(ucma.now());
-        loop {
-            if let Some(event) = self.try_next_event()? {
-                return Ok(event);
-            }
-            if until.is_some_and(|until| until <= ucma.now()) {
-                return Err(Error::DeadlinePassed);
-            }
-            if self.wait_until(until, None)? {
-                return Err(Error::Woken);
+        self.next_event_until(deadline.into())
+    }
+
+    fn next_event_until(&self, deadline: Deadline) -> Result<Event> {
+        let mut wait = EventWait {
+            channel: &self.state,
+            deadline,
+        };
+        if self.state.poll_first.next() {
+            match wait.poll() {
+                // There may be an event nevertheless.
+                Ok(()) | Err(Error::DeadlinePassed) => {}
+                Err(error) => return Err(error),
             }
         }
+        receive::receive(
+            &self.state,
+            |event| event,
+            || {
+                self.state.poll_first.set();
+                wait.poll()?;
+                Ok(None)
+            },
+        )
     }
 
     /// Waits until an event may be available, without reading it. Call it after
@@ -133,9 +144,18 @@ impl EventChannel {
         self.wait_for_any(Some(other), deadline.into())
     }
 
+    /// Whether waiting for the descriptor of [`AsFd`] until a time of the system's clock is
+    /// the same as [`wait`](Self::wait): true for the kernel's file, false for a stand-in,
+    /// which may have a clock of its own.
+    #[must_use]
+    pub fn waits_by_descriptor(&self) -> bool {
+        self.state.ucma.ucma_fd().is_some()
+    }
+
     fn wait_for_any(&self, other: Option<BorrowedFd<'_>>, deadline: Deadline) -> Result<()> {
         let ucma = &self.state.ucma;
-        let until = deadline.until(ucma.now());
+        self.state.poll_first.clear();
+        let until = deadline.until_by(|| ucma.now());
         if self.wait_until(until, other)? {
             return Err(Error::Woken);
         }
@@ -160,10 +180,7 @@ impl EventChannel {
     /// [`Error::Woken`] if a [`Waker`] woke this channel, which takes precedence over
     /// events; [`Error::Command`] if the kernel refuses.
     pub fn try_next_event(&self) -> Result<Option<Event>> {
-        if self.state.ucma.take_wake() {
-            return Err(Error::Woken);
-        }
-        receive::receive(&self.state)
+        receive::receive(&self.state, Some, || Ok(Some(None)))
     }
 
     /// An iterator that waits for each event without a deadline; a [`Waker`] ends it.
@@ -204,7 +221,13 @@ impl EventChannel {
     /// or ambiguous. See [`DeviceId::look_up`].
     #[must_use]
     pub fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
-        self.state.devices.look_up(id)
+        self.state.devices().look_up(id)
+    }
+
+    /// Looks up several devices, see [`look_up`](Self::look_up), with less effort.
+    #[must_use]
+    pub fn device_lookup(&self) -> DeviceLookup<'_> {
+        DeviceLookup::new(self.state.own_devices())
     }
 
     /// All RDMA devices that ids of this channel can use.
@@ -213,7 +236,7 @@ impl EventChannel {
     /// Those of [`RdmaDevice::list`].
     #[doc(alias = "rdma_get_devices")]
     pub fn rdma_devices(&self) -> Result<Vec<RdmaDevice>> {
-        self.state.devices.list()
+        self.state.devices().list()
     }
 
     /// The active InfiniBand ports that ids of this channel can be bound to.
@@ -222,19 +245,54 @@ impl EventChannel {
     /// # Errors
     /// Those of [`InfinibandPort::list`].
     pub fn infiniband_ports(&self) -> Result<Vec<InfinibandPort>> {
-        self.state.devices.infiniband_ports()
+        self.state.devices().infiniband_ports()
+    }
+
+    /// The descriptor of [`AsFd`], or why it could not be opened.
+    ///
+    /// # Errors
+    /// [`Error::Wait`] if the process cannot open it.
+    pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
+        let opened = self.state.ucma.open_readiness();
+        opened.map_err(|error| Error::wait(&error))?;
+        Ok(self.as_fd())
     }
 
     /// A handle with which another thread ends a wait on this channel.
     #[must_use]
     pub fn waker(&self) -> Waker {
-        Waker::new(&self.state.ucma)
+        Waker::new(&self.state)
+    }
+}
+
+/// A wait for the next event.
+struct EventWait<'channel> {
+    channel: &'channel Channel,
+    /// No duration any more once the caller has waited.
+    deadline: Deadline,
+}
+
+impl EventWait<'_> {
+    /// Waits until there may be an event.
+    #[inline(never)]
+    fn poll(&mut self) -> Result<()> {
+        let ucma = &self.channel.ucma;
+        let until = self.deadline.until_by(|| ucma.now());
+        self.deadline = until.map_or(Deadline::Never, Deadline::At);
+        match ucma.wait_before(until) {
+            Ok(None) => Err(Error::DeadlinePassed),
+            Ok(Some(false)) => Ok(()),
+            Ok(Some(true)) => Err(Error::Woken),
+            Err(error) => Err(Error::wait(&error)),
+        }
     }
 }
 
 impl AsFd for EventChannel {
     /// A descriptor to poll, readable while an event or a wake-up is pending. It is
-    /// not the kernel's file and cannot be read.
+    /// not the kernel's file and cannot be read. The first call opens it; if the process
+    /// cannot, the next event read returns the error, as
+    /// [`readiness`](Self::readiness) does at once.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.state.ucma.readiness()
     }

@@ -1,54 +1,43 @@
 //! The state of a channel, shared by the channel and its ids.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::{DestroyId, DestroyIdResponse};
 use zerocopy::FromZeros;
 
 use crate::address_abi::{AddressAbi, SelectedAbi};
 use crate::command_support::CommandSupport;
-use crate::rdma_devices::RdmaDevices;
+use crate::rdma_devices::{RdmaDevices, SystemDevices};
 use crate::token::Token;
-use crate::ucma::{Attachment, UcmaFile, transact};
+use crate::ucma::{Attachment, ChannelFile};
 
 mod local_events;
+mod poll_first;
+mod registrations;
 
 pub(crate) use local_events::LocalEvent;
 use local_events::LocalEvents;
+use poll_first::PollFirst;
+use registrations::Registrations;
 
 /// The file of a channel, and the ids whose events it delivers. The parameter is
 /// the state of an id, of which this module knows nothing else.
 #[derive(Debug)]
 pub(crate) struct ChannelState<I> {
-    pub(crate) ucma: Arc<dyn UcmaFile>,
-    pub(crate) devices: Arc<dyn RdmaDevices>,
+    pub(crate) ucma: ChannelFile,
+    /// `None` for those of this machine.
+    devices: Option<Arc<dyn RdmaDevices>>,
     pub(crate) address_abi: SelectedAbi,
     pub(crate) command_support: CommandSupport,
-    registrations: Mutex<HashMap<Token, Registration<I>>>,
+    registrations: Mutex<Registrations<I>>,
     local_events: LocalEvents,
-}
-
-/// The id to which the events with one token belong.
-#[derive(Debug)]
-pub(crate) struct Registration<I> {
-    pub(crate) id: Weak<I>,
-    pub(crate) target: EventTarget,
-}
-
-/// What an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventTarget {
-    /// The id itself.
-    Id,
-    /// A multicast group that the id joined.
-    Group,
+    pub(crate) poll_first: PollFirst,
 }
 
 impl<I> ChannelState<I> {
     pub(crate) fn new(
-        ucma: Arc<dyn UcmaFile>,
-        devices: Arc<dyn RdmaDevices>,
+        ucma: ChannelFile,
+        devices: Option<Arc<dyn RdmaDevices>>,
         address_abi: Option<AddressAbi>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -58,15 +47,33 @@ impl<I> ChannelState<I> {
             command_support: CommandSupport::default(),
             registrations: Mutex::default(),
             local_events: LocalEvents::default(),
+            poll_first: PollFirst::default(),
         })
     }
 
-    /// The map is valid between any two statements, so a panic that poisons the
-    /// lock leaves it valid.
-    pub(crate) fn registrations(&self) -> MutexGuard<'_, HashMap<Token, Registration<I>>> {
+    /// The id to which events with this token belong; `None` if it is gone.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "every event looks one up")]
+    pub(crate) fn find(&self, token: Token) -> Option<Arc<I>> {
+        self.registrations().get(token)?.upgrade()
+    }
+
+    /// The registrations are valid between any two statements, so a panic that poisons
+    /// the lock leaves them valid.
+    pub(crate) fn registrations(&self) -> MutexGuard<'_, Registrations<I>> {
         self.registrations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The RDMA devices that ids of this channel can use.
+    pub(crate) fn devices(&self) -> &dyn RdmaDevices {
+        self.own_devices().unwrap_or(&SystemDevices)
+    }
+
+    /// The devices that the channel was given; `None` for those of this machine.
+    pub(crate) fn own_devices(&self) -> Option<&dyn RdmaDevices> {
+        self.devices.as_deref()
     }
 
     /// Queues a local event and notifies waiting callers.
@@ -75,6 +82,7 @@ impl<I> ChannelState<I> {
         self.ucma.notify();
     }
 
+    #[inline]
     pub(crate) fn pop_local_event(&self) -> Option<LocalEvent> {
         self.local_events.pop()
     }
@@ -85,19 +93,19 @@ impl<I> ChannelState<I> {
     }
 
     /// Drops the unread local events of an id.
+    #[inline]
     pub(crate) fn discard_local_events(&self, token: Token) {
         self.local_events.discard(token);
     }
 
     /// Destroys an id in the kernel. Ignores a failure: the id is gone already, or
     /// the process changed its credentials, and closing the file frees the id then.
+    #[inline]
     pub(crate) fn destroy(&self, kernel_id: u32) {
         let mut events_reported = DestroyIdResponse::new_zeroed();
-        let _ = transact(
-            self.ucma.as_ref(),
-            &DestroyId::new(kernel_id),
-            &mut events_reported,
-            Attachment::None,
-        );
+        let request = DestroyId::new(kernel_id);
+        let _ = self
+            .ucma
+            .transact(&request, &mut events_reported, Attachment::None);
     }
 }

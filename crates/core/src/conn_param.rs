@@ -39,7 +39,13 @@ const MAX_RETRIES: u8 = 7;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "rdma_conn_param")]
 pub struct ConnParam {
-    wire: Wire,
+    qp_number: u32,
+    qkey: u32,
+    srq: bool,
+    flow_control: bool,
+    retry_count: u8,
+    rnr_retry_count: u8,
+    private_data: Vec<u8>,
     responder_resources: Option<u8>,
     initiator_depth: Option<u8>,
     limits: Option<DepthLimits>,
@@ -56,11 +62,14 @@ impl ConnParam {
     /// The default parameters.
     #[must_use]
     pub fn new() -> Self {
-        let mut wire = Wire::new(0);
-        wire.retry_count = MAX_RETRIES;
-        wire.rnr_retry_count = MAX_RETRIES;
         Self {
-            wire,
+            qp_number: 0,
+            qkey: 0,
+            srq: false,
+            flow_control: false,
+            retry_count: MAX_RETRIES,
+            rnr_retry_count: MAX_RETRIES,
+            private_data: Vec::new(),
             responder_resources: None,
             initiator_depth: None,
             limits: None,
@@ -82,7 +91,7 @@ impl ConnParam {
     #[must_use]
     #[doc(alias = "qp_num")]
     pub fn qp_number(mut self, number: u32) -> Self {
-        self.wire.qp_number = number;
+        self.qp_number = number;
         self
     }
 
@@ -90,7 +99,7 @@ impl ConnParam {
     /// peer.
     #[must_use]
     pub fn srq(mut self, srq: bool) -> Self {
-        self.wire.srq = srq.into();
+        self.srq = srq;
         self
     }
 
@@ -104,8 +113,7 @@ impl ConnParam {
     #[doc(alias = "private_data_len")]
     pub fn private_data(mut self, data: &[u8]) -> Result<Self> {
         cm_message::check_any(data)?;
-        let too_long = |_| Error::private_data(data.len(), cm_message::MAX);
-        self.wire = self.wire.with_private_data(data).map_err(too_long)?;
+        self.private_data = data.to_vec();
         Ok(self)
     }
 
@@ -116,6 +124,9 @@ impl ConnParam {
     /// [`Error::PrivateDataTooLong`] if both together are more than 251 bytes.
     #[doc(alias = "ai_connect")]
     pub fn private_data_behind(self, head: &[u8]) -> Result<Self> {
+        if head.is_empty() {
+            return Ok(self);
+        }
         let whole = [head, self.data()].concat();
         self.private_data(&whole)
     }
@@ -139,7 +150,7 @@ impl ConnParam {
     /// Whether the hardware has flow control. Information for the peer.
     #[must_use]
     pub fn flow_control(mut self, on: bool) -> Self {
-        self.wire.flow_control = on.into();
+        self.flow_control = on;
         self
     }
 
@@ -147,7 +158,7 @@ impl ConnParam {
     /// limit. The connecting side sets it for both sides; iWARP ignores it.
     #[must_use]
     pub fn retry_count(mut self, count: u8) -> Self {
-        self.wire.retry_count = count;
+        self.retry_count = count;
         self
     }
 
@@ -155,14 +166,14 @@ impl ConnParam {
     #[must_use]
     #[doc(alias = "retry_count")]
     pub fn retries(&self) -> u8 {
-        self.wire.retry_count
+        self.retry_count
     }
 
     /// How often the peer retries a message for which this side has posted no receive, at
     /// most 7, which means without limit.
     #[must_use]
     pub fn rnr_retry_count(mut self, count: u8) -> Self {
-        self.wire.rnr_retry_count = count;
+        self.rnr_retry_count = count;
         self
     }
 
@@ -176,7 +187,7 @@ impl ConnParam {
     }
 
     pub(crate) fn data(&self) -> &[u8] {
-        self.wire.private_data()
+        &self.private_data
     }
 
     pub(crate) fn options(&self) -> Ece {
@@ -207,10 +218,10 @@ impl ConnParam {
 
     fn checked(&self, operation: Operation, unless_said: DepthLimits) -> Result<Wire> {
         let refuse = |reason| Err(Error::invalid(operation, reason));
-        if self.wire.qp_number > MAX_QP_NUMBER {
+        if self.qp_number > MAX_QP_NUMBER {
             return refuse("a queue pair number has 24 bits");
         }
-        if self.wire.retry_count > MAX_RETRIES || self.wire.rnr_retry_count > MAX_RETRIES {
+        if self.retry_count > MAX_RETRIES || self.rnr_retry_count > MAX_RETRIES {
             return refuse("a retry count is at most 7");
         }
         let limits = self.limits.unwrap_or(ANY);
@@ -226,11 +237,19 @@ impl ConnParam {
         if said.initiator_depth > limits.initiator_depth {
             return refuse("a larger initiator depth than the queue pair's device has");
         }
-        Ok(Wire {
+        let wire = Wire {
+            qkey: self.qkey,
+            srq: self.srq.into(),
             responder_resources: said.responder_resources,
             initiator_depth: said.initiator_depth,
-            ..self.wire
-        })
+            flow_control: self.flow_control.into(),
+            retry_count: self.retry_count,
+            rnr_retry_count: self.rnr_retry_count,
+            ..Wire::new(self.qp_number)
+        };
+        // No field is longer than that of a message, whose length was checked.
+        let too_long = |_| Error::private_data(self.private_data.len(), cm_message::MAX);
+        wire.with_private_data(&self.private_data).map_err(too_long)
     }
 }
 

@@ -19,10 +19,15 @@ impl Deadline {
     /// [`Never`](Self::Never), and for a duration beyond the range of the clock.
     #[must_use]
     pub fn until(self, now: Instant) -> Option<Instant> {
+        self.until_by(|| now)
+    }
+
+    /// As [`until`](Self::until), with a clock that is read only for a duration.
+    pub(crate) fn until_by(self, now: impl FnOnce() -> Instant) -> Option<Instant> {
         match self {
             Self::Never => None,
             Self::At(time) => Some(time),
-            Self::After(duration) => now.checked_add(duration),
+            Self::After(duration) => now().checked_add(duration),
         }
     }
 }

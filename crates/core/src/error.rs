@@ -124,6 +124,7 @@ impl Error {
         }
     }
 
+    #[cold]
     pub(crate) fn invalid(operation: Operation, reason: &'static str) -> Self {
         Self::InvalidInput {
             operation: Box::new(operation),
@@ -158,6 +159,7 @@ impl Error {
         }
     }
 
+    #[cold]
     pub(crate) fn command(operation: Operation, command: CommandNumber, error: &io::Error) -> Self {
         match <CommandError>::errno_of(error) {
             Ok(errno) => Self::Command(Box::new(CommandError::new(operation, command, errno))),

@@ -1,15 +1,12 @@
 //! Events.
 
-use std::sync::Arc;
-
-use rdmacm_abi::{Ece, EventResponse, QpType};
+use rdmacm_abi::{Ece, EventNumber, EventParam, EventResponse, QpType};
 
 use crate::event_failure::EventFailure;
 use crate::event_info::{ConnInfo, UdInfo};
 use crate::event_kind::EventKind;
 use crate::id::CmId;
 use crate::id_handle::IdHandle;
-use crate::id_state::IdState;
 use crate::token::Token;
 
 /// An event of a channel. It is an owned value: it keeps neither its id nor its channel
@@ -18,44 +15,45 @@ use crate::token::Token;
 /// A connect request owns the child id of the new connection. Take it with
 /// [`into_child`](Self::into_child); dropping the event destroys it, which rejects the
 /// peer.
+///
+/// It is small, because programs move and queue events. What a peer sent is allocated
+/// beside it; an event without such parameters allocates nothing.
 #[derive(Debug)]
 #[doc(alias = "rdma_cm_event")]
 #[doc(alias = "rdma_ack_cm_event")]
 pub struct Event {
     id: IdHandle,
     child: Option<CmId>,
-    group: Option<Token>,
-    qp_type: QpType,
-    answer: EventResponse,
+    /// `None` for zeros.
+    param: Option<Box<EventParam>>,
+    /// Of the id, or of a group of it.
+    token: Token,
+    number: EventNumber,
+    status: i32,
+    ece: Ece,
 }
 
 impl Event {
-    pub(crate) fn new(id: &Arc<IdState>, answer: &EventResponse) -> Self {
+    #[inline]
+    pub(crate) fn new(id: IdHandle, child: Option<CmId>, answer: &EventResponse) -> Self {
         Self {
-            id: IdHandle::new(id),
-            child: None,
-            group: None,
-            qp_type: id.qp_type(),
-            answer: *answer,
+            id,
+            child,
+            param: parameters(answer),
+            token: Token::from_kernel(answer.uid),
+            number: answer.event,
+            status: answer.status(),
+            ece: answer.ece,
         }
     }
 
-    pub(crate) fn with_child(self, child: CmId) -> Self {
-        Self {
-            child: Some(child),
-            ..self
-        }
-    }
-
-    pub(crate) fn of_group(self, group: Token) -> Self {
-        Self {
-            group: Some(group),
-            ..self
-        }
-    }
-
+    /// The group that the event is about.
     pub(crate) fn group(&self) -> Option<Token> {
-        self.group
+        (self.token != self.id.token()).then_some(self.token)
+    }
+
+    fn param(&self) -> &EventParam {
+        self.param.as_deref().unwrap_or(&EventParam::ZERO)
     }
 
     /// The id of the event; for a connect request the listener.
@@ -68,7 +66,7 @@ impl Event {
     /// What happened.
     #[must_use]
     pub fn kind(&self) -> EventKind {
-        self.answer.event.into()
+        self.number.into()
     }
 
     /// The kernel's status: 0 or a negative error number. For
@@ -77,14 +75,13 @@ impl Event {
     /// connection manager's protocol.
     #[must_use]
     pub fn status(&self) -> i32 {
-        self.answer.status()
+        self.status
     }
 
     /// The failure that this event reports; `None` if it reports success.
     #[must_use]
     pub fn failure(&self) -> Option<EventFailure> {
-        let failure = EventFailure::new(self.kind(), self.status());
-        (failure.status() != 0 || failure.kind().is_failure()).then_some(failure)
+        EventFailure::of(self.kind(), self.status)
     }
 
     /// The peer's private data; empty if the event has none.
@@ -97,9 +94,9 @@ impl Event {
     #[doc(alias = "private_data_len")]
     pub fn private_data(&self) -> &[u8] {
         // The format depends on the type of the id, not on the kind of the event.
-        match self.qp_type {
-            QpType::UD => self.answer.param.ud().private_data(),
-            _ => self.answer.param.conn().private_data(),
+        match self.id.qp_type() {
+            QpType::UD => self.param().ud().private_data(),
+            _ => self.param().conn().private_data(),
         }
     }
 
@@ -109,8 +106,8 @@ impl Event {
     #[must_use]
     #[doc(alias = "rdma_conn_param")]
     pub fn conn(&self) -> Option<ConnInfo> {
-        (self.qp_type != QpType::UD && self.has_parameters())
-            .then(|| self.answer.param.conn().into())
+        (self.id.qp_type() != QpType::UD && self.has_parameters())
+            .then(|| self.param().conn().into())
     }
 
     /// The peer's datagram parameters, for events that have them: a SIDR request, the
@@ -118,7 +115,7 @@ impl Event {
     #[must_use]
     #[doc(alias = "rdma_ud_param")]
     pub fn ud(&self) -> Option<UdInfo> {
-        (self.qp_type == QpType::UD && self.has_parameters()).then(|| self.answer.param.ud().into())
+        (self.id.qp_type() == QpType::UD && self.has_parameters()).then(|| self.param().ud().into())
     }
 
     fn has_parameters(&self) -> bool {
@@ -136,7 +133,7 @@ impl Event {
     #[doc(alias = "arg")]
     pub fn argument(&self) -> Option<u64> {
         let written = matches!(self.kind(), EventKind::User | EventKind::Internal);
-        written.then(|| self.answer.param.arg())
+        written.then(|| self.param().arg())
     }
 
     /// The peer's options of enhanced connection establishment; zeros if it has none, as
@@ -144,7 +141,7 @@ impl Event {
     #[must_use]
     #[doc(alias = "rdma_get_remote_ece")]
     pub fn ece(&self) -> Ece {
-        self.answer.ece
+        self.ece
     }
 
     /// The child id of a connect request.
@@ -163,5 +160,40 @@ impl Event {
     #[must_use]
     pub fn into_child(self) -> Option<CmId> {
         self.child
+    }
+}
+
+/// The parameters of an event, if there are any.
+#[inline]
+fn parameters(answer: &EventResponse) -> Option<Box<EventParam>> {
+    // Nothing comes from a peer, so the kernel has none.
+    let has_none = matches!(
+        answer.event,
+        EventNumber::ADDR_RESOLVED
+            | EventNumber::ADDR_ERROR
+            | EventNumber::ROUTE_RESOLVED
+            | EventNumber::ROUTE_ERROR
+    );
+    if has_none {
+        None
+    } else {
+        copied(&answer.param)
+    }
+}
+
+/// A copy of the parameters, unless they are all zeros.
+#[inline(never)]
+fn copied(param: &EventParam) -> Option<Box<EventParam>> {
+    (*param != EventParam::ZERO).then(|| Box::new(*param))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_small() {
+        assert_eq!(size_of::<Event>(), 64);
+        assert!(size_of::<crate::Result<Event>>() <= 72);
     }
 }

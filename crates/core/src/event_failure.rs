@@ -15,8 +15,9 @@ pub struct EventFailure {
 }
 
 impl EventFailure {
-    pub(crate) fn new(kind: EventKind, status: i32) -> Self {
-        Self { kind, status }
+    /// The failure of an event; `None` if it reports success.
+    pub(crate) fn of(kind: EventKind, status: i32) -> Option<Self> {
+        (status != 0 || kind.is_failure()).then_some(Self { kind, status })
     }
 
     /// The kind of the event.
@@ -148,9 +149,13 @@ impl std::error::Error for EventFailure {}
 mod tests {
     use super::*;
 
+    fn failure(kind: EventKind, status: i32) -> EventFailure {
+        EventFailure { kind, status }
+    }
+
     #[test]
     fn a_failure_says_what_and_why() {
-        let silent = EventFailure::new(EventKind::AddrError, -libc::ETIMEDOUT);
+        let silent = failure(EventKind::AddrError, -libc::ETIMEDOUT);
         assert_eq!(
             silent.to_string(),
             "ADDR_ERROR ETIMEDOUT: the neighbour did not answer (ARP, neighbour discovery) \
@@ -162,21 +167,21 @@ mod tests {
 
     #[test]
     fn what_kind_of_failure_it_is() {
-        let silent = EventFailure::new(EventKind::Unreachable, -libc::ETIMEDOUT);
+        let silent = failure(EventKind::Unreachable, -libc::ETIMEDOUT);
         assert!(silent.is_unreachable() && silent.is_timeout() && !silent.is_rejected());
-        let no_route = EventFailure::new(EventKind::AddrError, -libc::ENETUNREACH);
+        let no_route = failure(EventKind::AddrError, -libc::ENETUNREACH);
         assert!(no_route.is_unreachable() && !no_route.is_timeout());
         for status in [8, 28, -libc::ECONNRESET] {
-            let rejected = EventFailure::new(EventKind::Rejected, status);
+            let rejected = failure(EventKind::Rejected, status);
             assert!(rejected.is_rejected() && !rejected.is_unreachable());
         }
-        let refused = EventFailure::new(EventKind::Unreachable, 1);
+        let refused = failure(EventKind::Unreachable, 1);
         assert!(!refused.is_unreachable());
     }
 
     #[test]
     fn a_rejection_names_its_reason() {
-        let rejected = EventFailure::new(EventKind::Rejected, 28);
+        let rejected = failure(EventKind::Rejected, 28);
         assert_eq!(
             rejected.reject_reason(),
             Some(RejectReason::CONSUMER_DEFINED)
@@ -186,14 +191,14 @@ mod tests {
 
     #[test]
     fn a_datagram_services_answer_is_read() {
-        let unknown = EventFailure::new(EventKind::Unreachable, 1);
+        let unknown = failure(EventKind::Unreachable, 1);
         let words = unknown.to_string();
         assert!(words.starts_with("UNREACHABLE 1: "), "{words}");
     }
 
     #[test]
     fn the_smallest_status_is_no_panic() {
-        let strange = EventFailure::new(EventKind::Unknown(77), i32::MIN);
+        let strange = failure(EventKind::Unknown(77), i32::MIN);
         assert!(strange.to_string().starts_with("event 77"));
     }
 }

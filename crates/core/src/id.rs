@@ -24,17 +24,13 @@ use crate::id_state::{Channel, IdState, RequestParams};
 /// is searched by handle.
 #[doc(alias = "rdma_cm_id")]
 #[doc(alias = "rdma_destroy_id")]
-pub struct CmId {
-    state: Arc<IdState>,
-    handle: IdHandle,
-}
+pub struct CmId(Arc<IdState>);
 
 impl CmId {
     /// The owner of an id that the kernel has just created.
     pub(crate) fn new(state: Arc<IdState>, kernel_id: u32) -> Self {
         state.set_kernel_id(kernel_id);
-        let handle = IdHandle::new(&state);
-        Self { state, handle }
+        Self(state)
     }
 
     /// The owner of the id that a connect request brought. Its type is that of its
@@ -44,6 +40,7 @@ impl CmId {
         listener: &IdState,
         event: &EventResponse,
     ) -> Self {
+        let listener = listener.handle();
         let (port_space, qp_type) = (listener.port_space(), listener.qp_type());
         let params = (qp_type != QpType::UD).then(|| RequestParams {
             depths: event.param.conn().into(),
@@ -56,7 +53,7 @@ impl CmId {
     /// A handle, which stays valid until this owner is dropped.
     #[must_use]
     pub fn handle(&self) -> IdHandle {
-        self.handle.clone()
+        self.0.handle().clone()
     }
 }
 
@@ -64,19 +61,19 @@ impl Deref for CmId {
     type Target = IdHandle;
 
     fn deref(&self) -> &IdHandle {
-        &self.handle
+        self.0.handle()
     }
 }
 
 impl Borrow<IdHandle> for CmId {
     fn borrow(&self) -> &IdHandle {
-        &self.handle
+        self.0.handle()
     }
 }
 
 impl PartialEq for CmId {
     fn eq(&self, other: &Self) -> bool {
-        self.handle == other.handle
+        **self == **other
     }
 }
 
@@ -84,30 +81,30 @@ impl Eq for CmId {}
 
 impl Hash for CmId {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.handle.hash(hasher);
+        (**self).hash(hasher);
     }
 }
 
 impl PartialEq<IdHandle> for CmId {
     fn eq(&self, other: &IdHandle) -> bool {
-        self.handle == *other
+        **self == *other
     }
 }
 
 impl PartialEq<CmId> for IdHandle {
     fn eq(&self, other: &CmId) -> bool {
-        *self == other.handle
+        *self == **other
     }
 }
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        self.state.close();
+        self.0.close();
     }
 }
 
 impl fmt::Debug for CmId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.state.fmt(f)
+        self.0.fmt(f)
     }
 }

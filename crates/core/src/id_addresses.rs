@@ -2,6 +2,7 @@
 
 use crate::address::CmAddr;
 use crate::gid::Gid;
+use crate::path::PathData;
 use crate::rdma_devices::DeviceId;
 
 /// The addresses of an id, and the device port it is bound to.
@@ -33,4 +34,17 @@ pub struct Gids {
     /// The GID of the peer's port; `None` if there is no peer.
     #[doc(alias = "dgid")]
     pub destination: Option<Gid>,
+}
+
+/// The addresses, GIDs and path records of an id, queried together. See
+/// [`IdHandle::route`](crate::IdHandle::route).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdRoute {
+    /// The addresses, and the device port.
+    pub addresses: Addresses,
+    /// The GIDs; `None` without a device.
+    pub gids: Option<Gids>,
+    /// The path records, if they were asked for; none on iWARP.
+    pub path_records: Vec<PathData>,
 }

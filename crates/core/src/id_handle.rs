@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use rdmacm_abi::{IpSlot, PortSpace, QpType};
 
@@ -19,6 +19,7 @@ mod options;
 mod qp_attr;
 mod query;
 mod resolve;
+mod route;
 mod service;
 mod write_event;
 
@@ -41,13 +42,22 @@ pub struct IdHandle {
 }
 
 impl IdHandle {
-    pub(crate) fn new(state: &Arc<IdState>) -> Self {
+    /// The handle to an id that is about to be created.
+    pub(crate) fn new(state: Weak<IdState>, port_space: PortSpace, qp_type: QpType) -> Self {
         Self {
-            token: state.token(),
-            port_space: state.port_space(),
-            qp_type: state.qp_type(),
-            state: Arc::downgrade(state),
+            token: Token::new(),
+            port_space,
+            qp_type,
+            state,
         }
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    pub(crate) fn state(&self) -> &Weak<IdState> {
+        &self.state
     }
 
     /// The port space the id was created in.
@@ -70,10 +80,10 @@ impl IdHandle {
 
     /// Begins a command; the id is not destroyed before the result is dropped.
     pub(crate) fn enter(&self) -> Result<InFlight> {
-        self.state
-            .upgrade()
-            .and_then(IdState::enter)
-            .ok_or(Error::IdGone)
+        match self.state.upgrade().and_then(IdState::enter) {
+            Some(id) => Ok(id),
+            None => Err(Error::IdGone),
+        }
     }
 }
 

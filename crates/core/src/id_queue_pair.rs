@@ -48,7 +48,10 @@ impl WithQueuePair<'_> {
     /// # Errors
     /// Those of [`IdHandle::init_qp_attr`]; [`Error::QueuePair`].
     pub fn init(&self) -> Result<()> {
-        self.advance(QpState::INIT, |_| {})
+        match self.known_init_attr()? {
+            Some(attr) => self.modify(QpState::INIT, &attr, attr.mask),
+            None => self.advance(QpState::INIT, |_| {}),
+        }
     }
 
     /// Moves a datagram queue pair to INIT, RTR and RTS, with the partition key, port
@@ -65,7 +68,7 @@ impl WithQueuePair<'_> {
             let reason = "only a datagram queue pair goes there without a peer";
             return Err(Error::invalid(operation, reason));
         }
-        self.init()?;
+        self.advance(QpState::INIT, |_| {})?;
         self.move_to(QpState::RTR)?;
         // Packet numbers of datagrams are not checked, so they begin at 0.
         self.move_with(QpState::RTS, QpAttrMask::SQ_PSN)
@@ -101,7 +104,7 @@ impl WithQueuePair<'_> {
     pub fn establish(&self, response: &Event) -> Result<()> {
         let established = self
             .agree(response.ece())
-            .and_then(|()| self.advance_to_rts(|_| {}))
+            .and_then(|()| self.advance_to_rts())
             .and_then(|()| self.id.establish());
         self.or_reject(established)
     }
@@ -129,7 +132,7 @@ impl WithQueuePair<'_> {
         let asked = self.id.enter()?.requested_ece();
         let accepted = self
             .agree_to_request(asked)
-            .and_then(|()| self.advance_to_rts(lower))
+            .and_then(|()| self.advance_by_request(lower))
             .and_then(|()| self.ece_in_use(asked))
             .and_then(|ece| {
                 self.id
@@ -162,8 +165,44 @@ impl WithQueuePair<'_> {
         self.move_to(QpState::ERR)
     }
 
-    /// To INIT once more, because the remote access rights depend on the request.
-    fn advance_to_rts(&self, change: impl Fn(&mut QpAttr)) -> Result<()> {
+    /// The kernel's attributes of INIT before the request, if they are known without asking: on
+    /// RoCE the partition is the first of the table, and the cached addresses name the port.
+    /// [`advance_to_rts`](Self::advance_to_rts) sets what depends on the request.
+    fn known_init_attr(&self) -> Result<Option<QpAttr>> {
+        if self.queue_pair.transport() != Transport::RoCE || self.id.qp_type() != QpType::RC {
+            return Ok(None);
+        }
+        let id = self.id.enter()?;
+        let is_request = id.requested_depths().is_some();
+        let addresses = id.cache().get(|cache| cache.addresses);
+        let addresses = addresses.filter(|found| found.device.is_some() && !is_request);
+        Ok(addresses.map(|addresses| {
+            let mut attr = QpAttr::new_zeroed();
+            attr.mask = QpAttrMask::STATE
+                | QpAttrMask::PKEY_INDEX
+                | QpAttrMask::PORT
+                | QpAttrMask::ACCESS_FLAGS;
+            attr.qp_state = QpState::INIT;
+            attr.port_number = addresses.port_number;
+            attr
+        }))
+    }
+
+    /// From INIT to RTS. The remote access rights and the partition of INIT depend on the
+    /// request; the step to RTR may set them as well (`ib_modify_qp_is_ok`).
+    fn advance_to_rts(&self) -> Result<()> {
+        let init = self.id.init_qp_attr(QpState::INIT)?;
+        let late = init.mask & (QpAttrMask::ACCESS_FLAGS | QpAttrMask::PKEY_INDEX);
+        self.advance(QpState::RTR, |attr| {
+            attr.access_flags = init.access_flags;
+            attr.pkey_index = init.pkey_index;
+            attr.mask |= late;
+        })?;
+        self.advance(QpState::RTS, |_| {})
+    }
+
+    /// From RESET or INIT to RTS, by the attributes of the request.
+    fn advance_by_request(&self, change: impl Fn(&mut QpAttr)) -> Result<()> {
         for state in [QpState::INIT, QpState::RTR, QpState::RTS] {
             self.advance(state, &change)?;
         }

@@ -2,38 +2,33 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rdmacm_abi::{Ece, PortSpace, QpType};
 
-use crate::channel_state::{ChannelState, EventTarget, LocalEvent, Registration};
+use crate::channel_state::{ChannelState, LocalEvent};
 use crate::error::{Error, Result};
+use crate::id_handle::IdHandle;
 use crate::queue_pair::DepthLimits;
 use crate::token::Token;
 use crate::ucma::NO_ID;
 
 mod gate;
 mod in_flight;
+mod location;
 mod membership;
 mod query_cache;
 mod resolution_slot;
 
 use gate::Gate;
 pub(crate) use in_flight::InFlight;
+use location::{CurrentLocation, Location};
 pub(crate) use membership::Membership;
 use query_cache::QueryCache;
 pub(crate) use resolution_slot::ResolutionSlot;
 
 /// A channel of ids.
 pub(crate) type Channel = ChannelState<IdState>;
-
-/// The channel an id is on.
-#[derive(Clone)]
-struct Location {
-    channel: Arc<Channel>,
-    /// Counts the migrations: an id may leave a channel and come back.
-    migrations: u64,
-}
 
 /// The parameters of the connect request that created an id.
 #[derive(Clone, Copy)]
@@ -42,28 +37,57 @@ pub(crate) struct RequestParams {
     pub(crate) ece: Ece,
 }
 
-/// The state of an id.
+/// The state of an id: one allocation, with a handle to itself that its owner lends
+/// and events copy. What few ids have is allocated when they need it.
 pub(crate) struct IdState {
-    location: RwLock<Location>,
+    handle: IdHandle,
+    location: CurrentLocation,
+    gate: Gate,
+    /// [`NO_ID`] until the kernel has created the id.
+    kernel_id: AtomicU32,
+    /// How many messages to the peer still need an answer, as far as the caller has
+    /// read events.
+    unanswered: AtomicU32,
+    listens: AtomicBool,
+    cache: QueryCache,
+    request: Option<RequestParams>,
+    rare: OnceLock<Box<RareState>>,
+}
+
+/// What few ids have.
+#[derive(Default)]
+struct RareState {
     /// The channels the id was on: one of their readers may have an event of it.
     previous: Mutex<Vec<Weak<Channel>>>,
     /// Those among them with connect requests that may be unread. Their files stay
     /// open for the children of these requests.
     request_sources: Mutex<Vec<Arc<Channel>>>,
-    listens: AtomicBool,
-    token: Token,
-    /// [`NO_ID`] until the kernel has created the id.
-    kernel_id: AtomicU32,
-    port_space: PortSpace,
-    qp_type: QpType,
-    request: Option<RequestParams>,
-    /// How many messages to the peer still need an answer, as far as the caller has
-    /// read events.
-    unanswered: AtomicU32,
-    gate: Gate,
-    cache: QueryCache,
     groups: Mutex<Vec<Arc<Membership>>>,
     resolution: ResolutionSlot,
+}
+
+// The locked values are valid between any two statements, so a panic that poisons a
+// lock leaves them valid.
+impl RareState {
+    fn previous(&self) -> MutexGuard<'_, Vec<Weak<Channel>>> {
+        self.previous.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn request_sources(&self) -> MutexGuard<'_, Vec<Arc<Channel>>> {
+        self.request_sources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the id was on `channel` before.
+    fn was_on(&self, channel: &Arc<Channel>) -> bool {
+        let channel = Arc::downgrade(channel);
+        self.previous().iter().any(|one| one.ptr_eq(&channel))
+    }
 }
 
 impl IdState {
@@ -75,27 +99,24 @@ impl IdState {
         qp_type: QpType,
         request: Option<RequestParams>,
     ) -> Arc<Self> {
-        let state = Arc::new(Self {
-            location: RwLock::new(Location {
-                channel: Arc::clone(channel),
-                migrations: 0,
-            }),
-            previous: Mutex::default(),
-            request_sources: Mutex::default(),
-            listens: AtomicBool::new(false),
-            token: Token::new(),
-            kernel_id: AtomicU32::new(NO_ID),
-            port_space,
-            qp_type,
-            request,
-            unanswered: AtomicU32::new(0),
+        let state = Arc::new_cyclic(|state| Self {
+            handle: IdHandle::new(Weak::clone(state), port_space, qp_type),
+            location: CurrentLocation::new(channel),
             gate: Gate::default(),
+            kernel_id: AtomicU32::new(NO_ID),
+            unanswered: AtomicU32::new(0),
+            listens: AtomicBool::new(false),
             cache: QueryCache::default(),
-            groups: Mutex::default(),
-            resolution: ResolutionSlot::default(),
+            request,
+            rare: OnceLock::new(),
         });
         state.register(channel);
         state
+    }
+
+    /// A handle to this id.
+    pub(crate) fn handle(&self) -> &IdHandle {
+        &self.handle
     }
 
     pub(crate) fn set_kernel_id(&self, kernel_id: u32) {
@@ -107,15 +128,7 @@ impl IdState {
     }
 
     pub(crate) fn token(&self) -> Token {
-        self.token
-    }
-
-    pub(crate) fn port_space(&self) -> PortSpace {
-        self.port_space
-    }
-
-    pub(crate) fn qp_type(&self) -> QpType {
-        self.qp_type
+        self.handle.token()
     }
 
     pub(crate) fn cache(&self) -> &QueryCache {
@@ -123,7 +136,11 @@ impl IdState {
     }
 
     pub(crate) fn resolution(&self) -> &ResolutionSlot {
-        &self.resolution
+        &self.rare().resolution
+    }
+
+    fn rare(&self) -> &RareState {
+        self.rare.get_or_init(Box::default)
     }
 
     /// The depths of the connect request that created this id.
@@ -170,44 +187,22 @@ impl IdState {
         !self.gate.is_closed()
     }
 
-    // The locked values are valid between any two statements, so a panic that
-    // poisons a lock leaves them valid.
-
     pub(crate) fn channel(&self) -> Arc<Channel> {
-        Arc::clone(&self.location().channel)
+        self.location.get().channel
     }
 
-    /// The id's channel. The id does not migrate while the guard is held.
-    fn location(&self) -> RwLockReadGuard<'_, Location> {
-        self.location.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn previous(&self) -> MutexGuard<'_, Vec<Weak<Channel>>> {
-        self.previous.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn request_sources(&self) -> MutexGuard<'_, Vec<Arc<Channel>>> {
-        self.request_sources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
+    /// The multicast groups that the id is a member of.
     pub(crate) fn groups(&self) -> MutexGuard<'_, Vec<Arc<Membership>>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the id was on `channel` before.
-    fn was_on(&self, channel: &Arc<Channel>) -> bool {
-        let channel = Arc::downgrade(channel);
-        self.previous().iter().any(|one| one.ptr_eq(&channel))
+        self.rare().groups()
     }
 
     /// Records that the id leaves `channel`.
     fn record_departure(&self, channel: &Arc<Channel>) {
-        if !self.was_on(channel) {
-            self.previous().push(Arc::downgrade(channel));
+        let rare = self.rare();
+        if !rare.was_on(channel) {
+            rare.previous().push(Arc::downgrade(channel));
         }
-        let mut sources = self.request_sources();
+        let mut sources = rare.request_sources();
         let listens = self.listens.load(Ordering::Acquire);
         if listens && !sources.iter().any(|one| Arc::ptr_eq(one, channel)) {
             sources.push(Arc::clone(channel));
@@ -215,16 +210,14 @@ impl IdState {
     }
 
     /// Moves the id to another channel if `migrate` succeeds, which gets both
-    /// channels. Commands that begin meanwhile block until the location is known.
+    /// channels. Commands that begin meanwhile block until the location is known, or are
+    /// refused and find it then. The owner cannot drop the id meanwhile.
     pub(crate) fn relocate(
         self: &Arc<Self>,
         to: &Arc<Channel>,
         migrate: impl FnOnce(&Channel, &Channel) -> Result<()>,
     ) -> Result<()> {
-        let mut location = self
-            .location
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let location = self.location.lock_to_migrate();
         let from = Arc::clone(&location.channel);
         if Arc::ptr_eq(&from, to) {
             return Ok(());
@@ -233,7 +226,7 @@ impl IdState {
         // source, and the kernel may report on the new channel at once. The id stays
         // registered on the old one, whose readers may have an event of it.
         self.record_departure(&from);
-        let was_there = self.was_on(to);
+        let was_there = self.rare().was_on(to);
         self.register(to);
         if let Err(error) = migrate(&from, to) {
             if !was_there {
@@ -241,9 +234,8 @@ impl IdState {
             }
             return Err(error);
         }
-        from.move_local_events(self.token, to);
-        location.channel = Arc::clone(to);
-        location.migrations = location.migrations.wrapping_add(1);
+        from.move_local_events(self.token(), to);
+        self.location.migrated(location, to);
         // The kernel wakes no reader for events that moved.
         to.ucma.notify();
         Ok(())
@@ -252,7 +244,10 @@ impl IdState {
     /// The channels other than `channel` through which a connect request may have
     /// come, the latest first.
     pub(crate) fn other_request_sources(&self, channel: &Arc<Channel>) -> Vec<Arc<Channel>> {
-        let sources = self.request_sources();
+        let Some(rare) = self.rare.get() else {
+            return Vec::new();
+        };
+        let sources = rare.request_sources();
         let others = sources
             .iter()
             .rev()
@@ -267,13 +262,13 @@ impl IdState {
     /// [`Error::IdGone`] if the owner has dropped the id: its registrations have
     /// been removed, and a new one would stay.
     pub(crate) fn add_group(self: &Arc<Self>, group: &Arc<Membership>) -> Result<()> {
-        let location = self.location();
+        let location = self.location.lock();
         let mut registrations = location.channel.registrations();
         // Checked under the lock that `close` takes after it has closed the gate.
         if !self.is_open() {
             return Err(Error::IdGone);
         }
-        registrations.insert(group.token(), self.registration(EventTarget::Group));
+        registrations.insert(group.token(), Arc::downgrade(self));
         self.groups().push(Arc::clone(group));
         Ok(())
     }
@@ -281,77 +276,92 @@ impl IdState {
     /// Removes a group and its registrations.
     pub(crate) fn remove_group(&self, group: &Arc<Membership>) {
         // Held so that the id does not migrate with the group meanwhile.
-        let location = self.location();
+        let location = self.location.lock();
         self.groups().retain(|one| !Arc::ptr_eq(one, group));
-        location.channel.registrations().remove(&group.token());
-        for channel in self.previous().iter().filter_map(Weak::upgrade) {
-            channel.registrations().remove(&group.token());
-        }
-    }
-
-    fn registration(self: &Arc<Self>, target: EventTarget) -> Registration<Self> {
-        Registration {
-            id: Arc::downgrade(self),
-            target,
+        location.channel.registrations().remove(group.token());
+        for channel in self.rare().previous().iter().filter_map(Weak::upgrade) {
+            channel.registrations().remove(group.token());
         }
     }
 
     /// Registers the id and its groups for their events on `channel`.
     fn register(self: &Arc<Self>, channel: &Channel) {
         let mut registrations = channel.registrations();
-        registrations.insert(self.token, self.registration(EventTarget::Id));
-        for group in self.groups().iter() {
-            registrations.insert(group.token(), self.registration(EventTarget::Group));
+        registrations.insert(self.token(), Weak::clone(self.handle.state()));
+        if let Some(rare) = self.rare.get() {
+            for group in rare.groups().iter() {
+                registrations.insert(group.token(), Arc::downgrade(self));
+            }
         }
     }
 
     fn unregister(&self, channel: &Channel) {
         let mut registrations = channel.registrations();
-        registrations.remove(&self.token);
-        for group in self.groups().iter() {
-            registrations.remove(&group.token());
+        registrations.remove(self.token());
+        // Under the lock under which a group is added.
+        if let Some(rare) = self.rare.get() {
+            for group in rare.groups().iter() {
+                registrations.remove(group.token());
+            }
         }
     }
 
-    /// Removes the registrations on every channel.
-    pub(crate) fn unregister_everywhere(&self) {
-        self.unregister(&self.channel());
-        for channel in self.previous().iter().filter_map(Weak::upgrade) {
-            self.unregister(&channel);
+    /// Removes the registrations on `channel`, the id's, and on those it was on before.
+    #[cold]
+    fn unregister_everywhere(&self, channel: &Channel) {
+        self.unregister(channel);
+        if let Some(rare) = self.rare.get() {
+            for channel in rare.previous().iter().filter_map(Weak::upgrade) {
+                self.unregister(&channel);
+            }
         }
+    }
+
+    /// The kernel has refused to create the id.
+    #[cold]
+    pub(crate) fn abandon(&self) {
+        self.unregister(&self.channel());
     }
 
     /// Begins a command; `None` if the owner has dropped the id.
+    #[inline]
     pub(crate) fn enter(self: Arc<Self>) -> Option<InFlight> {
         self.gate.enter().then(|| InFlight::new(self))
     }
 
     /// Ends a command.
+    #[inline]
     fn leave(&self) {
         if self.gate.leave() {
             self.destroy();
         }
     }
 
-    /// Closes the id for its owner: no event is delivered and no command begins
-    /// afterwards. Destroys the id, or leaves that to the last command in flight.
-    pub(crate) fn close(&self) {
-        let is_idle = self.gate.close();
-        self.unregister_everywhere();
-        self.channel().discard_local_events(self.token);
-        if is_idle {
-            self.destroy();
-        }
-    }
-
+    #[cold]
     fn destroy(&self) {
         self.channel().destroy(self.kernel_id());
     }
 
+    /// Closes the id for its owner: no event is delivered and no command begins
+    /// afterwards. Destroys the id, or leaves that to the last command in flight.
+    pub(crate) fn close(&self) {
+        let is_idle = self.gate.close();
+        let channel = self.channel();
+        channel.registrations().remove(self.token());
+        // A group is added under the same lock: before this, or it finds the gate closed.
+        if self.rare.get().is_some() {
+            self.unregister_everywhere(&channel);
+        }
+        channel.discard_local_events(self.token());
+        if is_idle {
+            channel.destroy(self.kernel_id());
+        }
+    }
+
     /// Queues a local event of this id on its channel.
     pub(crate) fn push_local_event(&self, event: rdmacm_abi::EventNumber, status: i32) {
-        self.location().channel.push_local_event(LocalEvent {
-            token: self.token,
+        self.location.lock().channel.push_local_event(LocalEvent {
+            token: self.token(),
             event,
             status,
         });
@@ -362,8 +372,8 @@ impl fmt::Debug for IdState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CmId")
             .field("kernel_id", &self.kernel_id())
-            .field("port_space", &self.port_space)
-            .field("qp_type", &self.qp_type)
+            .field("port_space", &self.handle.port_space())
+            .field("qp_type", &self.handle.qp_type())
             .field("open", &self.is_open())
             .finish_non_exhaustive()
     }

@@ -82,7 +82,7 @@ pub use event_kind::EventKind;
 pub use gid::Gid;
 pub use guid::Guid;
 pub use id::CmId;
-pub use id_addresses::{Addresses, Gids};
+pub use id_addresses::{Addresses, Gids, IdRoute};
 pub use id_handle::IdHandle;
 pub use id_queue_pair::WithQueuePair;
 pub use multicast::MulticastGroup;
@@ -92,8 +92,8 @@ pub use path::{PathData, PathRecord, PathRecords};
 pub use private_data::PrivateData;
 pub use queue_pair::{DepthLimits, QueuePair};
 pub use rdma_devices::{
-    DeviceId, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice, RdmaDevices,
-    SystemDevices, Transport, UverbsNode,
+    DeviceId, DeviceLookup, InfinibandPort, Netdev, PhysicalState, Port, PortState, RdmaDevice,
+    RdmaDevices, SystemDevices, Transport, UverbsNode,
 };
 pub use rdmacm_abi::uverbs::DriverId;
 pub use rdmacm_abi::{

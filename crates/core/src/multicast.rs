@@ -10,7 +10,6 @@ use rdmacm_abi::{
 use zerocopy::FromZeros;
 
 use crate::address::{CmAddr, to_storage};
-use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::id_handle::{IdHandle, ip_slot};
@@ -45,7 +44,7 @@ impl IdHandle {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a send-only membership with
-    /// [`AddressAbi::IpOnly`]. [`Error::Command`]: `EINVAL` for an id of another type
+    /// [`AddressAbi::IpOnly`](crate::AddressAbi::IpOnly). [`Error::Command`]: `EINVAL` for an id of another type
     /// or in another state, and for a wildcard address on RoCE, `ENOSYS` on iWARP,
     /// `ENOTSUPP` (524) for IPv6 groups on RoCE v2.
     #[doc(alias = "rdma_join_multicast")]
@@ -155,23 +154,23 @@ impl InFlight {
         flags: JoinFlags,
     ) -> Result<u32> {
         let (uid, address) = (membership.token().uid(), membership.address());
-        let mut answer = CreateIdResponse::new_zeroed();
-        self.with_address_abi(|abi| match abi {
-            AddressAbi::AnyFamily => {
-                let address = to_storage(&address);
-                let request = JoinMulticast::new(uid, self.kernel_id(), address, flags);
-                self.send(operation, &request, &mut answer, Attachment::None)
+        let join_any_family = || {
+            let mut answer = CreateIdResponse::new_zeroed();
+            let request = JoinMulticast::new(uid, self.kernel_id(), to_storage(&address), flags);
+            self.send(|| operation, &request, &mut answer, Attachment::None)?;
+            Ok(answer.id)
+        };
+        let join_ip = || {
+            if flags != JoinFlags::FULL_MEMBER {
+                return Err(Error::unsupported(CommandNumber::JOIN_MCAST));
             }
-            AddressAbi::IpOnly if flags != JoinFlags::FULL_MEMBER => {
-                Err(Error::unsupported(CommandNumber::JOIN_MCAST))
-            }
-            AddressAbi::IpOnly => {
-                let address = ip_slot(operation, &address)?;
-                let request = JoinIpMulticast::new(uid, self.kernel_id(), address);
-                self.send(operation, &request, &mut answer, Attachment::None)
-            }
-        })?;
-        Ok(answer.id)
+            let mut answer = CreateIdResponse::new_zeroed();
+            let request =
+                JoinIpMulticast::new(uid, self.kernel_id(), ip_slot(operation, &address)?);
+            self.send(|| operation, &request, &mut answer, Attachment::None)?;
+            Ok(answer.id)
+        };
+        self.with_address_abi(join_any_family, join_ip)
     }
 
     /// Leaves a group, once.
@@ -183,6 +182,11 @@ impl InFlight {
         let request = LeaveMulticast::new(membership.kernel_id());
         let mut events_reported = DestroyIdResponse::new_zeroed();
         let operation = Operation::LeaveMulticast(membership.address());
-        self.send(operation, &request, &mut events_reported, Attachment::None)
+        self.send(
+            || operation,
+            &request,
+            &mut events_reported,
+            Attachment::None,
+        )
     }
 }

@@ -11,7 +11,7 @@ use nix::sys::socket::{recv, send, socket};
 mod message;
 
 pub(crate) use message::{Attributes, Value};
-use message::{Message, Reply, request};
+use message::{Message, Reply, Request};
 
 /// `RDMA_NLDEV_CMD_GET`: devices.
 pub(crate) const DEVICE_GET: u16 = 1;
@@ -39,12 +39,15 @@ pub(crate) mod attribute {
     pub(crate) const UVERBS_DRIVER_ID: u16 = 73;
 }
 
+/// Most objects fit; a larger one is requested again, with a buffer for any.
+const OBJECT_BYTES: usize = 256;
 /// The kernel's dump messages fit in its own limit of 32 KiB each.
 const BUFFER_BYTES: usize = 32 * 1024;
 /// How often a dump is repeated because the list changed.
 const DUMPS: usize = 8;
 
 /// A socket to the RDMA core.
+#[derive(Debug)]
 pub(crate) struct RdmaNetlink(OwnedFd);
 
 impl RdmaNetlink {
@@ -66,17 +69,15 @@ impl RdmaNetlink {
         key: &[(u16, Value<'_>)],
         read: impl FnOnce(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Option<T>> {
-        self.send(&request(operation, false, key))?;
-        let mut buffer = [0; 4096];
-        let bytes = self.receive(&mut buffer)?;
-        match Reply::messages(bytes).next().transpose()? {
-            Some(Message::Object(attributes)) => Ok(read(attributes)),
-            Some(Message::Failed(libc::EINVAL | libc::ENODEV)) => Ok(None),
-            Some(Message::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
-            Some(Message::Done { .. } | Message::Interrupted) | None => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
+        let request = request(operation, false, key)?;
+        self.send(&request)?;
+        let mut buffer = [0; OBJECT_BYTES];
+        if let Some(bytes) = self.receive(&mut buffer)? {
+            return object(bytes, read);
         }
+        self.send(&request)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        object(self.receive_whole(&mut buffer)?, read)
     }
 
     /// Gets every object; repeats the dump if the list changed meanwhile.
@@ -102,11 +103,11 @@ impl RdmaNetlink {
         key: &[(u16, Value<'_>)],
         read: &impl Fn(Attributes<'_>) -> Option<T>,
     ) -> io::Result<Option<Vec<T>>> {
-        self.send(&request(operation, true, key))?;
+        self.send(&request(operation, true, key)?)?;
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut objects = Some(Vec::new());
         loop {
-            let bytes = self.receive(&mut buffer)?;
+            let bytes = self.receive_whole(&mut buffer)?;
             for message in Reply::messages(bytes) {
                 match message? {
                     Message::Object(attributes) => {
@@ -124,18 +125,98 @@ impl RdmaNetlink {
         }
     }
 
-    fn send(&self, request: &[u8]) -> io::Result<()> {
-        send(self.0.as_raw_fd(), request, MsgFlags::empty())?;
+    fn send(&self, request: &Request) -> io::Result<()> {
+        send(self.0.as_raw_fd(), request.bytes(), MsgFlags::empty())?;
         Ok(())
     }
 
-    /// Receives one datagram. The kernel answers before `send` returns, so this does not
-    /// block.
-    fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<&'buffer [u8]> {
+    /// Receives one datagram; `None` if the buffer is too small for it. The kernel answers
+    /// before `send` returns, so this does not block.
+    fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<Option<&'buffer [u8]>> {
         let length = recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_TRUNC)?;
-        buffer
-            .get(..length)
-            .filter(|bytes| !bytes.is_empty())
+        if length == 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok(buffer.get(..length))
+    }
+
+    fn receive_whole<'buffer>(&self, buffer: &'buffer mut [u8]) -> io::Result<&'buffer [u8]> {
+        self.receive(buffer)?
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+fn request(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> io::Result<Request> {
+    Request::new(operation, dump, key).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+/// The object of an answer; `None` if it does not exist.
+fn object<T>(
+    bytes: &[u8],
+    read: impl FnOnce(Attributes<'_>) -> Option<T>,
+) -> io::Result<Option<T>> {
+    match Reply::messages(bytes).next().transpose()? {
+        Some(Message::Object(attributes)) => Ok(read(attributes)),
+        Some(Message::Failed(libc::EINVAL | libc::ENODEV)) => Ok(None),
+        Some(Message::Failed(errno)) => Err(io::Error::from_raw_os_error(errno)),
+        Some(Message::Done { .. } | Message::Interrupted) | None => {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::socketpair;
+
+    /// An object with one name of this many bytes.
+    fn named(length: u16) -> Vec<u8> {
+        let mut bytes = (20 + u32::from(length)).to_ne_bytes().to_vec();
+        bytes.resize(16, 0);
+        bytes.extend((4 + length).to_ne_bytes());
+        bytes.extend(attribute::DEV_NAME.to_ne_bytes());
+        bytes.extend(vec![b'x'; length.into()]);
+        bytes
+    }
+
+    /// What `get` reads if the kernel sends these answers, and how many requests it had.
+    fn get(answers: &[Vec<u8>]) -> (io::Result<Option<usize>>, usize) {
+        let (ours, kernel) = socketpair(
+            AddressFamily::Unix,
+            SockType::Datagram,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )
+        .unwrap();
+        for answer in answers {
+            send(kernel.as_raw_fd(), answer, MsgFlags::empty()).unwrap();
+        }
+        let read = |mut attributes: Attributes<'_>| Some(attributes.next()?.1.text()?.len());
+        let found = RdmaNetlink(ours).get(DEVICE_GET, &[], read);
+        let requested = || recv(kernel.as_raw_fd(), &mut [0; 64], MsgFlags::MSG_DONTWAIT);
+        let requests = std::iter::repeat_with(requested).take_while(|got| matches!(got, Ok(1..)));
+        (found, requests.count())
+    }
+
+    #[test]
+    fn an_object_is_requested_once() {
+        let (found, requests) = get(&[named(8)]);
+        assert_eq!((found.unwrap(), requests), (Some(8), 1));
+    }
+
+    #[test]
+    fn an_object_larger_than_most_is_requested_again() {
+        let large = named(1000);
+        let (found, requests) = get(&[large.clone(), large]);
+        assert_eq!((found.unwrap(), requests), (Some(1000), 2));
+    }
+
+    #[test]
+    fn an_object_larger_than_any_is_an_error() {
+        let larger_than_any = vec![0; BUFFER_BYTES + 1];
+        let (found, requests) = get(&[larger_than_any.clone(), larger_than_any]);
+        assert_eq!(found.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(requests, 2);
     }
 }

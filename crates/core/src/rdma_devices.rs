@@ -14,6 +14,7 @@ use crate::netlink::{Attributes, DEVICE_GET, PORT_GET, RdmaNetlink, Value, attri
 mod id;
 mod infiniband;
 mod link;
+mod lookup;
 mod port;
 mod source;
 mod sysfs;
@@ -25,6 +26,7 @@ use sysfs::Sysfs;
 pub use id::DeviceId;
 pub use infiniband::InfinibandPort;
 pub use link::{PhysicalState, PortState};
+pub use lookup::DeviceLookup;
 pub use port::{Netdev, Port};
 pub use source::{RdmaDevices, SystemDevices};
 pub use transport::Transport;
@@ -81,14 +83,22 @@ impl RdmaDevice {
     }
 
     fn read(attributes: Attributes<'_>) -> Option<Self> {
+        let (mut index, mut name, mut guid, mut protocol) = (None, None, None, None);
+        for (kind, value) in attributes {
+            match kind {
+                attribute::DEV_INDEX => index = value.u32(),
+                attribute::DEV_NAME => name = value.text(),
+                attribute::NODE_GUID => guid = value.u64(),
+                attribute::DEV_PROTOCOL => protocol = Some(value.bytes()),
+                _ => {}
+            }
+        }
         Some(Self {
-            index: Some(attributes.u32(attribute::DEV_INDEX)?),
-            name: attributes.string(attribute::DEV_NAME)?,
+            index: Some(index?),
+            name: name?.to_owned(),
             // Netlink has it in host order, unlike the answers about ids.
-            guid: Guid(attributes.u64(attribute::NODE_GUID)?),
-            transport: Transport::from_protocol(
-                attributes.string(attribute::DEV_PROTOCOL).as_deref(),
-            ),
+            guid: Guid(guid?),
+            transport: Transport::from_protocol(protocol),
         })
     }
 

@@ -3,7 +3,7 @@
 //!
 //! # Safety
 //! A command contains an address of this process, through which the kernel
-//! writes. Only [`KernelFile`] writes addresses, and only from a [`Call`]. A
+//! writes. Only [`KernelFile`] writes addresses, and only into a [`Call`]. A
 //! `Call` is made only from a [`Command`], whose implementer proves where its
 //! pointers lie, and from buffers of the sizes that the command names.
 
@@ -15,6 +15,7 @@ use std::time::Instant;
 use rdmacm_abi::{Command, CommandNumber, Header, Pointer};
 use zerocopy::IntoBytes;
 
+mod channel_file;
 mod frame;
 mod kernel;
 mod node;
@@ -22,6 +23,9 @@ mod readiness;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub(crate) use channel_file::ChannelFile;
+pub(crate) use frame::Frame;
+use frame::Layout;
 pub use kernel::KernelFile;
 
 /// The file behind an [`EventChannel`](crate::EventChannel): the kernel's
@@ -53,8 +57,13 @@ pub trait UcmaFile: fmt::Debug + Send + Sync {
     /// Makes the readiness descriptor readable and ends one [`wait`](Self::wait).
     fn wake(&self);
 
-    /// Takes a pending wake-up; returns `true` to exactly one caller. Called
-    /// before every read of an event, so it must be cheap.
+    /// Whether a wake-up or a notification may be pending. Called before every read
+    /// of an event, so it should be cheap; if it is `false`, nothing is taken.
+    fn has_signal(&self) -> bool {
+        true
+    }
+
+    /// Takes a pending wake-up; returns `true` to exactly one caller.
     fn take_wake(&self) -> bool;
 
     /// Makes waiting callers check for events that the kernel does not announce,
@@ -86,7 +95,18 @@ pub trait UcmaFile: fmt::Debug + Send + Sync {
         let _ = time;
     }
 
-    /// A descriptor that is readable while an event or a wake-up is pending.
+    /// Opens the descriptor of [`readiness`](Self::readiness), if that is still to be
+    /// done. By default there is nothing to do.
+    ///
+    /// # Errors
+    /// The error number of opening it.
+    fn open_readiness(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A descriptor that is readable while an event or a wake-up is pending, the same at
+    /// each call. Without [`open_readiness`](Self::open_readiness), the next event read
+    /// fails if it could not be opened.
     fn readiness(&self) -> BorrowedFd<'_>;
 
     /// The descriptor of the kernel's file, which `MIGRATE_ID` names as the file
@@ -101,12 +121,34 @@ pub(crate) const NO_ID: u32 = u32::MAX;
 /// One command for a [`UcmaFile`].
 #[derive(Debug)]
 pub struct Call<'a> {
-    header: Header,
-    request: &'a [u8],
-    pointer: Pointer,
-    fd: Option<usize>,
+    description: &'static Description,
+    /// Header and request. Only [`KernelFile`] writes addresses into it, over what was
+    /// there.
+    frame: &'a mut [u8],
     response: &'a mut [u8],
     attachment: Attachment<'a>,
+}
+
+/// What calls of one command have in common.
+#[derive(Debug)]
+struct Description {
+    number: CommandNumber,
+    layout: Layout,
+    pointer: Pointer,
+    fd: Option<usize>,
+}
+
+impl Description {
+    const fn of<C: Command>() -> &'static Self {
+        const {
+            &Self {
+                number: C::NUMBER,
+                layout: Layout::of::<C>(),
+                pointer: C::POINTER,
+                fd: C::FD,
+            }
+        }
+    }
 }
 
 /// What a command refers to besides its request and response.
@@ -121,17 +163,16 @@ pub enum Attachment<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A command with its request and the buffer for its response.
-    pub fn new<C: Command>(
-        request: &'a C,
+    /// A command with the buffer for its response.
+    #[inline]
+    pub(crate) fn new<C: Command>(
+        frame: &'a mut Frame<C>,
         response: &'a mut C::Response,
         attachment: Attachment<'a>,
     ) -> Self {
         Self {
-            header: Header::of::<C>(),
-            request: request.as_bytes(),
-            pointer: C::POINTER,
-            fd: C::FD,
+            description: Description::of::<C>(),
+            frame: frame.as_mut_bytes(),
             response: response.as_mut_bytes(),
             attachment,
         }
@@ -140,13 +181,13 @@ impl<'a> Call<'a> {
     /// The command's number.
     #[must_use]
     pub fn number(&self) -> CommandNumber {
-        self.header.cmd
+        self.description.number
     }
 
     /// The request after the header, with zeros in place of addresses.
     #[must_use]
     pub fn request(&self) -> &[u8] {
-        self.request
+        self.frame.get(size_of::<Header>()..).unwrap_or_default()
     }
 
     /// The buffer for the response.
@@ -166,11 +207,13 @@ impl<'a> Call<'a> {
 ///
 /// # Errors
 /// Those of [`UcmaFile::execute`].
+#[inline]
 pub fn transact<C: Command>(
     ucma: &dyn UcmaFile,
     request: &C,
     response: &mut C::Response,
     attachment: Attachment<'_>,
 ) -> io::Result<()> {
-    ucma.execute(&mut Call::new(request, response, attachment))
+    let mut frame = Frame::new(*request);
+    ucma.execute(&mut Call::new(&mut frame, response, attachment))
 }

@@ -32,7 +32,7 @@ macro_rules! by_mode {
     };
 }
 
-/// A method that waits: `event_loop => future`.
+/// A method that waits: `event_loop => future`, unless there is an outcome at once.
 macro_rules! waits {
     (
         $(#[$doc:meta])*
@@ -40,13 +40,16 @@ macro_rules! waits {
         $(awaited { $(#[$awaited:meta])* })?
         $(both { $(#[$more:meta])* })?
         pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
-            $event_loop:expr => $future:expr
+            $event_loop:expr => $future:expr $(, at_once: $outcome:expr)?
         }
     ) => {
         $(#[$doc])*
         $($(#[$awaited])*)?
         $($(#[$more])*)?
         pub async fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            $(if let Some(outcome) = $outcome {
+                return outcome;
+            })?
             // The event loop is the one of the future.
             let _ = $event_loop;
             $future.await
@@ -129,6 +132,18 @@ mod message_connect;
 #[cfg(feature = "verbs")]
 mod poll;
 #[cfg(feature = "verbs")]
+#[path = "modes/rdma_listener.rs"]
+mod rdma_listener;
+#[cfg(feature = "verbs")]
+#[path = "modes/rdma_stream.rs"]
+mod rdma_stream;
+#[cfg(all(feature = "verbs", feature = "futures-io"))]
+mod stream_futures;
+#[cfg(feature = "verbs")]
+mod stream_io;
+#[cfg(all(feature = "verbs", feature = "tokio"))]
+mod stream_tokio;
+#[cfg(feature = "verbs")]
 #[path = "modes/transfer.rs"]
 mod transfer;
 #[cfg(feature = "verbs")]
@@ -145,7 +160,7 @@ pub use node::Node;
 pub use node_options::NodeOptions;
 pub use resolved::Resolved;
 
-pub use crate::runtime::{Reactor, Runtime, Sleep};
+pub use crate::runtime::{Reactor, Runtime};
 
 #[cfg(feature = "verbs")]
 pub use {
@@ -155,5 +170,7 @@ pub use {
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
     listening_endpoint::ListeningEndpoint,
+    rdma_listener::RdmaListener,
+    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
     transfer::Transfer,
 };

@@ -23,7 +23,7 @@ macro_rules! by_mode {
     };
 }
 
-/// A method that waits: `event_loop => future`.
+/// A method that waits: `event_loop => future`, unless there is an outcome at once.
 macro_rules! waits {
     (
         $(#[$doc:meta])*
@@ -31,13 +31,16 @@ macro_rules! waits {
         $(awaited { $(#[$awaited:meta])* })?
         $(both { $(#[$more:meta])* })?
         pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
-            $event_loop:expr => $future:expr
+            $event_loop:expr => $future:expr $(, at_once: $outcome:expr)?
         }
     ) => {
         $(#[$doc])*
         $($(#[$blocking])*)?
         $($(#[$more])*)?
         pub fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            $(if let Some(outcome) = $outcome {
+                return outcome;
+            })?
             let event_loop = std::sync::Arc::clone($event_loop);
             crate::event_loop::block_on(&event_loop, $future)
         }
@@ -108,6 +111,14 @@ mod listening_endpoint;
 #[path = "modes/message_connect.rs"]
 mod message_connect;
 #[cfg(feature = "verbs")]
+#[path = "modes/rdma_listener.rs"]
+mod rdma_listener;
+#[cfg(feature = "verbs")]
+#[path = "modes/rdma_stream.rs"]
+mod rdma_stream;
+#[cfg(feature = "verbs")]
+mod stream_io;
+#[cfg(feature = "verbs")]
 #[path = "modes/transfer.rs"]
 mod transfer;
 #[cfg(feature = "verbs")]
@@ -132,5 +143,7 @@ pub use {
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
     listening_endpoint::ListeningEndpoint,
+    rdma_listener::RdmaListener,
+    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
     transfer::Transfer,
 };

@@ -3,8 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+
+mod threads;
+
+use threads::Threads;
 
 /// The default of [`NodeOptions::max_handshakes`](crate::NodeOptions::max_handshakes).
 pub const DEFAULT_MAX_HANDSHAKES: usize = 64;
@@ -42,20 +47,60 @@ pub trait BlockingExecutor: fmt::Debug + Send + Sync {
     fn spawn(&self, task: BlockingTask);
 }
 
-/// A short-lived thread for each task, named `rdmacm`, with signals blocked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ThreadExecutor;
+/// Runs tasks on threads of its own, named `rdmacm`, with signals blocked.
+///
+/// No task waits for another one: a thread is created unless one is idle. A thread that has
+/// been idle for [`THREAD_IDLE_TIME`], or whose executor was dropped, ends. Clones share their threads.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadExecutor(Arc<Owner>);
+
+/// How long a thread of a [`ThreadExecutor`] waits for another task.
+pub const THREAD_IDLE_TIME: Duration = Duration::from_secs(1);
+
+/// What the clones of an executor own. The threads do not, so that it is dropped with the
+/// executor.
+#[derive(Debug)]
+struct Owner {
+    threads: Arc<Threads>,
+    /// A forked child has none of the threads.
+    process: u32,
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self {
+            threads: Arc::default(),
+            process: std::process::id(),
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.threads.close();
+    }
+}
 
 impl BlockingExecutor for ThreadExecutor {
     fn spawn(&self, task: BlockingTask) {
+        let Owner { threads, process } = &*self.0;
+        let task = if std::process::id() == *process {
+            threads.give(task)
+        } else {
+            Some(task)
+        };
+        let Some(task) = task else {
+            return;
+        };
         // The task is needed again if no thread can be created.
         let task = Arc::new(Mutex::new(Some(task)));
-        let on_thread = Arc::clone(&task);
+        let (on_thread, threads) = (Arc::clone(&task), Arc::clone(threads));
         let spawned = thread::Builder::new()
             .name("rdmacm".to_owned())
             .spawn(move || {
                 block_signals();
                 run(&on_thread);
+                threads.run_until_idle();
             });
         if spawned.is_err() {
             run(&task);
@@ -84,10 +129,16 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
+    fn wait_until_idle(threads: &Threads, count: usize) {
+        while threads.idle() != count {
+            thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_task_runs_on_a_named_thread() {
         let (sender, receiver) = mpsc::channel();
-        ThreadExecutor.spawn(Box::new(move || {
+        ThreadExecutor::default().spawn(Box::new(move || {
             let name = thread::current().name().map(str::to_owned);
             sender.send(name).unwrap();
         }));
@@ -95,9 +146,53 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_is_idle_takes_the_next_task() {
+        let executor = ThreadExecutor::default();
+        let (sender, receiver) = mpsc::channel();
+        let mut threads = Vec::new();
+        for _ in 0..3 {
+            let sender = sender.clone();
+            executor.spawn(Box::new(move || {
+                sender.send(thread::current().id()).unwrap();
+            }));
+            threads.push(receiver.recv().unwrap());
+            wait_until_idle(&executor.0.threads, 1);
+        }
+        assert!(threads.iter().all(|thread| *thread == threads[0]));
+    }
+
+    #[test]
+    fn no_task_waits_for_another() {
+        let executor = ThreadExecutor::default();
+        // Each waits for the other one.
+        let (first, second) = (mpsc::channel(), mpsc::channel());
+        let (done, both) = mpsc::channel();
+        for (to, from) in [(first.0, second.1), (second.0, first.1)] {
+            let done = done.clone();
+            executor.spawn(Box::new(move || {
+                to.send(()).unwrap();
+                from.recv().unwrap();
+                done.send(()).unwrap();
+            }));
+        }
+        both.recv().unwrap();
+        both.recv().unwrap();
+    }
+
+    #[test]
+    fn threads_end_with_their_executor() {
+        let executor = ThreadExecutor::default();
+        executor.spawn(Box::new(|| ()));
+        let threads = Arc::clone(&executor.0.threads);
+        wait_until_idle(&threads, 1);
+        drop(executor);
+        wait_until_idle(&threads, 0);
+    }
+
+    #[test]
     fn signals_do_not_interrupt_a_task() {
         let (sender, receiver) = mpsc::channel();
-        ThreadExecutor.spawn(Box::new(move || {
+        ThreadExecutor::default().spawn(Box::new(move || {
             sender.send(SigSet::thread_get_mask().unwrap()).unwrap();
         }));
         let blocked = receiver.recv().unwrap();

@@ -20,7 +20,7 @@ pub(crate) struct Established {
 impl Established {
     pub(crate) fn new(attempt: &Attempt, stage: Stage, id: ManagedId, event: &Event) -> Self {
         let trace = id.queue().trace();
-        trace.stage(stage, attempt.elapsed());
+        trace.stage(stage, || attempt.elapsed());
         trace.established(id.id());
         Self {
             id,

@@ -8,7 +8,6 @@
 //! The event channel is one [`EventSource`]. Layers above add others, such as the
 //! completion channel of a device.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
@@ -27,11 +26,14 @@ mod extensions;
 mod failure;
 mod handshakes;
 mod managed_id;
+mod pending_events;
 mod runtime;
 mod source;
 mod spawn_blocking;
 mod threads;
+mod timers;
 mod wait;
+mod waiter_queue;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent};
@@ -40,11 +42,16 @@ pub(crate) use handshakes::{HandshakeLimit, HandshakePermit};
 pub(crate) use managed_id::{ManagedId, is_iwarp};
 pub(crate) use source::{Drained, EventSource, MAX_EVENTS, Sources};
 pub(crate) use spawn_blocking::spawn_blocking;
-pub(crate) use threads::block_on;
+pub(crate) use threads::{WaitingThread, block_on};
 pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
+pub(crate) use waiter_queue::WaiterQueue;
+#[cfg(test)]
+pub(crate) use waiter_queue::new_waker;
 
 use cm_events::CmEvents;
 use runtime::{DrainState, RuntimeRegistration};
+use source::ReadySources;
+use timers::{TimerId, Timers};
 
 /// An event channel, other event sources, and the tasks and threads that wait for them.
 pub(crate) struct EventLoop {
@@ -62,6 +69,9 @@ pub(crate) struct EventLoop {
     due: AtomicBool,
     /// How often reading or waiting has failed.
     failures: AtomicU64,
+    /// Of threads that have waited, for the next ones.
+    spare_threads: Mutex<Vec<WaitingThread>>,
+    last_key: AtomicU64,
 }
 
 /// What an [`EventLoop`] is made of.
@@ -74,15 +84,25 @@ pub(crate) struct EventLoopParts {
 
 #[derive(Default)]
 struct State {
-    timers: BTreeMap<(Instant, u64), Waker>,
-    /// Every task and thread that waits. One of them is woken to run the loop.
-    waiters: BTreeMap<u64, Waker>,
+    timers: Timers,
+    /// The tasks that wait, one of which is woken to run the loop.
+    waiters: WaiterQueue,
     leader: Leader,
     /// Of the task that reads the sources.
     drain: DrainState,
     /// Why reading or waiting failed the last time.
     failure: Option<Error>,
-    last_key: u64,
+    /// How many threads wait for the leader to step down.
+    parked: usize,
+}
+
+impl State {
+    /// How many events of the connection manager are probably there: mostly, each waiter waits
+    /// for one. Reading the one that is not there would be a system call for nothing.
+    fn expected_events(&self) -> usize {
+        let threads = self.parked + 1;
+        self.waiters.len().max(threads).min(MAX_EVENTS)
+    }
 }
 
 /// The thread that reads the sources for all threads that wait.
@@ -121,6 +141,8 @@ impl EventLoop {
             runtime: reactor.map(|reactor| RuntimeRegistration::new(reactor, this.clone())),
             due,
             failures: AtomicU64::new(0),
+            spare_threads: Mutex::default(),
+            last_key: AtomicU64::new(0),
         }))
     }
 
@@ -139,6 +161,11 @@ impl EventLoop {
     /// What layers above keep with this event loop.
     pub(crate) fn extensions(&self) -> &Extensions {
         &self.extensions
+    }
+
+    /// Whether threads wait, rather than tasks of a runtime.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.runtime.is_none()
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -178,57 +205,92 @@ impl EventLoop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new_key(&self) -> u64 {
-        let mut state = self.state();
-        state.last_key += 1;
-        state.last_key
+    pub(crate) fn new_key(&self) -> u64 {
+        self.last_key.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Reads the sources, each up to its share. One thread or task at a time does.
-    fn drain(&self) -> Drained {
-        self.sources.drain().unwrap_or_else(|error| {
-            self.fail(error);
-            Drained::More
-        })
+    /// Reads the sources that are readable, each up to its share, which is `max_events` for
+    /// the event channel. One thread or task at a time does. Returns whether there were any;
+    /// `None` after a failure.
+    fn drain(&self, max_events: usize) -> Option<bool> {
+        let mut ready = ReadySources::default();
+        let drained = self.sources.readable(&mut ready).and_then(|()| {
+            self.sources.drain(&ready, max_events)?;
+            Ok(!ready.is_empty())
+        });
+        drained.map_err(|error| self.fail(error)).ok()
+    }
+
+    fn expected_events(&self) -> usize {
+        self.state().expected_events()
     }
 
     fn fire_timers(&self) {
-        let now = self.now();
-        let mut state = self.state();
-        let later = state.timers.split_off(&(now, u64::MAX));
-        let due = std::mem::replace(&mut state.timers, later);
-        drop(state);
-        due.into_values().for_each(Waker::wake);
+        if self.state().timers.is_empty() {
+            return;
+        }
+        // Without the lock: a simulated clock has one of its own.
+        self.fire_timers_at(self.now());
+    }
+
+    fn fire_timers_at(&self, now: Instant) {
+        loop {
+            let due = self.state().timers.fire(now);
+            let Some(waker) = due else {
+                return;
+            };
+            waker.wake();
+        }
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        let state = self.state();
-        state.timers.first_key_value().map(|((at, _), _)| *at)
+        self.state().timers.first()
+    }
+
+    /// Whether a timer has fired since its waiter was added.
+    fn has_fired(&self, timer: &TimerId) -> bool {
+        self.state().timers.has_fired(timer)
     }
 
     /// Wakes one waiter to run the loop.
     fn wake_one(&self) {
-        let waiter = self.state().waiters.values().next().cloned();
+        let waiter = self.state().waiters.first().cloned();
         if let Some(waiter) = waiter {
             waiter.wake();
         }
     }
 
-    /// Adds a waiter, or replaces its waker.
-    fn add_waiter(&self, key: u64, until: Option<Instant>, waker: &Waker) {
-        let mut state = self.state();
-        let replaced = state.waiters.insert(key, waker.clone());
-        let Some(at) = until else {
-            drop(state);
-            // Not under the lock: dropping the last waker of a task ends the task.
-            drop(replaced);
+    /// Adds a waiter, with a timer if it has a deadline; or replaces the waker of one that
+    /// has one. Of a thread, only the timer need be known.
+    fn add_waiter(
+        &self,
+        key: u64,
+        until: Option<Instant>,
+        timer: &mut Option<TimerId>,
+        waker: &Waker,
+    ) {
+        if self.is_blocking() && until.is_none() {
             return;
+        }
+        let mut state = self.state();
+        let replaced = if self.is_blocking() {
+            None
+        } else {
+            state.waiters.add(key, waker)
         };
-        let first = state.timers.first_key_value().map(|((at, _), _)| *at);
-        let replaced = (replaced, state.timers.insert((at, key), waker.clone()));
-        let is_first = first.is_none_or(|first| at < first);
-        let oversleeps = is_first && state.leader == Leader::Asleep;
+        let mut oversleeps = false;
+        let replaced = match (&*timer, until) {
+            (Some(timer), _) => (replaced, state.timers.set_waker(timer, waker)),
+            (None, None) => (replaced, None),
+            (None, Some(at)) => {
+                let is_first = state.timers.first().is_none_or(|first| at < first);
+                oversleeps = is_first && state.leader == Leader::Asleep;
+                *timer = Some(state.timers.add(at, waker));
+                (replaced, None)
+            }
+        };
         drop(state);
+        // Not under the lock: dropping the last waker of a task ends the task.
         drop(replaced);
         if oversleeps {
             self.channel().waker().wake();
@@ -236,10 +298,17 @@ impl EventLoop {
     }
 
     /// Removes a waiter. If it was woken to run the loop, another one is woken instead.
-    fn remove_waiter(&self, key: u64, until: Option<Instant>) {
+    fn remove_waiter(&self, key: u64, timer: Option<TimerId>) {
+        if self.is_blocking() && timer.is_none() {
+            return;
+        }
         let mut state = self.state();
-        let waiter = state.waiters.remove(&key);
-        let timer = until.and_then(|at| state.timers.remove(&(at, key)));
+        let waiter = if self.is_blocking() {
+            None
+        } else {
+            state.waiters.remove(key)
+        };
+        let timer = timer.and_then(|timer| state.timers.remove(timer));
         drop(state);
         // Not under the lock: dropping the last waker of a task ends the task.
         drop((waiter, timer));

@@ -10,7 +10,8 @@
 //! (feature `hickory`).
 //!
 //! With the feature `verbs`, which is on by default, `Connection` sends and receives messages
-//! on soft devices, and reads and writes memory of the peer. `Endpoint` has a queue pair that
+//! on soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream as a
+//! TCP stream is, and its peer may be a program that uses librdmacm's rsockets. `Endpoint` has a queue pair that
 //! the caller posts to, and `DatagramSocket` sends and receives unreliable datagrams, to peers
 //! and multicast groups.
 //!
@@ -92,6 +93,8 @@ mod runtime;
 mod stage;
 mod stop_group;
 mod stop_handle;
+#[cfg(feature = "verbs")]
+mod stream;
 mod sync;
 #[cfg(feature = "tokio")]
 pub mod tokio;
@@ -108,7 +111,7 @@ pub use rdmacm_verbs as verbs;
 
 pub use blocking::*;
 pub use blocking_executor::{
-    BlockingExecutor, BlockingTask, DEFAULT_MAX_HANDSHAKES, ThreadExecutor,
+    BlockingExecutor, BlockingTask, DEFAULT_MAX_HANDSHAKES, THREAD_IDLE_TIME, ThreadExecutor,
 };
 pub use close_reason::CloseReason;
 pub use connect::{ACCEPT_DEADLINE, CLOSE_DEADLINE, CONNECT_DEADLINE, PeerAddr, STAGGER};
@@ -123,6 +126,8 @@ pub use retry::RetryPolicy;
 pub use stage::Stage;
 pub use stop_group::StopGroup;
 pub use stop_handle::StopHandle;
+#[cfg(feature = "verbs")]
+pub use stream::StreamOptions;
 
 /// The examples of the documents, compiled.
 #[cfg(all(doctest, feature = "verbs"))]
@@ -145,6 +150,8 @@ mod documents {
     #[cfg(feature = "tokio")]
     #[doc = include_str!("../../../docs/how-to/shut-down.md")]
     struct ShutDown;
+    #[doc = include_str!("../../../docs/streams.md")]
+    struct Streams;
     #[doc = include_str!("../../../docs/how-to/test-without-a-device.md")]
     struct TestWithoutADevice;
     #[doc = include_str!("../../../docs/how-to/timeouts-and-retries.md")]

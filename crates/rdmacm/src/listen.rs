@@ -1,9 +1,9 @@
 //! Listening and accepting, with any queue pair.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use rdmacm_core::{CmAddr, CmId, Deadline, Event, IdHandle};
+use rdmacm_core::{CmAddr, CmId, Deadline, DeviceId, Event, IdHandle};
 
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
@@ -17,7 +17,7 @@ mod accept;
 mod bind;
 mod sockets;
 
-pub(crate) use accept::accept;
+pub(crate) use accept::{Accepted, Accepting, accept};
 
 use sockets::ListenSockets;
 
@@ -37,13 +37,17 @@ pub(crate) struct ListeningIds {
     sockets: ListenSockets,
     requests: Arc<EventQueue>,
     address: CmAddr,
+    /// The device that it is bound to, once a request has come.
+    device: OnceLock<Option<DeviceId>>,
 }
 
 /// A connect request that was read.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: ManagedId,
-    pub(crate) event: Box<Event>,
+    pub(crate) event: Event,
+    /// The device of the listener, if it is bound to one: it is that of the request as well.
+    pub(crate) device: Option<DeviceId>,
 }
 
 impl ListeningIds {
@@ -76,6 +80,7 @@ impl ListeningIds {
             ids,
             requests,
             address: address.with_port(port),
+            device: OnceLock::new(),
         })
     }
 
@@ -127,7 +132,18 @@ impl ListeningIds {
         let (event, child) = self.next_checked(&attempt, until).await?;
         let id = ManagedId::new(&self.event_loop, child, EventQueue::new());
         id.queue().trace().request(id.id(), &event);
-        Ok(Request { id, event })
+        let device = self.device();
+        Ok(Request { id, event, device })
+    }
+
+    /// The device that it is bound to; `None` if it listens on any. The kernel listens on that
+    /// device alone then (`cma_ib_listen`, `cma_iw_listen`).
+    fn device(&self) -> Option<DeviceId> {
+        let [only] = self.ids.as_slice() else {
+            return None;
+        };
+        let query = || only.id().addresses().ok().and_then(|found| found.device);
+        *self.device.get_or_init(query)
     }
 
     /// The next request. Checks the sockets while it waits.
@@ -135,7 +151,7 @@ impl ListeningIds {
         &self,
         attempt: &Attempt,
         until: Option<Instant>,
-    ) -> Result<(Box<Event>, CmId)> {
+    ) -> Result<(Event, CmId)> {
         loop {
             let check = self.sockets.next_check();
             let by = [until, check].into_iter().flatten().min();
@@ -157,7 +173,7 @@ impl ListeningIds {
         &self,
         attempt: &Attempt,
         until: Option<Instant>,
-    ) -> Result<(Box<Event>, CmId)> {
+    ) -> Result<(Event, CmId)> {
         let failed = |error| attempt.fail(Stage::Accept, Cause::from(error));
         loop {
             let event = wait_for(&self.event_loop, &*self.requests, until).await;
@@ -174,7 +190,7 @@ impl ListeningIds {
                         self.requests.close_with(reason);
                     }
                 }
-                QueuedEvent::CommandReturned(_) => {}
+                QueuedEvent::CommandFailed(_) => {}
                 QueuedEvent::Closed => return Err(self.closed(attempt)),
             }
         }

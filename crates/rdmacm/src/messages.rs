@@ -1,16 +1,19 @@
 //! Connections that carry messages, and read and write memory of the peer.
 
+mod busy_polling;
 mod completions;
 mod connection;
 mod device;
 mod factory;
 mod failure;
+mod in_flight;
 mod keep_alive;
 mod message;
 mod options;
 mod queue_pair;
 mod registered_buffer;
 mod state;
+mod thread_wait;
 mod transfer;
 mod transfer_error;
 mod wait;
@@ -23,9 +26,10 @@ pub use transfer_error::TransferError;
 
 pub(crate) use completions::next_completion;
 pub(crate) use connection::MessageConnection;
-pub(crate) use device::{Devices, OpenDevice, open_context};
+pub(crate) use device::{CompletionHandler, Devices, OpenDevice, Side, open_context};
 pub(crate) use factory::MessageQueuePairFactory;
 pub(crate) use failure::Failure;
+pub(crate) use keep_alive::KeepAlive;
 pub(crate) use queue_pair::{Destination, ENDLESS_RETRIES, MessageQueuePair};
 pub(crate) use state::{Arrival, State};
 pub(crate) use transfer::StartedTransfer;

@@ -18,7 +18,7 @@ impl Trace {
 
     pub(crate) fn request(&self, _: &IdHandle, _: &Event) {}
 
-    pub(crate) fn stage(&self, _: Stage, _: Duration) {}
+    pub(crate) fn stage(&self, _: Stage, _: impl FnOnce() -> Duration) {}
 
     pub(crate) fn established(&self, _: &IdHandle) {}
 

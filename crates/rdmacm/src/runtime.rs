@@ -1,39 +1,42 @@
 //! What an asynchronous runtime does for an event loop.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// A timer of a runtime.
-pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
-
 /// An asynchronous runtime that can watch a descriptor and wait for a moment.
 ///
-/// `rdmacm::tokio::Tokio` implements it for tokio. For another runtime it takes some twenty
+/// `rdmacm::tokio::Tokio` implements it for tokio. For another runtime it takes some thirty
 /// lines, and [`NodeOptions::runtime`](crate::asynchronous::NodeOptions::runtime) selects it:
 ///
 /// ```
+/// use std::future::Future;
 /// use std::ops::ControlFlow;
 /// use std::os::fd::OwnedFd;
+/// use std::pin::Pin;
+/// use std::sync::Mutex;
 /// use std::task::{Context, Poll};
 /// use std::time::Instant;
-/// use rdmacm::asynchronous::{Reactor, Runtime, Sleep};
+/// use rdmacm::asynchronous::{Reactor, Runtime};
 ///
 /// #[derive(Debug)]
 /// struct Smol;
 ///
 /// #[derive(Debug)]
-/// struct SmolReactor(async_io::Async<OwnedFd>);
+/// struct SmolReactor {
+///     watched: async_io::Async<OwnedFd>,
+///     timer: Mutex<async_io::Timer>,
+/// }
 ///
 /// impl Runtime for Smol {
 ///     fn reactor(readiness: OwnedFd) -> std::io::Result<Box<dyn Reactor>> {
 ///         // The descriptor is an epoll descriptor: it has no non-blocking mode to set.
-///         Ok(Box::new(SmolReactor(async_io::Async::new_nonblocking(readiness)?)))
+///         let watched = async_io::Async::new_nonblocking(readiness)?;
+///         let timer = Mutex::new(async_io::Timer::never());
+///         Ok(Box::new(SmolReactor { watched, timer }))
 ///     }
 /// }
 ///
@@ -45,7 +48,7 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///     ) -> Poll<std::io::Result<()>> {
 ///         loop {
 ///             // async-io wakes for what becomes readable after this was asked.
-///             let readiness = self.0.poll_readable(context);
+///             let readiness = self.watched.poll_readable(context);
 ///             if let Poll::Ready(Err(error)) = readiness {
 ///                 return Poll::Ready(Err(error));
 ///             }
@@ -59,10 +62,10 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 ///         }
 ///     }
 ///
-///     fn sleep_until(&self, at: Instant) -> Sleep {
-///         Box::pin(async move {
-///             async_io::Timer::at(at).await;
-///         })
+///     fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+///         let mut timer = self.timer.lock().unwrap_or_else(|error| error.into_inner());
+///         timer.set_at(at);
+///         Pin::new(&mut *timer).poll(context).map(drop)
 ///     }
 /// }
 /// ```
@@ -75,7 +78,7 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     fn reactor(readiness: OwnedFd) -> io::Result<Box<dyn Reactor>>;
 }
 
-/// A descriptor that a runtime watches, and the runtime's timers.
+/// A descriptor that a runtime watches, and a timer of the runtime.
 pub trait Reactor: fmt::Debug + Send + Sync {
     /// Calls `read` until the descriptor is not readable. Then returns [`Poll::Pending`],
     /// and wakes the context's waker when the descriptor becomes readable. An additional
@@ -93,10 +96,14 @@ pub trait Reactor: fmt::Debug + Send + Sync {
         read: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Poll<io::Result<()>>;
 
-    /// A timer that completes at `at`.
-    fn sleep_until(&self, at: Instant) -> Sleep;
+    /// Sets the timer. If `at` has not passed, returns [`Poll::Pending`], and wakes the
+    /// context's waker at that time; it need not any more at that of an earlier call.
+    fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()>;
 
-    /// The current time of the timers' clock. A node on a simulated channel sets the
+    /// The timer is not needed for now. If it goes off nevertheless, that does no harm.
+    fn stop_timer(&self) {}
+
+    /// The current time of the timer's clock. A node on a simulated channel sets the
     /// channel's clock to it when it opens, if that is behind.
     fn now(&self) -> Instant {
         Instant::now()

@@ -25,7 +25,8 @@ use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -49,15 +50,27 @@ impl Runtime for Tokio {
             deprecated,
             reason = "its successor is new and takes a proof that an owned descriptor is one"
         )]
-        let watched = AsyncFd::with_interest(readiness, Interest::READABLE)?;
-        Ok(Box::new(Watched { watched, runtime }))
+        let descriptor = AsyncFd::with_interest(readiness, Interest::READABLE)?;
+        Ok(Box::new(Watched {
+            descriptor,
+            runtime,
+            timer: Mutex::default(),
+        }))
     }
 }
 
 #[derive(Debug)]
 struct Watched {
-    watched: AsyncFd<OwnedFd>,
+    descriptor: AsyncFd<OwnedFd>,
     runtime: Handle,
+    /// Made when it is first needed: a runtime need not have timers until then.
+    timer: Mutex<Option<Pin<Box<time::Sleep>>>>,
+}
+
+impl Watched {
+    fn timer(&self) -> MutexGuard<'_, Option<Pin<Box<time::Sleep>>>> {
+        self.timer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Reactor for Watched {
@@ -68,7 +81,7 @@ impl Reactor for Watched {
     ) -> Poll<io::Result<()>> {
         loop {
             // What becomes readable after this is not cleared below.
-            let mut ready = match ready!(self.watched.poll_read_ready(context)) {
+            let mut ready = match ready!(self.descriptor.poll_read_ready(context)) {
                 Ok(ready) => ready,
                 Err(error) => return Poll::Ready(Err(error)),
             };
@@ -81,10 +94,23 @@ impl Reactor for Watched {
         }
     }
 
-    fn sleep_until(&self, at: Instant) -> Sleep {
-        // On any thread.
-        let _runtime = self.runtime.enter();
-        Box::pin(time::sleep_until(at.into()))
+    fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        let at = at.into();
+        let mut timer = self.timer();
+        let timer = timer.get_or_insert_with(|| {
+            // On any thread.
+            let _runtime = self.runtime.enter();
+            Box::pin(time::sleep_until(at))
+        });
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().poll(context)
+    }
+
+    fn stop_timer(&self) {
+        let timer = self.timer().take();
+        drop(timer);
     }
 
     /// That of a paused clock, in tests.

@@ -66,8 +66,11 @@ impl Trace {
     }
 
     /// A stage is complete, after this time since the attempt began.
-    pub(crate) fn stage(&self, stage: Stage, elapsed: Duration) {
-        tracing::debug!(target: TARGET, parent: &self.span, ?stage, ?elapsed, "completed");
+    pub(crate) fn stage(&self, stage: Stage, elapsed: impl FnOnce() -> Duration) {
+        if tracing::enabled!(target: TARGET, Level::DEBUG) {
+            let elapsed = elapsed();
+            tracing::debug!(target: TARGET, parent: &self.span, ?stage, ?elapsed, "completed");
+        }
     }
 
     /// The connection is established.

@@ -1,6 +1,6 @@
 //! Asynchronous events.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use rdmacm_abi::uverbs::{self, AsyncEventKind};
@@ -51,7 +51,19 @@ pub enum AsyncEventSource {
 impl AsyncEvents {
     pub(crate) fn open(context: &Context) -> Result<Self> {
         let file = context.uverbs().async_events();
-        Readable::new(context, file.ok_or_else(|| context.gone())?).map(Self)
+        let file = file.filter(|_| !context.is_gone());
+        let file = file.ok_or_else(|| context.gone())?;
+        Ok(Self(Readable::new(context, file)))
+    }
+
+    /// A descriptor to poll, readable while there is an event to [`take`](Self::take), and when
+    /// the device is gone. It cannot be read. The first call opens it.
+    ///
+    /// # Errors
+    /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
+        self.0.readiness()
     }
 
     /// Takes one event, if there is one.
@@ -79,12 +91,6 @@ impl AsyncEvents {
                 return Ok(None);
             }
         }
-    }
-}
-
-impl AsFd for AsyncEvents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 
@@ -199,7 +205,7 @@ mod tests {
     fn events_are_taken_in_order_with_and_without_waiting() {
         let context = Stub::new(false).open();
         let (file, mut far) = readable::tests::file();
-        let events = AsyncEvents(Readable::new(&context, Arc::clone(&file)).unwrap());
+        let events = AsyncEvents(Readable::new(&context, Arc::clone(&file)));
         assert_eq!(events.take(), Ok(None));
         assert_eq!(events.next(Duration::ZERO), Ok(None));
         for next in [AsyncEvents::take, |events: &AsyncEvents| events.next(None)] {

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion, WrOpcode};
+use rdmacm_abi::uverbs::{WcOpcode, WrOpcode};
 
 use crate::memory::SgList;
 
 mod failure;
+mod report;
 
 pub use failure::CompletionError;
+pub(crate) use report::Report;
 
 /// The id of a posted request, which its completion repeats. Unique in its context while
 /// its queue exists.
@@ -56,20 +58,52 @@ impl Iterator for WorkIds {
 impl ExactSizeIterator for WorkIds {}
 
 /// The result of a request, and its memory.
-#[derive(Debug)]
 #[doc(alias = "ibv_wc")]
 #[must_use = "it holds the request's memory"]
 pub struct Completion {
     /// The request.
     #[doc(alias = "wr_id")]
     pub work: WorkId,
-    /// The number of the queue pair.
-    #[doc(alias = "qp_num")]
-    pub queue_pair: u32,
-    /// What was done, or the error.
-    pub result: Result<Done, CompletionError>,
     /// The memory of the request.
     pub sg_list: SgList,
+    /// The number of the queue pair.
+    pub(crate) qp_number: u32,
+    pub(crate) report: Report,
+}
+
+impl Completion {
+    /// The number of the queue pair.
+    #[must_use]
+    #[doc(alias = "qp_num")]
+    #[inline]
+    pub fn queue_pair(&self) -> u32 {
+        self.qp_number
+    }
+
+    /// What was done, or the error.
+    #[doc(alias = "status")]
+    #[inline]
+    pub fn result(&self) -> Result<Done, CompletionError> {
+        let failed = |(status, vendor, kind)| CompletionError {
+            status,
+            vendor,
+            queue_pair: self.qp_number,
+            work: self.work,
+            kind,
+        };
+        self.report.done().map_err(failed)
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion")
+            .field("work", &self.work)
+            .field("queue_pair", &self.queue_pair())
+            .field("result", &self.result())
+            .field("sg_list", &self.sg_list)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A successful request.
@@ -89,19 +123,6 @@ pub struct Done {
     pub invalidated: Option<u32>,
     /// The sender of a datagram.
     pub source: DatagramSource,
-}
-
-impl Done {
-    /// A request of a send queue.
-    pub(crate) fn sent(opcode: WcOpcode, bytes: u32) -> Self {
-        Self {
-            opcode,
-            bytes,
-            immediate: None,
-            invalidated: None,
-            source: DatagramSource::NONE,
-        }
-    }
 }
 
 /// The sender of a datagram; meaningless for connections.
@@ -157,39 +178,11 @@ impl fmt::Display for WorkKind {
     }
 }
 
-/// Reads the device's completion of a receive request.
-pub(crate) fn received(work: WorkId, wc: &WorkCompletion) -> Result<Done, CompletionError> {
-    if wc.status != WcStatus::SUCCESS {
-        return Err(CompletionError {
-            status: wc.status,
-            vendor: wc.vendor_error,
-            queue_pair: wc.qp_number,
-            work,
-            kind: WorkKind::Receive,
-        });
-    }
-    let with = |flag| wc.flags.contains(flag);
-    Ok(Done {
-        opcode: wc.opcode,
-        bytes: wc.byte_len,
-        immediate: with(WcFlags::WITH_IMM).then(|| wc.immediate_or_key.immediate().get()),
-        invalidated: with(WcFlags::WITH_INVALIDATE).then(|| wc.immediate_or_key.key()),
-        source: DatagramSource {
-            queue_pair: wc.source_qp_number,
-            has_grh: with(WcFlags::GRH),
-            pkey_index: wc.pkey_index,
-            lid: wc.source_lid,
-            path_bits: wc.destination_path_bits,
-            service_level: wc.service_level,
-        },
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use rdmacm_abi::Be32;
-    use rdmacm_abi::uverbs::ImmediateOrKey;
+    use rdmacm_abi::uverbs::{ImmediateOrKey, WcFlags, WcStatus, WorkCompletion};
     use zerocopy::FromZeros;
 
     const WORK: WorkId = WorkId {
@@ -206,28 +199,50 @@ mod tests {
         assert_eq!(ids.next(), None);
     }
 
-    fn done(flags: WcFlags) -> Done {
+    /// It is moved to the caller.
+    #[test]
+    fn a_completion_is_small() {
+        assert!(size_of::<Option<Completion>>() <= 80);
+    }
+
+    fn completion(kind: WorkKind, wc: &WorkCompletion) -> Completion {
+        Completion {
+            work: WORK,
+            sg_list: SgList::NONE,
+            qp_number: wc.qp_number,
+            report: Report::of(kind, wc),
+        }
+    }
+
+    fn done(kind: WorkKind, flags: WcFlags) -> Done {
         let wc = WorkCompletion {
             flags,
             immediate_or_key: ImmediateOrKey::from_immediate(Be32::new(0x1234)),
             byte_len: 5,
             source_qp_number: 6,
+            pkey_index: 7,
+            source_lid: 8,
+            destination_path_bits: 9,
+            service_level: 10,
             ..WorkCompletion::new_zeroed()
         };
-        received(WORK, &wc).unwrap()
+        completion(kind, &wc).result().unwrap()
     }
 
     #[test]
     fn what_a_message_came_with_is_by_its_flags() {
-        let with = done(WcFlags::WITH_IMM | WcFlags::GRH);
+        let received = |flags| done(WorkKind::Receive, flags);
+        let with = received(WcFlags::WITH_IMM | WcFlags::GRH);
         assert_eq!((with.immediate, with.invalidated), (Some(0x1234), None));
         assert_eq!((with.bytes, with.source.queue_pair), (5, 6));
         assert!(with.source.has_grh);
+        assert_eq!((with.source.pkey_index, with.source.lid), (7, 8));
+        assert_eq!((with.source.path_bits, with.source.service_level), (9, 10));
         let key = 0x1234_u32.to_be();
-        let invalidated = done(WcFlags::WITH_INVALIDATE);
+        let invalidated = received(WcFlags::WITH_INVALIDATE);
         assert_eq!(invalidated.invalidated, Some(key));
         assert!(invalidated.immediate.is_none() && !invalidated.source.has_grh);
-        let sent = Done::sent(WcOpcode::SEND, 5);
+        let sent = done(WorkKind::Send(WrOpcode::SEND), WcFlags::all());
         assert_eq!((sent.opcode, sent.bytes), (WcOpcode::SEND, 5));
         assert_eq!((sent.immediate, sent.invalidated), (None, None));
         assert!(!sent.source.has_grh);
@@ -241,10 +256,12 @@ mod tests {
             qp_number: 0x11,
             ..WorkCompletion::new_zeroed()
         };
-        let failure = received(WORK, &wc).unwrap_err();
+        let failure = completion(WorkKind::Receive, &wc).result().unwrap_err();
         assert_eq!((failure.status, failure.vendor), (wc.status, 3));
         assert_eq!((failure.queue_pair, failure.work), (0x11, WORK));
         assert_eq!(failure.kind, WorkKind::Receive);
+        let write = WorkKind::Send(WrOpcode::RDMA_WRITE);
+        assert_eq!(completion(write, &wc).result().unwrap_err().kind, write);
         assert_eq!(WorkKind::Send(WrOpcode::RDMA_READ).to_string(), "RDMA_READ");
         assert_eq!(WorkKind::Receive.to_string(), "RECEIVE");
     }

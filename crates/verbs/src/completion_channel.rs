@@ -1,24 +1,23 @@
 //! Completion channels.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rdmacm_abi::uverbs::CompletionEvent;
 use rdmacm_core::Deadline;
 
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::readable::Readable;
 use crate::revocable_file::RevocableFile;
 use crate::token::Token;
 
 /// A channel for notifications of completion queues. Clones are the same channel.
 ///
-/// Its descriptor, for event loops, is readable while there is a notification to
-/// [`take`](Self::take), and when the device is gone.
+/// An event loop watches its [`readiness`](Self::readiness).
 #[derive(Clone, Debug)]
 #[doc(alias = "ibv_comp_channel")]
 pub struct CompletionChannel(Arc<Created>);
@@ -28,27 +27,48 @@ struct Created {
     readable: Readable,
     file: Arc<RevocableFile>,
     queues: AtomicUsize,
+    /// Its only queue is armed, or its notification was not taken yet.
+    is_notification_due: AtomicBool,
 }
+
+impl PartialEq for CompletionChannel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for CompletionChannel {}
 
 impl CompletionChannel {
     pub(crate) fn create(context: &Context) -> Result<Self> {
         let file = context.uverbs().create_completion_channel()?;
-        Self::with_file(context, file)
+        Ok(Self::with_file(context, file))
     }
 
     /// With a file to which the kernel or a test writes notifications.
-    pub(crate) fn with_file(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
-        Ok(Self(Arc::new(Created {
-            readable: Readable::new(context, Arc::clone(&file))?,
+    pub(crate) fn with_file(context: &Context, file: Arc<RevocableFile>) -> Self {
+        Self(Arc::new(Created {
+            readable: Readable::new(context, Arc::clone(&file)),
             file,
             queues: AtomicUsize::new(0),
-        })))
+            is_notification_due: AtomicBool::new(false),
+        }))
     }
 
     /// Its context.
     #[must_use]
     pub fn context(&self) -> &Context {
         self.0.readable.context()
+    }
+
+    /// A descriptor to poll, readable while there is a notification to [`take`](Self::take), and
+    /// when the device is gone. It cannot be read. The first call opens it.
+    ///
+    /// # Errors
+    /// [`Error::Wait`](crate::Error::Wait) if the process cannot open it;
+    /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
+    pub fn readiness(&self) -> Result<BorrowedFd<'_>> {
+        self.0.readable.readiness()
     }
 
     /// Takes one notification, if there is one: the [token](crate::CompletionQueue::token) of
@@ -58,6 +78,8 @@ impl CompletionChannel {
     /// [`Error::Gone`](crate::Error::Gone) if the device is gone.
     #[doc(alias = "ibv_get_cq_event")]
     pub fn take(&self) -> Result<Option<Token>> {
+        // Before reading: a queue that is armed once too often does no harm.
+        self.0.is_notification_due.store(false, Ordering::Release);
         let event: Option<CompletionEvent> = self.0.readable.read()?;
         Ok(event.and_then(|event| Token::from_handle(event.user_handle)))
     }
@@ -83,12 +105,22 @@ impl CompletionChannel {
         self.0.readable.wait(until)
     }
 
-    /// Duplicates the kernel's descriptor, for use in a command.
-    pub(crate) fn duplicate(&self) -> Result<File> {
-        let duplicate = self.0.file.with(File::try_clone);
-        duplicate
-            .ok_or_else(|| self.context().gone())?
-            .map_err(|error| Error::wait(error.raw_os_error().unwrap_or(libc::EIO)))
+    /// Whether its only queue need not be armed to be waited for. Otherwise notifications
+    /// that nobody reads would pile up in the kernel.
+    pub(crate) fn is_notification_due(&self) -> bool {
+        self.0.is_notification_due.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_notification_due(&self) {
+        self.0.is_notification_due.store(true, Ordering::Release);
+    }
+
+    /// The number of the kernel's descriptor, for a command of its context. It names this
+    /// channel as long as the command can be sent: a context that is closed sends none, and
+    /// closes its channels after that.
+    pub(crate) fn number(&self) -> Result<RawFd> {
+        let number = self.0.file.with(File::as_raw_fd);
+        number.ok_or_else(|| self.context().gone())
     }
 
     /// How many completion queues use it.
@@ -102,11 +134,5 @@ impl CompletionChannel {
 
     pub(crate) fn remove_queue(&self) {
         self.0.queues.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl AsFd for CompletionChannel {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.readable.as_fd()
     }
 }

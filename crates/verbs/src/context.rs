@@ -19,7 +19,7 @@ use crate::port::PortAttr;
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::{self, Provider};
 use crate::token::Token;
-use crate::uverbs::{KernelFile, Uverbs, UverbsFile};
+use crate::uverbs::{KernelFile, OpenFile, Uverbs, UverbsFile};
 
 /// An open device, which creates all other objects. Clones are handles to the same
 /// context. It closes when all of them and all objects created on it are dropped.
@@ -79,7 +79,7 @@ impl Context {
         let provider = provider::choose(&provider::all(), name, node.driver, node.abi_version)?;
         let path = node.path();
         let file = KernelFile::open(name, &path, node.number)?;
-        let context = Self::open_file(name, Box::new(file), provider)?;
+        let context = Self::open_file(name, OpenFile::Kernel(file), provider)?;
         // Another device may have got the number since the netlink query.
         if context.limits().node_guid != device.guid {
             return Err(Error::OtherNode {
@@ -103,14 +103,10 @@ impl Context {
         abi_version: u32,
     ) -> Result<Self> {
         let provider = provider::choose(&provider::all(), device, driver, abi_version)?;
-        Self::open_file(device, file, provider)
+        Self::open_file(device, OpenFile::Other(file), provider)
     }
 
-    fn open_file(
-        device: &str,
-        file: Box<dyn UverbsFile>,
-        provider: Arc<dyn Provider>,
-    ) -> Result<Self> {
+    fn open_file(device: &str, file: OpenFile, provider: Arc<dyn Provider>) -> Result<Self> {
         let uverbs = Uverbs::open(device, file, provider)?;
         let limits = uverbs.ask(Operation::OpenContext, &QueryDevice::default())?;
         Ok(Self(Arc::new(Open {

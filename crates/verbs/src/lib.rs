@@ -44,7 +44,7 @@
 //! let hello = queue_pair.protection_domain().register(*b"hello")?;
 //! queue_pair.post_send(SendRequest::new(SendOperation::Send, hello))?;
 //! if let Some(answer) = queue_pair.receive_queue().next(Duration::from_secs(1))? {
-//!     let bytes = answer.result?.bytes as usize;
+//!     let bytes = answer.result()?.bytes as usize;
 //!     if let Some(buffer) = answer.sg_list.into_buffer() {
 //!         println!("{:?}", &buffer[..bytes]);
 //!     }
@@ -79,6 +79,7 @@ mod readable;
 mod removal;
 mod request;
 mod request_id;
+mod resource_list;
 mod revocable_file;
 mod shared_receive_queue;
 mod token;

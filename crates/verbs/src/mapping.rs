@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::process_mark::ProcessMark;
+use crate::resource_list::Entry;
 
 /// A driver's memory, or a part of it, mapped for reading and writing. Nothing else in this
 /// process refers to the same bytes: a mapping is split, never shared.
@@ -71,7 +72,9 @@ pub(crate) struct MappedMemory {
     length: usize,
     /// A forked child does not inherit the mapping, and must not unmap other memory at its
     /// address.
-    mark: Arc<ProcessMark>,
+    mark: ProcessMark,
+    /// In the list of those that are detached when the context is closed.
+    entry: Option<Entry<Self>>,
 }
 
 // SAFETY: the memory is accessed only through `Mapping`s, which do not overlap, and stays
@@ -85,16 +88,23 @@ impl MappedMemory {
         file: BorrowedFd<'_>,
         offset: u64,
         length: usize,
-        mark: &Arc<ProcessMark>,
+        mark: &ProcessMark,
     ) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mapped = Self {
             base: map(length, libc::MAP_SHARED, file.as_raw_fd(), offset)?,
             length,
-            mark: Arc::clone(mark),
+            mark: mark.clone(),
+            entry: None,
         };
         mapped.exclude_from_fork()?;
         Ok(mapped)
+    }
+
+    /// With its entry in a list.
+    pub(crate) fn listed(mut self, entry: Entry<Self>) -> Self {
+        self.entry = Some(entry);
+        self
     }
 
     /// A child that inherited the mapping would delay the removal of the device.
@@ -214,18 +224,25 @@ impl Word {
     }
 }
 
-/// An array of slots, whose number is a power of two. Indices are taken modulo the number of
-/// slots.
+/// An array of slots, each of which begins with a `T`, whose number is a power of two. Indices
+/// are taken modulo the number of slots.
 ///
 /// Only one thread at a time accesses the slots: they are `Send` but not `Sync`.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    mapping: Mapping,
+pub(crate) struct Slots<T> {
+    /// Keeps the slots mapped.
+    _memory: Arc<MappedMemory>,
+    start: NonNull<u8>,
     stride: usize,
     mask: u32,
     /// Makes the type not `Sync`.
     one_thread: PhantomData<Cell<()>>,
+    content: PhantomData<fn() -> T>,
 }
+
+// SAFETY: the memory is that of a mapping, which any thread may use and which the value keeps
+// mapped. Nothing else refers to it.
+unsafe impl<T> Send for Slots<T> {}
 
 /// Does not compile if [`Slots`] is `Sync`: the trait implementation would be ambiguous.
 const _: fn() = || {
@@ -235,23 +252,34 @@ const _: fn() = || {
     impl<T: ?Sized> NotSync<()> for T {}
     struct Sync_;
     impl<T: ?Sized + Sync> NotSync<Sync_> for T {}
-    let _ = <Slots as NotSync<_>>::check;
+    let _ = <Slots<u64> as NotSync<_>>::check;
 };
 
-impl Slots {
+impl<T> Slots<T> {
     /// `count` slots of `stride` bytes at the beginning of a mapping; `None` if `count` is not
-    /// a power of two, slots are not aligned to 8 bytes, or the mapping is shorter.
+    /// a power of two, slots are not aligned to 8 bytes or smaller than a `T`, or the mapping is
+    /// shorter.
     #[must_use]
     pub(crate) fn new(mapping: Mapping, stride: usize, count: u32) -> Option<Self> {
         let bytes = stride.checked_mul(count.try_into().ok()?)?;
         let start = mapping.pointer(0, bytes)?;
         let aligned = start.cast::<u64>().is_aligned() && stride % 8 == 0 && stride > 0;
-        (aligned && count.is_power_of_two()).then(|| Self {
-            mapping,
+        let holds = aligned && stride >= size_of::<T>();
+        (holds && count.is_power_of_two()).then(|| Self {
+            _memory: mapping.memory,
+            start,
             stride,
             mask: count - 1,
             one_thread: PhantomData,
+            content: PhantomData,
         })
+    }
+
+    /// The index of the last slot: one less than a power of two.
+    #[must_use]
+    #[inline]
+    pub(crate) fn mask(&self) -> u32 {
+        self.mask
     }
 
     /// The number of slots.
@@ -266,21 +294,21 @@ impl Slots {
         self.stride
     }
 
-    /// A pointer to `size` bytes in a slot.
-    ///
-    /// # Panics
-    /// If they are outside of the slot: offset and size are constants of the caller.
+    /// The `T` of a slot.
     #[inline]
-    fn pointer(&self, index: u32, offset: usize, size: usize) -> NonNull<u8> {
-        let within = offset
-            .checked_add(size)
-            .is_some_and(|end| end <= self.stride);
-        assert!(within, "{size} bytes at {offset} of {}", self.stride);
-        let slot = self.stride * (index & self.mask) as usize;
-        let mapping = &self.mapping;
+    pub(crate) fn slot(&self, index: u32) -> Slot<'_, T> {
+        Slot {
+            start: self.pointer(index),
+            slots: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn pointer(&self, index: u32) -> NonNull<u8> {
+        let offset = self.stride * (index & self.mask) as usize;
         // SAFETY: `new` has checked that all slots are within the mapping, which is one
-        // allocation; the offset is within a slot.
-        unsafe { mapping.memory.base.add(mapping.start + slot + offset) }
+        // allocation.
+        unsafe { self.start.add(offset) }
     }
 
     /// Copies bytes into a slot that this process owns. A later store-release publishes them to
@@ -290,11 +318,13 @@ impl Slots {
     /// If they are outside of the slot.
     #[inline]
     pub(crate) fn write(&self, index: u32, offset: usize, bytes: &[u8]) {
-        let pointer = self.pointer(index, offset, bytes.len());
-        // SAFETY: the source is a slice. The destination is within the mapping, which only
-        // this thread of the process accesses, without references. The two do not overlap,
-        // because no slice refers to a mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), pointer.as_ptr(), bytes.len()) };
+        check(offset, bytes.len(), self.stride);
+        // SAFETY: the offset is within the slot.
+        let to = unsafe { self.pointer(index).add(offset) };
+        // SAFETY: the source is a slice. The destination is within the slot, which only this
+        // thread of the process accesses, without references. The two do not overlap, because
+        // no slice refers to a mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
     /// Copies a value into a slot that this process owns, as [`write`](Self::write).
@@ -302,85 +332,136 @@ impl Slots {
     /// # Panics
     /// If it is outside of the slot.
     #[inline]
-    pub(crate) fn put<T: IntoBytes + Immutable>(&self, index: u32, offset: usize, value: &T) {
+    pub(crate) fn put<V: IntoBytes + Immutable>(&self, index: u32, offset: usize, value: &V) {
         self.write(index, offset, value.as_bytes());
+    }
+}
+
+/// Bytes are within a slot.
+///
+/// # Panics
+/// If they are not.
+#[inline]
+fn check(offset: usize, size: usize, of: usize) {
+    let is_within = offset.checked_add(size).is_some_and(|end| end <= of);
+    if !is_within {
+        refuse(offset, size, of);
+    }
+}
+
+/// With arguments by value, which keeps what is checked in registers.
+#[cold]
+#[inline(never)]
+#[expect(
+    clippy::panic,
+    reason = "callers need save no registers for its return"
+)]
+fn refuse(offset: usize, size: usize, of: usize) -> ! {
+    panic!("{size} bytes at {offset} of {of}");
+}
+
+/// The `T` at the beginning of one of the [`Slots`]. Checks of constant offsets cost nothing.
+#[derive(Debug)]
+pub(crate) struct Slot<'a, T> {
+    start: NonNull<u8>,
+    slots: PhantomData<&'a Slots<T>>,
+}
+
+impl<T> Slot<'_, T> {
+    /// A pointer to `size` bytes.
+    ///
+    /// # Panics
+    /// If they are outside: offset and size are constants of the caller.
+    #[inline]
+    fn pointer(&self, offset: usize, size: usize) -> NonNull<u8> {
+        check(offset, size, size_of::<T>());
+        // SAFETY: the offset is within the slot, as `Slots::new` and the line above have
+        // checked.
+        unsafe { self.start.add(offset) }
+    }
+
+    /// Copies a value in, as [`Slots::write`].
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[inline]
+    pub(crate) fn put<V: IntoBytes + Immutable>(&self, offset: usize, value: &V) {
+        let bytes = value.as_bytes();
+        let to = self.pointer(offset, bytes.len());
+        // SAFETY: the source is a slice. The destination is within the slot, which only this
+        // thread of the process accesses, without references. The two do not overlap, because
+        // no slice refers to a mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
     }
 
     /// Copies a value out of a slot that this process owns, as a load-acquire has shown.
     ///
     /// # Panics
-    /// If it is outside of the slot.
-    #[must_use]
+    /// If it is outside.
     #[inline]
-    pub(crate) fn read<T: FromBytes + IntoBytes + Immutable>(
-        &self,
-        index: u32,
-        offset: usize,
-    ) -> T {
-        let pointer = self.pointer(index, offset, size_of::<T>());
-        let mut value = T::new_zeroed();
-        let bytes = value.as_mut_bytes();
-        // SAFETY: the destination is an exclusive slice. The source is within the mapping,
-        // initialised as all mapped memory is, and only this thread of the process
-        // accesses it. The two do not overlap.
-        unsafe { ptr::copy_nonoverlapping(pointer.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
-        value
+    pub(crate) fn read<V: FromBytes + IntoBytes + Immutable>(&self, offset: usize, into: &mut V) {
+        let bytes = into.as_mut_bytes();
+        let from = self.pointer(offset, bytes.len());
+        // SAFETY: the destination is an exclusive slice. The source is within the slot,
+        // initialised as all mapped memory is, and only this thread of the process accesses
+        // it. The two do not overlap.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Loads a byte of a slot that the kernel also writes, with acquire ordering.
+    /// Loads a byte that the kernel also writes, with acquire ordering.
     ///
     /// # Panics
-    /// If it is outside of the slot.
+    /// If it is outside.
     #[must_use]
     #[inline]
-    pub(crate) fn load_byte(&self, index: u32, offset: usize) -> u8 {
-        self.byte(index, offset).load(Ordering::Acquire)
+    pub(crate) fn load_byte(&self, offset: usize) -> u8 {
+        self.byte(offset).load(Ordering::Acquire)
     }
 
     /// Stores such a byte with release ordering.
     ///
     /// # Panics
-    /// If it is outside of the slot.
+    /// If it is outside.
     #[inline]
-    pub(crate) fn store_byte(&self, index: u32, offset: usize, value: u8) {
-        self.byte(index, offset).store(value, Ordering::Release);
+    pub(crate) fn store_byte(&self, offset: usize, value: u8) {
+        self.byte(offset).store(value, Ordering::Release);
     }
 
     /// Loads two bytes, as [`load_byte`](Self::load_byte).
     ///
     /// # Panics
-    /// If they are outside of the slot, or at an odd offset.
+    /// If they are outside, or at an odd offset.
     #[must_use]
     #[inline]
-    pub(crate) fn load_half_word(&self, index: u32, offset: usize) -> u16 {
-        self.half_word(index, offset).load(Ordering::Acquire)
+    pub(crate) fn load_half_word(&self, offset: usize) -> u16 {
+        self.half_word(offset).load(Ordering::Acquire)
     }
 
     /// Stores two bytes, as [`store_byte`](Self::store_byte).
     ///
     /// # Panics
-    /// If they are outside of the slot, or at an odd offset.
+    /// If they are outside, or at an odd offset.
     #[inline]
-    pub(crate) fn store_half_word(&self, index: u32, offset: usize, value: u16) {
-        self.half_word(index, offset)
-            .store(value, Ordering::Release);
+    pub(crate) fn store_half_word(&self, offset: usize, value: u16) {
+        self.half_word(offset).store(value, Ordering::Release);
     }
 
     #[inline]
-    fn byte(&self, index: u32, offset: usize) -> &AtomicU8 {
-        let pointer = self.pointer(index, offset, 1).cast();
-        // SAFETY: within the mapping, which lives as long as `self`; a byte is always aligned.
-        // Only this thread of the process accesses it, and the kernel writes it atomically.
+    fn byte(&self, offset: usize) -> &AtomicU8 {
+        let pointer = self.pointer(offset, 1).cast();
+        // SAFETY: within the slot, which is mapped as long as `Slots` are borrowed; a byte is
+        // always aligned. Only this thread of the process accesses it, and the kernel writes it
+        // atomically.
         unsafe { pointer.as_ref() }
     }
 
     #[inline]
-    fn half_word(&self, index: u32, offset: usize) -> &AtomicU16 {
+    fn half_word(&self, offset: usize) -> &AtomicU16 {
         assert!(offset % 2 == 0, "aligned");
-        let pointer = self.pointer(index, offset, 2).cast();
-        // SAFETY: within the mapping, which lives as long as `self`; slots are aligned to 8
-        // bytes and the offset to 2. Only this thread of the process accesses it, and the
-        // kernel writes it atomically.
+        let pointer = self.pointer(offset, 2).cast();
+        // SAFETY: within the slot, which is mapped as long as `Slots` are borrowed; slots are
+        // aligned to 8 bytes and the offset to 2. Only this thread of the process accesses it,
+        // and the kernel writes it atomically.
         unsafe { pointer.as_ref() }
     }
 }
@@ -394,7 +475,7 @@ mod tests {
     fn mapped() -> Arc<MappedMemory> {
         let file = tempfile::tempfile().unwrap();
         file.set_len(LENGTH as u64).unwrap();
-        let mark = Arc::new(ProcessMark::new().unwrap());
+        let mark = ProcessMark::new().unwrap();
         Arc::new(MappedMemory::new(std::os::fd::AsFd::as_fd(&file), 0, LENGTH, &mark).unwrap())
     }
 
@@ -405,24 +486,44 @@ mod tests {
         let head = Words::new(head);
         assert!(head.word(12).is_some());
         assert!(head.word(2).is_none() && head.word(16).is_none());
-        let slots = Slots::new(slots, 8, 4).unwrap();
+        let slots = Slots::<u64>::new(slots, 8, 4).unwrap();
         slots.write(0, 0, &[0xff; 8]);
         assert_eq!(head.word(12).unwrap().get().load(Ordering::Relaxed), 0);
-        assert_eq!(slots.load_byte(4, 0), 0xff);
+        assert_eq!(slots.slot(4).load_byte(0), 0xff);
         assert!(Mapping::whole(&mapped()).split_at(LENGTH + 1).is_none());
     }
 
     #[test]
     fn a_detached_mapping_is_private_and_zeroed() {
         let mapped = mapped();
-        let slots = Slots::new(Mapping::whole(&mapped), 8, 8).unwrap();
-        slots.store_half_word(3, 2, 0xabcd);
+        let slots = Slots::<u64>::new(Mapping::whole(&mapped), 8, 8).unwrap();
+        let slot = slots.slot(3);
+        slot.store_half_word(2, 0xabcd);
         mapped.detach().unwrap();
-        assert_eq!(slots.load_half_word(3, 2), 0);
-        slots.store_half_word(3, 2, 0xabcd);
-        assert_eq!(
-            slots.read::<u64>(3, 0).to_ne_bytes()[2..4],
-            0xabcd_u16.to_ne_bytes()
-        );
+        assert_eq!(slot.load_half_word(2), 0);
+        slot.store_half_word(2, 0xabcd);
+        let mut whole = 0_u64;
+        slot.read(0, &mut whole);
+        assert_eq!(whole.to_ne_bytes()[2..4], 0xabcd_u16.to_ne_bytes());
+    }
+
+    #[test]
+    fn slots_have_their_size() {
+        let of_two = |stride| Slots::<[u64; 2]>::new(Mapping::whole(&mapped()), stride, 2);
+        assert!(of_two(8).is_none() && of_two(16).is_some());
+    }
+
+    #[test]
+    #[should_panic(expected = "2 bytes at 7 of 8")]
+    fn nothing_is_written_behind_a_slot() {
+        let slots = Slots::<u64>::new(Mapping::whole(&mapped()), 8, 8).unwrap();
+        slots.write(0, 7, &[1; 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "4 bytes at 6 of 8")]
+    fn no_value_is_written_behind_a_slot() {
+        let slots = Slots::<u64>::new(Mapping::whole(&mapped()), 8, 8).unwrap();
+        slots.slot(0).put(6, &1_u32);
     }
 }

@@ -6,21 +6,36 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The first word of a page; the mapping is rounded up.
 const LENGTH: usize = size_of::<AtomicU32>();
 
 /// A mark that is set in the process that created it and clear in its forked children: the
-/// kernel clears the page on fork. Checking it needs no system call.
-#[derive(Debug)]
-pub(crate) struct ProcessMark(NonNull<AtomicU32>);
+/// kernel clears the page on fork. Checking it needs no system call. Clones are the same mark.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessMark {
+    /// The word of the page.
+    word: NonNull<AtomicU32>,
+    /// Keeps it mapped.
+    _page: Arc<Page>,
+}
 
-// SAFETY: all threads access the word as an atomic only, and it stays mapped until the value
-// is dropped.
+// SAFETY: all threads access the word as an atomic only, and it stays mapped until the last
+// clone is dropped.
 unsafe impl Send for ProcessMark {}
 // SAFETY: as above.
 unsafe impl Sync for ProcessMark {}
+
+/// A mapped page; unmapped when dropped.
+#[derive(Debug)]
+struct Page(NonNull<AtomicU32>);
+
+// SAFETY: it is only unmapped, by whichever thread drops it.
+unsafe impl Send for Page {}
+// SAFETY: nothing can be done with a reference to it.
+unsafe impl Sync for Page {}
 
 impl ProcessMark {
     pub(crate) fn new() -> io::Result<Self> {
@@ -31,7 +46,11 @@ impl ProcessMark {
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let mark = Self(NonNull::new(page.cast()).ok_or(io::ErrorKind::InvalidData)?);
+        let word = NonNull::new(page.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        let mark = Self {
+            word,
+            _page: Arc::new(Page(word)),
+        };
         // SAFETY: the range is that of this mapping; the advice changes nothing for
         // this process.
         if unsafe { libc::madvise(page, LENGTH, libc::MADV_WIPEONFORK) } != 0 {
@@ -42,18 +61,20 @@ impl ProcessMark {
     }
 
     /// Whether this is the process that created it.
+    #[inline]
     pub(crate) fn is_here(&self) -> bool {
         self.word().load(Ordering::Relaxed) == 1
     }
 
+    #[inline]
     fn word(&self) -> &AtomicU32 {
         // SAFETY: aligned as pages are, and mapped for as long as `self` lives, in
         // children too.
-        unsafe { self.0.as_ref() }
+        unsafe { self.word.as_ref() }
     }
 }
 
-impl Drop for ProcessMark {
+impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: mapped with this length, and owned. It cannot fail for a whole
         // mapping.

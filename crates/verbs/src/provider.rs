@@ -11,27 +11,46 @@ use std::sync::Arc;
 use rdmacm_abi::uverbs::{
     CommandNumber, CreateAh, CreateAhResponse, CreateCq, CreateCqResponse, CreateQp,
     CreateQpResponse, CreateSrq, CreateSrqResponse, DestroyCq, DestroyQp, DestroySrq, DriverId,
-    GetContextResponse, ModifySrq, RegMr, RegMrResponse, ReqNotifyCq, Sge as AbiSge,
-    WorkCompletion,
+    GetContextResponse, ModifySrq, RegMr, RegMrResponse,
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
 use crate::error::{Error, Result};
 use crate::opcodes::Opcodes;
 use crate::operation::Operation;
-use crate::request::SendOperation;
 
+mod completion_ring;
+mod receive_ring;
 #[cfg(test)]
 mod ring_memory;
 mod rxe;
+mod send_ring;
 mod siw;
 #[cfg(test)]
 pub(crate) mod stub;
 
-pub(crate) use crate::mapping::{Mapping, Slots, Word, Words};
+pub(crate) use crate::mapping::{Mapping, Slot, Slots, Word, Words};
 pub(crate) use crate::uverbs::Uverbs;
+pub(crate) use completion_ring::{CompletionRing, CompletionRings};
+pub(crate) use receive_ring::{ReceiveRing, ReceiveRings};
 pub(crate) use rxe::Rxe;
+pub(crate) use send_ring::{
+    SendRing, SendRings, SendSlot, SlotOptions, SlotPayload, UdDestination,
+};
 pub(crate) use siw::Siw;
+
+/// Calls a method of the ring of whichever driver it is: known calls, which are inlined.
+macro_rules! of_driver {
+    ($rings:expr, $ring:ident => $call:expr) => {
+        match $rings {
+            Self::Rxe($ring) => $call,
+            Self::Siw($ring) => $call,
+            #[cfg(test)]
+            Self::Stub($ring) => $call,
+        }
+    };
+}
+use of_driver;
 
 /// The providers of this crate.
 pub(crate) fn all() -> [Arc<dyn Provider>; 2] {
@@ -62,7 +81,7 @@ pub(crate) fn choose(
 /// # Safety
 /// The memory of a request returns to the caller, who may read, write and free it, once the
 /// request is complete:
-/// - when [`CompletionRing::pop`] returns a completion with the request's number;
+/// - when [`CompletionRing::take`] returns a completion with the request's number;
 /// - when it returns the completion of a later request of the same send queue, unless
 ///   requests [complete individually](Self::completes_individually);
 /// - when the queue pair moves to ERR, unless the driver [flushes](Self::flushes_all) all
@@ -73,7 +92,7 @@ pub(crate) fn choose(
 /// entries.
 ///
 /// It also guarantees that the device and this process never access a slot at the same time:
-/// it maps each queue once, and its rings [read](Slots::read) and [write](Slots::write) a slot
+/// it maps each queue once, and its rings [read](Slot::read) and [write](Slots::write) a slot
 /// only while this process owns it by the driver's protocol.
 #[expect(unsafe_code, reason = "declares what implementers guarantee")]
 pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
@@ -157,7 +176,7 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateCq,
-    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)>;
+    ) -> Result<(CreateCqResponse, CompletionRings)>;
 
     /// Creates a queue pair and maps its queues.
     ///
@@ -179,7 +198,7 @@ pub(crate) unsafe trait Provider: fmt::Debug + Send + Sync {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateSrq,
-    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)>;
+    ) -> Result<(CreateSrqResponse, ReceiveRings)>;
 
     /// Creates an address handle, and returns its number for
     /// [`UdDestination::address_handle`].
@@ -265,128 +284,9 @@ pub(crate) struct NewQueuePair {
     /// The kernel's answer.
     pub(crate) answer: CreateQpResponse,
     /// The send queue.
-    pub(crate) send: Box<dyn SendRing>,
+    pub(crate) send: SendRings,
     /// The receive queue; `None` with a shared one.
-    pub(crate) receive: Option<Box<dyn ReceiveRing>>,
-}
-
-impl NewQueuePair {
-    /// A queue pair with these queues.
-    pub(crate) fn new<S, R>(answer: CreateQpResponse, send: S, receive: Option<R>) -> Self
-    where
-        S: SendRing + 'static,
-        R: ReceiveRing + 'static,
-    {
-        Self {
-            answer,
-            send: Box::new(send),
-            receive: receive.map(|ring| -> Box<dyn ReceiveRing> { Box::new(ring) }),
-        }
-    }
-}
-
-/// A send queue in memory shared with the device.
-pub(crate) trait SendRing: fmt::Debug + Send {
-    /// How many requests it holds.
-    fn capacity(&self) -> u32;
-
-    /// How many bytes of inline data fit into a request.
-    fn max_inline(&self) -> u32;
-
-    /// How many scatter/gather entries fit into a request.
-    fn max_sges(&self) -> u32;
-
-    /// Whether there is space for this many more requests. The device frees space on its own.
-    fn has_room(&self, requests: usize) -> bool;
-
-    /// Adds a request, which the device processes after the doorbell. The caller has checked
-    /// that there is space for it and that it has no more scatter/gather entries than
-    /// the queue pair allows.
-    fn push(&mut self, request: &SendSlot<'_>);
-}
-
-/// A receive queue in memory shared with the device.
-pub(crate) trait ReceiveRing: fmt::Debug + Send {
-    /// How many requests it holds.
-    fn capacity(&self) -> u32;
-
-    /// How many scatter/gather entries fit into a request.
-    fn max_sges(&self) -> u32;
-
-    /// Whether there is space for one more request. The device frees space on its own.
-    fn has_room(&self) -> bool;
-
-    /// Adds a request, which the device may use at once. The caller has checked that there is
-    /// space for it and that it has no more scatter/gather entries than the queue allows.
-    fn push(&mut self, number: u64, sg_list: &[AbiSge]);
-}
-
-/// A completion queue in memory shared with the device.
-pub(crate) trait CompletionRing: fmt::Debug + Send {
-    /// How many completions it holds.
-    fn capacity(&self) -> u32;
-
-    /// Takes the oldest completion.
-    fn pop(&mut self) -> Option<WorkCompletion>;
-
-    /// Requests a notification on the queue's channel for the next completion, or for the
-    /// next solicited one.
-    ///
-    /// # Errors
-    /// Those of [`Uverbs::ask`].
-    fn arm(&mut self, uverbs: &Uverbs, queue: u32, solicited_only: bool) -> Result<()> {
-        let request = ReqNotifyCq {
-            handle: queue,
-            solicited_only: solicited_only.into(),
-        };
-        uverbs.ask(Operation::Arm, &request).map(drop)
-    }
-
-    /// Resizes it to hold at least `entries` completions.
-    ///
-    /// # Errors
-    /// Those of [`Uverbs::ask`]: the queue is unchanged. Those of [`Uverbs::map`]: the
-    /// context is closed, because the queue is lost.
-    fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
-}
-
-/// A request in the form in which it is added to a send queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SendSlot<'a> {
-    /// The number that its completion reports.
-    pub(crate) number: u64,
-    /// The operation.
-    pub(crate) operation: &'a SendOperation,
-    /// Whether it reports its completion.
-    pub(crate) signaled: bool,
-    /// Whether it solicits an event at the peer.
-    pub(crate) solicited: bool,
-    /// Whether it waits for earlier reads and atomics.
-    pub(crate) fence: bool,
-    /// The memory.
-    pub(crate) payload: SlotPayload<'a>,
-    /// The receiver, on an unreliable datagram queue pair.
-    pub(crate) destination: Option<UdDestination>,
-}
-
-/// The memory of a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SlotPayload<'a> {
-    /// Registered memory, for the device to read or write.
-    SgList(&'a [AbiSge]),
-    /// Bytes to copy into the queue.
-    Inline(&'a [u8]),
-}
-
-/// The receiver of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UdDestination {
-    /// The driver's number of the address handle.
-    pub(crate) address_handle: u32,
-    /// The peer's queue pair, 24 bits.
-    pub(crate) queue_pair: u32,
-    /// Its queue key.
-    pub(crate) queue_key: u32,
+    pub(crate) receive: Option<ReceiveRings>,
 }
 
 #[cfg(test)]

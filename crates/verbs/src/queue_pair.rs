@@ -243,7 +243,10 @@ impl QueuePair {
         let receives = self.receives.as_ref().map(ReceiveQueue::index);
         let shared = self.shared.as_ref().map(SharedReceiveQueue::index);
         if let Some(index) = receives.or(shared) {
-            outstanding.extend(self.receive_queue.dismiss(index));
+            let mut others = self.receive_queue.dismiss(index);
+            if !others.is_empty() {
+                outstanding.append(&mut others);
+            }
         }
         if !destroyed {
             // The device may still use this, even after it was deregistered.

@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::context::Context;
@@ -23,32 +23,61 @@ use crate::revocable_file::RevocableFile;
 pub(crate) struct Readable {
     context: Context,
     file: Arc<RevocableFile>,
-    epoll: Epoll,
+    /// Opened when it is first waited for or read: to watch a descriptor that many others watch
+    /// takes the kernel longer the more there are.
+    epoll: OnceLock<Epoll>,
+    /// The last read returned a record.
+    has_read: AtomicBool,
 }
 
+/// What ends a wait, in the order in which the descriptors are added.
+const RECORD: u64 = 0;
+const CLOSED: u64 = 1;
+const REMOVALS: u64 = 2;
+
 impl Readable {
-    pub(crate) fn new(context: &Context, file: Arc<RevocableFile>) -> Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(wait_error)?;
-        let event = || EpollEvent::new(EpollFlags::EPOLLIN, 0);
-        file.with(|file| {
-            let flags = OFlag::O_NONBLOCK;
-            fcntl(file, FcntlArg::F_SETFL(flags))?;
-            epoll.add(file, event())
-        })
-        .ok_or_else(|| context.gone())?
-        .map_err(wait_error)?;
-        let close_signal = context.close_signal()?;
-        epoll
-            .add(close_signal.closed(), event())
-            .map_err(wait_error)?;
-        if let Some(removals) = close_signal.removals() {
-            epoll.add(removals, event()).map_err(wait_error)?;
-        }
-        Ok(Self {
+    pub(crate) fn new(context: &Context, file: Arc<RevocableFile>) -> Self {
+        Self {
             context: context.clone(),
             file,
-            epoll,
-        })
+            epoll: OnceLock::new(),
+            has_read: AtomicBool::new(false),
+        }
+    }
+
+    fn epoll(&self) -> Result<&Epoll> {
+        if let Some(epoll) = self.epoll.get() {
+            return Ok(epoll);
+        }
+        let opened = self.open()?;
+        Ok(self.epoll.get_or_init(|| opened))
+    }
+
+    /// Makes the file non-blocking, and an epoll descriptor that watches it.
+    fn open(&self) -> Result<Epoll> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(wait_error)?;
+        let event = |what| EpollEvent::new(EpollFlags::EPOLLIN, what);
+        let added = self.file.with(|file| {
+            let flags = OFlag::O_NONBLOCK;
+            fcntl(file, FcntlArg::F_SETFL(flags))?;
+            epoll.add(file, event(RECORD))
+        });
+        added
+            .ok_or_else(|| self.context.gone())?
+            .map_err(wait_error)?;
+        let close_signal = self.context.close_signal()?;
+        let added = epoll.add(close_signal.closed(), event(CLOSED));
+        added.map_err(wait_error)?;
+        if let Some(removals) = close_signal.removals() {
+            let added = epoll.add(removals, event(REMOVALS));
+            added.map_err(wait_error)?;
+        }
+        Ok(epoll)
+    }
+
+    /// A descriptor that is readable while there is a record, and after the context was closed.
+    pub(crate) fn readiness(&self) -> Result<BorrowedFd<'_>> {
+        Ok(self.epoll()?.0.as_fd())
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -59,11 +88,14 @@ impl Readable {
     /// passes.
     pub(crate) fn wait(&self, until: Option<Instant>) -> Result<bool> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let mut fds = [PollFd::new(self.epoll.0.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, timeout(left)) {
-            Ok(ready) => {
-                self.context.check_removal();
-                Ok(ready > 0 || left.is_none_or(|left| !left.is_zero()))
+        let mut ready = [EpollEvent::empty(); 3];
+        match self.epoll()?.wait(&mut ready, timeout(left)) {
+            Ok(count) => {
+                let mut ready = ready.iter().take(count);
+                if ready.any(|event| event.data() == REMOVALS) {
+                    self.context.check_removal();
+                }
+                Ok(count > 0 || left.is_none_or(|left| !left.is_zero()))
             }
             // The caller checks and waits again.
             Err(Errno::EINTR) => Ok(true),
@@ -77,16 +109,24 @@ impl Readable {
             // The records belong to the parent process.
             return Err(self.context.gone());
         }
+        self.epoll()?;
         let mut record = T::new_zeroed();
         let bytes = record.as_mut_bytes();
         let size = bytes.len();
         let read = self.file.with(|mut file: &File| file.read(bytes));
         match read.ok_or_else(|| self.context.gone())? {
-            Ok(length) if length == size => Ok(Some(record)),
+            Ok(length) if length == size => {
+                self.has_read.store(true, Ordering::Relaxed);
+                Ok(Some(record))
+            }
             // The kernel writes only whole records.
             Ok(_) => Err(Error::wait(libc::EPROTO)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.context.check_removal();
+                // What made the descriptor readable may have been the record before. If it
+                // is a removal, the descriptor stays readable and the next read checks it.
+                if !self.has_read.swap(false, Ordering::Relaxed) {
+                    self.context.check_removal();
+                }
                 Ok(None)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
@@ -99,26 +139,20 @@ impl Readable {
     }
 }
 
-impl AsFd for Readable {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.0.as_fd()
-    }
-}
-
 pub(crate) fn wait_error(errno: Errno) -> Error {
     Error::wait(errno as i32)
 }
 
 /// Rounds up, so that a wait does not end just before its deadline and spin.
-fn timeout(left: Option<Duration>) -> PollTimeout {
+fn timeout(left: Option<Duration>) -> EpollTimeout {
     let Some(left) = left else {
-        return PollTimeout::NONE;
+        return EpollTimeout::NONE;
     };
     let milliseconds = left.as_nanos().div_ceil(1_000_000);
     i32::try_from(milliseconds)
         .ok()
-        .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
-        .unwrap_or(PollTimeout::MAX)
+        .and_then(|milliseconds| EpollTimeout::try_from(milliseconds).ok())
+        .unwrap_or(EpollTimeout::MAX)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -23,6 +24,8 @@ const MAX_MESSAGE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Removals {
     socket: OwnedFd,
+    /// Zeroed once, not at each read.
+    buffer: Mutex<Box<[u8]>>,
 }
 
 impl Removals {
@@ -34,13 +37,17 @@ impl Removals {
             SockProtocol::NetlinkKObjectUEvent,
         )?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, KERNEL_GROUP))?;
-        Ok(Self { socket })
+        Ok(Self {
+            socket,
+            buffer: Mutex::new(vec![0; MAX_MESSAGE].into()),
+        })
     }
 
     /// Reads all announcements. Returns whether one is the removal of this verbs node, or, if
     /// some were lost, whether the node is gone.
     pub(crate) fn has_removed(&self, node: u64) -> bool {
-        let mut buffer = [0; MAX_MESSAGE];
+        // Whatever it contains is overwritten.
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut removed = false;
         loop {
             match receive(&self.socket, &mut buffer) {

@@ -1,6 +1,6 @@
 //! Send requests.
 
-use rdmacm_abi::uverbs::WrOpcode;
+use rdmacm_abi::uverbs::{SendFlags, WrOpcode};
 
 use crate::address_handle::AddressHandle;
 use crate::memory::{RemoteMemory, SgList};
@@ -107,27 +107,13 @@ impl SendOperation {
 #[must_use = "a request does nothing until it is posted"]
 pub struct SendRequest<'a> {
     pub(crate) operation: SendOperation,
-    pub(crate) payload: Payload<'a>,
-    pub(crate) signaled: bool,
-    pub(crate) solicited: bool,
-    pub(crate) fence: bool,
+    /// The memory, if the bytes are not inline.
+    pub(crate) sg_list: SgList,
+    pub(crate) inline: Option<&'a [u8]>,
+    pub(crate) flags: SendFlags,
+    /// Whether it is a signalled SEND from memory, and has no destination.
+    pub(crate) is_plain: bool,
     pub(crate) destination: Option<Destination>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Payload<'a> {
-    SgList(SgList),
-    Inline(&'a [u8]),
-}
-
-impl Payload<'_> {
-    /// The memory.
-    pub(crate) fn into_sg_list(self) -> SgList {
-        match self {
-            Self::SgList(sg_list) => sg_list,
-            Self::Inline(_) => SgList::NONE,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -150,25 +136,26 @@ impl Destination {
 impl<'a> SendRequest<'a> {
     /// A request that sends or writes the memory, in order, or reads into it. An atomic takes
     /// one entry of eight bytes for the previous value.
+    #[inline]
     pub fn new(operation: SendOperation, memory: impl Into<SgList>) -> Self {
-        Self::with_payload(operation, Payload::SgList(memory.into()))
+        Self {
+            is_plain: matches!(operation, SendOperation::Send),
+            operation,
+            sg_list: memory.into(),
+            inline: None,
+            flags: SendFlags::SIGNALED,
+            destination: None,
+        }
     }
 
     /// A request that sends or writes these bytes. Posting copies them into the queue, so they
     /// need no registration and can be reused at once.
     #[doc(alias = "IBV_SEND_INLINE")]
     pub fn inline(operation: SendOperation, bytes: &'a [u8]) -> Self {
-        Self::with_payload(operation, Payload::Inline(bytes))
-    }
-
-    fn with_payload(operation: SendOperation, payload: Payload<'a>) -> Self {
         Self {
-            operation,
-            payload,
-            signaled: true,
-            solicited: false,
-            fence: false,
-            destination: None,
+            inline: Some(bytes),
+            is_plain: false,
+            ..Self::new(operation, SgList::NONE)
         }
     }
 
@@ -177,21 +164,22 @@ impl<'a> SendRequest<'a> {
     /// full queue must contain at least one signalled request.
     #[doc(alias = "IBV_SEND_SIGNALED")]
     pub fn unsignaled(mut self) -> Self {
-        self.signaled = false;
+        self.flags.remove(SendFlags::SIGNALED);
+        self.is_plain = false;
         self
     }
 
     /// Solicits an event: notifies a peer that armed its queue for solicited completions only.
     #[doc(alias = "IBV_SEND_SOLICITED")]
     pub fn solicited(mut self) -> Self {
-        self.solicited = true;
+        self.flags |= SendFlags::SOLICITED;
         self
     }
 
     /// Starts after all earlier reads and atomics are complete.
     #[doc(alias = "IBV_SEND_FENCE")]
     pub fn fence(mut self) -> Self {
-        self.fence = true;
+        self.flags |= SendFlags::FENCE;
         self
     }
 
@@ -199,6 +187,7 @@ impl<'a> SendRequest<'a> {
     /// queue pair and its queue key.
     #[doc(alias = "ibv_ah")]
     pub fn to(mut self, address: &AddressHandle, queue_pair: u32, queue_key: u32) -> Self {
+        self.is_plain = false;
         self.destination = Some(Destination {
             address: address.clone(),
             queue_pair,
@@ -210,6 +199,6 @@ impl<'a> SendRequest<'a> {
     /// Returns the memory.
     #[must_use]
     pub fn into_sg_list(self) -> SgList {
-        self.payload.into_sg_list()
+        self.sg_list
     }
 }

@@ -44,9 +44,15 @@ impl QueueIndex {
         Self(token | SHARED)
     }
 
+    /// The place, if it is that of a queue pair's work queue.
+    #[inline]
+    pub(crate) fn place(self) -> usize {
+        (self.0 & PLACE) as usize
+    }
+
     pub(crate) fn queue(self) -> Queue {
         if self.0 & SHARED == 0 {
-            Queue::Own((self.0 & PLACE) as usize)
+            Queue::Own(self.place())
         } else {
             Queue::Shared(self.0 & !SHARED)
         }

@@ -114,7 +114,8 @@ impl SharedReceiveQueue {
     /// entries, belongs to another domain, or is not registered for writing.
     #[doc(alias = "ibv_post_srq_recv")]
     pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
-        self.0.queue.post(memory.into())
+        let posted = self.0.queue.post(memory.into());
+        posted.map_err(|refused| *refused)
     }
 
     /// Requests one [asynchronous event](crate::AsyncEvents) when fewer than `limit` requests

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::hash::BuildHasherDefault;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rdmacm_abi::uverbs::{
@@ -18,16 +20,21 @@ use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
 use crate::provider::{NewQueuePair, Provider};
 use crate::removal;
+use crate::resource_list::ResourceList;
 use crate::revocable_file::RevocableFile;
 
 mod call;
 mod file;
 mod frame;
+mod handle_hasher;
 mod kernel;
+mod open_file;
 
 pub use call::Call;
 pub use file::UverbsFile;
+use handle_hasher::HandleHasher;
 pub(crate) use kernel::KernelFile;
+pub(crate) use open_file::OpenFile;
 
 /// An open verbs node with a context.
 ///
@@ -38,13 +45,14 @@ pub(crate) struct Uverbs {
     device: String,
     /// The device number of the node, by which the kernel announces its removal.
     node: Option<u64>,
-    mark: Arc<ProcessMark>,
+    mark: ProcessMark,
     provider: Arc<dyn Provider>,
-    file: RevocableFile<Box<dyn UverbsFile>>,
+    file: RevocableFile<OpenFile>,
     /// The descriptor of asynchronous events, which the kernel creates with the context.
     async_events: OnceLock<Arc<RevocableFile>>,
     closed: OnceLock<Closed>,
     close_signal: OnceLock<CloseSignal>,
+    mappings: ResourceList<MappedMemory>,
     resources: Mutex<Resources>,
 }
 
@@ -52,10 +60,11 @@ pub(crate) struct Uverbs {
 #[derive(Debug, Default)]
 struct Resources {
     channels: Vec<Weak<RevocableFile>>,
-    mappings: Vec<Weak<MappedMemory>>,
+    /// How many channels there are when it looks for those that are gone.
+    most_channels: usize,
     /// By handle, with the multicast groups that each is attached to: the kernel does not
     /// destroy an attached queue pair.
-    queue_pairs: HashMap<u32, Vec<DetachMulticast>>,
+    queue_pairs: HashMap<u32, Vec<DetachMulticast>, BuildHasherDefault<HandleHasher>>,
 }
 
 /// How a context was closed.
@@ -70,11 +79,7 @@ enum Closed {
 
 impl Uverbs {
     /// Creates the context of an open node.
-    pub(crate) fn open(
-        device: &str,
-        file: Box<dyn UverbsFile>,
-        provider: Arc<dyn Provider>,
-    ) -> Result<Self> {
+    pub(crate) fn open(device: &str, file: OpenFile, provider: Arc<dyn Provider>) -> Result<Self> {
         let uverbs = Self::without_context(device, file, provider)?;
         let answer = uverbs.provider.open(&uverbs)?;
         let operation = Operation::OpenContext;
@@ -85,11 +90,7 @@ impl Uverbs {
         Ok(uverbs)
     }
 
-    fn without_context(
-        device: &str,
-        file: Box<dyn UverbsFile>,
-        provider: Arc<dyn Provider>,
-    ) -> Result<Self> {
+    fn without_context(device: &str, file: OpenFile, provider: Arc<dyn Provider>) -> Result<Self> {
         Ok(Self {
             device: device.to_owned(),
             node: file.node(),
@@ -99,6 +100,7 @@ impl Uverbs {
             async_events: OnceLock::new(),
             closed: OnceLock::new(),
             close_signal: OnceLock::new(),
+            mappings: ResourceList::default(),
             resources: Mutex::default(),
         })
     }
@@ -106,13 +108,13 @@ impl Uverbs {
     /// With an ordinary file, to which commands are written and whose memory can be mapped.
     #[cfg(test)]
     pub(crate) fn with_file(file: File, provider: Arc<dyn Provider>) -> Self {
-        let file = Box::new(KernelFile::ordinary(file));
+        let file = OpenFile::Kernel(KernelFile::ordinary(file));
         Self::without_context("test0", file, provider).expect("a page")
     }
 
     /// The GID at `index` of the table of `port`, from 1.
-    pub(crate) fn gid(&self, port: u8, index: u32) -> std::io::Result<Option<GidEntry>> {
-        let gone = || std::io::Error::from_raw_os_error(libc::ENODEV);
+    pub(crate) fn gid(&self, port: u8, index: u32) -> io::Result<Option<GidEntry>> {
+        let gone = || io::Error::from_raw_os_error(libc::ENODEV);
         self.file
             .with(|file| file.gid(port, index))
             .unwrap_or_else(|| Err(gone()))
@@ -135,24 +137,34 @@ impl Uverbs {
     ///
     /// # Errors
     /// Those of [`ask`](Self::ask).
-    #[inline]
     pub(crate) fn ring_doorbell(&self, queue_pair: u32) -> Result<()> {
-        let rung = self.file.with(|file| file.ring_doorbell(queue_pair));
-        match rung {
+        match self.try_doorbell(queue_pair) {
             Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(self.doorbell_failed(&error)),
-            None => Err(self.gone()),
+            failed => Err(self.doorbell_failed(failed)),
         }
     }
 
+    /// As [`ring_doorbell`](Self::ring_doorbell); `None` if the file is closed. What it returns
+    /// is small: [`doorbell_failed`](Self::doorbell_failed) makes an error of it.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    pub(crate) fn try_doorbell(&self, queue_pair: u32) -> Option<io::Result<()>> {
+        self.file.with(|file| file.ring_doorbell(queue_pair))
+    }
+
+    /// The error of a doorbell that was not accepted.
     #[cold]
-    fn doorbell_failed(&self, error: &std::io::Error) -> Error {
-        if error.raw_os_error() == Some(libc::EIO) {
-            // The kernel has disconnected the file from the device.
-            self.close();
-            return self.gone();
+    pub(crate) fn doorbell_failed(&self, failed: Option<io::Result<()>>) -> Error {
+        match failed {
+            Some(Err(error)) if error.raw_os_error() != Some(libc::EIO) => {
+                Error::command(Operation::Send, CommandNumber::POST_SEND, &error)
+            }
+            _ => {
+                // Closed already, or the kernel has disconnected the file from the device.
+                self.close();
+                self.gone()
+            }
         }
-        Error::command(Operation::Send, CommandNumber::POST_SEND, error)
     }
 
     /// Calls `using` with the open file, which is not closed meanwhile. New resources of the
@@ -176,10 +188,8 @@ impl Uverbs {
     pub(crate) fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         self.with(|file| {
             let mapped = MappedMemory::new(file.memory(), offset, length, &self.mark);
-            let mapped = Arc::new(mapped.map_err(|error| Error::map(&error))?);
-            let mut resources = self.resources();
-            resources.mappings.retain(|one| one.strong_count() > 0);
-            resources.mappings.push(Arc::downgrade(&mapped));
+            let mapped = mapped.map_err(|error| Error::map(&error))?;
+            let mapped = self.mappings.add(|entry| mapped.listed(entry));
             Ok(Mapping::whole(&mapped))
         })
     }
@@ -218,8 +228,13 @@ impl Uverbs {
             .ok_or_else(|| Error::answer(operation, command, "an invalid descriptor"))?;
         let file = Arc::new(RevocableFile::new(File::from(fd)));
         let mut resources = self.resources();
-        resources.channels.retain(|one| one.strong_count() > 0);
-        resources.channels.push(Arc::downgrade(&file));
+        let channels = &mut resources.channels;
+        channels.push(Arc::downgrade(&file));
+        // Not each time, so that this takes the same time for any number of them on average.
+        if channels.len() > resources.most_channels {
+            resources.channels.retain(|one| one.strong_count() > 0);
+            resources.most_channels = 2 * resources.channels.len();
+        }
         Ok(file)
     }
 
@@ -326,13 +341,11 @@ impl Uverbs {
         if closed.is_none() {
             return;
         }
-        let Resources {
-            channels, mappings, ..
-        } = std::mem::take(&mut *self.resources());
+        let channels = std::mem::take(&mut self.resources().channels);
         for channel in channels.iter().filter_map(Weak::upgrade) {
             channel.close(|_| ());
         }
-        for mapping in mappings.iter().filter_map(Weak::upgrade) {
+        for mapping in self.mappings.all() {
             // Without memory for this, the driver's memory stays mapped, and the driver waits
             // until the mapping is dropped.
             let _ = mapping.detach();
@@ -340,6 +353,17 @@ impl Uverbs {
         if let Some(close_signal) = self.close_signal.get() {
             close_signal.set();
         }
+    }
+
+    /// The mark of the process that opened it.
+    pub(crate) fn mark(&self) -> ProcessMark {
+        self.mark.clone()
+    }
+
+    /// Whether it is closed. That it may be a forked child is not checked.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get().is_some()
     }
 
     /// Whether it is closed. It counts as closed in a forked child of the process that opened
@@ -401,9 +425,8 @@ impl Uverbs {
     }
 }
 
-fn mark() -> Result<Arc<ProcessMark>> {
-    let mark = ProcessMark::new().map_err(|error| Error::map(&error))?;
-    Ok(Arc::new(mark))
+fn mark() -> Result<ProcessMark> {
+    ProcessMark::new().map_err(|error| Error::map(&error))
 }
 
 fn ask<C: Command>(

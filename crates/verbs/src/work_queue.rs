@@ -5,7 +5,7 @@
 //! A ring buffer between them holds the requests: neither half waits for the other.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use rdmacm_abi::uverbs::{WcFlags, WcOpcode, WcStatus, WorkCompletion};
 use zerocopy::FromZeros;
@@ -16,37 +16,43 @@ use crate::memory::SgList;
 
 mod entries;
 mod outcome;
+mod posted_ring;
 mod receive;
 mod receive_completions;
 mod receive_slots;
 mod send;
 mod send_completions;
 mod shared;
+mod successes;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use receive::{ReceiveParts, ReceiveQueue};
+pub(crate) use receive_completions::ReceiveCompletions;
 pub(crate) use send::{SendParts, SendQueue};
+pub(crate) use send_completions::SendCompletions;
 pub(crate) use shared::SharedReceives;
 
 /// The completing half of a queue.
 pub(crate) trait WorkQueue: fmt::Debug + Send {
-    /// Processes a completion of the device, and reports the next request, if there is one to
-    /// report.
+    /// Processes the device's completion of the request with this number, and reports the next
+    /// request. `None` if no request has the number.
     fn complete(
         &mut self,
         credits: &CqCredits,
         number: u32,
         wc: &WorkCompletion,
-        report: &mut Option<Completion>,
-    ) -> Reported;
+    ) -> Option<Reported> {
+        self.record(credits, number, wc)
+            .then(|| self.report(credits))
+    }
 
     /// Processes a completion of the device, to be reported later. Returns `false` if no
     /// request has this number.
     fn record(&mut self, credits: &CqCredits, number: u32, wc: &WorkCompletion) -> bool;
 
     /// Reports the next request, if there is one to report.
-    fn report(&mut self, credits: &CqCredits, report: &mut Option<Completion>) -> Reported;
+    fn report(&mut self, credits: &CqCredits) -> Reported;
 
     /// Completes all requests as failed because the device is gone.
     fn fail_all(&mut self, credits: &CqCredits);
@@ -63,35 +69,84 @@ pub(crate) trait WorkQueue: fmt::Debug + Send {
 }
 
 /// What a work queue has reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Reported {
-    /// All there was to report: one request or none.
-    All,
+    /// One request, the last one there was to report.
+    One(Completion),
     /// One request, and there are more.
-    More,
-    /// Nothing, because no request has the number.
-    NoRequest,
+    More(Completion),
+    /// Nothing: there is none to report.
+    Nothing,
+}
+
+/// The completing half of any queue.
+#[derive(Debug)]
+// Its kind is read for each completion: a byte, not what some field cannot be.
+#[repr(u8)]
+pub(crate) enum AnyWorkQueue {
+    /// Of a send queue.
+    Send(SendCompletions),
+    /// Of a receive queue.
+    Receive(ReceiveCompletions),
+    /// Of a shared receive queue.
+    Shared(SharedReceives),
+}
+
+impl AnyWorkQueue {
+    pub(crate) fn get(&mut self) -> &mut dyn WorkQueue {
+        match self {
+            Self::Send(queue) => queue,
+            Self::Receive(queue) => queue,
+            Self::Shared(queue) => queue,
+        }
+    }
 }
 
 /// The state shared by the queues of one queue pair.
 #[derive(Debug, Default)]
-pub(crate) struct QpStatus {
-    broken: AtomicBool,
-}
+pub(crate) struct QpStatus(AtomicU8);
+
+/// Its doorbell was not rung yet.
+const NEW: u8 = 0;
+/// The device has accepted a doorbell, which it does once the queue pair is ready to send.
+const READY: u8 = 1;
+const BROKEN: u8 = 2;
 
 impl QpStatus {
     /// Whether a request has failed: the queue pair then accepts no more.
+    #[inline]
     pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
+        self.0.load(Ordering::Acquire) == BROKEN
+    }
+
+    /// Whether it accepts send requests: the device has accepted a doorbell, and no request has
+    /// failed.
+    #[inline]
+    fn is_ready(&self) -> bool {
+        self.0.load(Ordering::Acquire) == READY
+    }
+
+    /// The device has accepted a doorbell.
+    fn set_ready(&self) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        // It stays broken if it is.
+        let _ = self.0.compare_exchange(NEW, READY, success, failure);
+    }
+
+    /// During a reset: the next doorbell is a first one again.
+    fn set_unready(&self) {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        // It stays broken if it is.
+        let _ = self.0.compare_exchange(READY, NEW, success, failure);
     }
 
     /// After a reset it accepts requests again.
     pub(crate) fn set_working(&self) {
-        self.broken.store(false, Ordering::Release);
+        self.0.store(NEW, Ordering::Release);
     }
 
     pub(crate) fn set_broken(&self) {
-        self.broken.store(true, Ordering::Release);
+        self.0.store(BROKEN, Ordering::Release);
     }
 }
 

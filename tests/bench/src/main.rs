@@ -8,49 +8,63 @@
 mod allocations;
 mod meter;
 mod peer;
+mod plan;
+mod run;
+mod task;
 mod work;
 
 use std::net::IpAddr;
 
 use clap::{Parser, Subcommand};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::meter::Meter;
-use crate::work::Place;
+use crate::task::Task;
 
 #[derive(Debug, Parser)]
 #[command(name = "rdmacm-bench")]
 struct Arguments {
     #[command(subcommand)]
-    task: Task,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
-    /// Runs a workload, and prints what it has measured of itself
+enum Command {
+    /// Does workloads one after the other, and prints what each has measured of itself
     Work {
-        name: String,
-        address: IpAddr,
-        port: u16,
-        count: u32,
+        /// For each workload its name, the address of a device, the port of its peer, and the
+        /// number of operations
+        #[arg(required = true, value_name = "NAME ADDRESS PORT COUNT")]
+        words: Vec<String>,
     },
     /// Serves a workload until it is killed; prints its port
-    Peer { name: String, address: IpAddr },
+    Peer {
+        name: String,
+        address: IpAddr,
+    },
+    Run(run::Args),
 }
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse().task {
-        Task::Work {
-            name,
-            address,
-            port,
-            count,
-        } => {
-            let mut meter = Meter::default();
-            let place = Place { address, port };
-            (work::find(&name)?.run)(place, count, &mut meter)?;
-            println!("{}", serde_json::to_string(&meter.measured())?);
-            Ok(())
-        }
-        Task::Peer { name, address } => peer::serve(address, work::find(&name)?.peer),
+    raise_limit()?;
+    match Arguments::parse().command {
+        Command::Work { words } => Task::parse(&words)?.iter().try_for_each(work),
+        Command::Peer { name, address } => peer::serve(address, work::find(&name)?.peer),
+        Command::Run(args) => run::run(&args),
     }
+}
+
+/// Allows as many open files as the system does: many connections need them.
+fn raise_limit() -> anyhow::Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, most, most)?)
+}
+
+fn work(task: &Task) -> anyhow::Result<()> {
+    let mut meter = Meter::default();
+    (work::find(&task.workload)?.run)(task.target, task.count, &mut meter)?;
+    let measured = meter.measured();
+    println!("{}", serde_json::to_string(&measured)?);
+    meter::workload_end(&measured);
+    Ok(())
 }

@@ -6,13 +6,21 @@ use anyhow::bail;
 
 use crate::meter::Meter;
 
+mod bare;
+mod connections;
 mod data_path;
 mod ids;
 mod messages;
+mod queue_pairs;
+mod streams;
+mod throughput;
+mod waiters;
+
+pub(crate) use self::connections::QueuePairs;
 
 /// Where a workload runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
     /// An address of the RDMA device.
     pub(crate) address: IpAddr,
     /// The port of the peer, if the workload has one.
@@ -20,7 +28,7 @@ pub(crate) struct Place {
 }
 
 /// The peer that a workload needs, in a process of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PeerKind {
     /// No peer.
     None,
@@ -28,6 +36,18 @@ pub(crate) enum PeerKind {
     Sink,
     /// Accepts connections, and returns every message.
     Echo,
+    /// The same, some time after each message.
+    LateEcho,
+    /// Accepts connections that carry no messages.
+    Acceptor,
+    /// Accepts connections that carry messages, with as many receive requests as clients
+    /// have by default.
+    MessageAcceptor,
+    /// Replies to the first message with memory of its own, and receives all others, of up
+    /// to 1 MiB.
+    Memory,
+    /// Accepts byte streams, and returns every byte.
+    StreamEcho,
 }
 
 /// Something to measure: `run` does `count` operations in sections of the meter.
@@ -35,12 +55,22 @@ pub(crate) enum PeerKind {
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) peer: PeerKind,
-    pub(crate) run: fn(Place, u32, &mut Meter) -> anyhow::Result<()>,
+    pub(crate) run: fn(Target, u32, &mut Meter) -> anyhow::Result<()>,
 }
 
 /// All workloads.
 pub(crate) fn all() -> impl Iterator<Item = &'static Workload> {
-    let groups = [ids::WORKLOADS, data_path::WORKLOADS, messages::WORKLOADS];
+    let groups = [
+        bare::WORKLOADS,
+        ids::WORKLOADS,
+        connections::WORKLOADS,
+        data_path::WORKLOADS,
+        queue_pairs::WORKLOADS,
+        messages::WORKLOADS,
+        streams::WORKLOADS,
+        throughput::WORKLOADS,
+        waiters::WORKLOADS,
+    ];
     groups.into_iter().flatten()
 }
 

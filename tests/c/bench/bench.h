@@ -11,7 +11,7 @@
 #define TIMEOUT_MS 10000
 
 // Where a workload runs.
-struct place {
+struct target {
 	const char *address;
 	const char *port;
 };
@@ -26,7 +26,7 @@ void section_end(uint64_t operations);
 
 #define MEASURED __attribute__((noinline))
 
-typedef void workload_run(struct place place, uint32_t count);
+typedef void workload_run(struct target target, uint32_t count);
 
 struct workload {
 	const char *name;
@@ -36,11 +36,15 @@ struct workload {
 extern const struct workload id_workloads[];
 extern const struct workload data_path_workloads[];
 extern const struct workload message_workloads[];
+extern const struct workload connection_workloads[];
+extern const struct workload throughput_workloads[];
 
-// Serves until the process is killed; prints its port.
-void serve(const char *address, bool echo);
+// These serve until the process is killed, and print their ports.
+void serve_messages(const char *address, bool echo);
+void serve_connections(const char *address, bool messages);
+void serve_memory(const char *address);
 
 // The address as a socket address.
-struct rdma_addrinfo *numeric(struct place place, int flags);
+struct rdma_addrinfo *numeric(struct target target, int flags);
 
 #endif

@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #define RECEIVES 256
-#define PAUSE_US 30000
+// Longer than the device needs for a batch.
+#define PAUSE_US 100000
 
-static struct rdma_cm_id *connect_to(struct place place)
+static struct rdma_cm_id *connect_to(struct target target)
 {
-	struct rdma_addrinfo *found = numeric(place, 0);
+	struct rdma_addrinfo *found = numeric(target, 0);
 	struct ibv_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr = 64,
@@ -25,7 +26,18 @@ static struct rdma_cm_id *connect_to(struct place place)
 
 	check(rdma_create_ep(&id, found, NULL, &attr), "rdma_create_ep");
 	check(rdma_connect(id, NULL), "rdma_connect");
+	rdma_freeaddrinfo(found);
 	return id;
+}
+
+// Disconnects without a wait for the peer.
+static void close_connection(struct rdma_cm_id *id, struct ibv_mr *region)
+{
+	void *bytes = region->addr;
+
+	check(rdma_dereg_mr(region), "rdma_dereg_mr");
+	rdma_destroy_ep(id);
+	free(bytes);
 }
 
 static char *memory(struct rdma_cm_id *id, size_t size, struct ibv_mr **region)
@@ -44,9 +56,12 @@ static MEASURED void measured_section_post_send(struct ibv_qp *qp, struct ibv_se
 	check(ibv_post_send(qp, wr, &bad), "ibv_post_send");
 }
 
-static MEASURED void measured_section_poll(struct ibv_cq *cq, struct ibv_wc *wc)
+static MEASURED bool measured_section_poll(struct ibv_cq *cq, struct ibv_wc *wc)
 {
-	check(ibv_poll_cq(cq, 1, wc) != 1 || wc->status, "ibv_poll_cq");
+	int polled = ibv_poll_cq(cq, 1, wc);
+
+	check(polled < 0 || (polled && wc->status), "ibv_poll_cq");
+	return polled;
 }
 
 static void post(struct ibv_qp *qp, struct ibv_send_wr *wr)
@@ -60,12 +75,16 @@ static void poll(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 
-	check(ibv_poll_cq(cq, 1, &wc) != 1 || wc.status, "ibv_poll_cq");
+	int polled;
+
+	while (!(polled = ibv_poll_cq(cq, 1, &wc)))
+		usleep(PAUSE_US);
+	check(polled != 1 || wc.status, "ibv_poll_cq");
 }
 
-static void sends(struct place place, uint32_t count, bool posts)
+static void sends(struct target target, uint32_t count, bool posts)
 {
-	struct rdma_cm_id *id = connect_to(place);
+	struct rdma_cm_id *id = connect_to(target);
 	struct ibv_mr *region;
 	char *bytes = memory(id, SIZE * BATCH, &region);
 
@@ -93,21 +112,26 @@ static void sends(struct place place, uint32_t count, bool posts)
 				poll(id->send_cq);
 				continue;
 			}
-			section_begin();
-			measured_section_poll(id->send_cq, &wc);
-			section_end(1);
+			for (bool polled = false; !polled;) {
+				section_begin();
+				polled = measured_section_poll(id->send_cq, &wc);
+				section_end(1);
+				if (!polled)
+					usleep(PAUSE_US);
+			}
 		}
 	}
+	close_connection(id, region);
 }
 
-static void run_post_send(struct place place, uint32_t count)
+static void run_post_send(struct target target, uint32_t count)
 {
-	sends(place, count, true);
+	sends(target, count, true);
 }
 
-static void run_poll_send(struct place place, uint32_t count)
+static void run_poll_send(struct target target, uint32_t count)
 {
-	sends(place, count, false);
+	sends(target, count, false);
 }
 
 static MEASURED void measured_section_post_receive(struct ibv_qp *qp, struct ibv_recv_wr *wr)
@@ -117,9 +141,9 @@ static MEASURED void measured_section_post_receive(struct ibv_qp *qp, struct ibv
 	check(ibv_post_recv(qp, wr, &bad), "ibv_post_recv");
 }
 
-static void run_post_receive(struct place place, uint32_t count)
+static void run_post_receive(struct target target, uint32_t count)
 {
-	struct rdma_cm_id *id = connect_to(place);
+	struct rdma_cm_id *id = connect_to(target);
 	struct ibv_mr *region;
 	char *bytes = memory(id, SIZE * count, &region);
 
@@ -131,6 +155,7 @@ static void run_post_receive(struct place place, uint32_t count)
 		measured_section_post_receive(id->qp, &wr);
 		section_end(1);
 	}
+	close_connection(id, region);
 }
 
 static MEASURED void measured_section_next(struct rdma_cm_id *id)
@@ -140,9 +165,9 @@ static MEASURED void measured_section_next(struct rdma_cm_id *id)
 	check(rdma_get_send_comp(id, &wc) != 1 || wc.status, "rdma_get_send_comp");
 }
 
-static void run_next(struct place place, uint32_t count)
+static void run_next(struct target target, uint32_t count)
 {
-	struct rdma_cm_id *id = connect_to(place);
+	struct rdma_cm_id *id = connect_to(target);
 	struct ibv_mr *region;
 	char *bytes = memory(id, SIZE, &region);
 
@@ -152,6 +177,7 @@ static void run_next(struct place place, uint32_t count)
 		measured_section_next(id);
 		section_end(1);
 	}
+	close_connection(id, region);
 }
 
 const struct workload data_path_workloads[] = {

@@ -4,14 +4,22 @@
 #include <stdlib.h>
 
 static struct rdma_event_channel *channel;
+static struct rdma_addrinfo *found;
 static struct sockaddr *destination;
 
-static void open_channel(struct place place)
+static void open_channel(struct target target)
 {
 	channel = rdma_create_event_channel();
 	check(!channel, "rdma_create_event_channel");
-	place.port = "7471";
-	destination = numeric(place, RAI_NOROUTE)->ai_dst_addr;
+	target.port = "7471";
+	found = numeric(target, RAI_NOROUTE);
+	destination = found->ai_dst_addr;
+}
+
+static void close_channel(void)
+{
+	rdma_freeaddrinfo(found);
+	rdma_destroy_event_channel(channel);
 }
 
 static struct rdma_cm_id *create(void)
@@ -48,13 +56,47 @@ static MEASURED void measured_section_ids(uint32_t count)
 		resolve_and_destroy();
 }
 
-static void run_id(struct place place, uint32_t count)
+// Beside `live` idle ids of the channel.
+static void beside(struct target target, uint32_t live, uint32_t count)
 {
-	open_channel(place);
+	struct rdma_cm_id **ids = calloc(live, sizeof *ids);
+
+	open_channel(target);
+	for (uint32_t i = 0; i < live; i++)
+		ids[i] = create();
 	resolve_and_destroy();
 	section_begin();
 	measured_section_ids(count);
 	section_end(count);
+	for (uint32_t i = 0; i < live; i++)
+		check(rdma_destroy_id(ids[i]), "rdma_destroy_id");
+	close_channel();
+	free(ids);
+}
+
+static void run_id(struct target target, uint32_t count)
+{
+	beside(target, 0, count);
+}
+
+static void run_at_10(struct target target, uint32_t count)
+{
+	beside(target, 10, count);
+}
+
+static void run_at_100(struct target target, uint32_t count)
+{
+	beside(target, 100, count);
+}
+
+static void run_at_1000(struct target target, uint32_t count)
+{
+	beside(target, 1000, count);
+}
+
+static void run_at_10000(struct target target, uint32_t count)
+{
+	beside(target, 10000, count);
 }
 
 static MEASURED struct rdma_cm_id *measured_section_create(void)
@@ -67,21 +109,22 @@ static MEASURED void measured_section_destroy(struct rdma_cm_id *id)
 	check(rdma_destroy_id(id), "rdma_destroy_id");
 }
 
-static void run_create(struct place place, uint32_t count)
+static void run_create(struct target target, uint32_t count)
 {
-	open_channel(place);
-	measured_section_destroy(create());
+	open_channel(target);
+	check(rdma_destroy_id(create()), "rdma_destroy_id");
 	while (count--) {
 		section_begin();
 		struct rdma_cm_id *id = measured_section_create();
 		section_end(1);
 		check(rdma_destroy_id(id), "rdma_destroy_id");
 	}
+	close_channel();
 }
 
-static void run_destroy(struct place place, uint32_t count)
+static void run_destroy(struct target target, uint32_t count)
 {
-	open_channel(place);
+	open_channel(target);
 	check(rdma_destroy_id(create()), "rdma_destroy_id");
 	while (count--) {
 		struct rdma_cm_id *id = create();
@@ -90,20 +133,17 @@ static void run_destroy(struct place place, uint32_t count)
 		measured_section_destroy(id);
 		section_end(1);
 	}
+	close_channel();
 }
 
-static MEASURED struct rdma_cm_event *measured_section_event(void)
+static MEASURED void measured_section_event(void)
 {
-	struct rdma_cm_event *event;
-
-	check(rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
-	check(rdma_ack_cm_event(event), "rdma_ack_cm_event");
-	return event;
+	expect(RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
-static void run_event(struct place place, uint32_t count)
+static void run_event(struct target target, uint32_t count)
 {
-	open_channel(place);
+	open_channel(target);
 	while (count--) {
 		struct rdma_cm_id *id = create();
 
@@ -111,7 +151,9 @@ static void run_event(struct place place, uint32_t count)
 		section_begin();
 		measured_section_event();
 		section_end(1);
+		check(rdma_destroy_id(id), "rdma_destroy_id");
 	}
+	close_channel();
 }
 
 static MEASURED void measured_section_idle(struct rdma_cm_id **ids, uint32_t count)
@@ -120,38 +162,60 @@ static MEASURED void measured_section_idle(struct rdma_cm_id **ids, uint32_t cou
 		ids[count] = create();
 }
 
-static void run_idle(struct place place, uint32_t count)
+static void run_idle(struct target target, uint32_t count)
 {
 	struct rdma_cm_id **ids = calloc(count, sizeof *ids);
 
-	open_channel(place);
+	open_channel(target);
 	check(rdma_destroy_id(create()), "rdma_destroy_id");
 	section_begin();
 	measured_section_idle(ids, count);
 	section_end(count);
+	while (count--)
+		check(rdma_destroy_id(ids[count]), "rdma_destroy_id");
+	close_channel();
+	free(ids);
 }
 
-static MEASURED void measured_section_resolve(struct place place, uint32_t count)
+// A numeric address, with a channel of its own, its address and its route.
+static void resolve_numeric(struct target target)
+{
+	open_channel(target);
+	resolve_and_destroy();
+	close_channel();
+}
+
+static MEASURED void measured_section_resolve(struct target target, uint32_t count)
 {
 	while (count--)
-		rdma_freeaddrinfo(numeric(place, 0));
+		resolve_numeric(target);
 }
 
-static void run_resolve(struct place place, uint32_t count)
+// The first address of the process.
+static void run_first_address(struct target target, uint32_t count)
 {
-	place.port = "7471";
-	rdma_freeaddrinfo(numeric(place, 0));
 	section_begin();
-	measured_section_resolve(place, count);
+	measured_section_resolve(target, count);
 	section_end(count);
 }
 
+static void run_resolve(struct target target, uint32_t count)
+{
+	resolve_numeric(target);
+	run_first_address(target, count);
+}
+
 const struct workload id_workloads[] = {
+	{ "first-address", run_first_address },
 	{ "id", run_id },
 	{ "id-create", run_create },
 	{ "id-destroy", run_destroy },
 	{ "event", run_event },
 	{ "idle-ids", run_idle },
 	{ "resolve-numeric", run_resolve },
+	{ "id-at-10", run_at_10 },
+	{ "id-at-100", run_at_100 },
+	{ "id-at-1000", run_at_1000 },
+	{ "id-at-10000", run_at_10000 },
 	{ NULL, NULL },
 };

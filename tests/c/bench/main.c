@@ -3,11 +3,14 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -54,14 +57,34 @@ static struct {
 	uint64_t nanoseconds;
 	uint64_t allocations;
 	int64_t live_bytes;
+	int64_t resident_bytes;
 } measured;
 
 static struct timespec start;
 static uint64_t calls_before;
 static int64_t bytes_before;
+static int64_t resident_before;
 
+// How much of the process is in memory.
+static int64_t resident_bytes(void)
+{
+	char line[128] = "";
+	int fd = open("/proc/self/statm", O_RDONLY);
+	long pages = 0;
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, line, sizeof line - 1) > 0)
+		sscanf(line, "%*d %ld", &pages);
+	close(fd);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+// As in tests/bench/src/meter.rs: strace sees where a section begins and ends.
 void section_begin(void)
 {
+	resident_before = resident_bytes();
+	getppid();
 	calls_before = calls;
 	bytes_before = live_bytes;
 	clock_gettime(CLOCK_MONOTONIC, &start);
@@ -72,9 +95,11 @@ void section_end(uint64_t operations)
 	struct timespec end;
 
 	clock_gettime(CLOCK_MONOTONIC, &end);
+	getppid();
 	measured.nanoseconds += (end.tv_sec - start.tv_sec) * 1000000000 + end.tv_nsec - start.tv_nsec;
 	measured.allocations += calls - calls_before;
 	measured.live_bytes += live_bytes - bytes_before;
+	measured.resident_bytes += resident_bytes() - resident_before;
 	measured.operations += operations;
 }
 
@@ -86,7 +111,7 @@ void check(bool failed, const char *what)
 	exit(1);
 }
 
-struct rdma_addrinfo *numeric(struct place place, int flags)
+struct rdma_addrinfo *numeric(struct target target, int flags)
 {
 	struct rdma_addrinfo hints = {
 		.ai_flags = RAI_NUMERICHOST | flags,
@@ -95,42 +120,90 @@ struct rdma_addrinfo *numeric(struct place place, int flags)
 	};
 	struct rdma_addrinfo *found;
 
-	check(rdma_getaddrinfo(place.address, place.port, &hints, &found), "rdma_getaddrinfo");
+	check(rdma_getaddrinfo(target.address, target.port, &hints, &found), "rdma_getaddrinfo");
 	return found;
 }
 
-static bool run(const struct workload *workload, const char *name, struct place place,
+// callgrind writes down what it has counted when this is called.
+static MEASURED void workload_end(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+static bool run(const struct workload *workload, const char *name, struct target target,
 		uint32_t count)
 {
 	for (; workload->name; workload++) {
 		if (strcmp(workload->name, name))
 			continue;
-		workload->run(place, count);
-		printf("{\"operations\":%lu,\"nanoseconds\":%lu,\"allocations\":%lu,\"live_bytes\":%ld}\n",
+		memset(&measured, 0, sizeof measured);
+		workload->run(target, count);
+		printf("{\"operations\":%lu,\"nanoseconds\":%lu,\"allocations\":%lu,\"live_bytes\":%ld,\"resident_bytes\":%ld}\n",
 		       measured.operations, measured.nanoseconds, measured.allocations,
-		       measured.live_bytes);
+		       measured.live_bytes, measured.resident_bytes);
+		fflush(stdout);
+		workload_end();
 		return true;
 	}
 	return false;
 }
 
+// Four words: the workload, an address, the peer's port, and the number of operations.
+static void work(char **words)
+{
+	struct target target = { words[1], words[2] };
+	uint32_t count = atoi(words[3]);
+
+	if (run(id_workloads, words[0], target, count) ||
+	    run(data_path_workloads, words[0], target, count) ||
+	    run(message_workloads, words[0], target, count) ||
+	    run(connection_workloads, words[0], target, count) ||
+	    run(throughput_workloads, words[0], target, count))
+		return;
+	fprintf(stderr, "no workload %s\n", words[0]);
+	exit(2);
+}
+
+static bool is_in(const struct workload *workload, const char *name)
+{
+	while (workload->name && strcmp(workload->name, name))
+		workload++;
+	return workload->name;
+}
+
+// The peer of a workload.
+static void serve(const char *name, const char *address)
+{
+	if (is_in(connection_workloads, name))
+		serve_connections(address, strstr(name, "-messages"));
+	else if (is_in(throughput_workloads, name))
+		serve_memory(address);
+	else
+		serve_messages(address, !strncmp(name, "round-trip", 10));
+}
+
+// Allows as many open files as the system does: many connections need them.
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	check(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+	limit.rlim_cur = limit.rlim_max;
+	check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+}
+
 int main(int argc, char **argv)
 {
+	raise_limit();
 	if (argc == 4 && !strcmp(argv[1], "peer")) {
-		serve(argv[3], !strncmp(argv[2], "round-trip", 10));
+		serve(argv[2], argv[3]);
 		return 0;
 	}
-	if (argc == 6 && !strcmp(argv[1], "work")) {
-		struct place place = { argv[3], argv[4] };
-		uint32_t count = atoi(argv[5]);
-
-		if (run(id_workloads, argv[2], place, count) ||
-		    run(data_path_workloads, argv[2], place, count) ||
-		    run(message_workloads, argv[2], place, count))
-			return 0;
-		fprintf(stderr, "no workload %s\n", argv[2]);
-		return 2;
+	if (argc > 2 && argc % 4 == 2 && !strcmp(argv[1], "work")) {
+		for (int i = 2; i < argc; i += 4)
+			work(argv + i);
+		return 0;
 	}
-	fprintf(stderr, "usage: %s work NAME ADDRESS PORT COUNT | peer NAME ADDRESS\n", argv[0]);
+	fprintf(stderr, "usage: %s work NAME ADDRESS PORT COUNT ... | peer NAME ADDRESS\n", argv[0]);
 	return 2;
 }

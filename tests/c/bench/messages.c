@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <rdma/rdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,11 @@ struct connection {
 	char *bytes;
 };
 
-static void post_receive(struct connection *connection, uint64_t index)
+static bool post_receive(struct connection *connection, uint64_t index)
 {
 	char *start = connection->bytes + index * SIZE;
 
-	check(rdma_post_recv(connection->id, (void *)index, start, SIZE, connection->region),
-	      "rdma_post_recv");
+	return !rdma_post_recv(connection->id, (void *)index, start, SIZE, connection->region);
 }
 
 static void prepare(struct connection *connection)
@@ -35,7 +35,7 @@ static void prepare(struct connection *connection)
 	connection->region = rdma_reg_msgs(connection->id, connection->bytes, size);
 	check(!connection->region, "rdma_reg_msgs");
 	for (uint64_t i = 0; i < RECEIVES; i++)
-		post_receive(connection, i);
+		check(!post_receive(connection, i), "rdma_post_recv");
 }
 
 static void send_message(struct connection *connection)
@@ -48,7 +48,8 @@ static void send_message(struct connection *connection)
 	check(rdma_get_send_comp(connection->id, &wc) != 1 || wc.status, "rdma_get_send_comp");
 }
 
-// Whether a message has come.
+// Whether a message has come. After the last one of a client that has gone, siw takes no
+// further receive request.
 static bool receive_message(struct connection *connection)
 {
 	struct ibv_wc wc;
@@ -85,47 +86,59 @@ static struct ibv_qp_init_attr queue_pair(void)
 	};
 }
 
-static void run_round_trip(struct place place, uint32_t count)
+static void run_round_trip(struct target target, uint32_t count)
 {
 	struct ibv_qp_init_attr attr = queue_pair();
 	struct connection connection;
 
-	check(rdma_create_ep(&connection.id, numeric(place, 0), NULL, &attr), "rdma_create_ep");
+	check(rdma_create_ep(&connection.id, numeric(target, 0), NULL, &attr), "rdma_create_ep");
 	prepare(&connection);
 	check(rdma_connect(connection.id, NULL), "rdma_connect");
 	trip(&connection);
 	section_begin();
 	measured_section_trips(&connection, count);
 	section_end(count);
+	check(rdma_dereg_mr(connection.region), "rdma_dereg_mr");
+	rdma_destroy_ep(connection.id);
+	free(connection.bytes);
 }
 
-static void serve_one(struct connection *connection, bool echo)
+static bool echoes;
+
+// A thread for each client. Waits for messages for ever: the peer is killed.
+static void *serve_one(void *argument)
 {
-	prepare(connection);
-	check(rdma_accept(connection->id, NULL), "rdma_accept");
-	while (receive_message(connection)) {
-		if (echo)
-			send_message(connection);
+	struct connection connection = { .id = argument };
+
+	prepare(&connection);
+	// A client that has gone already concerns no other.
+	if (rdma_accept(connection.id, NULL))
+		return NULL;
+	while (receive_message(&connection)) {
+		if (echoes)
+			send_message(&connection);
 	}
-	exit(0);
+	return NULL;
 }
 
-// One client, or the next ones of a benchmark one after the other: a process each would need
-// verbs after fork.
-void serve(const char *address, bool echo)
+void serve_messages(const char *address, bool echo)
 {
-	struct place place = { address, "0" };
-	struct rdma_addrinfo *found = numeric(place, RAI_PASSIVE);
+	struct target target = { address, "0" };
+	struct rdma_addrinfo *found = numeric(target, RAI_PASSIVE);
 	struct ibv_qp_init_attr attr = queue_pair();
-	struct connection connection;
-	struct rdma_cm_id *listener;
+	struct rdma_cm_id *listener, *id;
+	pthread_t thread;
 
+	echoes = echo;
 	check(rdma_create_ep(&listener, found, NULL, &attr), "rdma_create_ep");
 	check(rdma_listen(listener, 16), "rdma_listen");
 	printf("%d\n", ntohs(rdma_get_src_port(listener)));
 	fflush(stdout);
-	check(rdma_get_request(listener, &connection.id), "rdma_get_request");
-	serve_one(&connection, echo);
+	for (;;) {
+		check(rdma_get_request(listener, &id), "rdma_get_request");
+		check(pthread_create(&thread, NULL, serve_one, id), "pthread_create");
+		pthread_detach(thread);
+	}
 }
 
 const struct workload message_workloads[] = {

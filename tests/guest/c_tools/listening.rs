@@ -13,16 +13,23 @@ use super::tool::Tool;
 /// connection in between breaks the server (`siw_create_listen`). So this also waits
 /// until the tool sleeps, which it does after the command has returned.
 pub(crate) fn wait_until_it_listens(tool: &Tool, address: &str) {
+    wait_for_listener(address, || tool.is_asleep());
+}
+
+/// The same of a tool that listens with rsockets. It reads events only when it is told that
+/// there are some, so it is not idle while it sleeps in a command.
+pub(crate) fn wait_until_its_socket_listens(tool: &Tool, address: &str) {
+    wait_for_listener(address, || tool.is_asleep() && !tool.is_in_command());
+}
+
+fn wait_for_listener(address: &str, is_idle: impl Fn() -> bool) {
     wait_for_ids(address, |ids| ids.iter().any(|id| is_listening(id)));
     let until = Instant::now() + PATIENCE;
-    while tool.state() != ASLEEP {
+    while !is_idle() {
         assert!(Instant::now() < until, "{address}");
         std::thread::yield_now();
     }
 }
-
-/// The state of a process in interruptible sleep (proc(5)).
-const ASLEEP: &str = "S";
 
 /// Waits until only a listener is left at this address and port.
 pub(crate) fn wait_until_it_only_listens(address: &str) {

@@ -28,6 +28,9 @@ pub(crate) struct Tool {
     output: Vec<String>,
 }
 
+/// The state of a process in interruptible sleep (proc(5)).
+const ASLEEP: &str = "S";
+
 /// A line of a tool's output.
 enum Line {
     Output(String),
@@ -57,6 +60,11 @@ impl Tool {
     /// Starts the `rdmacm` command.
     pub(crate) fn rdmacm(arguments: &[&str]) -> Self {
         Self::spawn(Command::new(built("rdmacm")).args(arguments))
+    }
+
+    /// Starts a tool of the system with the libraries of this rdma-core.
+    pub(crate) fn start_with(rdma_core: RdmaCore, name: &str, arguments: &[&str]) -> Self {
+        Self::spawn(rdma_core.system_tool(name).args(arguments))
     }
 
     fn spawn(command: &mut Command) -> Self {
@@ -121,6 +129,19 @@ impl Tool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
         behind_the_name.chars().take(1).collect()
+    }
+
+    /// Whether its first thread sleeps.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.state() == ASLEEP
+    }
+
+    /// Whether its first thread is in a command of the connection manager, a call of `write(2)`,
+    /// as far as the kernel tells.
+    pub(crate) fn is_in_command(&self) -> bool {
+        let call = std::fs::read_to_string(format!("/proc/{}/syscall", self.child.id()));
+        let call = call.unwrap_or_default();
+        call.starts_with(&format!("{} ", libc::SYS_write))
     }
 
     fn signal(&self, signal: Signal) {

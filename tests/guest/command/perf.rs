@@ -205,7 +205,7 @@ fn an_interrupted_client_disconnects(site: &Site) {
     // It has sent the address of its memory, so it is measuring.
     let receives = connection.queue_pair().receive_queue();
     let memory = receives.next(PATIENCE).unwrap().unwrap();
-    assert_eq!(memory.result.unwrap().bytes, 16);
+    assert_eq!(memory.result().unwrap().bytes, 16);
     client.interrupt();
     let end = connection.closed(PATIENCE).unwrap();
     assert_eq!(end.kind(), EventKind::Disconnected);

@@ -19,7 +19,7 @@ fn write(client: &QueuePair, memory: &RemoteAccessRegion, bytes: &[u8]) -> bool 
     let write = SendOperation::Write(memory.remote());
     let request = SendRequest::new(write, sge(client, bytes));
     client.post_send(request).unwrap();
-    sent(client).result.is_ok()
+    sent(client).result().is_ok()
 }
 
 fn assert_cannot(memory: &RemoteAccessRegion, access: AccessFlags) {
@@ -54,7 +54,7 @@ fn access_changes_where_the_driver_can(site: &Site) {
     // The device may still write there for this side.
     server.post_receive(memory.part(0..4).unwrap()).unwrap();
     drop(perform(client, SendOperation::Send, sge(client, b"abcd")));
-    assert!(received(server).result.is_ok());
+    assert!(received(server).result().is_ok());
     assert_eq!(contents(&memory), b"abcd5678");
     // And the reverse change.
     memory.change_access(ALL).unwrap();

@@ -26,10 +26,10 @@ fn outcome_with(
     let work = queue_pair.post_send(request).unwrap();
     let done = sent(queue_pair);
     assert_eq!((done.work, done.sg_list.len()), (work, 1));
-    if done.result.is_err() {
+    if done.result().is_err() {
         assert!(queue_pair.is_broken());
     }
-    done.result
+    done.result()
 }
 
 /// Posted receive requests return their memory, at the latest when the side
@@ -37,7 +37,7 @@ fn outcome_with(
 fn assert_flushed(side: &Side) {
     let queue_pair = &side.queue_pair;
     side.disconnect();
-    let error = received(queue_pair).result.unwrap_err();
+    let error = received(queue_pair).result().unwrap_err();
     assert!(error.is_flush(), "{error}");
     assert!(queue_pair.receive_queue().poll().unwrap().is_none());
 }
@@ -165,7 +165,7 @@ fn a_message_longer_than_the_receive_buffer(site: &Site) {
     server.post_receive(room(server, 7)).unwrap();
     let outcome = outcome(client, SendOperation::Send);
     let came = received(server);
-    let status = came.result.unwrap_err().status;
+    let status = came.result().unwrap_err().status;
     assert_not_taken(site, outcome, status, WcStatus::LOC_LEN_ERR);
     assert_eq!(came.sg_list.into_buffer().unwrap().len(), 7);
     assert_flushed(&pair.client);
@@ -226,7 +226,7 @@ fn a_wrong_lkey_fails_the_receive(site: &Site) {
     let outcome = outcome(client, SendOperation::Send);
     let came = received(server);
     assert_eq!((came.work, came.sg_list.len()), (work, 1));
-    let status = came.result.unwrap_err().status;
+    let status = came.result().unwrap_err().status;
     assert_not_taken(site, outcome, status, WcStatus::GENERAL_ERR);
     assert_flushed(&pair.client);
     assert_flushed(&pair.server);
@@ -243,12 +243,13 @@ fn outstanding_requests_are_flushed(site: &Site) {
     server.post_receive(room(server, 4)).unwrap();
     pair.disconnect_both();
     for work in posted {
+        let completion = received(client);
+        let result = completion.result();
         let Completion {
             work: flushed,
-            result,
             sg_list,
             ..
-        } = received(client);
+        } = completion;
         assert_eq!(flushed, work);
         let error = result.unwrap_err();
         assert!(error.is_flush());
@@ -262,7 +263,7 @@ fn outstanding_requests_are_flushed(site: &Site) {
         );
         assert_eq!(sg_list.into_buffer().unwrap()[..], [0xee; 4]);
     }
-    assert!(received(server).result.unwrap_err().is_flush());
+    assert!(received(server).result().unwrap_err().is_flush());
 }
 
 #[case(needs(Datagrams))]
@@ -271,7 +272,7 @@ fn no_receive_posted_exhausts_rnr_retries(site: &Site) {
     let [client, server] = site.led_pair(QpType::RC, ROOMY);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();
-    let error = sent(&client).result.unwrap_err();
+    let error = sent(&client).result().unwrap_err();
     assert_eq!(error.status, WcStatus::RNR_RETRY_EXC_ERR);
     assert!(error.to_string().contains("no receive request"), "{error}");
     drop(server);
@@ -283,7 +284,7 @@ fn a_missing_peer_exhausts_retries(site: &Site) {
     drop(server);
     let request = SendRequest::new(SendOperation::Send, sge(&client, &[5; 8]));
     client.post_send(request).unwrap();
-    let error = sent(&client).result.unwrap_err();
+    let error = sent(&client).result().unwrap_err();
     assert_eq!(error.status, WcStatus::RETRY_EXC_ERR);
     assert!(error.to_string().contains("did not acknowledge"), "{error}");
 }
@@ -308,7 +309,7 @@ fn requests_posted_in_the_error_state_are_flushed(site: &Site) {
     let flushed = |queue: &CompletionQueue| {
         let polled = std::iter::from_fn(|| queue.poll().unwrap());
         let works = polled.map(|completion| {
-            let error = completion.result.unwrap_err();
+            let error = completion.result().unwrap_err();
             assert!(error.is_flush(), "{error}");
             assert_eq!(completion.sg_list.len(), 1);
             completion.work

@@ -148,7 +148,7 @@ fn a_late_message_finds_the_receive_buffer_of_dropped_handles(site: &Site) {
             let message = sge(client, &pattern(LENGTH, seed));
             let message = SendRequest::new(SendOperation::Send, message);
             client.post_send(message).unwrap();
-            assert!(sent(client).result.is_ok());
+            assert!(sent(client).result().is_ok());
             assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
             assert_eq!(freed.count(), usize::from(seed));
         }
@@ -230,7 +230,7 @@ fn posted_memory_outlives_a_panic(site: &Site) {
         assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
         let read = sent(server);
         assert!(brought(read, LENGTH) == pattern(LENGTH, 9));
-        assert!(sent(server).result.is_ok());
+        assert!(sent(server).result().is_ok());
         let came = brought(received(client), freed.size());
         assert!(came.iter().all(|byte| *byte == 0));
     }
@@ -276,9 +276,9 @@ fn a_move_to_reset_frees_nothing(site: &Site) {
         // All messages arrive as without the move.
         for seed in 0..8 {
             assert!(brought(received(server), LENGTH) == pattern(LENGTH, seed));
-            assert!(sent(server).result.is_ok());
-            assert!(sent(server).result.is_ok());
-            assert!(received(client).result.is_ok());
+            assert!(sent(server).result().is_ok());
+            assert!(sent(server).result().is_ok());
+            assert!(received(client).result().is_ok());
         }
         assert_eq!(freed.count(), 3 * EACH);
     } else {

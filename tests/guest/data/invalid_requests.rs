@@ -34,8 +34,8 @@ fn assert_empty(client: &QueuePair, server: &QueuePair) {
         client.post_send(request).unwrap();
     }
     for _ in 0..most {
-        assert!(sent(client).result.is_ok());
-        assert!(received(server).result.is_ok());
+        assert!(sent(client).result().is_ok());
+        assert!(received(server).result().is_ok());
     }
 }
 
@@ -149,8 +149,8 @@ fn memory_without_local_write_access(site: &Site) {
     server.post_receive(room(server, 8)).unwrap();
     let request = SendRequest::new(SendOperation::Send, part());
     client.post_send(request).unwrap();
-    assert!(sent(client).result.is_ok());
-    assert!(received(server).result.is_ok());
+    assert!(sent(client).result().is_ok());
+    assert!(received(server).result().is_ok());
     assert_empty(client, server);
 }
 
@@ -249,15 +249,15 @@ fn more_requests_than_the_queues_hold(site: &Site) {
         if number < server.caps().max_recv_wr {
             server.post_receive(room(server, 1)).unwrap();
         } else {
-            assert!(received(server).result.is_ok());
+            assert!(received(server).result().is_ok());
             server.post_receive(room(server, 1)).unwrap();
         }
         client.post_send(request()).unwrap();
     }
     let why = "the send queue is full: poll completions first";
     assert_refused(client, request(), why);
-    assert!(sent(client).result.is_ok());
-    assert!(received(server).result.is_ok());
+    assert!(sent(client).result().is_ok());
+    assert!(received(server).result().is_ok());
     server.post_receive(room(server, 1)).unwrap();
     client.post_send(request()).unwrap();
 }
@@ -296,7 +296,7 @@ fn more_requests_than_the_completion_queue_holds(site: &Site) {
     // Each polled completion frees an entry.
     let reply = SendRequest::new(SendOperation::Send, sge(server, b"y"));
     server.post_send(reply).unwrap();
-    assert!(received(client).result.is_ok());
+    assert!(received(client).result().is_ok());
     assert_refused(client, request().unsignaled(), why);
     client.post_send(request()).unwrap();
     assert_refused(client, request(), why);
@@ -344,7 +344,7 @@ fn requests_after_a_failure(site: &Site) {
     pair.disconnect_both();
     for (queue_pair, word) in [(client, 1), (server, 2)] {
         let came = received(queue_pair);
-        assert!(came.result.unwrap_err().is_flush(), "{word}");
+        assert!(came.result().unwrap_err().is_flush(), "{word}");
         assert!(queue_pair.is_broken());
         let why = "the queue pair is in the error state";
         let request = SendRequest::new(SendOperation::Send, SgList::NONE);

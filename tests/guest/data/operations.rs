@@ -41,15 +41,15 @@ fn messages_of_every_size_arrive(site: &Site) {
             let bytes = pattern(size, seed);
             let posted = to.post_receive(room(to, size)).unwrap();
             let done = perform(from, SendOperation::Send, sge(from, &bytes));
-            assert_eq!(done.result.unwrap().opcode, WcOpcode::SEND);
+            assert_eq!(done.result().unwrap().opcode, WcOpcode::SEND);
             assert_eq!(brought(done, size), bytes);
             let came = received(to);
-            assert_eq!((came.work, came.queue_pair), (posted, to.number()));
+            assert_eq!((came.work, came.queue_pair()), (posted, to.number()));
             let Done {
                 opcode,
                 bytes: count,
                 ..
-            } = came.result.unwrap();
+            } = came.result().unwrap();
             assert_eq!((opcode, count as usize), (WcOpcode::RECV, size));
             assert_eq!(brought(came, size), bytes);
         }
@@ -66,7 +66,7 @@ fn an_empty_message_arrives(site: &Site) {
         server.post_receive(SgList::NONE).unwrap();
         drop(perform(client, SendOperation::Send, of_nothing));
         let came = received(server);
-        assert_eq!(came.result.unwrap().bytes, 0);
+        assert_eq!(came.result().unwrap().bytes, 0);
         assert!(came.sg_list.is_empty());
     }
     for in_line in [true, false] {
@@ -77,9 +77,9 @@ fn an_empty_message_arrives(site: &Site) {
             SendRequest::new(SendOperation::Send, SgList::NONE)
         };
         client.post_send(request).unwrap();
-        assert!(sent(client).result.is_ok());
+        assert!(sent(client).result().is_ok());
         let came = received(server);
-        assert_eq!(came.result.unwrap().bytes, 0);
+        assert_eq!(came.result().unwrap().bytes, 0);
         assert_eq!(brought(came, 4), [0xee; 4]);
     }
     drop(perform(
@@ -108,10 +108,10 @@ fn memory_of_every_size_is_written_and_read(site: &Site) {
         let remote = memory.remote().part(0..size as u64).unwrap();
         let bytes = pattern(size, seed);
         let done = perform(client, SendOperation::Write(remote), sge(client, &bytes));
-        assert_eq!(done.result.unwrap().opcode, WcOpcode::RDMA_WRITE);
+        assert_eq!(done.result().unwrap().opcode, WcOpcode::RDMA_WRITE);
         let read = SendOperation::Read(remote);
         let done = perform(client, read, room(client, size));
-        assert_eq!(done.result.unwrap().opcode, WcOpcode::RDMA_READ);
+        assert_eq!(done.result().unwrap().opcode, WcOpcode::RDMA_READ);
         assert_eq!(brought(done, size), bytes);
         assert_eq!(contents(&memory)[..size], bytes);
         assert!(contents(&memory)[size..].iter().all(|byte| *byte == 0));
@@ -163,12 +163,12 @@ fn inline_data_are_copied(site: &Site) {
         let request = SendRequest::inline(SendOperation::Write(remote), &bytes);
         client.post_send(request).unwrap();
         bytes.fill(0);
-        assert!(sent(client).result.is_ok());
+        assert!(sent(client).result().is_ok());
         // On iWARP a write's completion does not prove that it has arrived; a later
         // message does.
         server.post_receive(SgList::NONE).unwrap();
         drop(perform(client, SendOperation::Send, SgList::NONE));
-        assert!(received(server).result.is_ok());
+        assert!(received(server).result().is_ok());
         let seen = contents(&memory);
         assert_eq!(seen[..size], pattern(size, 6));
         assert!(seen[size..].iter().all(|byte| *byte == 0));
@@ -223,7 +223,7 @@ fn messages_are_gathered_and_scattered(site: &Site) {
         let done = perform(client, SendOperation::Send, gathered(client, &bytes));
         assert_eq!(together(done), bytes);
         let came = received(server);
-        assert_eq!(came.result.as_ref().unwrap().bytes as usize, size);
+        assert_eq!(came.result().unwrap().bytes as usize, size);
         assert_eq!(together(came), bytes);
     }
 }
@@ -271,7 +271,7 @@ fn keys_stay(site: &Site) {
         let operation = SendOperation::SendWithInvalidate(memory.remote().key());
         drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
-        let refused = came.result.as_ref().unwrap_err();
+        let refused = came.result().unwrap_err();
         assert_eq!(refused.status, WcStatus::REM_INV_REQ_ERR);
         assert_eq!(brought(came, size), bytes);
     }
@@ -288,7 +288,7 @@ fn keys_go(site: &Site) {
         drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
         // siw reports the key to the kernel's own queues only.
-        let done = came.result.as_ref().unwrap();
+        let done = came.result().unwrap();
         assert_eq!((done.bytes as usize, done.invalidated), (size, None));
         assert_eq!(brought(came, size), bytes);
         memory
@@ -296,7 +296,7 @@ fn keys_go(site: &Site) {
     let read = SendOperation::Read(forgotten[0].remote());
     let request = SendRequest::new(read, room(client, 64));
     client.post_send(request).unwrap();
-    assert!(sent(client).result.unwrap_err().is_flush());
+    assert!(sent(client).result().unwrap_err().is_flush());
 }
 
 #[case(needs(Datagrams))]
@@ -310,7 +310,7 @@ fn immediate_data_arrive_with_sends_and_writes(site: &Site) {
         let operation = SendOperation::SendWithImmediate(word);
         drop(perform(client, operation, sge(client, &bytes)));
         let came = received(server);
-        let done = came.result.as_ref().unwrap();
+        let done = came.result().unwrap();
         assert_eq!(done.opcode, WcOpcode::RECV);
         assert_eq!((done.immediate, done.bytes as usize), (Some(word), size));
         assert_eq!(brought(came, size), bytes);
@@ -320,7 +320,7 @@ fn immediate_data_arrive_with_sends_and_writes(site: &Site) {
         server.post_receive(SgList::NONE).unwrap();
         let operation = SendOperation::WriteWithImmediate(remote, !word);
         drop(perform(client, operation, sge(client, &bytes)));
-        let done = received(server).result.unwrap();
+        let done = received(server).result().unwrap();
         assert_eq!(done.opcode, WcOpcode::RECV_RDMA_WITH_IMM);
         assert_eq!((done.immediate, done.bytes as usize), (Some(!word), size));
         assert_eq!(done.invalidated, None);
@@ -344,14 +344,14 @@ fn atomics_return_the_old_value(site: &Site) {
             swap,
         };
         let done = perform(client, operation, room(client, 8));
-        assert_eq!(done.result.unwrap().opcode, WcOpcode::COMP_SWAP);
+        assert_eq!(done.result().unwrap().opcode, WcOpcode::COMP_SWAP);
         assert_eq!(brought(done, 8), u64::to_ne_bytes(before));
         assert_eq!(word.load(order), after);
     }
     for (add, before) in [(u64::MAX, 7), (10, 6)] {
         let operation = SendOperation::FetchAdd { remote, add };
         let done = perform(client, operation, room(client, 8));
-        assert_eq!(done.result.unwrap().opcode, WcOpcode::FETCH_ADD);
+        assert_eq!(done.result().unwrap().opcode, WcOpcode::FETCH_ADD);
         assert_eq!(brought(done, 8), u64::to_ne_bytes(before));
     }
     assert_eq!(word.load(order), 16);

@@ -28,11 +28,11 @@ fn unsignaled_requests_complete_with_a_signaled_one(site: &Site) {
             .collect();
         for work in posted {
             let done = sent(client);
-            assert!(done.result.is_ok(), "round {round}");
+            assert!(done.result().is_ok(), "round {round}");
             assert_eq!((done.work, done.sg_list.len()), (work, 1));
         }
         for _ in 0..most {
-            assert!(received(server).result.is_ok());
+            assert!(received(server).result().is_ok());
         }
     }
 }
@@ -59,7 +59,7 @@ fn reads_and_messages_complete_in_order(site: &Site) {
         assert_eq!(first.sg_list.into_buffer().unwrap()[..], bytes);
         let second = sent(client);
         assert_eq!(second.work, message);
-        assert!(received(server).result.is_ok());
+        assert!(received(server).result().is_ok());
     }
 }
 
@@ -86,7 +86,7 @@ fn unsignaled_reads_are_done_when_their_buffers_return(site: &Site) {
             assert_eq!(read.sg_list.into_buffer().unwrap()[..], bytes);
         }
         assert_eq!(sent(client).work, message);
-        assert!(received(server).result.is_ok());
+        assert!(received(server).result().is_ok());
     }
 }
 
@@ -182,14 +182,14 @@ fn several_threads_wait_at_one_queue(site: &Site) {
         }
         std::thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| received(server).result.unwrap());
+                scope.spawn(|| received(server).result().unwrap());
             }
             let message = || SendRequest::new(SendOperation::Send, sge(client, &[1; 4]));
             client
                 .post_sends(&mut (0..8).map(|_| message()).collect())
                 .unwrap();
             for _ in 0..8 {
-                sent(client).result.unwrap();
+                sent(client).result().unwrap();
             }
         });
     }
@@ -247,7 +247,7 @@ fn short_messages_from_two_pages_arrive(site: &Site) {
         assert_eq!(*came, pattern(ours.len(), 1)[message], "{before}");
         for work in works.unwrap() {
             let done = sent(client);
-            assert!(done.work == work && done.result.is_ok());
+            assert!(done.work == work && done.result().is_ok());
         }
     }
 }
@@ -299,8 +299,8 @@ fn short_messages(client: &QueuePair, server: &QueuePair) {
             .post_sends(&mut (0..BATCH).map(message).collect())
             .unwrap();
         for _ in 0..BATCH {
-            sent(client).result.unwrap();
-            received(server).result.unwrap();
+            sent(client).result().unwrap();
+            received(server).result().unwrap();
         }
         let mut came = [0; BATCH];
         theirs.read(0, &mut came);

@@ -328,12 +328,8 @@ fn settle(end: &mut End<'_>) {
 fn settle_one(end: &mut End<'_>) {
     let queue = end.queue_pair.send_queue();
     let done = queue.next(PATIENCE).unwrap().unwrap();
-    let Completion {
-        work,
-        result,
-        sg_list,
-        ..
-    } = done;
+    let result = done.result();
+    let Completion { work, sg_list, .. } = done;
     if let Err(error) = result {
         let ways: Vec<_> = end.outstanding.iter().map(|one| &one.what).collect();
         let kernel = Command::new("dmesg").output().unwrap().stdout;
@@ -357,7 +353,7 @@ fn receive(end: &mut End<'_>) {
     let came = queue.next(PATIENCE).unwrap().unwrap();
     let Done {
         bytes, immediate, ..
-    } = came.result.unwrap();
+    } = came.result().unwrap();
     assert_eq!(immediate, word);
     if !message.is_empty() {
         assert_eq!(bytes as usize, message.len());

@@ -31,7 +31,7 @@ fn receiver(site: &Site, requests: u32) -> (SharedReceiveQueue, QueuePair) {
 fn send(queue_pair: &QueuePair, bytes: &[u8]) {
     let request = SendRequest::new(SendOperation::Send, sge(queue_pair, bytes));
     queue_pair.post_send(request).unwrap();
-    assert!(sent(queue_pair).result.is_ok());
+    assert!(sent(queue_pair).result().is_ok());
 }
 
 #[case]
@@ -62,7 +62,7 @@ fn two_queue_pairs_receive_from_one_queue(site: &Site) {
         for (pair, number) in pairs.iter().cycle().zip(0..4) {
             send(&pair.client.queue_pair, &[round, number]);
             let came = received(&pair.server.queue_pair);
-            assert_eq!(came.queue_pair, pair.server.queue_pair.number());
+            assert_eq!(came.queue_pair(), pair.server.queue_pair.number());
             works.push(came.work);
             assert_eq!(brought(came, 2), [round, number]);
         }
@@ -95,7 +95,7 @@ fn a_queue_that_runs_low_is_reported(site: &Site) {
     assert_eq!(shared.limit(), Ok(3));
     for _ in 0..2 {
         send(&pair.client.queue_pair, b"x");
-        assert!(received(server).result.is_ok());
+        assert!(received(server).result().is_ok());
     }
     let event = loop {
         let event = events.next(PATIENCE).unwrap().unwrap();
@@ -148,7 +148,7 @@ fn last_wqe_reached_is_reported_by_drivers_that_support_it(site: &Site) {
     // The other queue pairs have the requests now, and another event follows.
     shared.set_limit(4).unwrap();
     send(&second.client.queue_pair, b"x");
-    assert!(received(&second.server.queue_pair).result.is_ok());
+    assert!(received(&second.server.queue_pair).result().is_ok());
     loop {
         let event = events.next(PATIENCE).unwrap().unwrap();
         if event.kind == AsyncEventKind::SRQ_LIMIT_REACHED {
@@ -201,13 +201,13 @@ fn completions_name_their_queue_pair(site: &Site) {
         while !expected.is_empty() {
             let done = next(&queue);
             let (queue_pair, bytes) = expected.remove(&done.work).unwrap();
-            assert_eq!(done.queue_pair, queue_pair);
-            assert!(done.result.is_ok(), "{done:?}");
+            assert_eq!(done.queue_pair(), queue_pair);
+            assert!(done.result().is_ok(), "{done:?}");
             assert_eq!(brought(done, 2), bytes);
         }
         for pair in &pairs {
             for _ in 0..4 {
-                assert!(received(&pair.client.queue_pair).result.is_ok());
+                assert!(received(&pair.client.queue_pair).result().is_ok());
             }
         }
     }
@@ -232,16 +232,16 @@ fn destroying_a_queue_pair_keeps_completions_of_others(site: &Site) {
     }
     // One completion that was polled, and one that was not.
     let first = next(&queue);
-    assert!(posted.remove(&(first.queue_pair, first.work)));
+    assert!(posted.remove(&(first.queue_pair(), first.work)));
     let other = pairs
         .iter()
-        .position(|pair| pair.server.queue_pair.number() != first.queue_pair);
+        .position(|pair| pair.server.queue_pair.number() != first.queue_pair());
     let gone = pairs.remove(other.unwrap()).server.queue_pair;
     posted.retain(|(number, _)| *number != gone.number());
     assert_eq!(gone.destroy().len(), 2);
     while !posted.is_empty() {
         let done = next(&queue);
-        assert!(posted.remove(&(done.queue_pair, done.work)), "{done:?}");
+        assert!(posted.remove(&(done.queue_pair(), done.work)), "{done:?}");
         assert_eq!(brought(done, 2), b"hi");
     }
     assert!(queue.poll().unwrap().is_none());

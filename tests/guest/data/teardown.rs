@@ -14,10 +14,10 @@ pub(crate) fn given_up(queue: &CompletionQueue) -> usize {
     loop {
         match queue.next(PATIENCE) {
             Ok(Some(completion)) => {
-                let error = completion.result.unwrap_err();
+                let error = completion.result().unwrap_err();
                 assert!(error.is_device_gone() || error.is_flush(), "{error}");
-                assert_eq!(error.queue_pair, completion.queue_pair);
-                assert_ne!(completion.queue_pair, 0);
+                assert_eq!(error.queue_pair, completion.queue_pair());
+                assert_ne!(completion.queue_pair(), 0);
                 assert_eq!(completion.sg_list.len(), 1);
                 taken += 1;
             }
@@ -185,5 +185,5 @@ fn handles_drop_in_any_order_after_removal(site: &Site) {
     client
         .post_send(SendRequest::inline(SendOperation::Send, b"x"))
         .unwrap();
-    assert!(sent(client).result.is_ok() && received(server).result.is_ok());
+    assert!(sent(client).result().is_ok() && received(server).result().is_ok());
 }

@@ -26,7 +26,7 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
             server.post_receive(room(&server, size)).unwrap();
             drop(perform(&client, operation, sge(&client, &bytes)));
             let came = received(&server);
-            let done = came.result.as_ref().unwrap();
+            let done = came.result().unwrap();
             assert_eq!((done.immediate, done.bytes as usize), (immediate, size));
             assert_eq!(brought(came, size), bytes);
         }
@@ -41,7 +41,7 @@ fn unreliable_connections_carry_messages_and_writes(site: &Site) {
         ] {
             drop(perform(&client, operation, sge(&client, &bytes)));
         }
-        let done = received(&server).result.unwrap();
+        let done = received(&server).result().unwrap();
         assert_eq!((done.immediate, done.bytes as usize), (Some(word), size));
         for memory in memories {
             assert_eq!(contents(&memory)[..size], bytes);
@@ -65,7 +65,7 @@ fn datagram_of(op: SendOperation, way: &AhAttr, from: &QueuePair, to: u32, bytes
     let request = SendRequest::new(op, sge(from, bytes));
     let request = request.to(&way.unwrap(), to, QKEY);
     from.post_send(request).unwrap();
-    assert!(sent(from).result.is_ok());
+    assert!(sent(from).result().is_ok());
 }
 
 #[case(alone, needs(Datagrams))]
@@ -82,7 +82,7 @@ fn datagrams_arrive_after_their_grh(site: &Site) {
                 to.post_receive(room(to, ROUTE + size)).unwrap();
                 datagram_of(operation, &way, from, to.number(), &bytes);
                 let came = received(to);
-                let done = came.result.as_ref().unwrap();
+                let done = came.result().unwrap();
                 assert_eq!((done.immediate, done.bytes as usize), (word, ROUTE + size));
                 assert_eq!(done.source.queue_pair, from.number());
                 assert!(done.source.has_grh);
@@ -119,7 +119,7 @@ fn a_reply_uses_the_received_address(site: &Site) {
         server.post_receive(room(&server, ROUTE + 1)).unwrap();
         datagram(&there, &client, server.number(), b"?");
         let came = received(&server);
-        let source = came.result.as_ref().unwrap().source;
+        let source = came.result().unwrap().source;
         let bytes = brought(came, ROUTE + 1);
         let route = Grh::parse(&bytes).unwrap();
         assert_eq!((route.source, route.destination), (gid, gid));
@@ -148,10 +148,7 @@ fn a_group_receives_until_it_is_left(site: &Site) {
     let [witness, _] = site.led_pair(QpType::UD, ROOMY);
     let received = |by: &QueuePair, word: &[u8; 1]| {
         let came = received(by);
-        assert_eq!(
-            came.result.as_ref().unwrap().source.queue_pair,
-            client.number()
-        );
+        assert_eq!(came.result().unwrap().source.queue_pair, client.number());
         let bytes = brought(came, ROUTE + 1);
         assert_eq!(Grh::parse(&bytes).unwrap().destination, gid);
         assert_eq!(bytes[ROUTE..], *word);

@@ -72,7 +72,7 @@ fn message(queue_pair: &QueuePair, number: u8) -> Buffer {
 }
 
 fn number(received: Completion) -> u8 {
-    assert_eq!(received.result.unwrap().bytes, 16);
+    assert_eq!(received.result().unwrap().bytes, 16);
     let message = received.sg_list.into_buffer().unwrap();
     assert_eq!(*message, [message[0]; 16]);
     message[0]
@@ -81,10 +81,10 @@ fn number(received: Completion) -> u8 {
 /// Passes on received messages until the end, which returns the unused requests.
 fn pass_on(received: Result<Completion>, to: &UnboundedSender<u8>) -> Option<EventKind> {
     match received {
-        Ok(Completion {
-            result: Err(error), ..
-        }) => assert!(error.is_flush(), "{error}"),
-        Ok(received) => to.send(number(received)).unwrap(),
+        Ok(received) => match received.result() {
+            Ok(_) => to.send(number(received)).unwrap(),
+            Err(error) => assert!(error.is_flush(), "{error}"),
+        },
         Err(error) => return Some(ending(&error)),
     }
     None
@@ -112,7 +112,7 @@ fn many_threads_wait(site: &Site) {
                 .unwrap();
         }
         for _ in 0..MESSAGES - 1 {
-            client.next_sent(PATIENCE).unwrap().result.unwrap();
+            client.next_sent(PATIENCE).unwrap().result().unwrap();
         }
         let arrivals = (1..MESSAGES).map(|_| arrived.blocking_recv().unwrap());
         let mut numbers: Vec<_> = arrivals.collect();
@@ -151,7 +151,7 @@ fn many_tasks_wait(site: &Site) {
             }
             for _ in 0..MESSAGES - 1 {
                 let sent = client.next_sent(PATIENCE).await.unwrap();
-                sent.result.unwrap();
+                sent.result().unwrap();
             }
             let mut numbers = Vec::new();
             while numbers.len() < MESSAGES as usize - 1 {
@@ -194,7 +194,7 @@ fn a_dropped_wait_loses_no_completion(site: &Site) {
 fn last(mut next: impl FnMut() -> Result<Completion>) -> rdmacm::Error {
     loop {
         match next() {
-            Ok(completion) => drop(completion.result.unwrap_err()),
+            Ok(completion) => drop(completion.result().unwrap_err()),
             Err(error) => break error,
         }
     }
@@ -213,7 +213,7 @@ async fn last_awaited(side: &Awaited) -> [rdmacm::Error; 2] {
     let sends = async {
         loop {
             match side.next_sent(PATIENCE).await {
-                Ok(completion) => drop(completion.result.unwrap_err()),
+                Ok(completion) => drop(completion.result().unwrap_err()),
                 Err(error) => break error,
             }
         }
@@ -221,7 +221,7 @@ async fn last_awaited(side: &Awaited) -> [rdmacm::Error; 2] {
     let receives = async {
         loop {
             match side.next_received(PATIENCE).await {
-                Ok(completion) => drop(completion.result.unwrap_err()),
+                Ok(completion) => drop(completion.result().unwrap_err()),
                 Err(error) => break error,
             }
         }

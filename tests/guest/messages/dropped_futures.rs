@@ -23,12 +23,15 @@ use rdmacm_tests_macros::case;
 
 /// Longer than a packet, so that some messages are half written.
 const LENGTH: usize = 20_000;
-/// Longer than an inline message, so that it is copied to watched memory.
+/// Of messages, which are copied to watched memory.
 const LONG: usize = 1500;
 /// Messages in each direction.
 const EACH: u8 = 8;
 /// The number of receive requests, and of send requests, in each direction.
 const PLACES: usize = 16;
+/// Pieces of the pool: one for each request, and three more for receive requests, which are
+/// posted again four at a time.
+const PIECES: usize = 2 * PLACES + PLACES / 4 - 1;
 /// Each order of four.
 const ORDERS: usize = 24;
 const ACCESS: AccessFlags = AccessFlags::LOCAL_WRITE
@@ -162,13 +165,13 @@ struct Watched {
 impl Watched {
     fn new() -> Self {
         let lent = FreedBlocks::of_about(LENGTH);
-        let pool = FreedBlocks::of_size(|number| 2 * PLACES * (LONG + number));
+        let pool = FreedBlocks::of_size(|number| PIECES * (LONG + number));
         Self { lent, pool }
     }
 
     async fn pair(&self, site: &Site, node: &Node) -> (Connection, Connection) {
         let places = PLACES.try_into().unwrap();
-        let ours = MessageOptions::new().size(self.pool.size() / (2 * PLACES));
+        let ours = MessageOptions::new().size(self.pool.size() / PIECES);
         let ours = ours.receives(places).sends(places);
         pair_with(site, node, ours, MessageOptions::new().size(LENGTH)).await
     }

@@ -18,6 +18,8 @@ pub(crate) enum Need {
     NeighbourUpdates,
     /// A connecting side that answers the response: RoCE.
     CmResponse,
+    /// Requests that complete when the peer's device has acknowledged them: RoCE.
+    AcknowledgedSends,
     /// Queue pairs that the caller moves from state to state: RoCE.
     ModifyQp,
     /// A TCP handshake below the connection: iWARP.
@@ -66,6 +68,7 @@ impl Need {
                 rxe,
                 "iWARP's peers connect without a response of the connecting side",
             ),
+            Self::AcknowledgedSends => (rxe, "siw completes requests that have not arrived yet"),
             Self::ModifyQp => (rxe, "siw moves queue pairs itself, when it connects them"),
             Self::TcpHandshake => (siw, "RoCE has no TCP connection to begin with"),
             Self::QpsModifiedByDriver => (siw, "on rxe the caller moves queue pairs"),

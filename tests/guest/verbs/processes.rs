@@ -52,7 +52,7 @@ fn use_inherited(queue_pair: QueuePair, queue: &CompletionQueue) {
     assert!(domain.allocate(8).is_err());
     // Outstanding requests are reported as lost.
     let lost = queue.poll().unwrap().unwrap();
-    assert!(lost.result.is_err());
+    assert!(lost.result().is_err());
     assert!(queue.poll().unwrap_err().is_gone());
     drop(queue_pair);
 }
@@ -77,7 +77,7 @@ fn forked() {
     let message = sge(client, &pattern(LENGTH, 1));
     let message = SendRequest::new(SendOperation::Send, message);
     client.post_send(message).unwrap();
-    assert!(sent(client).result.is_ok());
+    assert!(sent(client).result().is_ok());
     assert!(brought(received(server), LENGTH) == pattern(LENGTH, 1));
 }
 

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// Builds the init as a static program and returns its path.
 pub(crate) fn build_init(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     workspace
-        .build_static("rdmacm-init", "rdmacm-init")
+        .build_static("rdmacm-init", "rdmacm-init", "dev")
         .context("build the guest's init")
 }
 

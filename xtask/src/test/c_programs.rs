@@ -12,10 +12,17 @@ use crate::process;
 use crate::rdma_core::RdmaCore;
 use crate::workspace::Workspace;
 
+/// The folder of the system's libraries.
+const SYSTEM_LIBRARIES: &str = "/usr/lib/x86_64-linux-gnu";
 /// The folder of the programs built with the newest release, and of its tools.
 const NEWEST: &str = "newest-rdma-core";
 /// The tools of the newest release that tests connect to.
 const TOOLS: &[&str] = &["cmtime"];
+
+/// The program that does the workloads of `tests/bench`.
+const BENCH: &str = "rdmacm-c-bench";
+/// The library whose file name has the release.
+const LIBRDMACM: &str = "librdmacm.so.1";
 
 /// A program and its source: a file or a folder in `tests/c`.
 struct Program {
@@ -31,12 +38,48 @@ const fn program(name: &'static str, source: &'static str) -> Program {
 const WITH_BOTH: &[Program] = &[
     program("rdmacm-c-getaddrinfo", "getaddrinfo.c"),
     program("rdmacm-c-actor", "actor"),
+    program(BENCH, "bench"),
 ];
 /// Programs that are built only with the system's release.
 const WITH_SYSTEM: &[Program] = &[
     program("rdmacm-c-peer", "peer.c"),
     program("rdmacm-c-acm", "acm.c"),
 ];
+
+/// A release of librdmacm, and the program of `tests/c/bench` built with it.
+#[derive(Clone, Debug)]
+pub(crate) struct CLibrary {
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+}
+
+impl CLibrary {
+    /// Builds the program with the system's release and with the newest one, if they differ.
+    pub(crate) fn build(workspace: &Workspace) -> anyhow::Result<Vec<Self>> {
+        build(workspace)?;
+        let programs = workspace.programs();
+        let newest = RdmaCore::prepare(false).map(|newest| newest.lib()).ok();
+        let mut folders = vec![(Some(PathBuf::from(SYSTEM_LIBRARIES)), programs.clone())];
+        folders.push((newest, programs.join(NEWEST)));
+        let mut libraries: Vec<Self> = Vec::new();
+        for (lib, folder) in folders {
+            let name = lib.and_then(|lib| release(&fs::read_link(lib.join(LIBRDMACM)).ok()?));
+            let program = folder.join(BENCH);
+            if let Some(name) = name.filter(|_| program.exists()) {
+                if libraries.iter().all(|library| library.name != name) {
+                    libraries.push(Self { name, program });
+                }
+            }
+        }
+        Ok(libraries)
+    }
+}
+
+/// The release in the file name of the library: that of `librdmacm.so.1.3.44.0` is 44.
+fn release(file: &Path) -> Option<String> {
+    let numbers = file.file_name()?.to_str()?.split_once(".so.")?.1;
+    numbers.split('.').nth(2).map(str::to_owned)
+}
 
 /// Builds all of them. On a system other than Debian, prints what cannot be built; its tests
 /// are skipped.
@@ -85,7 +128,7 @@ fn compile(
     let sources = workspace.root.join("tests/c");
     for Program { name, source } in programs {
         let mut compiler = Command::new("gcc");
-        compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1"]);
+        compiler.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2"]);
         compiler.args(flags).arg("-o").arg(into.join(name));
         compiler.args(files(&sources.join(source))?);
         process::run(compiler.args(["-lrdmacm", "-libverbs"]))?;
@@ -106,4 +149,17 @@ fn files(source: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_the_third_number_of_the_file() {
+        let release = |file| release(Path::new(file));
+        assert_eq!(release("librdmacm.so.1.3.44.0").as_deref(), Some("44"));
+        assert_eq!(release("/x/librdmacm.so.1.5.65.0").as_deref(), Some("65"));
+        assert_eq!(release("librdmacm.so"), None);
+    }
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use crate::bench;
 use crate::guest::{Guest, Machine};
-use crate::kernel::{Choice, Kernel};
+use crate::kernel::{Choice, Kernel, Role};
 use crate::test::skips::Skips;
 use crate::test::totals::Totals;
 use crate::test::wire::Selection;
@@ -66,7 +67,7 @@ impl Guests {
     }
 
     /// Runs the pairs of guests on a wire, and beside them the single guests of each kernel, one
-    /// after the other.
+    /// after the other, and the guest that counts what the workloads of `tests/bench` need.
     pub(crate) fn run_small(&self, workspace: &Workspace, totals: &mut Totals) {
         thread::scope(|scope| {
             let each = self.kernels.iter().map(|tested| {
@@ -77,14 +78,24 @@ impl Guests {
                 })
             });
             let each: Vec<_> = each.collect();
+            let newest = |tested: &&TestedKernel| tested.guest.kernel.name == Role::New.as_str();
+            let counts = self.kernels.iter().find(newest).map(|tested| {
+                scope.spawn(|| {
+                    let mut totals = Totals::default();
+                    totals.phase("bench", |totals| {
+                        bench::check(workspace, &tested.guest, totals);
+                    });
+                    totals
+                })
+            });
             let guests = self.kernels.iter().map(|tested| tested.guest.clone());
             let guests: Vec<_> = guests.collect();
             totals.phase("wire", |totals| {
                 wire::run(workspace, &guests, Selection::SHORT, totals);
             });
-            for singles in each {
-                match singles.join() {
-                    Ok(singles) => totals.merge(singles),
+            for thread in each.into_iter().chain(counts) {
+                match thread.join() {
+                    Ok(results) => totals.merge(results),
                     Err(_) => totals.fail("guest/small", "its thread panicked"),
                 }
             }

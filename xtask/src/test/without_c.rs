@@ -117,7 +117,7 @@ fn other_libraries(libraries: &str) -> Vec<&str> {
 
 /// Builds the command as a static program and returns its path.
 pub(crate) fn build_static(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    let program = workspace.build_static("rdmacm-cli", "rdmacm")?;
+    let program = workspace.build_static("rdmacm-cli", "rdmacm", "dev")?;
     let libraries = libraries(&program)?;
     ensure!(
         libraries.contains("statically linked"),

@@ -1,24 +1,23 @@
 //! A connection to ibacm, with deadlines.
 
+use std::ffi::CStr;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, SockaddrLike, UnixAddr, connect, recv,
     send, setsockopt, socket, sockopt,
 };
+use nix::sys::stat::{Mode, stat};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-/// The socket of ibacm if there is no port file.
-const SOCKET: &str = "ibacm.sock";
-/// The file that holds its TCP port as text.
-const PORT_FILE: &str = "ibacm.port";
+use super::rundir::Rundir;
+
 /// More than the digits of a port and a newline.
 const LONGEST_PORT: u64 = 16;
 
@@ -29,16 +28,15 @@ pub(super) struct Connection(OwnedFd);
 impl Connection {
     /// Connects to the ibacm of a directory: by TCP if that has a port file,
     /// otherwise by its socket. `ETIMEDOUT` at the deadline.
-    pub(super) fn open(rundir: &Path, until: Instant) -> nix::Result<Self> {
-        if let Some(port) = port(rundir) {
+    pub(super) fn open(rundir: &Rundir, until: impl FnOnce() -> Instant) -> nix::Result<Self> {
+        if let Some(port) = port(rundir.port_file()) {
             let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-            Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until)
+            Self::connect(AddressFamily::Inet, &SockaddrIn::from(address), until())
         } else {
-            let path = rundir.join(SOCKET);
-            let address = UnixAddr::new(&path)?;
             // Most hosts have none: saves creating a socket.
-            path.metadata().map_err(|error| errno(&error))?;
-            Self::connect(AddressFamily::Unix, &address, until)
+            stat(rundir.socket())?;
+            let address = UnixAddr::new(rundir.socket())?;
+            Self::connect(AddressFamily::Unix, &address, until())
         }
     }
 
@@ -104,10 +102,6 @@ fn left(until: Instant) -> nix::Result<TimeVal> {
     Ok(TimeVal::microseconds(micros.max(1)))
 }
 
-fn errno(error: &io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
-}
-
 /// Maps the error of a socket timeout to `ETIMEDOUT`.
 fn timed(errno: Errno) -> Errno {
     match errno {
@@ -117,11 +111,10 @@ fn timed(errno: Errno) -> Errno {
 }
 
 /// The port of the port file; `None` without the file or without a port in it.
-fn port(rundir: &Path) -> Option<u16> {
-    let mut options = File::options();
+fn port(port_file: &CStr) -> Option<u16> {
     // A FIFO of this name must not block.
-    let file = options.read(true).custom_flags(libc::O_NONBLOCK);
-    let file = file.open(rundir.join(PORT_FILE)).ok()?;
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let file = File::from(open(port_file, flags, Mode::empty()).ok()?);
     let mut text = String::new();
     file.take(LONGEST_PORT).read_to_string(&mut text).ok()?;
     let text = text.trim_start();
@@ -134,6 +127,11 @@ fn port(rundir: &Path) -> Option<u16> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
+
+    fn port(rundir: &Path) -> Option<u16> {
+        super::port(Rundir::at(rundir).port_file())
+    }
 
     #[test]
     fn a_port_file_is_read_as_c_reads_it() {
@@ -149,7 +147,7 @@ mod tests {
             ("70000", None),
             ("-1", None),
         ] {
-            fs::write(rundir.path().join(PORT_FILE), text).unwrap();
+            fs::write(rundir.path().join("ibacm.port"), text).unwrap();
             assert_eq!(port(rundir.path()), expected, "{text:?}");
         }
     }
@@ -157,15 +155,18 @@ mod tests {
     #[test]
     fn a_fifo_as_port_file_does_not_block() {
         let rundir = tempfile::tempdir().unwrap();
-        fs::create_dir(rundir.path().join(PORT_FILE)).unwrap();
+        fs::create_dir(rundir.path().join("ibacm.port")).unwrap();
         assert_eq!(port(rundir.path()), None);
     }
 
     #[test]
     fn a_path_too_long_for_a_socket_counts_as_absence() {
-        let rundir = Path::new("/").join("long/".repeat(40));
+        let folder = tempfile::tempdir().unwrap();
+        let rundir = folder.path().join("long/".repeat(40));
+        fs::create_dir_all(&rundir).unwrap();
+        fs::write(rundir.join("ibacm.sock"), []).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
-        let refused = Connection::open(&rundir, until).unwrap_err();
+        let refused = Connection::open(&Rundir::at(&rundir), || until).unwrap_err();
         assert_eq!(refused, Errno::ENAMETOOLONG);
     }
 }

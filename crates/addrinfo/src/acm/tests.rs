@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::daemon::{AcmDaemon, Action};
 use super::testing::{header, ip, path, reply};
-use super::{Acm, Failure, Limit, Reply, Request};
+use super::{Acm, Failure, Limit, LimitEnd, Reply, Request};
 
 mod fuzz;
 
@@ -31,9 +31,13 @@ fn question(host: u8) -> Request<'static> {
 
 /// The caller's deadline ends it.
 fn within(duration: Duration) -> Limit {
-    Limit {
+    let end = LimitEnd {
         until: Instant::now() + duration,
         is_full_timeout: false,
+    };
+    Limit {
+        end: end.into(),
+        ..Limit::new(duration, None)
     }
 }
 
@@ -49,7 +53,7 @@ fn soon() -> Limit {
 }
 
 fn ask(acm: &Acm) -> Result<Reply, Failure> {
-    acm.try_ask(&question(7), minute())
+    acm.ask(&question(7), &minute())
 }
 
 /// One path, and where it leads.
@@ -141,7 +145,7 @@ fn a_socket_without_a_listener_counts_as_absent() {
 #[test]
 fn nothing_is_known_of_an_absent_one() {
     let acm = Acm::at("/nonexistent");
-    assert_eq!(acm.ask(&question(7), acm.limit(None)), Reply::default());
+    assert!(acm.ask(&question(7), &acm.limit(None)).is_err());
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn silence_ends_with_the_callers_time() {
     let acm = Acm::at(rundir.path());
     for asked in 1..=2 {
         let started = Instant::now();
-        let silent = acm.try_ask(&question(7), soon());
+        let silent = acm.ask(&question(7), &soon());
         assert_eq!(silent, Err(Failure::Silent));
         assert!(started.elapsed() >= SOON);
         assert_eq!(daemon.requests(asked).len(), asked);
@@ -166,7 +170,7 @@ fn silence_ends_with_the_callers_time() {
     leads_to(&ask(&acm), 1);
     assert_eq!(daemon.connections(), 3);
     let past = within(Duration::ZERO);
-    assert_eq!(acm.try_ask(&question(7), past), Err(Failure::Silent));
+    assert_eq!(acm.ask(&question(7), &past), Err(Failure::Silent));
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn silence_beyond_patience_is_remembered() {
     let rundir = rundir();
     let daemon = AcmDaemon::unix(rundir.path(), script(vec![]));
     let acm = Acm::at(rundir.path()).timeout(SOON);
-    let silent = acm.try_ask(&question(7), acm.limit(None));
+    let silent = acm.ask(&question(7), &acm.limit(None));
     assert_eq!(silent, Err(Failure::Silent));
     assert_eq!(ask(&acm), Err(Failure::Absent(Errno::EAGAIN)));
     assert_eq!(daemon.requests(1).len(), 1);
@@ -186,15 +190,15 @@ fn half_of_the_callers_time_is_the_most() {
     let acm = Acm::new();
     let now = Instant::now();
     let second = Duration::from_secs(1);
-    let limit = acm.limit(Some(now + second));
+    let limit = acm.limit(Some(now + second)).end();
     assert!(!limit.is_full_timeout && limit.until < now + second);
     for deadline in [None, Some(now + 60 * second)] {
-        let limit = acm.limit(deadline);
+        let limit = acm.limit(deadline).end();
         assert!(limit.is_full_timeout && limit.until >= now + 2 * second);
         assert!(limit.until < now + 30 * second);
     }
     // No time at all is none.
-    assert!(acm.limit(Some(now)).until <= Instant::now());
+    assert!(acm.limit(Some(now)).until() <= Instant::now());
 }
 
 #[test]
@@ -214,7 +218,7 @@ fn a_queue_that_is_full_is_silence() {
             break;
         }
     }
-    let silent = Acm::at(rundir.path()).try_ask(&question(7), soon());
+    let silent = Acm::at(rundir.path()).ask(&question(7), &soon());
     assert_eq!(silent, Err(Failure::Silent));
 }
 
@@ -351,7 +355,7 @@ fn a_question_that_waits_holds_up_no_other() {
     });
     let acm = Acm::at(rundir.path());
     thread::scope(|scope| {
-        let waits = scope.spawn(|| acm.try_ask(&question(66), minute()));
+        let waits = scope.spawn(|| acm.ask(&question(66), &minute()));
         assert_eq!(daemon.requests(1).len(), 1);
         leads_to(&ask(&acm), 1);
         leads_to(&ask(&acm), 1);

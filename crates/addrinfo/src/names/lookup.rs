@@ -5,21 +5,15 @@ use std::thread;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::lookup_limit::LookupLimit;
+use crate::lookup_limit::LookupLimits;
 
-/// The lookups of one directory.
-///
-/// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a thread
-/// of its own. After the deadline the thread finishes on its own; it holds nothing but
-/// its permit and the channel for its result.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lookups {
-    running: LookupLimit,
-}
-
-impl Lookups {
+impl LookupLimits {
     /// Runs a lookup until it ends or until `until`. Without a deadline it runs on this
     /// thread.
+    ///
+    /// `getaddrinfo(3)` cannot be cancelled, so a lookup with a deadline runs on a thread
+    /// of its own. After the deadline the thread finishes on its own; it holds nothing but
+    /// its permit and the channel for its result.
     pub(super) fn run<T: Send + 'static>(
         &self,
         until: Option<Instant>,
@@ -28,7 +22,7 @@ impl Lookups {
         let Some(until) = until else {
             return Ok(lookup());
         };
-        let permit = self.running.try_acquire().ok_or(Error::TooManyLookups)?;
+        let permit = self.try_lookup().ok_or(Error::TooManyLookups)?;
         let (answer, answered) = sync_channel(1);
         thread::Builder::new()
             .name("rdmacm-lookup".to_owned())
@@ -60,13 +54,13 @@ mod tests {
 
     #[test]
     fn an_answer_in_time_is_given() {
-        assert_eq!(Lookups::default().run(Some(soon()), || 7), Ok(7));
-        assert_eq!(Lookups::default().run(None, || 7), Ok(7));
+        assert_eq!(LookupLimits::default().run(Some(soon()), || 7), Ok(7));
+        assert_eq!(LookupLimits::default().run(None, || 7), Ok(7));
     }
 
     #[test]
     fn a_silent_server_ends_at_the_deadline_and_the_number_left_behind_is_bounded() {
-        let lookups = Lookups::default();
+        let lookups = LookupLimits::default();
         let mut servers = Vec::new();
         for _ in 0..MAX_LOOKUPS {
             let (server, asked) = mpsc::channel::<()>();
@@ -77,7 +71,7 @@ mod tests {
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Err(Error::TooManyLookups));
         drop(servers);
-        while lookups.running.in_use() > 0 {
+        while lookups.lookups_in_use() > 0 {
             thread::yield_now();
         }
         assert_eq!(lookups.run(Some(soon()), || 7), Ok(7));

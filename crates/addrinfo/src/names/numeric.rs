@@ -62,29 +62,35 @@ fn is_of_one_link(ip: IpAddr) -> bool {
 /// name or number (`fe80::1%eth0`, `fe80::1%2`). `None` for anything else, also for the
 /// C library's other forms of IPv4 addresses: it reads `010.1.0.1` as octal.
 pub(super) fn parse(text: &str) -> Option<Numeric<'_>> {
-    let (address, scope) = match text.split_once('%') {
-        Some((address, scope)) => (address, Some(scope)),
-        None => (text, None),
-    };
-    let ip = match scope {
-        None => address.parse().ok()?,
-        Some(_) => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
-    };
-    Some(Numeric { ip, scope })
+    if let Ok(ip) = text.parse() {
+        return Some(Numeric { ip, scope: None });
+    }
+    let (address, scope) = text.split_once('%')?;
+    Some(Numeric {
+        ip: IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
+        scope: Some(scope),
+    })
 }
 
 /// Parses a port number; `None` for a service name. A number that is no port is an
 /// error: the C library reads 70000 as 4464 and the empty text as 0.
 pub(super) fn port(text: &str) -> Result<Option<u16>> {
+    if let Some(port) = plain_port(text) {
+        return Ok(Some(port));
+    }
     let numeric = text.trim_start().trim_start_matches(['+', '-']);
     if numeric.bytes().all(|byte| byte.is_ascii_digit()) {
-        let port = (numeric.len() == text.len()).then(|| text.parse().ok());
-        return match port.flatten() {
-            Some(port) => Ok(Some(port)),
-            None => Err(NameError::Service.into()),
-        };
+        return Err(NameError::Service.into());
     }
     Ok(None)
+}
+
+/// A port in decimal digits only.
+fn plain_port(text: &str) -> Option<u16> {
+    // `parse` accepts a sign.
+    text.starts_with(|first: char| first.is_ascii_digit())
+        .then(|| text.parse().ok())
+        .flatten()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Tests of bandwidth.
 
 use super::Test;
-use super::session::{TestEvent, TestSession};
+use super::side::{TestEvent, TestSide};
 use super::test_end::TestEnd;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -10,17 +10,17 @@ use crate::message::Message;
 /// Posts requests without a pause, as many in flight as agreed.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
-    session: &'a TestSession<'a>,
+    side: &'a TestSide<'a>,
     /// Messages that the server has receive requests for.
     credits: u64,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(session: &'a TestSession<'a>) -> Self {
+    pub(super) fn new(side: &'a TestSide<'a>) -> Self {
         Self {
-            session,
-            credits: match session.parameters.test {
-                Test::SendBw => 2 * u64::from(session.parameters.depth),
+            side,
+            credits: match side.parameters.test {
+                Test::SendBw => 2 * u64::from(side.parameters.depth),
                 // One-sided requests need no receive requests.
                 _ => u64::MAX,
             },
@@ -36,10 +36,10 @@ impl<'a> Stream<'a> {
         let (mut posted, mut in_flight) = (0, 0);
         loop {
             while self.credits > 0
-                && in_flight < self.session.parameters.depth
+                && in_flight < self.side.parameters.depth
                 && until.is_ahead_of(posted)
             {
-                self.session.post()?;
+                self.side.post()?;
                 self.credits -= 1;
                 posted += 1;
                 in_flight += 1;
@@ -53,16 +53,16 @@ impl<'a> Stream<'a> {
             }
         }
         // On iWARP a request completes when it is sent, not when it has arrived.
-        self.session.post_confirmation()?;
+        self.side.post_confirmation()?;
         while !self.has_completed_one().await? {}
         Ok(())
     }
 
     /// Waits for the next event: the completion of a request, or more credits.
     async fn has_completed_one(&mut self) -> Result<bool, Failure> {
-        let arrived = self.session.next().await?;
+        let arrived = self.side.next().await?;
         if let TestEvent::Message = arrived {
-            self.credits += u64::from(self.session.parameters.depth);
+            self.credits += u64::from(self.side.parameters.depth);
         }
         Ok(matches!(arrived, TestEvent::Request))
     }
@@ -73,12 +73,12 @@ impl<'a> Stream<'a> {
 ///
 /// A client that ends the test disconnects, and from then on posting fails. Reads what it
 /// sent before all the same: the last message is the one that ends the test.
-pub(super) async fn receive(session: &TestSession<'_>) -> Result<(), Failure> {
-    let exchange = Exchange::new(session.endpoint);
+pub(super) async fn receive(side: &TestSide<'_>) -> Result<(), Failure> {
+    let exchange = Exchange::new(side.endpoint);
     let mut received = 0_u32;
     let mut refused = None;
     loop {
-        let (arrived, reposted) = match session.next_even_if_behind().await {
+        let (arrived, reposted) = match side.next_even_if_behind().await {
             Ok(next) => next,
             Err(failure) => return Err(refused.unwrap_or(failure)),
         };
@@ -88,7 +88,7 @@ pub(super) async fn receive(session: &TestSession<'_>) -> Result<(), Failure> {
             TestEvent::Finish => return Ok(()),
         }
         let mut posted = reposted;
-        if posted.is_ok() && received == session.parameters.depth {
+        if posted.is_ok() && received == side.parameters.depth {
             posted = exchange.send(Message::GO_AHEAD).map(drop);
             received = 0;
         }

@@ -10,7 +10,7 @@ use super::bandwidth::Stream;
 use super::latency::Rounds;
 use super::parameters::check_version;
 use super::report::ClientReport;
-use super::session::{TestSession, shape};
+use super::side::{TestSide, shape};
 use super::test_end::TestEnd;
 use crate::args::PerfArgs;
 use crate::endpoint::Endpoint;
@@ -63,28 +63,28 @@ async fn measure(
     report: &mut ClientReport,
 ) -> Result<(), Failure> {
     let timeout = args.timeout.0;
-    let exchange = TestSession::exchange(endpoint, args.parameters(), false);
-    let session = tokio::time::timeout(timeout, exchange).await;
-    let session = session.map_err(|_| {
+    let exchange = TestSide::exchange(endpoint, args.parameters(), false);
+    let side = tokio::time::timeout(timeout, exchange).await;
+    let side = side.map_err(|_| {
         let timeout = time(timeout.as_nanos());
         Failure::Peer(format!("the server did not answer within {timeout}"))
     })??;
     let (warm, goal) = (TestEnd::of_warm_up, args.goal());
     let mut progress = Progress::new();
     let mut show = |messages: u64| progress.show(|| format!("{messages} messages"));
-    if session.parameters.test.is_latency() {
-        let mut rounds = Rounds::new(&session);
+    if side.parameters.test.is_latency() {
+        let mut rounds = Rounds::new(&side);
         rounds.run(warm(goal), |_| {}).await?;
         report.begin();
         let taken = |taken| show(report.took(taken));
         rounds.run(TestEnd::of_goal(goal), taken).await?;
     } else {
-        let mut stream = Stream::new(&session);
+        let mut stream = Stream::new(&side);
         stream.run(warm(goal), || {}).await?;
         report.begin();
         let done = || show(report.done());
         stream.run(TestEnd::of_goal(goal), done).await?;
     }
     report.end();
-    session.finish().await
+    side.finish().await
 }

@@ -3,22 +3,22 @@
 use std::time::{Duration, Instant};
 
 use super::Test;
-use super::session::{TestEvent, TestSession};
+use super::side::{TestEvent, TestSide};
 use super::test_end::TestEnd;
 use crate::failure::Failure;
 
 /// Posts one request after the other.
 #[derive(Debug)]
 pub(super) struct Rounds<'a> {
-    session: &'a TestSession<'a>,
+    side: &'a TestSide<'a>,
     /// The last byte of what is written: even from client to server and odd from server to
     /// client, so that no side takes its own for the other's.
     mark: u8,
 }
 
 impl<'a> Rounds<'a> {
-    pub(super) fn new(session: &'a TestSession<'a>) -> Self {
-        Self { session, mark: 0 }
+    pub(super) fn new(side: &'a TestSide<'a>) -> Self {
+        Self { side, mark: 0 }
     }
 
     /// Runs until `until`; calls `taken` with the time of each.
@@ -37,20 +37,20 @@ impl<'a> Rounds<'a> {
 
     async fn round(&mut self) -> Result<Duration, Failure> {
         let began = Instant::now();
-        match self.session.parameters.test {
+        match self.side.parameters.test {
             Test::SendLat => {
-                self.session.post()?;
-                while !matches!(self.session.next().await?, TestEvent::Message) {}
+                self.side.post()?;
+                while !matches!(self.side.next().await?, TestEvent::Message) {}
             }
             Test::WriteLat => {
                 let there = self.mark.wrapping_add(2);
                 self.mark = there;
-                self.session.set_last_byte(there);
+                self.side.set_last_byte(there);
                 return self.write(there.wrapping_add(1), began).await;
             }
             _ => {
-                self.session.post()?;
-                self.session.next().await?;
+                self.side.post()?;
+                self.side.next().await?;
             }
         }
         Ok(began.elapsed())
@@ -59,21 +59,21 @@ impl<'a> Rounds<'a> {
     /// Writes, and waits for the other side's mark. Then waits for the completion of the
     /// write, which the time does not include.
     async fn write(&mut self, back: u8, began: Instant) -> Result<Duration, Failure> {
-        self.session.post()?;
-        let seen = wait_for_mark(self.session, back).await?;
+        self.side.post()?;
+        let seen = wait_for_mark(self.side, back).await?;
         let taken = began.elapsed();
         if let Seen::Mark = seen {
-            self.session.next().await?;
+            self.side.next().await?;
         }
         Ok(taken)
     }
 }
 
 /// Answers each message until the client ends the test.
-pub(super) async fn send_back(session: &TestSession<'_>) -> Result<(), Failure> {
+pub(super) async fn send_back(side: &TestSide<'_>) -> Result<(), Failure> {
     loop {
-        match session.next().await? {
-            TestEvent::Message => session.post()?,
+        match side.next().await? {
+            TestEvent::Message => side.post()?,
             TestEvent::Request => {}
             TestEvent::Finish => return Ok(()),
         }
@@ -81,16 +81,16 @@ pub(super) async fn send_back(session: &TestSession<'_>) -> Result<(), Failure> 
 }
 
 /// Answers each write until the client ends the test.
-pub(super) async fn write_back(session: &TestSession<'_>) -> Result<(), Failure> {
+pub(super) async fn write_back(side: &TestSide<'_>) -> Result<(), Failure> {
     let mut there = 2_u8;
     loop {
-        if let Seen::Finish = wait_for_mark(session, there).await? {
+        if let Seen::Finish = wait_for_mark(side, there).await? {
             return Ok(());
         }
-        session.set_last_byte(there.wrapping_add(1));
-        session.post()?;
+        side.set_last_byte(there.wrapping_add(1));
+        side.post()?;
         // The client may end the test before the write completes here.
-        if let TestEvent::Finish = session.next().await? {
+        if let TestEvent::Finish = side.next().await? {
             return Ok(());
         }
         there = there.wrapping_add(2);
@@ -108,15 +108,15 @@ enum Seen {
 }
 
 /// Polls memory until the other side's mark is there.
-async fn wait_for_mark(session: &TestSession<'_>, mark: u8) -> Result<Seen, Failure> {
+async fn wait_for_mark(side: &TestSide<'_>, mark: u8) -> Result<Seen, Failure> {
     let mut seen = Seen::Mark;
-    while session.last_byte() != mark {
-        match session.poll()? {
+    while side.last_byte() != mark {
+        match side.poll()? {
             Some(TestEvent::Request) => seen = Seen::MarkAndRequest,
             Some(TestEvent::Finish) => return Ok(Seen::Finish),
             Some(TestEvent::Message) | None => {}
         }
-        session.endpoint.yield_sometimes().await;
+        side.endpoint.yield_sometimes().await;
     }
     Ok(seen)
 }

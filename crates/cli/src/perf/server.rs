@@ -7,7 +7,7 @@ use rdmacm::core::{ConnParam, IdHandle};
 use rdmacm::tokio::{CmConnection, Incoming};
 
 use super::parameters::agreed;
-use super::session::{TestEvent, TestSession, shape};
+use super::side::{TestEvent, TestSide, shape};
 use super::{Parameters, Test, bandwidth, latency};
 use crate::args::PerfArgs;
 use crate::endpoint::Endpoint;
@@ -77,21 +77,21 @@ async fn serve_measuring(
     interrupt: &Interrupt,
 ) -> Result<(), WorkError> {
     let work = async {
-        let session = TestSession::exchange(connection.queue_pair(), parameters, true).await?;
+        let side = TestSide::exchange(connection.queue_pair(), parameters, true).await?;
         terminal::print_notice(&format!("{peer}: measures {parameters}"));
         match parameters.test {
-            Test::SendBw => bandwidth::receive(&session).await,
-            Test::SendLat => latency::send_back(&session).await,
-            Test::WriteLat => latency::write_back(&session).await,
+            Test::SendBw => bandwidth::receive(&side).await,
+            Test::SendLat => latency::send_back(&side).await,
+            Test::WriteLat => latency::write_back(&side).await,
             // The device does all the work; the memory must stay registered.
-            Test::WriteBw | Test::ReadBw | Test::ReadLat => until_finish(&session).await,
+            Test::WriteBw | Test::ReadBw | Test::ReadLat => until_finish(&side).await,
         }
     };
     // The message that ends the test may be processed after the disconnect.
     run_until_closed(connection, interrupt, CLOSE_DEADLINE, work).await
 }
 
-async fn until_finish(session: &TestSession<'_>) -> Result<(), Failure> {
-    while !matches!(session.next().await?, TestEvent::Finish) {}
+async fn until_finish(side: &TestSide<'_>) -> Result<(), Failure> {
+    while !matches!(side.next().await?, TestEvent::Finish) {}
     Ok(())
 }

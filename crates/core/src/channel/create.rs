@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::id::CmId;
 use crate::id_state::IdState;
 use crate::operation::Operation;
-use crate::ucma::{Attachment, transact};
+use crate::ucma::Attachment;
 
 impl EventChannel {
     /// Creates an id in a port space, for the queue pair type of that port space:
@@ -42,11 +42,11 @@ impl EventChannel {
         let state = IdState::register_new(&self.state, port_space, qp_type, None);
         let request = CreateId::new(state.token().uid(), port_space, qp_type);
         let mut answer = CreateIdResponse::new_zeroed();
-        let ucma = self.state.ucma.as_ref();
-        match transact(ucma, &request, &mut answer, Attachment::None) {
+        let ucma = &self.state.ucma;
+        match ucma.transact(&request, &mut answer, Attachment::None) {
             Ok(()) => Ok(CmId::new(state, answer.id)),
             Err(error) => {
-                state.unregister_everywhere();
+                state.abandon();
                 let operation = Operation::CreateId(port_space);
                 Err(Error::command(operation, CreateId::NUMBER, &error))
             }

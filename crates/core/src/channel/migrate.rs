@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::id::CmId;
 use crate::id_state::{Channel, IdState};
 use crate::operation::Operation;
-use crate::ucma::{Attachment, transact};
+use crate::ucma::Attachment;
 
 impl CmId {
     /// Migrates the id to another channel. Its unread events move too and queue
@@ -49,8 +49,9 @@ pub(super) fn migrate_child(listener: &IdState, child: u32, to: &Arc<Channel>) {
 /// `MIGRATE_ID` is sent to the new file and names the old one.
 fn migrate(kernel_id: u32, from: &Channel, to: &Channel) -> Result<()> {
     let mut events_reported = MigrateIdResponse::new_zeroed();
-    let old = Attachment::OldChannel(from.ucma.as_ref());
+    let old = Attachment::OldChannel(&*from.ucma);
     let request = MigrateId::new(kernel_id);
-    transact(to.ucma.as_ref(), &request, &mut events_reported, old)
+    to.ucma
+        .transact(&request, &mut events_reported, old)
         .map_err(|error| Error::command(Operation::Migrate, MigrateId::NUMBER, &error))
 }

@@ -6,8 +6,8 @@ use super::EventChannel;
 use crate::address_abi::AddressAbi;
 use crate::channel_state::ChannelState;
 use crate::error::Result;
-use crate::rdma_devices::{RdmaDevices, SystemDevices};
-use crate::ucma::{KernelFile, UcmaFile};
+use crate::rdma_devices::RdmaDevices;
+use crate::ucma::{ChannelFile, KernelFile, UcmaFile};
 
 /// How to open an [`EventChannel`].
 #[derive(Debug, Default)]
@@ -46,12 +46,11 @@ impl ChannelOptions {
     /// Those of [`EventChannel::open`].
     pub fn open(self) -> Result<EventChannel> {
         let ucma = match self.ucma {
-            Some(ucma) => ucma,
-            None => Arc::new(KernelFile::open()?),
+            Some(ucma) => ChannelFile::Other(ucma),
+            None => ChannelFile::Kernel(KernelFile::open()?),
         };
-        let devices = self.devices.unwrap_or_else(|| Arc::new(SystemDevices));
         Ok(EventChannel {
-            state: ChannelState::new(ucma, devices, self.address_abi),
+            state: ChannelState::new(ucma, self.devices, self.address_abi),
         })
     }
 }

@@ -7,23 +7,55 @@ use rdmacm_abi::{Command, EventNumber, EventResponse, GetEvent};
 use zerocopy::FromZeros;
 
 use super::migrate::migrate_child;
-use crate::channel_state::EventTarget;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::event_kind::EventKind;
+use crate::event_failure::EventFailure;
 use crate::id::CmId;
 use crate::id_state::{Channel, IdState};
 use crate::operation::Operation;
 use crate::token::Token;
-use crate::ucma::{Attachment, transact};
+use crate::ucma::Attachment;
 
 /// How many events of unknown ids one call drops: peers may send requests to a
 /// listener that is gone as fast as they are read.
 const MAX_DROPPED: usize = 32;
 
-/// Reads the next event of an id that exists, if there is one.
-pub(super) fn receive(channel: &Arc<Channel>) -> Result<Option<Event>> {
-    let was_notified = channel.ucma.take_notification();
+/// Reads the next event of an id that exists, if there is one, unless there is a wake-up.
+/// The result is made where the caller wants it, by `found`. When there is no event,
+/// `nothing` has the result, or waits.
+#[inline]
+pub(super) fn receive<T>(
+    channel: &Arc<Channel>,
+    found: impl FnOnce(Event) -> T,
+    mut nothing: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let mut answer = EventResponse::new_zeroed();
+    loop {
+        let is_signalled = channel.ucma.has_signal();
+        let is_read = !is_signalled && get_event(channel, &mut answer)?;
+        if is_read {
+            if let Some(event) = deliver(channel, &answer) {
+                return Ok(found(event));
+            }
+        }
+        if is_signalled || is_read {
+            if let Some(event) = receive_more(channel, is_signalled)? {
+                return Ok(found(event));
+            }
+        }
+        if let Some(result) = nothing()? {
+            return Ok(result);
+        }
+    }
+}
+
+/// Reads on, when there is a signal or after an event of an id that is gone.
+#[cold]
+fn receive_more(channel: &Arc<Channel>, is_signalled: bool) -> Result<Option<Event>> {
+    if is_signalled && channel.ucma.take_wake() {
+        return Err(Error::Woken);
+    }
+    let was_notified = is_signalled && channel.ucma.take_notification();
     let received = receive_some(channel);
     if was_notified && !matches!(received, Ok(None)) {
         // There may be more events that the kernel does not announce.
@@ -34,13 +66,10 @@ pub(super) fn receive(channel: &Arc<Channel>) -> Result<Option<Event>> {
 
 fn receive_some(channel: &Arc<Channel>) -> Result<Option<Event>> {
     for _ in 0..MAX_DROPPED {
-        let answer = match channel.pop_local_event() {
-            Some(local) => local.into(),
-            None => match get_event(channel)? {
-                Some(answer) => answer,
-                None => return Ok(None),
-            },
-        };
+        let mut answer = EventResponse::new_zeroed();
+        if !get_event(channel, &mut answer)? {
+            return Ok(None);
+        }
         if let Some(event) = deliver(channel, &answer) {
             return Ok(Some(event));
         }
@@ -50,17 +79,35 @@ fn receive_some(channel: &Arc<Channel>) -> Result<Option<Event>> {
     Ok(None)
 }
 
-/// `GET_EVENT`, on a non-blocking file.
-fn get_event(channel: &Channel) -> Result<Option<EventResponse>> {
-    let mut answer = EventResponse::new_zeroed();
-    let ucma = channel.ucma.as_ref();
+/// Gets an event of this library or of the kernel. Returns whether there was one.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "an event is made where it is returned"
+)]
+fn get_event(channel: &Channel, answer: &mut EventResponse) -> Result<bool> {
+    if let Some(local) = channel.pop_local_event() {
+        *answer = local.into();
+        return Ok(true);
+    }
+    let ucma = &channel.ucma;
+    match ucma.transact(&GetEvent::new(), answer, Attachment::None) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(false),
+        Err(error) => without_event(channel, answer, error),
+    }
+}
+
+/// Continues after `GET_EVENT` has failed, on a non-blocking file.
+#[cold]
+fn without_event(
+    channel: &Channel,
+    answer: &mut EventResponse,
+    mut error: io::Error,
+) -> Result<bool> {
     loop {
-        let error = match transact(ucma, &GetEvent::new(), &mut answer, Attachment::None) {
-            Ok(()) => return Ok(Some(answer)),
-            Err(error) => error,
-        };
         match error.kind() {
-            io::ErrorKind::WouldBlock => return Ok(None),
+            io::ErrorKind::WouldBlock => return Ok(false),
             // Without effect: the event, if any, is still queued.
             io::ErrorKind::Interrupted => {}
             _ => {
@@ -68,52 +115,75 @@ fn get_event(channel: &Channel) -> Result<Option<EventResponse>> {
                 return Err(Error::command(operation, GetEvent::NUMBER, &error));
             }
         }
+        let ucma = &channel.ucma;
+        match ucma.transact(&GetEvent::new(), answer, Attachment::None) {
+            Ok(()) => return Ok(true),
+            Err(again) => error = again,
+        }
     }
 }
 
-/// Makes an event for the id with the event's token, if it exists. A connect request
-/// to an id that is gone brings a child all the same, which nothing else would
-/// destroy.
+/// Makes an event for the id with the event's token, if it exists.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "an event is made where it is returned"
+)]
 fn deliver(channel: &Arc<Channel>, answer: &EventResponse) -> Option<Event> {
     let token = Token::from_kernel(answer.uid);
-    let is_request = answer.event == EventNumber::CONNECT_REQUEST;
-    let Some((id, target)) = find(channel, token) else {
-        if is_request {
-            channel.destroy(answer.id);
-        }
-        return None;
-    };
-    if is_request {
-        migrate_child(&id, answer.id, channel);
-        let child = CmId::from_request(channel, &id, answer);
-        return Some(Event::new(&id, answer).with_child(child));
+    let id = channel.find(token);
+    if answer.event == EventNumber::CONNECT_REQUEST {
+        return deliver_request(channel, id, answer);
     }
-    Some(match target {
-        EventTarget::Id => {
-            let event = Event::new(&id, answer);
-            update(&id, &event, answer.event);
-            event
-        }
-        EventTarget::Group => Event::new(&id, answer).of_group(token),
-    })
+    let id = id?;
+    if !id.is_open() {
+        return None;
+    }
+    // Otherwise it is the token of a group.
+    if token == id.token() {
+        update(&id, answer);
+    }
+    Some(Event::new(id.handle().clone(), None, answer))
 }
 
-fn find(channel: &Channel, token: Token) -> Option<(Arc<IdState>, EventTarget)> {
-    let registrations = channel.registrations();
-    let registration = registrations.get(&token)?;
-    let id = registration.id.upgrade()?;
-    id.is_open().then_some((id, registration.target))
+/// Makes the event of a connect request. One to an id that is gone brings a child all the
+/// same, which nothing else would destroy.
+#[inline(never)]
+fn deliver_request(
+    channel: &Arc<Channel>,
+    listener: Option<Arc<IdState>>,
+    answer: &EventResponse,
+) -> Option<Event> {
+    let Some(listener) = listener.filter(|listener| listener.is_open()) else {
+        channel.destroy(answer.id);
+        return None;
+    };
+    migrate_child(&listener, answer.id, channel);
+    let child = CmId::from_request(channel, &listener, answer);
+    Some(Event::new(listener.handle().clone(), Some(child), answer))
 }
 
 /// Updates an id for an event of it.
-fn update(id: &IdState, event: &Event, number: EventNumber) {
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "an event is made where it is returned"
+)]
+fn update(id: &IdState, answer: &EventResponse) {
     id.cache().invalidate();
-    if is_answer(number) {
-        id.set_answered();
+    match answer.event {
+        event if is_answer(event) => id.set_answered(),
+        EventNumber::ADDRINFO_RESOLVED | EventNumber::ADDRINFO_ERROR => {
+            finish_resolution(id, answer);
+        }
+        _ => {}
     }
-    if let EventKind::AddrInfoResolved | EventKind::AddrInfoError = event.kind() {
-        id.resolution().finish(event.failure());
-    }
+}
+
+#[cold]
+fn finish_resolution(id: &IdState, answer: &EventResponse) {
+    let failure = EventFailure::of(answer.event.into(), answer.status());
+    id.resolution().finish(failure);
 }
 
 /// Whether after this event an id needs no answer of its peer any more.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use crate::ucma::UcmaFile;
+use crate::id_state::Channel;
 
 /// Ends a wait for events from another thread.
 ///
@@ -12,17 +12,17 @@ use crate::ucma::UcmaFile;
 /// before any event. Several wake-ups before that call count as one. A waker does not
 /// keep its channel open.
 #[derive(Clone)]
-pub struct Waker(Weak<dyn UcmaFile>);
+pub struct Waker(Weak<Channel>);
 
 impl Waker {
-    pub(super) fn new(ucma: &Arc<dyn UcmaFile>) -> Self {
-        Self(Arc::downgrade(ucma))
+    pub(super) fn new(channel: &Arc<Channel>) -> Self {
+        Self(Arc::downgrade(channel))
     }
 
     /// Wakes one waiting call; has no effect once the channel is gone.
     pub fn wake(&self) {
-        if let Some(ucma) = self.0.upgrade() {
-            ucma.wake();
+        if let Some(channel) = self.0.upgrade() {
+            channel.ucma.wake();
         }
     }
 }

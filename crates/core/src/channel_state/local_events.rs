@@ -1,6 +1,7 @@
 //! Events that this library generates.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rdmacm_abi::{EventNumber, EventResponse};
@@ -28,19 +29,38 @@ impl From<LocalEvent> for EventResponse {
 
 /// The unread local events of a channel, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct LocalEvents(Mutex<VecDeque<LocalEvent>>);
+pub(super) struct LocalEvents {
+    queue: Mutex<VecDeque<LocalEvent>>,
+    /// Whether there ever was an event: few channels have any, and others need no lock.
+    /// A reader that does not see it yet reads again, because whoever queues an event
+    /// notifies the channel afterwards.
+    in_use: AtomicBool,
+}
 
 impl LocalEvents {
     pub(super) fn push(&self, event: LocalEvent) {
-        self.queue().push_back(event);
+        self.append([event].into());
     }
 
+    #[inline]
     pub(super) fn pop(&self) -> Option<LocalEvent> {
+        if self.is_in_use() {
+            self.pop_queued()
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn pop_queued(&self) -> Option<LocalEvent> {
         self.queue().pop_front()
     }
 
     /// Moves the events with this token to the end of another queue.
     pub(super) fn move_to(&self, other: &Self, token: Token) {
+        if !self.is_in_use() {
+            return;
+        }
         // Never locks both queues: two ids may migrate in opposite directions.
         let moved: VecDeque<_> = {
             let mut queue = self.queue();
@@ -48,16 +68,33 @@ impl LocalEvents {
             *queue = rest;
             moved
         };
-        other.queue().extend(moved);
+        other.append(moved);
     }
 
+    #[inline]
     pub(super) fn discard(&self, token: Token) {
+        if self.is_in_use() {
+            self.discard_queued(token);
+        }
+    }
+
+    #[cold]
+    fn discard_queued(&self, token: Token) {
         self.queue().retain(|event| event.token != token);
+    }
+
+    fn append(&self, events: VecDeque<LocalEvent>) {
+        self.queue().extend(events);
+        self.in_use.store(true, Ordering::Release);
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.in_use.load(Ordering::Acquire)
     }
 
     /// The queue is valid between any two statements, so a panic that poisons the
     /// lock leaves it valid.
     fn queue(&self) -> MutexGuard<'_, VecDeque<LocalEvent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

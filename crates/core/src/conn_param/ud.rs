@@ -35,7 +35,7 @@ impl UdParam {
     /// with InfiniBand addresses, all others use [`RDMA_UDP_QKEY`].
     #[must_use]
     pub fn qkey(mut self, qkey: u32) -> Self {
-        self.0.wire.qkey = qkey;
+        self.0.qkey = qkey;
         self
     }
 

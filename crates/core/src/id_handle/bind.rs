@@ -4,7 +4,6 @@ use rdmacm_abi::{Bind, BindIp, NoResponse};
 
 use super::{IdHandle, ip_slot};
 use crate::address::{CmAddr, to_storage};
-use crate::address_abi::AddressAbi;
 use crate::error::Result;
 use crate::operation::Operation;
 use crate::ucma::Attachment;
@@ -28,16 +27,16 @@ impl IdHandle {
         let operation = Operation::Bind(address);
         let id = self.enter()?;
         id.invalidating(|| {
-            id.with_address_abi(|abi| match abi {
-                AddressAbi::AnyFamily => {
+            id.with_address_abi(
+                || {
                     let request = Bind::new(id.kernel_id(), to_storage(&address));
-                    id.send(operation, &request, &mut NoResponse, Attachment::None)
-                }
-                AddressAbi::IpOnly => {
+                    id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+                },
+                || {
                     let request = BindIp::new(id.kernel_id(), ip_slot(operation, &address)?);
-                    id.send(operation, &request, &mut NoResponse, Attachment::None)
-                }
-            })
+                    id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+                },
+            )
         })
     }
 }

@@ -10,7 +10,6 @@ use zerocopy::FromZeros;
 
 use super::IdHandle;
 use crate::address::{CmAddr, from_ip_slot, from_storage};
-use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::gid::Gid;
 use crate::guid::Guid;
@@ -52,7 +51,7 @@ impl IdHandle {
     pub fn rdma_device(&self) -> Result<Option<RdmaDevice>> {
         let device = self.addresses()?.device;
         let channel = self.enter()?.state().channel();
-        Ok(device.and_then(|id| channel.devices.look_up(id)))
+        Ok(device.and_then(|id| channel.devices().look_up(id)))
     }
 
     /// The local address; `None` before the id is bound or resolved.
@@ -125,13 +124,13 @@ impl IdHandle {
 }
 
 impl InFlight {
-    fn query_addresses(&self) -> Result<Addresses> {
+    pub(super) fn query_addresses(&self) -> Result<Addresses> {
         let operation = Operation::QueryAddresses;
-        self.with_address_abi(|abi| match abi {
-            AddressAbi::AnyFamily => {
+        self.with_address_abi(
+            || {
                 let mut answer = blank_addresses();
                 let request = QueryAddr::new(self.kernel_id());
-                self.send(operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, &request, &mut answer, Attachment::None)?;
                 Ok(Addresses {
                     source: slot(operation, &answer.source, answer.source_size)?,
                     destination: slot(operation, &answer.destination, answer.destination_size)?
@@ -144,82 +143,94 @@ impl InFlight {
                     port_number: answer.port_number,
                     pkey: answer.pkey.get(),
                 })
-            }
-            AddressAbi::IpOnly => {
+            },
+            || {
                 let answer = self.query_route(operation)?;
-                Ok(Addresses {
-                    source: from_ip_slot(&answer.source),
-                    destination: from_ip_slot(&answer.destination).filter(is_peer),
-                    device: device(
-                        answer.port_number,
-                        answer.node_guid.get(),
-                        answer.device_index,
-                    ),
-                    port_number: answer.port_number,
-                    pkey: answer.paths[0].pkey.get(),
-                })
-            }
-        })
+                Ok(ip_addresses(&answer))
+            },
+        )
     }
 
-    fn query_gids(&self) -> Result<Gids> {
+    pub(super) fn query_gids(&self) -> Result<Gids> {
         let operation = Operation::QueryGids;
-        self.with_address_abi(|abi| match abi {
-            AddressAbi::AnyFamily => {
+        self.with_address_abi(
+            || {
                 let mut answer = blank_addresses();
                 let request = QueryGid::new(self.kernel_id());
-                self.send(operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, &request, &mut answer, Attachment::None)?;
                 Ok(Gids {
                     source: gid(operation, &answer.source)?,
                     destination: peer(gid(operation, &answer.destination)?),
                 })
-            }
-            // The first record has the GIDs even if there is no path.
-            AddressAbi::IpOnly => {
+            },
+            || {
                 let answer = self.query_route(operation)?;
-                Ok(Gids {
-                    source: Gid(answer.paths[0].source_gid),
-                    destination: peer(Gid(answer.paths[0].destination_gid)),
-                })
-            }
-        })
+                Ok(ip_gids(&answer))
+            },
+        )
     }
 
-    fn query_paths(&self) -> Result<PathRecords> {
+    pub(super) fn query_paths(&self) -> Result<PathRecords> {
         let operation = Operation::QueryPathRecords;
-        let (command, paths) = self.with_address_abi(|abi| match abi {
-            AddressAbi::AnyFamily => {
+        let (command, paths) = self.with_address_abi(
+            || {
                 // Space for one record more: some kernels leave out a record for which
                 // the remaining space is exactly enough.
                 type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
                 let mut answer = QueryPathResponse::new_zeroed();
                 let request = Ask::new(self.kernel_id());
-                self.send(operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, &request, &mut answer, Attachment::None)?;
                 let records = answer.paths().iter().map(PathData::from);
                 Ok((
                     Ask::NUMBER,
                     PathRecords::new(records, answer.path_count.get()),
                 ))
-            }
-            AddressAbi::IpOnly => {
+            },
+            || {
                 let answer = self.query_route(operation)?;
                 let records = answer.paths.iter().map(PathData::from);
                 Ok((
                     QueryRoute::NUMBER,
                     PathRecords::new(records, answer.path_count),
                 ))
-            }
-        })?;
+            },
+        )?;
         paths
             .ok_or_else(|| Error::answer(operation, command, "it counts more paths than an id has"))
     }
 
-    fn query_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
+    pub(super) fn query_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
         let mut answer = QueryRouteResponse::new_zeroed();
         answer.device_index = NO_INDEX;
         let request = QueryRoute::new(self.kernel_id());
-        self.send(operation, &request, &mut answer, Attachment::None)?;
+        self.send(|| operation, &request, &mut answer, Attachment::None)?;
         Ok(answer)
+    }
+}
+
+/// The addresses in a response to `QUERY_ROUTE`.
+pub(super) fn ip_addresses(answer: &QueryRouteResponse) -> Addresses {
+    let [path, _] = &answer.paths;
+    Addresses {
+        source: from_ip_slot(&answer.source),
+        destination: from_ip_slot(&answer.destination).filter(is_peer),
+        device: device(
+            answer.port_number,
+            answer.node_guid.get(),
+            answer.device_index,
+        ),
+        port_number: answer.port_number,
+        pkey: path.pkey.get(),
+    }
+}
+
+/// The GIDs in a response to `QUERY_ROUTE`. The first record has them even if there is no
+/// path.
+pub(super) fn ip_gids(answer: &QueryRouteResponse) -> Gids {
+    let [path, _] = &answer.paths;
+    Gids {
+        source: Gid(path.source_gid),
+        destination: peer(Gid(path.destination_gid)),
     }
 }
 
@@ -264,7 +275,7 @@ fn gid(operation: Operation, slot: &SockaddrStorage) -> Result<Gid> {
 }
 
 /// The kernel returns the GID of the wildcard address for an id without a peer.
-fn peer(gid: Gid) -> Option<Gid> {
+pub(super) fn peer(gid: Gid) -> Option<Gid> {
     let no_peer = [
         Gid::UNSPECIFIED,
         Ipv4Addr::UNSPECIFIED.to_ipv6_mapped().into(),

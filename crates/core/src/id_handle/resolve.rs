@@ -6,7 +6,6 @@ use rdmacm_abi::{NoResponse, ResolveAddr, ResolveIp, ResolveRoute};
 
 use super::{IdHandle, ip_slot};
 use crate::address::{CmAddr, to_storage};
-use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::ucma::Attachment;
@@ -37,32 +36,32 @@ impl IdHandle {
         timeout: Duration,
     ) -> Result<()> {
         let destination = destination.into();
-        let operation = Operation::ResolveAddr {
+        let operation = || Operation::ResolveAddr {
             source,
             destination,
             timeout,
         };
-        let timeout = milliseconds(operation, timeout)?;
+        let timeout = milliseconds(timeout, operation)?;
         if source.is_some_and(|source| source.family() != destination.family()) {
             let reason = "the source's family is not the destination's";
-            return Err(Error::invalid(operation, reason));
+            return Err(Error::invalid(operation(), reason));
         }
         let id = self.enter()?;
         id.invalidating(|| {
-            id.with_address_abi(|abi| match abi {
-                AddressAbi::AnyFamily => {
+            id.with_address_abi(
+                || {
                     let from = source.as_ref().map(to_storage);
                     let to = to_storage(&destination);
                     let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
-                }
-                AddressAbi::IpOnly => {
-                    let from = source.map(|source| ip_slot(operation, &source));
-                    let to = ip_slot(operation, &destination)?;
+                },
+                || {
+                    let from = source.map(|source| ip_slot(operation(), &source));
+                    let to = ip_slot(operation(), &destination)?;
                     let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
                     id.send(operation, &request, &mut NoResponse, Attachment::None)
-                }
-            })
+                },
+            )
         })
     }
 
@@ -80,11 +79,14 @@ impl IdHandle {
     /// address, `ENODEV` for a loopback destination.
     #[doc(alias = "rdma_resolve_route")]
     pub fn resolve_route(&self, timeout: Duration) -> Result<()> {
-        let operation = Operation::ResolveRoute { timeout };
+        let operation = || Operation::ResolveRoute { timeout };
         if timeout.is_zero() {
-            return Err(Error::invalid(operation, "a timeout of 0 resolves nothing"));
+            return Err(Error::invalid(
+                operation(),
+                "a timeout of 0 resolves nothing",
+            ));
         }
-        let timeout = milliseconds(operation, timeout)?;
+        let timeout = milliseconds(timeout, operation)?;
         let id = self.enter()?;
         let request = ResolveRoute::new(id.kernel_id(), timeout);
         id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
@@ -94,11 +96,18 @@ impl IdHandle {
 /// The kernel takes a u32, and its clock anything over this for infinity.
 const MAX_MILLISECONDS: u32 = i32::MAX as u32;
 
-fn milliseconds(operation: Operation, timeout: Duration) -> Result<u32> {
-    u32::try_from(timeout.as_nanos().div_ceil(1_000_000))
-        .ok()
+fn milliseconds(timeout: Duration, operation: impl FnOnce() -> Operation) -> Result<u32> {
+    let more = u64::from(timeout.subsec_nanos().div_ceil(1_000_000));
+    let whole = timeout.as_secs().checked_mul(1000);
+    whole
+        .and_then(|whole| u32::try_from(whole.checked_add(more)?).ok())
         .filter(|milliseconds| *milliseconds <= MAX_MILLISECONDS)
-        .ok_or_else(|| Error::invalid(operation, "the timeout is longer than the kernel can count"))
+        .ok_or_else(|| {
+            Error::invalid(
+                operation(),
+                "the timeout is longer than the kernel can count",
+            )
+        })
 }
 
 #[cfg(test)]
@@ -107,13 +116,15 @@ mod tests {
 
     #[test]
     fn timeouts_are_rounded_up_and_bounded() {
-        let operation = Operation::Listen;
+        let milliseconds = |timeout| milliseconds(timeout, || Operation::Listen);
         let micro = Duration::from_micros(1);
-        assert_eq!(milliseconds(operation, Duration::ZERO), Ok(0));
-        assert_eq!(milliseconds(operation, micro), Ok(1));
-        assert_eq!(milliseconds(operation, Duration::from_secs(2)), Ok(2000));
+        assert_eq!(milliseconds(Duration::ZERO), Ok(0));
+        assert_eq!(milliseconds(micro), Ok(1));
+        assert_eq!(milliseconds(Duration::from_millis(999) + micro), Ok(1000));
+        assert_eq!(milliseconds(Duration::from_secs(2)), Ok(2000));
         let longest = Duration::from_millis(0x7fff_ffff);
-        assert_eq!(milliseconds(operation, longest), Ok(0x7fff_ffff));
-        assert!(milliseconds(operation, longest + micro).is_err());
+        assert_eq!(milliseconds(longest), Ok(0x7fff_ffff));
+        assert!(milliseconds(longest + micro).is_err());
+        assert!(milliseconds(Duration::MAX).is_err());
     }
 }

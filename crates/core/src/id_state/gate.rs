@@ -17,6 +17,7 @@ pub(super) struct Gate(AtomicU32);
 
 impl Gate {
     /// Enters a command; returns `false` if the gate is closed.
+    #[inline]
     pub(super) fn enter(&self) -> bool {
         self.0
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
@@ -26,6 +27,7 @@ impl Gate {
     }
 
     /// Leaves; returns `true` if the caller must destroy the id.
+    #[inline]
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1
     }

@@ -1,5 +1,6 @@
 //! Commands in flight.
 
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -9,70 +10,104 @@ use super::{IdState, Location};
 use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::ucma::{Attachment, transact};
+use crate::ucma::{Attachment, Call, Frame};
 
 /// A command in flight: the kernel's id is not destroyed before it is dropped.
-pub(crate) struct InFlight(Arc<IdState>);
+pub(crate) struct InFlight {
+    state: Arc<IdState>,
+    /// Where the id was when the command began.
+    location: Location,
+}
 
 impl InFlight {
     /// For a command that has entered the gate.
+    #[inline]
     pub(super) fn new(state: Arc<IdState>) -> Self {
-        Self(state)
+        let location = state.location.get();
+        Self { state, location }
     }
 
     /// The state, for what outlives the command.
     pub(crate) fn state(&self) -> &Arc<IdState> {
-        &self.0
+        &self.state
     }
 
     /// Sends a kernel command that belongs to `operation`.
+    #[inline]
     pub(crate) fn send<C: Command>(
         &self,
-        operation: Operation,
+        operation: impl FnOnce() -> Operation,
         request: &C,
         response: &mut C::Response,
         attachment: Attachment<'_>,
     ) -> Result<()> {
-        let mut location = self.current_location();
-        loop {
-            let ucma = location.channel.ucma.as_ref();
-            let error = match transact(ucma, request, response, attachment) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
-            // The kernel checks first that the id is on this file, and answers EINVAL
-            // if not: the id may have migrated since the location was read.
-            let current = self.current_location();
-            let has_migrated = current.migrations != location.migrations;
-            if error.raw_os_error() != Some(libc::EINVAL) || !has_migrated {
-                return Err(Error::command(operation, C::NUMBER, &error));
-            }
-            location = current;
+        let mut frame = Frame::new(*request);
+        let mut call = Call::new(&mut frame, response, attachment);
+        match self.location.channel.ucma.execute(&mut call) {
+            Ok(()) => Ok(()),
+            Err(error) => match self.execute_elsewhere(&mut call, error) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(Error::command(operation(), C::NUMBER, &error)),
+            },
         }
     }
 
-    fn current_location(&self) -> Location {
-        self.location().clone()
+    /// Executes a command once more that was refused, if the id has migrated meanwhile:
+    /// the kernel checks first that the id is on the file, and answers `EINVAL` if not.
+    #[cold]
+    fn execute_elsewhere(&self, call: &mut Call<'_>, mut error: io::Error) -> io::Result<()> {
+        let mut used = self.location.migrations;
+        while error.raw_os_error() == Some(libc::EINVAL) {
+            let location = self.state.location.lock().clone();
+            if location.migrations == used {
+                break;
+            }
+            used = location.migrations;
+            match location.channel.ucma.execute(call) {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
+        }
+        Err(error)
     }
 
     /// Runs a command that may change the kernel's answers about the id, and drops
     /// the cached ones. A refused command may change them too: the kernel binds an
     /// id before it looks for a route or listens.
+    #[inline]
     pub(crate) fn invalidating<T>(&self, command: impl FnOnce() -> Result<T>) -> Result<T> {
         let outcome = command();
         self.cache().invalidate();
         outcome
     }
 
-    /// Runs a command with the channel's address ABI, see [`SelectedAbi::run`].
-    ///
-    /// [`SelectedAbi::run`]: crate::address_abi::SelectedAbi::run
+    /// Runs one of two commands, by the channel's address ABI: the one for any address
+    /// family or, on a kernel that does not have that, the one for IP.
+    #[inline]
     pub(crate) fn with_address_abi<T>(
         &self,
-        command: impl FnMut(AddressAbi) -> Result<T>,
+        any_family: impl FnOnce() -> Result<T>,
+        ip_only: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        if self.address_abi() == AddressAbi::AnyFamily {
+            match any_family() {
+                Err(error) if self.lacks_any_family(&error) => {}
+                outcome => return outcome,
+            }
+        }
+        with_older_abi(ip_only)
+    }
+
+    /// The channel's address ABI.
+    #[inline]
+    pub(crate) fn address_abi(&self) -> AddressAbi {
+        self.location.channel.address_abi.current()
+    }
+
+    #[cold]
+    fn lacks_any_family(&self, error: &Error) -> bool {
         let channel = self.channel();
-        channel.address_abi.run(channel.ucma.as_ref(), command)
+        channel.address_abi.is_missing(&*channel.ucma, error)
     }
 
     /// Runs a command that older kernels lack, see [`CommandSupport::run`].
@@ -85,20 +120,25 @@ impl InFlight {
     ) -> Result<T> {
         let channel = self.channel();
         let support = &channel.command_support;
-        support.run(channel.ucma.as_ref(), number, command)
+        support.run(&*channel.ucma, number, command)
     }
+}
+
+#[cold]
+fn with_older_abi<T>(command: impl FnOnce() -> Result<T>) -> Result<T> {
+    command()
 }
 
 impl Deref for InFlight {
     type Target = IdState;
 
     fn deref(&self) -> &IdState {
-        &self.0
+        &self.state
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.leave();
+        self.state.leave();
     }
 }

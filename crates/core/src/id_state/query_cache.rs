@@ -1,20 +1,25 @@
 //! The kernel's answers about an id, cached until they may have changed.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::id_addresses::{Addresses, Gids};
 use crate::path::PathRecords;
 
-/// The cache of one id.
+/// The cache of one id. Dropping all answers is one addition, because every event does
+/// it and few ids have answers.
 #[derive(Debug, Default)]
-pub(crate) struct QueryCache(Mutex<Entries>);
+pub(crate) struct QueryCache {
+    /// Counts the invalidations.
+    generation: AtomicU64,
+    entries: Mutex<Option<Box<Entries>>>,
+}
 
 /// The cached answers.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    /// Counts the invalidations, so that an answer that was requested before one is
-    /// not stored after it.
+    /// The generation in which these answers were requested; they are valid in no other.
     generation: u64,
     pub(crate) addresses: Option<Addresses>,
     pub(crate) gids: Option<Gids>,
@@ -22,41 +27,55 @@ pub(crate) struct Entries {
 }
 
 impl QueryCache {
-    /// Drops all answers.
+    /// Drops all answers, also one that is being queried.
     pub(crate) fn invalidate(&self) {
-        let mut entries = self.entries();
-        *entries = Entries {
-            generation: entries.generation.wrapping_add(1),
-            ..Entries::default()
-        };
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the cached answer that `get` selects. If there is none, calls `query`,
     /// without holding the lock, and caches its answer with `set`.
     pub(crate) fn get_or_query<T: Copy>(
         &self,
-        get: impl Fn(&Entries) -> Option<T>,
+        get: impl FnOnce(&Entries) -> Option<T>,
         query: impl FnOnce() -> Result<T>,
         set: impl FnOnce(&mut Entries, T),
     ) -> Result<T> {
-        let generation = {
-            let entries = self.entries();
-            if let Some(answer) = get(&entries) {
-                return Ok(answer);
-            }
-            entries.generation
-        };
+        // Read before the query: an answer that is stored under this number is not valid
+        // once someone has invalidated it meanwhile.
+        let generation = self.generation.load(Ordering::Acquire);
+        if let Some(answer) = self.cached(generation, get) {
+            return Ok(answer);
+        }
         let answer = query()?;
         let mut entries = self.entries();
-        if entries.generation == generation {
-            set(&mut entries, answer);
+        if self.generation.load(Ordering::Acquire) != generation {
+            return Ok(answer);
         }
+        let entries = entries.get_or_insert_default();
+        if entries.generation != generation {
+            **entries = Entries {
+                generation,
+                ..Entries::default()
+            };
+        }
+        set(entries, answer);
         Ok(answer)
     }
 
-    /// Every change is one assignment, so a panic that poisons the lock leaves the
-    /// entries valid.
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The cached answer that `get` selects.
+    pub(crate) fn get<T>(&self, get: impl FnOnce(&Entries) -> Option<T>) -> Option<T> {
+        self.cached(self.generation.load(Ordering::Acquire), get)
+    }
+
+    fn cached<T>(&self, generation: u64, get: impl FnOnce(&Entries) -> Option<T>) -> Option<T> {
+        let entries = self.entries();
+        let entries = entries.as_deref();
+        let valid = entries.filter(|entries| entries.generation == generation);
+        valid.and_then(get)
+    }
+
+    /// Every change leaves valid entries, also if a panic poisons the lock.
+    fn entries(&self) -> MutexGuard<'_, Option<Box<Entries>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

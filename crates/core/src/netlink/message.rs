@@ -19,37 +19,64 @@ pub(crate) enum Value<'a> {
     Text(&'a str),
 }
 
+/// More than any request of this crate has: a header, an index and a short text.
+const MOST_BYTES: usize = 64;
+
 /// A request with attributes.
-pub(super) fn request(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> Vec<u8> {
-    let flags = NLM_F_REQUEST | if dump { NLM_F_DUMP } else { 0 };
-    let mut bytes = vec![0; size_of::<u32>()];
-    bytes.extend((NLDEV | operation).to_ne_bytes());
-    bytes.extend(flags.to_ne_bytes());
-    bytes.extend(1_u32.to_ne_bytes());
-    bytes.extend(0_u32.to_ne_bytes());
-    for (attribute, value) in key {
-        match value {
-            Value::Number(number) => put(&mut bytes, *attribute, &number.to_ne_bytes(), &[]),
-            // The kernel wants the NUL.
-            Value::Text(text) => put(&mut bytes, *attribute, text.as_bytes(), &[0]),
-        }
-    }
-    // Keys are a handful of words: the length is far below u32's range.
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    for (place, byte) in bytes.iter_mut().zip(length.to_ne_bytes()) {
-        *place = byte;
-    }
-    bytes
+#[derive(Debug)]
+pub(super) struct Request {
+    bytes: [u8; MOST_BYTES],
+    length: usize,
 }
 
-/// One attribute, padded to a whole number of words.
-fn put(bytes: &mut Vec<u8>, attribute: u16, value: &[u8], end: &[u8]) {
-    let length = 4 + value.len() + end.len();
-    bytes.extend(u16::try_from(length).unwrap_or(u16::MAX).to_ne_bytes());
-    bytes.extend(attribute.to_ne_bytes());
-    bytes.extend(value);
-    bytes.extend(end);
-    bytes.resize(aligned(bytes.len()), 0);
+impl Request {
+    /// `None` if the attributes are too long.
+    pub(super) fn new(operation: u16, dump: bool, key: &[(u16, Value<'_>)]) -> Option<Self> {
+        let flags = NLM_F_REQUEST | if dump { NLM_F_DUMP } else { 0 };
+        let mut request = Self {
+            bytes: [0; MOST_BYTES],
+            length: size_of::<u32>(),
+        };
+        request.put(&(NLDEV | operation).to_ne_bytes())?;
+        request.put(&flags.to_ne_bytes())?;
+        request.put(&1_u32.to_ne_bytes())?;
+        request.put(&0_u32.to_ne_bytes())?;
+        for (attribute, value) in key {
+            match value {
+                Value::Number(number) => {
+                    request.attribute(*attribute, &number.to_ne_bytes(), 0)?;
+                }
+                // The kernel wants the NUL.
+                Value::Text(text) => request.attribute(*attribute, text.as_bytes(), 1)?,
+            }
+        }
+        let length = u32::try_from(request.length).ok()?;
+        *request.bytes.first_chunk_mut()? = length.to_ne_bytes();
+        Some(request)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// One attribute with this many zeros after its value, padded to a whole number of
+    /// words.
+    fn attribute(&mut self, attribute: u16, value: &[u8], zeros: usize) -> Option<()> {
+        let length = 4 + value.len() + zeros;
+        let end = aligned(self.length + length);
+        self.put(&u16::try_from(length).ok()?.to_ne_bytes())?;
+        self.put(&attribute.to_ne_bytes())?;
+        self.put(value)?;
+        self.length = end;
+        (end <= MOST_BYTES).then_some(())
+    }
+
+    fn put(&mut self, value: &[u8]) -> Option<()> {
+        let end = self.length + value.len();
+        self.bytes.get_mut(self.length..end)?.copy_from_slice(value);
+        self.length = end;
+        Some(())
+    }
 }
 
 /// One message of an answer.
@@ -111,47 +138,58 @@ impl<'a> Iterator for Reply<'a> {
     }
 }
 
-/// The attributes of one object; broken ones end the list.
-#[derive(Clone, Copy, Debug)]
+/// The attributes of one object, with their numbers; broken ones end the list.
+#[derive(Clone, Debug)]
 pub(crate) struct Attributes<'a>(&'a [u8]);
 
-impl<'a> Attributes<'a> {
-    fn find(self, wanted: u16) -> Option<&'a [u8]> {
-        let mut rest = self.0;
-        loop {
-            let length = usize::from(read_u16(rest, 0)?);
-            // The two top bits say "nested" and "network order".
-            let kind = read_u16(rest, 2)? & 0x3fff;
-            let payload = rest.get(4..length)?;
-            if kind == wanted {
-                return Some(payload);
-            }
-            rest = rest.get(aligned(length)..)?;
-        }
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (u16, Attribute<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let [length, more, low, high] = *self.0.first_chunk()?;
+        let length = usize::from(u16::from_ne_bytes([length, more]));
+        // The two top bits say "nested" and "network order".
+        let kind = u16::from_ne_bytes([low, high]) & 0x3fff;
+        let (attribute, padding) = self.0.split_at_checked(length)?;
+        let value = attribute.get(4..)?;
+        self.0 = padding.get(aligned(length) - length..).unwrap_or_default();
+        Some((kind, Attribute(value)))
+    }
+}
+
+/// The value of one attribute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute<'a>(&'a [u8]);
+
+impl<'a> Attribute<'a> {
+    pub(crate) fn u8(self) -> Option<u8> {
+        self.0.first().copied()
     }
 
-    pub(crate) fn u8(self, wanted: u16) -> Option<u8> {
-        self.find(wanted)?.first().copied()
+    pub(crate) fn u32(self) -> Option<u32> {
+        read_u32(self.0, 0)
     }
 
-    pub(crate) fn u32(self, wanted: u16) -> Option<u32> {
-        read_u32(self.find(wanted)?, 0)
-    }
-
-    pub(crate) fn u64(self, wanted: u16) -> Option<u64> {
-        let bytes = self.find(wanted)?.get(..8)?.try_into().ok()?;
-        Some(u64::from_ne_bytes(bytes))
+    pub(crate) fn u64(self) -> Option<u64> {
+        self.0.first_chunk().copied().map(u64::from_ne_bytes)
     }
 
     /// A string up to its NUL.
-    pub(crate) fn string(self, wanted: u16) -> Option<String> {
-        let text = self.find(wanted)?.split(|byte| *byte == 0).next()?;
-        String::from_utf8(text.to_vec()).ok()
+    pub(crate) fn text(self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()).ok()
+    }
+
+    /// The bytes of a string up to its NUL.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        let end = self.0.iter().position(|byte| *byte == 0);
+        self.0
+            .get(..end.unwrap_or(self.0.len()))
+            .unwrap_or_default()
     }
 }
 
 fn aligned(length: usize) -> usize {
-    length.next_multiple_of(4)
+    length.saturating_add(3) & !3
 }
 
 fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
@@ -203,14 +241,19 @@ mod tests {
         let mut bytes = message(NLDEV | 1, &object);
         bytes.extend(message(NLMSG_DONE, &0_u32.to_ne_bytes()));
         let mut reply = Reply::messages(&bytes);
-        let Some(Ok(Message::Object(attributes))) = reply.next() else {
+        let Some(Ok(Message::Object(mut attributes))) = reply.next() else {
             panic!("an object comes first");
         };
-        assert_eq!(attributes.u32(1), Some(7));
-        assert_eq!(attributes.string(2).as_deref(), Some("rxe0"));
-        assert_eq!(attributes.u64(6), Some(0x1122));
-        assert_eq!(attributes.u8(12), Some(4));
-        assert_eq!(attributes.u32(3), None);
+        let mut next = || attributes.next().unwrap();
+        let (kind, index) = next();
+        assert_eq!((kind, index.u32(), index.u64()), (1, Some(7), None));
+        let (kind, name) = next();
+        assert_eq!((kind, name.text()), (2, Some("rxe0")));
+        let (kind, guid) = next();
+        assert_eq!((kind, guid.u64()), (6, Some(0x1122)));
+        let (kind, state) = next();
+        assert_eq!((kind, state.u8(), state.u32()), (12, Some(4), None));
+        assert!(attributes.next().is_none());
         assert!(matches!(
             reply.next(),
             Some(Ok(Message::Done { interrupted: false }))
@@ -248,23 +291,35 @@ mod tests {
 
     #[test]
     fn a_request_says_what_it_asks() {
-        let bytes = request(5, true, &[(1, Value::Number(9))]);
+        let request = Request::new(5, true, &[(1, Value::Number(9))]).unwrap();
+        let bytes = request.bytes();
         assert_eq!(bytes.len(), 24);
-        assert_eq!(read_u32(&bytes, 0), Some(24));
-        assert_eq!(read_u16(&bytes, 4), Some((5 << 10) | 5));
-        assert_eq!(read_u16(&bytes, 6), Some(0x301));
-        assert_eq!(Attributes(&bytes[HEADER_BYTES..]).u32(1), Some(9));
+        assert_eq!(read_u32(bytes, 0), Some(24));
+        assert_eq!(read_u16(bytes, 4), Some((5 << 10) | 5));
+        assert_eq!(read_u16(bytes, 6), Some(0x301));
+        let (kind, index) = Attributes(&bytes[HEADER_BYTES..]).next().unwrap();
+        assert_eq!((kind, index.u32()), (1, Some(9)));
     }
 
     #[test]
     fn a_text_ends_in_a_nul_and_fills_whole_words() {
         let key = [(69, Value::Text("uverbs")), (1, Value::Number(9))];
-        let bytes = request(15, false, &key);
+        let request = Request::new(15, false, &key).unwrap();
+        let bytes = request.bytes();
         assert_eq!(bytes.len(), 16 + 12 + 8);
-        assert_eq!(read_u32(&bytes, 0), Some(36));
+        assert_eq!(read_u32(bytes, 0), Some(36));
         assert_eq!(bytes[16..20], [11_u16, 69].map(u16::to_ne_bytes).concat());
         assert_eq!(&bytes[20..28], b"uverbs\0\0");
-        assert_eq!(Attributes(&bytes[16..]).u32(1), Some(9));
+        let (kind, index) = Attributes(&bytes[28..]).next().unwrap();
+        assert_eq!((kind, index.u32()), (1, Some(9)));
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_makes_no_request() {
+        let fits = "x".repeat(MOST_BYTES - HEADER_BYTES - 4 - 1);
+        assert!(Request::new(15, false, &[(69, Value::Text(&fits))]).is_some());
+        let too_long = fits + "x";
+        assert!(Request::new(15, false, &[(69, Value::Text(&too_long))]).is_none());
     }
 
     proptest! {
@@ -272,8 +327,10 @@ mod tests {
         fn arbitrary_bytes_never_panic_and_always_end(bytes: Vec<u8>) {
             for message in Reply::messages(&bytes) {
                 if let Ok(Message::Object(attributes)) = message {
-                    attributes.string(2);
-                    attributes.u64(6);
+                    for (_, value) in attributes {
+                        value.text();
+                        value.u64();
+                    }
                 }
             }
         }

@@ -29,13 +29,25 @@ pub struct Netdev {
 
 impl Port {
     pub(super) fn read(attributes: Attributes<'_>) -> Option<Self> {
+        let (mut number, mut state, mut physical_state) = (None, None, None);
+        let (mut netdev_index, mut netdev_name) = (None, None);
+        for (kind, value) in attributes {
+            match kind {
+                attribute::PORT_INDEX => number = value.u32(),
+                attribute::PORT_STATE => state = value.u8(),
+                attribute::PORT_PHYS_STATE => physical_state = value.u8(),
+                attribute::NDEV_INDEX => netdev_index = value.u32(),
+                attribute::NDEV_NAME => netdev_name = value.text(),
+                _ => {}
+            }
+        }
         Some(Self {
-            number: attributes.u32(attribute::PORT_INDEX)?,
-            state: PortState(attributes.u8(attribute::PORT_STATE)?),
-            physical_state: PhysicalState(attributes.u8(attribute::PORT_PHYS_STATE)?),
-            netdev: attributes.string(attribute::NDEV_NAME).map(|name| Netdev {
-                index: attributes.u32(attribute::NDEV_INDEX),
-                name,
+            number: number?,
+            state: PortState(state?),
+            physical_state: PhysicalState(physical_state?),
+            netdev: netdev_name.map(|name| Netdev {
+                index: netdev_index,
+                name: name.to_owned(),
             }),
         })
     }

@@ -21,13 +21,13 @@ pub enum Transport {
 }
 
 impl Transport {
-    pub(super) fn from_protocol(protocol: Option<&str>) -> Self {
+    pub(super) fn from_protocol(protocol: Option<&[u8]>) -> Self {
         match protocol {
-            Some("ib") => Self::InfiniBand,
-            Some("opa") => Self::OmniPath,
-            Some("roce") => Self::RoCE,
-            Some("iw") => Self::IWarp,
-            Some("usnic") => Self::UsNic,
+            Some(b"ib") => Self::InfiniBand,
+            Some(b"opa") => Self::OmniPath,
+            Some(b"roce") => Self::RoCE,
+            Some(b"iw") => Self::IWarp,
+            Some(b"usnic") => Self::UsNic,
             _ => Self::Unknown,
         }
     }
@@ -60,7 +60,10 @@ mod tests {
             ("usnic", Transport::UsNic, "usNIC"),
             ("new", Transport::Unknown, "unknown"),
         ] {
-            assert_eq!(Transport::from_protocol(Some(protocol)), transport);
+            assert_eq!(
+                Transport::from_protocol(Some(protocol.as_bytes())),
+                transport
+            );
             assert_eq!(transport.to_string(), name);
         }
         assert_eq!(Transport::from_protocol(None), Transport::Unknown);

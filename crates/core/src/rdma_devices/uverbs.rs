@@ -44,11 +44,20 @@ impl UverbsNode {
     }
 
     fn read(attributes: Attributes<'_>) -> Option<Self> {
-        let driver = attributes.u32(attribute::UVERBS_DRIVER_ID);
+        let (mut name, mut number, mut abi_version, mut driver) = (None, None, None, None);
+        for (kind, value) in attributes {
+            match kind {
+                attribute::CHARDEV_NAME => name = value.text(),
+                attribute::CHARDEV => number = value.u64(),
+                attribute::CHARDEV_ABI => abi_version = value.u64(),
+                attribute::UVERBS_DRIVER_ID => driver = value.u32(),
+                _ => {}
+            }
+        }
         Some(Self {
-            name: attributes.string(attribute::CHARDEV_NAME)?,
-            number: attributes.u64(attribute::CHARDEV)?,
-            abi_version: attributes.u64(attribute::CHARDEV_ABI)?.try_into().ok()?,
+            name: name?.to_owned(),
+            number: number?,
+            abi_version: abi_version?.try_into().ok()?,
             driver: driver.map_or(DriverId::UNKNOWN, DriverId::new),
         })
     }

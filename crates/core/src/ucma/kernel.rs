@@ -5,20 +5,22 @@
 //! process into commands, and the kernel writes through them.
 #![expect(unsafe_code, reason = "a command holds addresses the kernel writes to")]
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::frame::{UcmaFrame, frame};
+use rdmacm_abi::CommandNumber;
+
+use super::frame::fill_in;
 use super::node;
 use super::readiness::Readiness;
 use super::{Call, UcmaFile};
 use crate::error::{Error, Result};
 
 /// The path of the kernel's device node.
-const NODE: &str = "/dev/infiniband/rdma_cm";
+const NODE: &CStr = c"/dev/infiniband/rdma_cm";
 
 /// An open `/dev/infiniband/rdma_cm`, with the descriptors to wait on it.
 ///
@@ -39,45 +41,84 @@ impl KernelFile {
     ///
     /// # Errors
     /// [`Error::Open`], which says whether the module, the node or the
-    /// permission is missing; [`Error::Wait`] if the process cannot open the
-    /// descriptors to wait on.
+    /// permission is missing.
     pub fn open() -> Result<Self> {
-        Self::open_at(Path::new(NODE))
-    }
-
-    fn open_at(node: &Path) -> Result<Self> {
-        let ucma = node::open(node).map_err(|error| Error::open(node, &error))?;
-        let readiness = Readiness::new(ucma.as_fd()).map_err(|error| Error::wait(&error))?;
-        Ok(Self { ucma, readiness })
+        Self::open_at(NODE)
     }
 
     /// One `write(2)`: the kernel takes a command whole or not at all.
-    fn write(&self, frame: &UcmaFrame<'_>) -> io::Result<()> {
-        let bytes = frame.bytes();
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the layout of a command is a constant where it is sent"
+    )]
+    pub(super) fn write(&self, call: &mut Call<'_>) -> io::Result<()> {
+        if call.number() == CommandNumber::GET_EVENT {
+            self.readiness.take_failure()?;
+        }
+        let Some(bytes) = fill_in(call) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
         // SAFETY:
         // - `bytes` is an initialised slice, so readable for its length.
-        // - The kernel also follows the addresses in the frame. `frame::frame` wrote
-        //   each of them, wherever the implementer of `Command` has proved that the
-        //   kernel reads one, and each refers to a buffer that the frame borrows (the
-        //   response exclusively) for longer than this function runs and whose size
-        //   the frame states. This module makes frames in no other way.
+        // - The kernel also follows the addresses in it. `fill_in` wrote each of them,
+        //   wherever the implementer of `Command` has proved that the kernel reads one.
+        //   Each refers to a buffer that the call borrows (the response exclusively), for
+        //   longer than this function runs and of the size that the bytes state: `Call`
+        //   is made only of a request, its header and its response, and gives out no
+        //   way to change the first two.
         let written =
             unsafe { libc::write(self.ucma.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
-        match usize::try_from(written) {
-            Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-            Err(_) => Err(io::Error::last_os_error()),
+        if usize::try_from(written) == Ok(bytes.len()) {
+            return Ok(());
         }
+        Err(refusal(written))
+    }
+
+    /// Waits for events; returns `None` if the clock has reached `until` before.
+    pub(super) fn wait_before(&self, until: Option<Instant>) -> io::Result<Option<bool>> {
+        let left = until.map(time_left);
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(None);
+        }
+        self.readiness.wait(self.ucma.as_fd(), None, left).map(Some)
+    }
+
+    fn open_at(node: &CStr) -> Result<Self> {
+        let ucma = node::open(node).map_err(|error| Error::open(node::path(node), &error))?;
+        Ok(Self {
+            ucma,
+            readiness: Readiness::default(),
+        })
+    }
+}
+
+fn time_left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
+/// The error of a `write(2)` that did not write everything.
+#[cold]
+fn refusal(written: isize) -> io::Error {
+    if written < 0 {
+        io::Error::last_os_error()
+    } else {
+        io::ErrorKind::WriteZero.into()
     }
 }
 
 impl UcmaFile for KernelFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
-        self.write(&frame(call)?)
+        self.write(call)
     }
 
     fn wait(&self, until: Option<Instant>, other: Option<BorrowedFd<'_>>) -> io::Result<bool> {
-        self.readiness.wait(self.ucma.as_fd(), other, until)
+        let left = until.map(time_left);
+        self.readiness.wait(self.ucma.as_fd(), other, left)
+    }
+
+    fn has_signal(&self) -> bool {
+        self.readiness.has_flag()
     }
 
     fn wake(&self) {
@@ -100,8 +141,12 @@ impl UcmaFile for KernelFile {
         Instant::now()
     }
 
+    fn open_readiness(&self) -> io::Result<()> {
+        self.readiness.open(self.ucma.as_fd())
+    }
+
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.readiness.fd()
+        self.readiness.fd(self.ucma.as_fd())
     }
 
     fn ucma_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -116,8 +161,9 @@ mod tests {
     use crate::ucma::{Attachment, transact};
     use nix::sys::stat::Mode;
     use rdmacm_abi::{Listen, MigrateId, MigrateIdResponse, NoResponse};
+    use std::ffi::CString;
     use std::io::Read;
-    use std::time::Duration;
+    use std::os::unix::ffi::OsStringExt;
     use tempfile::TempDir;
     use zerocopy::FromZeros;
 
@@ -125,6 +171,7 @@ mod tests {
     fn pipe_file(folder: &TempDir, name: &str) -> KernelFile {
         let node = folder.path().join(name);
         nix::unistd::mkfifo(&node, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+        let node = CString::new(node.into_os_string().into_vec()).unwrap();
         KernelFile::open_at(&node).unwrap()
     }
 
@@ -188,8 +235,7 @@ mod tests {
 
     #[test]
     fn the_error_for_a_missing_node_names_it() {
-        let node = Path::new("/nonexistent/rdma_cm");
-        let error = KernelFile::open_at(node).unwrap_err();
+        let error = KernelFile::open_at(c"/nonexistent/rdma_cm").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
         let words = error.to_string();
         assert!(words.starts_with("open /nonexistent/rdma_cm: ENOENT: the module "));

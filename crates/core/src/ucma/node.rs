@@ -5,17 +5,21 @@
 //! it a moment later.
 //! Source: rdma-core's `util/open_cdev.c` and the kernel's `nldev_get_chardev`.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::NixPath;
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-use nix::sys::stat::{major, minor};
+use nix::sys::stat::{Mode, major, minor};
 
 use crate::netlink::{CHARDEV_GET, RdmaNetlink, Value, attribute};
 
@@ -24,33 +28,42 @@ const UDEV_TIME: Duration = Duration::from_secs(5);
 
 /// Opens the node. If it is missing, asks the kernel for the device's number, which loads
 /// the module, and waits for the node.
-pub(super) fn open(node: &Path) -> io::Result<File> {
-    open_or_wait(node, by_netlink, Instant::now() + UDEV_TIME)
+pub(super) fn open(node: &CStr) -> io::Result<File> {
+    let until = || Instant::now() + UDEV_TIME;
+    open_now(node).or_else(|error| wait_if_missing(path(node), error, by_netlink, until))
 }
 
-fn open_or_wait(
+/// The path of the node.
+pub(super) fn path(node: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(node.to_bytes()))
+}
+
+/// Waits for a node that is missing by this error.
+fn wait_if_missing(
     node: &Path,
+    error: io::Error,
     number: impl FnOnce() -> io::Result<Option<u64>>,
-    until: Instant,
+    until: impl FnOnce() -> Instant,
 ) -> io::Result<File> {
-    let error = match open_now(node) {
-        Err(error) if is_missing(&error) => error,
-        answer => return answer,
-    };
+    if !is_missing(&error) {
+        return Err(error);
+    }
     match number() {
-        Ok(Some(number)) => AwaitedNode::new(node, number).wait(until),
+        Ok(Some(number)) => AwaitedNode::new(node, number).wait(until()),
         // The kernel has no such device.
         Ok(None) | Err(_) => Err(error),
     }
 }
 
-fn open_now(node: &Path) -> io::Result<File> {
-    // std opens every file O_CLOEXEC.
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(node)
+fn open_now(node: &(impl NixPath + ?Sized)) -> io::Result<File> {
+    let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    loop {
+        match nix::fcntl::open(node, flags, Mode::empty()) {
+            Ok(file) => return Ok(file.into()),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
 }
 
 /// No node, or the node of a module that was unloaded.
@@ -64,8 +77,9 @@ fn is_missing(error: &io::Error) -> bool {
 /// The device's number, as `st_rdev` of `stat(2)` has it.
 fn by_netlink() -> io::Result<Option<u64>> {
     let key = [(attribute::CHARDEV_TYPE, Value::Text("rdma_cm"))];
-    RdmaNetlink::open()?.get(CHARDEV_GET, &key, |attributes| {
-        attributes.u64(attribute::CHARDEV)
+    RdmaNetlink::open()?.get(CHARDEV_GET, &key, |mut attributes| {
+        let number = attributes.find(|(kind, _)| *kind == attribute::CHARDEV);
+        number?.1.u64()
     })
 }
 
@@ -163,6 +177,14 @@ mod tests {
 
     /// A character device, which tests link to.
     const NULL: &str = "/dev/null";
+
+    fn open_or_wait(
+        node: &Path,
+        number: impl FnOnce() -> io::Result<Option<u64>>,
+        until: Instant,
+    ) -> io::Result<File> {
+        open_now(node).or_else(|error| wait_if_missing(node, error, number, || until))
+    }
 
     fn null_number() -> u64 {
         fs::metadata(NULL).unwrap().rdev()

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -12,38 +12,85 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// The wake-up and notification flags of a file, with one descriptor that is
-/// readable while the kernel has an event or a flag is set. All descriptors are
-/// opened with the file: a thread that blocked before the eventfd existed would
-/// miss a wake-up, and [`fd`](Self::fd) cannot fail.
-#[derive(Debug)]
+/// readable while the kernel has an event or a flag is set.
+///
+/// The descriptors are opened when they are first needed: the eventfd by whoever is
+/// about to block, the epoll descriptor by who asks for it. So a wake-up never has to
+/// open one, and [`wake`](Self::wake) cannot fail.
+#[derive(Debug, Default)]
 pub(super) struct Readiness {
-    epoll: Epoll,
-    eventfd: EventFd,
-    /// The eventfd is readable while one of these flags is set, so reading a flag
-    /// needs no system call. Flags and eventfd change together under the lock:
-    /// if they disagreed, a wake-up could be lost or a wait never block.
+    epoll: OnceLock<Epoll>,
+    /// Readable, once it is open, while one of the flags is set, so reading a flag
+    /// needs no system call. Flags and eventfd change together under the lock, and
+    /// it is opened under the lock with the flags of then: if they disagreed, a
+    /// wake-up could be lost or a wait never block.
+    eventfd: OnceLock<EventFd>,
     woken: AtomicBool,
     notified: AtomicBool,
     changing: Mutex<()>,
+    /// Why the last caller of [`fd`](Self::fd) got another descriptor; 0 if it did not.
+    failure: AtomicI32,
 }
 
 impl Readiness {
-    pub(super) fn new(ucma: BorrowedFd<'_>) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let eventfd = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        epoll.add(ucma, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-        epoll.add(&eventfd, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
-        Ok(Self {
-            epoll,
-            eventfd,
-            woken: AtomicBool::new(false),
-            notified: AtomicBool::new(false),
-            changing: Mutex::default(),
-        })
+    /// Opens the descriptor of [`fd`](Self::fd), unless it is open.
+    pub(super) fn open(&self, ucma: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll(ucma).map(drop)
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.0.as_fd()
+    /// The descriptor that is readable while an event is pending or a flag is set. If it
+    /// cannot be opened, the descriptor of `ucma`, which flags do not make readable;
+    /// [`take_failure`](Self::take_failure) then has the error.
+    pub(super) fn fd<'fd>(&'fd self, ucma: BorrowedFd<'fd>) -> BorrowedFd<'fd> {
+        match self.epoll(ucma) {
+            Ok(epoll) => epoll.0.as_fd(),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                self.failure.store(errno, Ordering::Relaxed);
+                ucma
+            }
+        }
+    }
+
+    /// The error of the last call of [`fd`](Self::fd), once.
+    pub(super) fn take_failure(&self) -> io::Result<()> {
+        if self.failure.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        match self.failure.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    fn epoll(&self, ucma: BorrowedFd<'_>) -> io::Result<&Epoll> {
+        if let Some(epoll) = self.epoll.get() {
+            return Ok(epoll);
+        }
+        let eventfd = self.eventfd()?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(ucma, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        epoll.add(eventfd, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
+        // Another thread may have been faster; then this one is closed.
+        Ok(self.epoll.get_or_init(|| epoll))
+    }
+
+    #[inline]
+    fn eventfd(&self) -> io::Result<&EventFd> {
+        match self.eventfd.get() {
+            Some(eventfd) => Ok(eventfd),
+            None => self.open_eventfd(),
+        }
+    }
+
+    #[cold]
+    fn open_eventfd(&self) -> io::Result<&EventFd> {
+        let _changing = self.changing();
+        let is_set = self.woken.load(Ordering::Acquire) || self.notified.load(Ordering::Acquire);
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let eventfd = EventFd::from_value_and_flags(is_set.into(), flags)?;
+        // If another thread was faster, its eventfd agrees with the flags as well.
+        Ok(self.eventfd.get_or_init(|| eventfd))
     }
 
     /// Returns `true` if it took a wake-up. Polls the descriptors one by one,
@@ -52,23 +99,23 @@ impl Readiness {
         &self,
         ucma: BorrowedFd<'_>,
         other: Option<BorrowedFd<'_>>,
-        until: Option<Instant>,
+        left: Option<Duration>,
     ) -> io::Result<bool> {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        let eventfd = self.eventfd.as_fd();
-        let mut fds = [eventfd, ucma, other.unwrap_or(ucma)].map(readable);
-        let polled = if other.is_some() {
-            &mut fds[..]
-        } else {
-            &mut fds[..2]
-        };
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        match poll(polled, timeout(left)) {
+        let eventfd = readable(self.eventfd()?.as_fd());
+        let mut fds = [eventfd, readable(ucma), readable(other.unwrap_or(ucma))];
+        let count = if other.is_some() { 3 } else { 2 };
+        match poll(&mut fds[..count], timeout(left)) {
             Ok(_) => Ok(fds[0].any() == Some(true) && self.take_wake()),
             // The caller checks its deadline and waits again.
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Whether a flag is set.
+    pub(super) fn has_flag(&self) -> bool {
+        self.woken.load(Ordering::Acquire) || self.notified.load(Ordering::Acquire)
     }
 
     pub(super) fn wake(&self) {
@@ -95,7 +142,7 @@ impl Readiness {
         flag.store(true, Ordering::Release);
         // Fails only if the counter is full, after 2^64 - 2 writes without a
         // read: then the descriptor is readable already.
-        let _ = self.eventfd.write(1);
+        let _ = self.eventfd.get().map(|eventfd| eventfd.write(1));
     }
 
     /// Clears one flag; the descriptor stays readable while the other is set.
@@ -107,7 +154,7 @@ impl Readiness {
         let taken = flag.swap(false, Ordering::AcqRel);
         if taken && !other.load(Ordering::Acquire) {
             // Readable, because a flag was set; reading resets it.
-            let _ = self.eventfd.read();
+            let _ = self.eventfd.get().map(EventFd::read);
         }
         taken
     }
@@ -125,7 +172,8 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
     let Some(left) = left else {
         return PollTimeout::NONE;
     };
-    let milliseconds = left.as_nanos().div_ceil(1_000_000);
+    let rest = u64::from(left.subsec_nanos().div_ceil(1_000_000));
+    let milliseconds = left.as_secs().saturating_mul(1000).saturating_add(rest);
     i32::try_from(milliseconds)
         .ok()
         .and_then(|milliseconds| PollTimeout::try_from(milliseconds).ok())
@@ -136,7 +184,9 @@ fn timeout(left: Option<Duration>) -> PollTimeout {
 mod tests {
     use super::*;
     use nix::unistd::pipe;
+    use std::os::fd::AsRawFd;
     use std::sync::mpsc;
+    use std::time::Instant;
 
     #[test]
     fn waits_are_rounded_up_and_bounded() {
@@ -152,7 +202,7 @@ mod tests {
     #[test]
     fn a_wake_up_ends_a_wait_and_is_taken_once() {
         let (quiet, _keep_open) = pipe().unwrap();
-        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let readiness = Readiness::default();
         assert!(!readiness.take_wake());
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| readiness.wait(quiet.as_fd(), None, None));
@@ -168,7 +218,7 @@ mod tests {
     #[test]
     fn a_notification_ends_a_wait_and_is_not_a_wake_up() {
         let (quiet, _keep_open) = pipe().unwrap();
-        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let readiness = Readiness::default();
         assert!(!readiness.take_notification());
         readiness.notify();
         assert!(!readiness.wait(quiet.as_fd(), None, None).unwrap());
@@ -180,10 +230,11 @@ mod tests {
     fn another_readable_descriptor_ends_a_wait() {
         let (quiet, _keep_open) = pipe().unwrap();
         let (other, writer) = pipe().unwrap();
-        let readiness = Readiness::new(quiet.as_fd()).unwrap();
-        let wait = |until| readiness.wait(quiet.as_fd(), Some(other.as_fd()), until);
-        let until = Instant::now() + Duration::from_millis(1);
-        assert!(!wait(Some(until)).unwrap());
+        let readiness = Readiness::default();
+        let wait = |left| readiness.wait(quiet.as_fd(), Some(other.as_fd()), left);
+        let left = Duration::from_millis(1);
+        let until = Instant::now() + left;
+        assert!(!wait(Some(left)).unwrap());
         assert!(
             Instant::now() >= until,
             "the other descriptor is not readable"
@@ -197,9 +248,9 @@ mod tests {
     #[test]
     fn the_descriptor_is_readable_until_both_flags_are_taken() {
         let (quiet, _keep_open) = pipe().unwrap();
-        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let readiness = Readiness::default();
         let readable = || {
-            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(readiness.fd(quiet.as_fd()), PollFlags::POLLIN)];
             poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
         };
         for wake_first in [true, false] {
@@ -219,9 +270,10 @@ mod tests {
         let (ended, end) = mpsc::channel();
         // The thread is leaked if the wait never ends.
         std::thread::spawn(move || {
-            let readiness = Readiness::new(quiet.as_fd()).unwrap();
-            let until = Instant::now() + Duration::from_millis(30);
-            let woken = readiness.wait(quiet.as_fd(), None, Some(until)).unwrap();
+            let readiness = Readiness::default();
+            let left = Duration::from_millis(30);
+            let until = Instant::now() + left;
+            let woken = readiness.wait(quiet.as_fd(), None, Some(left)).unwrap();
             ended.send((woken, Instant::now() >= until)).unwrap();
         });
         let ended = end.recv_timeout(Duration::from_secs(60));
@@ -231,7 +283,7 @@ mod tests {
     #[test]
     fn concurrent_threads_keep_flag_and_descriptor_consistent() {
         let (quiet, _keep_open) = pipe().unwrap();
-        let readiness = Readiness::new(quiet.as_fd()).unwrap();
+        let readiness = Readiness::default();
         for _ in 0..200 {
             std::thread::scope(|scope| {
                 for _ in 0..2 {
@@ -239,18 +291,59 @@ mod tests {
                     scope.spawn(|| readiness.take_wake());
                 }
             });
-            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(readiness.fd(quiet.as_fd()), PollFlags::POLLIN)];
             let readable = poll(&mut fds, PollTimeout::ZERO).unwrap() == 1;
             assert_eq!(readiness.take_wake(), readable);
         }
     }
 
     #[test]
+    fn a_wake_up_during_the_first_wait_or_before_it_ends_it() {
+        let (quiet, _keep_open) = pipe().unwrap();
+        for _ in 0..200 {
+            let readiness = Readiness::default();
+            std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| readiness.wait(quiet.as_fd(), None, None));
+                scope.spawn(|| readiness.fd(quiet.as_fd()));
+                scope.spawn(|| readiness.wake());
+                assert!(waiter.join().unwrap().unwrap());
+            });
+            assert!(!readiness.take_wake());
+            let mut fds = [PollFd::new(readiness.fd(quiet.as_fd()), PollFlags::POLLIN)];
+            assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(0));
+        }
+    }
+
+    #[test]
+    fn no_descriptor_is_opened_before_it_is_needed() {
+        let readiness = Readiness::default();
+        readiness.wake();
+        readiness.notify();
+        assert!(readiness.take_wake() && readiness.take_notification());
+        assert!(readiness.eventfd.get().is_none() && readiness.epoll.get().is_none());
+    }
+
+    #[test]
+    fn a_descriptor_that_cannot_be_opened_is_an_error_later() {
+        // epoll takes no plain files.
+        let file = tempfile::tempfile().unwrap();
+        let readiness = Readiness::default();
+        let refused = readiness.open(file.as_fd()).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        assert!(readiness.take_failure().is_ok());
+        let fd = readiness.fd(file.as_fd());
+        assert_eq!(fd.as_raw_fd(), file.as_raw_fd());
+        let refused = readiness.take_failure().unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        assert!(readiness.take_failure().is_ok());
+    }
+
+    #[test]
     fn the_descriptor_is_readable_when_the_ucma_file_is() {
         let (device, kernel) = pipe().unwrap();
-        let readiness = Readiness::new(device.as_fd()).unwrap();
+        let readiness = Readiness::default();
         let readable = || {
-            let mut fds = [PollFd::new(readiness.fd(), PollFlags::POLLIN)];
+            let mut fds = [PollFd::new(readiness.fd(device.as_fd()), PollFlags::POLLIN)];
             poll(&mut fds, PollTimeout::ZERO).unwrap() == 1
         };
         assert!(!readable());

@@ -272,3 +272,101 @@ fn an_ip_slot_may_be_empty() {
     fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
     assert_eq!(id.peer_addr(), Ok(None));
 }
+
+/// The source's GID is its IP address.
+fn roce_answer() -> QueryRouteResponse {
+    let mut answer = route_answer();
+    answer.paths[0].pkey = Be16::new(0xffff);
+    answer.paths[0].source_gid = Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped().octets();
+    answer
+}
+
+#[test]
+fn a_route_on_roce_is_one_query() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let queried = CommandNumber::QUERY_ROUTE;
+    for with_path_records in [true, false] {
+        fixture.ucma.forget();
+        fixture.ucma.answer(queried, &roce_answer());
+        let route = id.route(with_path_records).unwrap();
+        assert_eq!(route.addresses.source, Some(v4(1, 7).into()));
+        assert_eq!(route.addresses.destination, Some(v4(2, 8).into()));
+        assert_eq!(route.addresses.device.unwrap().index, Some(5));
+        // As the query of addresses has it.
+        assert_eq!(route.addresses.pkey, 0);
+        assert_eq!(route.gids.unwrap().destination, Some(Gid([2; 16])));
+        assert_eq!(route.path_records.len(), usize::from(with_path_records));
+        for path in &route.path_records {
+            assert_eq!(path.flags, rdmacm_core::PathData::USABLE);
+            assert_eq!((path.record.pkey, path.record.dgid), (0xffff, Gid([2; 16])));
+        }
+        assert_eq!(fixture.sent().len(), 1);
+    }
+}
+
+#[test]
+fn path_records_elsewhere_are_queried_apart() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    for path_count in [0, 1] {
+        fixture.ucma.forget();
+        let answer = QueryRouteResponse {
+            path_count,
+            ..route_answer()
+        };
+        fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
+        let mut paths = QueryPathResponse::<1>::new_zeroed();
+        paths.path_count.set(1);
+        paths.paths[0].record.destination_gid = [9; 16];
+        fixture.ucma.answer(CommandNumber::QUERY, &paths);
+        let route = id.route(true).unwrap();
+        assert_eq!(route.addresses.pkey, 0x8001);
+        assert_eq!(route.gids.unwrap().source, Gid([1; 16]));
+        assert_eq!(route.path_records[0].record.dgid, Gid([9; 16]));
+        assert_eq!(fixture.sent().len(), 2);
+    }
+}
+
+#[test]
+fn a_route_with_more_paths_than_there_may_be_is_refused() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    for path_count in [3, u32::MAX] {
+        let answer = QueryRouteResponse {
+            path_count,
+            ..roce_answer()
+        };
+        fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &answer);
+        assert!(matches!(id.route(true), Err(Error::Answer { .. })));
+    }
+}
+
+#[test]
+fn a_route_between_native_addresses_is_queried_step_by_step() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let native = SockaddrIb {
+        family: AddressFamily::IB,
+        addr: [7; 16],
+        ..SockaddrIb::default()
+    };
+    let answer = QueryAddrResponse {
+        source_size: 48,
+        source: native.into(),
+        destination_size: 48,
+        destination: native.into(),
+        ..answer()
+    };
+    let without_ip = QueryRouteResponse {
+        source: IpSlot::ZERO,
+        ..route_answer()
+    };
+    fixture.ucma.answer(CommandNumber::QUERY_ROUTE, &without_ip);
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
+    let route = id.route(false).unwrap();
+    assert!(matches!(route.addresses.source, Some(CmAddr::Ib(_))));
+    assert_eq!(route.gids.unwrap().source, Gid([7; 16]));
+    assert_eq!(fixture.sent().len(), 3);
+}

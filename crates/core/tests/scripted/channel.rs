@@ -45,6 +45,21 @@ fn a_wait_without_an_event_ends_at_its_deadline() {
 }
 
 #[test]
+fn an_event_is_delivered_after_the_deadline_too() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    // From now on waits come before reads.
+    let outcome = fixture.channel.next_event(SECOND);
+    assert_eq!(outcome.unwrap_err(), Error::DeadlinePassed);
+    for _ in 0..20 {
+        let event = fixture.ucma.event(EventNumber::ADDR_RESOLVED, 0);
+        fixture.ucma.report(&event);
+        let event = fixture.channel.next_event(Duration::ZERO).unwrap();
+        assert_eq!(event.id(), &*id);
+    }
+}
+
+#[test]
 fn a_wait_for_readiness_ends_with_an_event_or_its_deadline() {
     let fixture = Fixture::new();
     let begun = fixture.channel.now();

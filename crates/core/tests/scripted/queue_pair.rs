@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Mutex;
 
-use rdmacm_abi::{Accept, Connect, EventNumber, QpState as S};
+use rdmacm_abi::{Accept, AccessFlags, Connect, EventNumber, QpState as S, QueryAddrResponse};
 use rdmacm_core::{
     CmId, CommandNumber, ConnParam, DepthLimits, Ece, Error, Event, PortSpace, QpAttr, QpAttrMask,
     QpState, QueuePair, Transport,
@@ -182,9 +182,58 @@ fn a_response_moves_the_queue_pair_to_rts_before_establishing() {
     id.with_queue_pair(&pair)
         .establish(&response(&fixture, NONE))
         .unwrap();
-    assert_eq!(pair.states(), [S::INIT, S::RTR, S::RTS]);
+    assert_eq!(pair.states(), [S::RTR, S::RTS]);
     let asks = CommandNumber::INIT_QP_ATTR;
     assert_eq!(fixture.sent(), [asks, asks, asks, CommandNumber::ACCEPT]);
+}
+
+#[test]
+fn what_the_request_has_changed_of_init_is_part_of_rtr() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let response = response(&fixture, NONE);
+    let mut answer = QpAttr::new_zeroed();
+    let late = QpAttrMask::ACCESS_FLAGS | QpAttrMask::PKEY_INDEX;
+    answer.mask = QpAttrMask::STATE | QpAttrMask::PORT | late;
+    (answer.access_flags, answer.pkey_index) = (AccessFlags::REMOTE_READ, 3);
+    fixture.ucma.answer(CommandNumber::INIT_QP_ATTR, &answer);
+    let pair = Pair::new();
+    id.with_queue_pair(&pair).establish(&response).unwrap();
+    let moves = pair.moves.lock().unwrap();
+    let (attr, mask) = moves[0];
+    assert_eq!(attr.qp_state, S::RTR);
+    let changed = (attr.access_flags, attr.pkey_index);
+    assert_eq!(changed, (AccessFlags::REMOTE_READ, 3));
+    assert!(mask.contains(late));
+}
+
+#[test]
+fn the_kernel_is_not_asked_what_the_addresses_tell_on_roce() {
+    let fixture = Fixture::new();
+    let id = fixture.id(PortSpace::TCP);
+    let mut answer = QueryAddrResponse::new_zeroed();
+    answer.port_number = 2;
+    fixture.ucma.answer(CommandNumber::QUERY, &answer);
+    id.addresses().unwrap();
+    fixture.ucma.take();
+    let moved = |transport| {
+        let pair = Pair {
+            transport,
+            ..Pair::new()
+        };
+        id.with_queue_pair(&pair).init().unwrap();
+        let moved = *pair.moves.lock().unwrap().last().unwrap();
+        (moved.0, moved.1, fixture.sent())
+    };
+    let (attr, mask, sent) = moved(Transport::RoCE);
+    assert_eq!(sent, []);
+    assert_eq!((attr.qp_state, attr.port_number), (S::INIT, 2));
+    let expected =
+        QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS;
+    assert_eq!(mask, expected);
+    for other in [Transport::InfiniBand, Transport::IWarp] {
+        assert_eq!(moved(other).2, [CommandNumber::INIT_QP_ATTR]);
+    }
 }
 
 #[test]
@@ -306,7 +355,7 @@ fn a_queue_pair_behind_a_pointer_is_itself() {
         .establish(&response(&fixture, NONE))
         .unwrap();
     assert_eq!(pair.given(), Some(ece(VENDOR, 0)));
-    assert_eq!(pair.states().len(), 3);
+    assert_eq!(pair.states().len(), 2);
 }
 
 /// It says no more than it has to.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{CmAddr, Event, IdHandle};
+use rdmacm_core::{CmAddr, Deadline, DeviceId, Event, IdHandle};
 
 use crate::error::{Cause, Error, Target};
 use crate::event_loop::EventLoop;
@@ -16,8 +16,16 @@ pub(crate) struct Attempt {
     pub(crate) started: Instant,
     pub(crate) until: Option<Instant>,
     target: Target,
-    /// Whether the target has the device of the id.
-    has_device: bool,
+    device: DeviceQuery,
+}
+
+/// When errors ask the kernel for the device of the id.
+#[derive(Clone, Copy, Debug)]
+enum DeviceQuery {
+    /// When they are made.
+    Late,
+    /// Before a command that may block the id, with this answer.
+    Early(Option<DeviceId>),
 }
 
 impl Attempt {
@@ -27,8 +35,15 @@ impl Attempt {
             started: event_loop.now(),
             until,
             target,
-            has_device: false,
+            device: DeviceQuery::Late,
         }
+    }
+
+    /// An attempt that begins now.
+    pub(crate) fn until(event_loop: &Arc<EventLoop>, deadline: Deadline, target: Target) -> Self {
+        let mut attempt = Self::new(event_loop, None, target);
+        attempt.until = deadline.until(attempt.started);
+        attempt
     }
 
     /// The same attempt at one of several addresses.
@@ -54,16 +69,26 @@ impl Attempt {
             .saturating_duration_since(self.started)
     }
 
+    /// The time from the start to the deadline; `None` without one.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        let limit = |until: Instant| until.saturating_duration_since(self.started);
+        self.until.map(limit)
+    }
+
     /// The time until the deadline; `None` without one.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let left = |until: Instant| until.saturating_duration_since(self.event_loop.now());
         self.until.map(left)
     }
 
-    /// Queries the device for later errors, before a command that may block the id.
+    /// Queries the device for later errors, before a command that may block the id. Only an
+    /// error looks its name up.
     pub(crate) fn query_device(&mut self, id: &IdHandle) {
-        self.target = Target::from_id(id, self.target.address());
-        self.has_device = true;
+        let addresses = id.addresses().ok();
+        let destination = addresses.and_then(|addresses| addresses.destination);
+        let address = self.target.address().or(destination);
+        self.target = address.map_or_else(Target::default, Target::from);
+        self.device = DeviceQuery::Early(addresses.and_then(|found| found.device));
     }
 
     pub(crate) fn fail(&self, stage: Stage, cause: impl Into<Cause>) -> Error {
@@ -73,11 +98,15 @@ impl Attempt {
     /// A failure on the id's device. While a command may block the id in the kernel,
     /// [`query_device`](Self::query_device) must have been called before.
     pub(crate) fn fail_on(&self, id: &IdHandle, stage: Stage, cause: impl Into<Cause>) -> Error {
-        let mut with_device = self.clone();
-        if !with_device.has_device {
-            with_device.query_device(id);
-        }
-        with_device.fail(stage, cause)
+        let address = self.target.address();
+        let target = match self.device {
+            DeviceQuery::Late => Target::from_id(id, address),
+            DeviceQuery::Early(device) => {
+                let found = device.and_then(|device| self.event_loop.channel().look_up(device));
+                Target::on_device(address, found)
+            }
+        };
+        Error::with_target(stage, target, self.elapsed(), cause.into())
     }
 
     /// A failure that an event reports.

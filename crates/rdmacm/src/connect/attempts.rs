@@ -1,12 +1,13 @@
 //! From a name to a connection, over all addresses and attempts.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rdmacm_addrinfo::{Directory, Hints, parse_numeric};
 use rdmacm_core::{Deadline, QpType, QueuePair};
 
 use super::peer::Peer;
-use super::race::{Runner, race};
+use super::race::race;
 use super::{Attempt, ConnectConfig, ConnectTarget, Routed, handshake, resolve};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
@@ -23,17 +24,11 @@ pub(crate) struct ConnectAttempts<'a> {
     pub(crate) config: &'a ConnectConfig,
 }
 
-/// Starts an attempt at one address.
-pub(crate) type Start<'a, T> =
-    &'a (dyn Fn(Attempt, ConnectTarget) -> Runner<'a, T> + Send + Sync + 'a);
-
 impl ConnectAttempts<'_> {
     /// The first address that resolves.
     pub(crate) async fn resolve(&self) -> Result<Routed> {
-        self.first(&|attempt, target| {
-            Box::pin(async move { resolve(&attempt, self.config, &target).await })
-        })
-        .await
+        self.first(|attempt, target| self.resolve_one(attempt, target))
+            .await
     }
 
     /// The first address that connects, with a queue pair of its own.
@@ -41,8 +36,12 @@ impl ConnectAttempts<'_> {
         &self,
         factory: &F,
     ) -> Result<(Established, Arc<F::QueuePair>)> {
-        self.first(&|attempt, target| Box::pin(self.connect_one(attempt, target, factory)))
+        self.first(|attempt, target| self.connect_one(attempt, target, factory))
             .await
+    }
+
+    async fn resolve_one(&self, attempt: Attempt, target: ConnectTarget) -> Result<Routed> {
+        resolve(&attempt, self.config, &target).await
     }
 
     async fn connect_one<F: QueuePairFactory>(
@@ -62,25 +61,32 @@ impl ConnectAttempts<'_> {
         Ok((established, queue_pair))
     }
 
-    /// Races the addresses, as often as the retry policy allows.
-    pub(crate) async fn first<T: Send>(&self, start: Start<'_, T>) -> Result<T> {
+    /// Races the addresses, as often as the retry policy allows. `start` starts an attempt at
+    /// one address.
+    pub(crate) async fn first<T, F>(&self, start: impl Fn(Attempt, ConnectTarget) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let Self {
             event_loop, config, ..
         } = self;
-        let until = config.deadline.until(event_loop.now());
-        let whole = Attempt::new(event_loop, until, self.peer.target());
+        let whole = Attempt::until(event_loop, config.deadline, self.peer.target());
+        let until = whole.until;
         let targets = self.targets(&whole).await?;
         let mut attempts = 0;
         loop {
             attempts += 1;
             let attempt = whole.with_limit(config.retry.limit());
-            let runners = targets
-                .iter()
-                .map(|target| start(attempt.at_address(target.destination), target.clone()))
-                .collect();
-            let outcome = race(event_loop, config.stagger, runners).await;
-            let outcome =
-                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoAddress)));
+            let start = |target: &ConnectTarget| {
+                start(attempt.at_address(target.destination), target.clone())
+            };
+            let outcome = if let [only] = targets.as_slice() {
+                start(only).await
+            } else {
+                let attempts = targets.iter().map(|target| Box::pin(start(target)));
+                let outcome = race(event_loop, config.stagger, attempts.collect()).await;
+                outcome.unwrap_or_else(|| Err(whole.fail(Stage::LookUp, Cause::NoAddress)))
+            };
             let error = match outcome {
                 Ok(found) => return Ok(found),
                 Err(error) => error.after(attempts, whole.elapsed()),

@@ -133,7 +133,12 @@ fn spawn_connect(managed: &ManagedId, param: ConnParam, permit: HandshakePermit)
     let (id, queue) = (managed.id().clone(), Arc::clone(managed.queue()));
     let connecting = Arc::clone(managed.connecting());
     managed.event_loop().executor().spawn(Box::new(move || {
-        connecting.run(|| queue.push(QueuedEvent::CommandReturned(connect(&id, &param))));
+        connecting.run(|| {
+            // If it succeeds, its event says how the handshake ends.
+            if let Err(error) = connect(&id, &param) {
+                queue.push(QueuedEvent::CommandFailed(error));
+            }
+        });
         drop(permit);
     }));
 }

@@ -9,29 +9,29 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::event_loop::{EventLoop, sleep_until};
 
-/// An attempt that is under way.
-pub(super) type Runner<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
-
 /// Starts one attempt after the other, each `stagger` after the one before or as soon as
 /// that one has failed, and returns the first success. The other attempts are dropped,
 /// which cancels them. If all fail, returns the error of the one that came furthest;
 /// `None` if there is none to start.
-pub(super) async fn race<'a, T: Send>(
+pub(super) async fn race<T, F: Future<Output = Result<T>>>(
     event_loop: &Arc<EventLoop>,
     stagger: Duration,
-    mut waiting: Vec<Runner<'a, T>>,
+    mut waiting: Vec<Pin<Box<F>>>,
 ) -> Option<Result<T>> {
     waiting.reverse();
-    let mut running: Vec<Runner<'a, T>> = Vec::new();
+    let mut running: Vec<Pin<Box<F>>> = Vec::new();
     let mut failed: Option<Error> = None;
     loop {
         running.extend(waiting.pop());
         if running.is_empty() {
             return failed.map(Err);
         }
-        // A time beyond the range of the clock never comes.
-        let next_start = event_loop.now().checked_add(stagger);
-        let next_start = next_start.filter(|_| !waiting.is_empty());
+        let next_start = if waiting.is_empty() {
+            None
+        } else {
+            // A time beyond the range of the clock never comes.
+            event_loop.now().checked_add(stagger)
+        };
         let outcome = if let Some(next_start) = next_start {
             let mut pause = Box::pin(sleep_until(event_loop, next_start));
             poll_fn(|context| match poll_any(&mut running, context) {
@@ -51,8 +51,8 @@ pub(super) async fn race<'a, T: Send>(
 }
 
 /// Polls all, and removes the first one that has completed.
-fn poll_any<T>(
-    running: &mut Vec<Runner<'_, T>>,
+fn poll_any<T, F: Future<Output = Result<T>>>(
+    running: &mut Vec<Pin<Box<F>>>,
     context: &mut Context<'_>,
 ) -> Poll<Option<Result<T>>> {
     for index in 0..running.len() {

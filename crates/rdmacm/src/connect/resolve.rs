@@ -43,15 +43,14 @@ pub(crate) async fn resolve(
     let source = source.or(target.source);
 
     let stage = Stage::ResolveAddress;
-    id.resolve_addr(source, target.destination, time_left(attempt))
+    id.resolve_addr(source, target.destination, timeout(attempt))
         .map_err(refused(stage))?;
     wait_for_event(attempt, &managed, stage, EventKind::AddrResolved).await?;
 
     let stage = Stage::ResolveRoute;
     // A route that the kernel refuses is resolved like an unknown one.
     if target.route.is_empty() || id.set_ib_path(&target.route).is_err() {
-        id.resolve_route(time_left(attempt))
-            .map_err(refused(stage))?;
+        id.resolve_route(timeout(attempt)).map_err(refused(stage))?;
     }
     wait_for_event(attempt, &managed, stage, EventKind::RouteResolved).await?;
     Ok(Routed {
@@ -60,10 +59,10 @@ pub(crate) async fn resolve(
     })
 }
 
-/// The kernel's timeout: as long as the caller waits, and never zero.
-fn time_left(attempt: &Attempt) -> Duration {
-    let left = attempt.time_left().unwrap_or(NO_DEADLINE);
-    left.clamp(Duration::from_millis(1), NO_DEADLINE)
+/// The kernel's timeout: never shorter than the caller waits, and never zero.
+fn timeout(attempt: &Attempt) -> Duration {
+    let whole = attempt.time_limit().unwrap_or(NO_DEADLINE);
+    whole.clamp(Duration::from_millis(1), NO_DEADLINE)
 }
 
 /// Waits for the event that completes a stage.
@@ -72,12 +71,12 @@ pub(crate) async fn wait_for_event(
     id: &ManagedId,
     stage: Stage,
     expected: EventKind,
-) -> Result<Box<Event>> {
+) -> Result<Event> {
     loop {
         let event = next_event(attempt, id).await;
         let event = event.map_err(|cause| attempt.fail_on(id.id(), stage, cause))?;
         if event.kind() == expected && event.failure().is_none() {
-            id.queue().trace().stage(stage, attempt.elapsed());
+            id.queue().trace().stage(stage, || attempt.elapsed());
             return Ok(event);
         }
         if ends_attempt(&event) {
@@ -87,13 +86,10 @@ pub(crate) async fn wait_for_event(
 }
 
 /// The next event. A command on the blocking executor that was refused is a failure.
-pub(super) async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Box<Event>, Cause> {
-    loop {
-        match id.next(attempt.until).await? {
-            QueuedEvent::Cm(event) => return Ok(event),
-            QueuedEvent::CommandReturned(Ok(())) => {}
-            QueuedEvent::CommandReturned(Err(error)) => return Err(error.into()),
-            QueuedEvent::Closed => return Err(Cause::PeerGone),
-        }
+pub(super) async fn next_event(attempt: &Attempt, id: &ManagedId) -> Result<Event, Cause> {
+    match id.next(attempt.until).await? {
+        QueuedEvent::Cm(event) => Ok(event),
+        QueuedEvent::CommandFailed(error) => Err(error.into()),
+        QueuedEvent::Closed => Err(Cause::PeerGone),
     }
 }

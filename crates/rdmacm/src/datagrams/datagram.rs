@@ -41,7 +41,7 @@ pub struct Datagram {
     buffer: Option<Buffer>,
     length: usize,
     immediate: Option<u32>,
-    source: Option<DatagramSource>,
+    source: DatagramSource,
     local: Arc<Local>,
     queue_pair: Weak<MessageQueuePair>,
 }
@@ -67,7 +67,7 @@ impl Datagram {
     #[must_use]
     #[doc(alias = "ibv_create_ah_from_wc", alias = "ibv_init_ah_from_wc")]
     pub fn sender(&self) -> Option<DatagramAddr> {
-        let source = self.source?;
+        let source = self.source;
         Some(DatagramAddr {
             ah_attr: self.local.reply_address(source, self.with_grh())?,
             qp_number: source.queue_pair,
@@ -80,7 +80,7 @@ impl Datagram {
     #[must_use]
     #[doc(alias = "ibv_grh")]
     pub fn destination(&self) -> Option<Gid> {
-        self.source.filter(|source| source.has_grh)?;
+        self.source.has_grh.then_some(())?;
         Some(Grh::parse(self.with_grh())?.destination)
     }
 

@@ -45,26 +45,23 @@ pub(crate) async fn resolve_peer(
     };
     let request = &config.request;
     attempts
-        .first(&|attempt, target| {
-            let connect = &connect;
-            Box::pin(async move { resolve_one(&attempt, connect, &target, request).await })
-        })
+        .first(|attempt, target| resolve_one(attempt, &connect, target, request))
         .await
 }
 
 /// Resolves address and route, and sends the request.
 async fn resolve_one(
-    attempt: &Attempt,
+    attempt: Attempt,
     config: &ConnectConfig,
-    target: &ConnectTarget,
+    target: ConnectTarget,
     request: &UdParam,
 ) -> Result<ResolvedPeer> {
     let stage = Stage::Connect;
-    let routed = resolve(attempt, config, target).await?;
+    let routed = resolve(&attempt, config, &target).await?;
     let id = routed.id.id();
     id.connect(request)
         .map_err(|error| attempt.fail_on(id, stage, error))?;
-    let reply = wait_for_event(attempt, &routed.id, stage, EventKind::Established).await?;
+    let reply = wait_for_event(&attempt, &routed.id, stage, EventKind::Established).await?;
     let addr = reply
         .ud()
         .ok_or_else(|| attempt.fail_on(id, stage, Cause::PeerGone))?;

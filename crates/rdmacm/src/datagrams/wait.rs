@@ -75,7 +75,7 @@ impl Socket {
                 QueuedEvent::Cm(event) => match event.kind() {
                     EventKind::ConnectRequest => {
                         let number = self.queue_pair.queue_pair().number();
-                        self.service.reply(*event, number, self.local.qkey);
+                        self.service.reply(event, number, self.local.qkey);
                     }
                     kind @ (EventKind::DeviceRemoval | EventKind::AddrChange) => {
                         let _ = self.closed.set(kind);
@@ -84,7 +84,7 @@ impl Socket {
                     }
                     _ => {}
                 },
-                QueuedEvent::CommandReturned(_) => {}
+                QueuedEvent::CommandFailed(_) => {}
                 QueuedEvent::Closed => break,
             }
         }

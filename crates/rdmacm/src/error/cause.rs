@@ -105,6 +105,21 @@ pub enum Cause {
         /// What the kernel reports.
         failure: EventFailure,
     },
+    /// The peer is no rsocket, or none that this side can speak with.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Handshake(rdmacm_rsocket::HandshakeError),
+    /// The peer of a stream did what the rsocket protocol does not allow, which closes the
+    /// connection.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Protocol(rdmacm_rsocket::ProtocolError),
+    /// This side or the peer has closed the stream for writing.
+    #[error("the stream is shut down for writing")]
+    ShutDown,
+    /// The peer's device has not acknowledged this many bytes of a stream in time.
+    #[error("{0} bytes were not acknowledged")]
+    NotAcknowledged(u64),
     /// The text is not an address with a port.
     #[error("not an address with a port")]
     InvalidAddress,

@@ -45,7 +45,7 @@ impl Error {
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         match &self.0.cause {
-            Cause::Deadline | Cause::TooManyHandshakes(_) => true,
+            Cause::Deadline | Cause::TooManyHandshakes(_) | Cause::NotAcknowledged(_) => true,
             Cause::Event(failure) => failure.is_timeout(),
             Cause::Refused(error) => error.is_timeout(),
             _ => false,
@@ -124,8 +124,10 @@ impl Error {
 /// | no listener, or the peer rejected | [`ConnectionRefused`](io::ErrorKind::ConnectionRefused) |
 /// | no answer, or a deadline passed | [`TimedOut`](io::ErrorKind::TimedOut) |
 /// | no route | [`NetworkUnreachable`](io::ErrorKind::NetworkUnreachable), [`HostUnreachable`](io::ErrorKind::HostUnreachable) |
-/// | the connection is closed, a request failed, the peer gave up | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
+/// | the connection is closed, a request failed, the peer gave up or broke the protocol | [`ConnectionReset`](io::ErrorKind::ConnectionReset) |
 /// | the device is gone | [`NotConnected`](io::ErrorKind::NotConnected) |
+/// | a stream was shut down for writing | [`BrokenPipe`](io::ErrorKind::BrokenPipe) |
+/// | the peer is no rsocket | [`Unsupported`](io::ErrorKind::Unsupported) |
 /// | invalid arguments | [`InvalidInput`](io::ErrorKind::InvalidInput) |
 ///
 /// Other errors have the kind of their error number.
@@ -160,6 +162,11 @@ fn kind(error: &Error) -> io::ErrorKind {
         | Cause::MessageTooLong(_)
         | Cause::DatagramTooLong { .. } => InvalidInput,
         Cause::SocketClosed(_) => io::ErrorKind::NotConnected,
+        Cause::ShutDown => io::ErrorKind::BrokenPipe,
+        #[cfg(feature = "verbs")]
+        Cause::Handshake(_) => io::ErrorKind::Unsupported,
+        #[cfg(feature = "verbs")]
+        Cause::Protocol(_) => ConnectionReset,
         _ => io::ErrorKind::Other,
     }
 }

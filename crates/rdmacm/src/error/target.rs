@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rdmacm_core::{CmAddr, IdHandle};
+use rdmacm_core::{CmAddr, IdHandle, RdmaDevice};
 
 /// The peer and the device of an error, as far as they are known.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,15 @@ impl Target {
     pub(crate) fn from_id(id: &IdHandle, address: Option<CmAddr>) -> Self {
         let addresses = id.addresses().ok();
         let device = id.rdma_device().ok().flatten();
+        let destination = addresses.and_then(|addresses| addresses.destination);
+        Self::on_device(address.or(destination), device)
+    }
+
+    /// A peer and a device.
+    pub(crate) fn on_device(address: Option<CmAddr>, device: Option<RdmaDevice>) -> Self {
         Self {
             name: None,
-            address: address.or(addresses.and_then(|addresses| addresses.destination)),
+            address,
             device: device.map(|device| device.name),
         }
     }

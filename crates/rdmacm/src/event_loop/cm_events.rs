@@ -1,20 +1,45 @@
 //! The event channel as an event source.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, PoisonError};
 
 use rdmacm_core::{Error, Event, EventChannel, EventKind, IdHandle, Result};
 
 use super::event_queue::{EventQueue, QueuedEvent};
-use super::source::{Drained, EventSource, MAX_EVENTS};
 use crate::sync::{Mutex, MutexGuard};
 
 /// An event channel, and the event queues of its ids.
 #[derive(Debug)]
 pub(super) struct CmEvents {
     channel: EventChannel,
-    queues: Mutex<HashMap<IdHandle, Arc<EventQueue>>>,
+    queues: Mutex<Queues>,
+}
+
+type Queues = HashMap<IdHandle, Arc<EventQueue>, BuildHasherDefault<TokenHasher>>;
+
+/// Hashes ids by their tokens. No peer chooses one, so that a keyed hash is not needed.
+#[derive(Debug, Default)]
+struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Odd, and near the golden ratio: numbers that follow each other are spread evenly.
+        const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+        self.0 = (self.0 ^ number).wrapping_mul(FACTOR);
+    }
+
+    /// The table uses the highest bits and the lowest ones, and the product's lowest bits are
+    /// those of the number.
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(32)
+    }
 }
 
 impl CmEvents {
@@ -39,6 +64,21 @@ impl CmEvents {
         drop(queue);
     }
 
+    /// Reads at most so many events. Ends with a wake-up, which is often all there is.
+    ///
+    /// # Errors
+    /// Why the channel could not be read.
+    pub(super) fn drain(&self, max_events: usize) -> Result<()> {
+        for _ in 0..max_events {
+            match self.channel.try_next_event() {
+                Ok(Some(event)) => self.dispatch(event),
+                Ok(None) | Err(Error::Woken) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     fn dispatch(&self, event: Event) {
         // An event of a multicast group has the group's id, a connect request has the
         // listener's. An event whose id has just been destroyed is dropped.
@@ -50,30 +90,10 @@ impl CmEvents {
         if event.kind() == EventKind::Disconnected {
             queue.reply_to_disconnect();
         }
-        queue.push(QueuedEvent::Cm(Box::new(event)));
+        queue.push(QueuedEvent::Cm(event));
     }
 
-    fn queues(&self) -> MutexGuard<'_, HashMap<IdHandle, Arc<EventQueue>>> {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl EventSource for CmEvents {
-    fn drain(&self) -> Result<Drained> {
-        for _ in 0..MAX_EVENTS {
-            match self.channel.try_next_event() {
-                Ok(Some(event)) => self.dispatch(event),
-                Ok(None) => return Ok(Drained::Empty),
-                Err(Error::Woken) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Drained::More)
-    }
-}
-
-impl AsFd for CmEvents {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
     }
 }

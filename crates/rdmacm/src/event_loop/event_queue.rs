@@ -1,13 +1,13 @@
 //! What has come for an id and was not read yet.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
 
-use rdmacm_core::{Event, EventKind, IdHandle, QueuePair, Result};
+use rdmacm_core::{Error, Event, EventKind, IdHandle, QueuePair};
 
-use super::WaitSource;
+use super::pending_events::PendingEvents;
+use super::{WaitSource, WaiterQueue};
 use crate::close_reason::CloseReason;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use crate::trace::Trace;
@@ -16,9 +16,9 @@ use crate::trace::Trace;
 #[derive(Debug)]
 pub(crate) enum QueuedEvent {
     /// An event of the connection manager.
-    Cm(Box<Event>),
-    /// A command that ran on the blocking executor has returned.
-    CommandReturned(Result<()>),
+    Cm(Event),
+    /// A command that ran on the blocking executor has failed.
+    CommandFailed(Error),
     /// The queue is closed: nothing more comes.
     Closed,
 }
@@ -34,11 +34,13 @@ pub(crate) struct EventQueue {
 
 #[derive(Default)]
 struct Inner {
-    events: VecDeque<QueuedEvent>,
+    events: PendingEvents,
     /// How many connect requests may be queued. More are rejected.
     max_requests: Option<usize>,
     requests: usize,
-    waiters: BTreeMap<u64, Waker>,
+    waiters: WaiterQueue,
+    /// Of a connection, which wakes its own waiters.
+    connection: Option<Waker>,
     disconnect_reply: Option<DisconnectReply>,
     is_closed: bool,
     /// The peer has disconnected.
@@ -85,22 +87,37 @@ impl EventQueue {
             }
             inner.requests += 1;
         }
-        inner.events.push_back(event);
+        inner.events.push(event);
         self.is_ready.store(true, Ordering::Release);
-        let waiter = inner.waiters.values().next().cloned();
+        let waiter = inner.waiters.first().cloned();
+        let connection = inner.connection.clone();
         drop(inner);
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+        [waiter, connection]
+            .into_iter()
+            .flatten()
+            .for_each(Waker::wake);
+    }
+
+    /// From now on this waker too is woken by all that comes.
+    pub(crate) fn wake_connection(&self, waker: Waker) {
+        let mut inner = self.inner();
+        let replaced = inner.connection.replace(waker);
+        drop(inner);
+        drop(replaced);
+    }
+
+    /// Whether it has events, or is closed.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Acquire)
     }
 
     /// The oldest event. A closed queue that is empty returns [`QueuedEvent::Closed`].
     pub(crate) fn pop(&self) -> Option<QueuedEvent> {
-        if !self.is_ready.load(Ordering::Acquire) {
+        if !self.is_ready() {
             return None;
         }
         let mut inner = self.inner();
-        let event = inner.events.pop_front();
+        let event = inner.events.pop();
         if event.as_ref().is_some_and(is_request) {
             inner.requests -= 1;
         }
@@ -118,14 +135,15 @@ impl EventQueue {
         let mut inner = self.inner();
         inner.is_closed = true;
         self.is_ready.store(true, Ordering::Release);
-        let waiters: Vec<_> = inner.waiters.values().cloned().collect();
+        let waiters = inner.waiters.iter().chain(&inner.connection);
+        let waiters: Vec<_> = waiters.cloned().collect();
         drop(inner);
         waiters.into_iter().for_each(Waker::wake);
     }
 
     /// Whether it was closed.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_ready.load(Ordering::Acquire) && self.inner().is_closed
+        self.is_ready() && self.inner().is_closed
     }
 
     /// Records why the connection or the listener closed, and closes the queue.
@@ -148,7 +166,7 @@ impl EventQueue {
                         self.close_with(reason);
                     }
                 }
-                QueuedEvent::CommandReturned(_) => {}
+                QueuedEvent::CommandFailed(_) => {}
                 QueuedEvent::Closed => return self.close_reason(),
             }
         }
@@ -156,16 +174,22 @@ impl EventQueue {
 
     /// Wakes `waker` when something comes.
     pub(crate) fn register(&self, key: u64, waker: &Waker) {
-        let replaced = self.inner().waiters.insert(key, waker.clone());
+        let replaced = self.inner().waiters.add(key, waker);
         drop(replaced);
+    }
+
+    /// Removes a waiter that looks next.
+    fn withdraw(&self, key: u64) {
+        let waiter = self.inner().waiters.remove(key);
+        drop(waiter);
     }
 
     /// Removes a waiter. If it was woken for an event, another one is woken instead.
     pub(crate) fn deregister(&self, key: u64) {
         let mut inner = self.inner();
-        let waiter = inner.waiters.remove(&key);
-        let next = inner.waiters.values().next().cloned();
-        let next = next.filter(|_| !inner.events.is_empty() || inner.is_closed);
+        let waiter = inner.waiters.remove(key);
+        let is_ready = !inner.events.is_empty() || inner.is_closed;
+        let next = inner.waiters.first().filter(|_| is_ready).cloned();
         drop(inner);
         // Not under the lock: dropping the last waker of a task ends the task.
         drop(waiter);
@@ -221,6 +245,10 @@ impl WaitSource for &EventQueue {
 
     fn register(&mut self, key: u64, waker: &Waker) {
         EventQueue::register(self, key, waker);
+    }
+
+    fn withdraw(&mut self, key: u64) {
+        EventQueue::withdraw(self, key);
     }
 
     fn deregister(&mut self, key: u64) {

@@ -8,8 +8,9 @@ use super::EventLoop;
 use crate::sync::Ordering;
 
 impl EventLoop {
-    /// Reports a failure to all waiters. Later waits try again: what is short now, such as
-    /// memory, may be available by then.
+    /// Reports a failure to all waiters; threads look for one whenever the leader steps
+    /// down. Later waits try again: what is short now, such as memory, may be available by
+    /// then.
     pub(super) fn fail(&self, error: Error) {
         if self.runtime.is_some() {
             // The sources may still be readable.
@@ -21,18 +22,18 @@ impl EventLoop {
         let mut state = self.state();
         state.failure = Some(error);
         self.failures.fetch_add(1, Ordering::Release);
-        let waiters: Vec<_> = state.waiters.values().cloned().collect();
+        let waiters: Vec<_> = state.waiters.iter().cloned().collect();
         drop(state);
         waiters.into_iter().for_each(Waker::wake);
     }
 
     /// How many failures there were so far.
-    pub(super) fn failures(&self) -> u64 {
+    pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Acquire)
     }
 
     /// The last failure, if there were more than `failures`.
-    pub(super) fn failed_since(&self, failures: u64) -> Result<()> {
+    pub(crate) fn failed_since(&self, failures: u64) -> Result<()> {
         if self.failures() == failures {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use super::{Drained, EventLoop};
-use crate::runtime::{Reactor, Sleep};
+use super::{EventLoop, MAX_EVENTS};
+use crate::runtime::Reactor;
 use crate::sync::{Mutex, MutexGuard, Ordering};
 
 /// What a runtime watches for an event loop, with the event loop's own waker: it does not
@@ -14,12 +14,9 @@ use crate::sync::{Mutex, MutexGuard, Ordering};
 pub(super) struct RuntimeRegistration {
     reactor: Box<dyn Reactor>,
     waker: Waker,
-    /// Not locked while sources are read.
-    alarm: Mutex<Option<Alarm>>,
+    /// The time of the runtime's timer. Not locked while sources are read.
+    alarm: Mutex<Option<Instant>>,
 }
-
-/// The runtime's timer for the first thing that is due.
-type Alarm = (Instant, Sleep);
 
 impl RuntimeRegistration {
     pub(super) fn new(reactor: Box<dyn Reactor>, event_loop: Weak<EventLoop>) -> Self {
@@ -31,7 +28,7 @@ impl RuntimeRegistration {
     }
 
     /// Each statement leaves the alarm consistent, so it is after a panic as well.
-    fn alarm(&self) -> MutexGuard<'_, Option<Alarm>> {
+    fn alarm(&self) -> MutexGuard<'_, Option<Instant>> {
         self.alarm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -96,6 +93,11 @@ impl Drop for DrainGuard<'_> {
 }
 
 impl EventLoop {
+    /// Whether the runtime has found something to do.
+    pub(super) fn is_due(&self) -> bool {
+        self.due.load(Ordering::Acquire)
+    }
+
     /// Reads the sources and fires timers if the runtime has found something to do.
     pub(super) fn run_if_due(&self) {
         if let Some(runtime) = self.runtime.as_ref().filter(|_| self.take_due()) {
@@ -111,7 +113,7 @@ impl EventLoop {
         let first = self.next_alarm();
         let oversleeps = first.is_some_and(|first| {
             let alarm = runtime.alarm();
-            alarm.as_ref().is_none_or(|(at, _)| first < *at)
+            alarm.is_none_or(|at| first < at)
         });
         if oversleeps || self.take_due() {
             self.run(runtime);
@@ -129,16 +131,24 @@ impl EventLoop {
     }
 
     /// Reads until the runtime knows that no source is readable or a share is used up, and
-    /// sets the alarm for the first timer.
+    /// sets the alarm for the first timer. What has come is mostly drained at once, and the
+    /// second time finds that nothing is left; what is left then is read after other tasks
+    /// have run.
     fn run(&self, runtime: &RuntimeRegistration) {
         let Some(mut guard) = DrainGuard::begin(self) else {
             return;
         };
         let RuntimeRegistration { reactor, waker, .. } = runtime;
         let mut context = Context::from_waker(waker);
-        let mut read = || match self.drain() {
-            Drained::More => ControlFlow::Break(()),
-            Drained::Empty | Drained::Closed => ControlFlow::Continue(()),
+        let mut read = || {
+            for max_events in [self.expected_events(), MAX_EVENTS] {
+                match self.drain(max_events) {
+                    Some(true) => {}
+                    Some(false) => return ControlFlow::Continue(()),
+                    None => break,
+                }
+            }
+            ControlFlow::Break(())
         };
         if let Poll::Ready(Err(error)) = reactor.poll_read(&mut context, &mut read) {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
@@ -148,25 +158,29 @@ impl EventLoop {
         guard.is_done = true;
     }
 
-    /// Fires timers, and has the runtime wake a waiter when the next one is due.
+    /// Fires timers, and has the runtime wake a waiter when the next one is due. An alarm that
+    /// is set already and goes off earlier stays: waits with the same time limit, one after
+    /// the other, set it once in that time.
     fn set_alarm(&self, runtime: &RuntimeRegistration, context: &mut Context<'_>) {
         let mut alarm = runtime.alarm();
         loop {
             self.fire_timers();
             let Some(first) = self.next_alarm() else {
-                *alarm = None;
+                if alarm.take().is_some() {
+                    runtime.reactor.stop_timer();
+                }
                 break;
             };
-            if alarm.as_ref().is_none_or(|(at, _)| *at != first) {
-                *alarm = Some((first, runtime.reactor.sleep_until(first)));
-            }
-            let Some((_, sleep)) = &mut *alarm else {
-                break;
-            };
-            if sleep.as_mut().poll(context).is_pending() {
+            let at = alarm.map_or(first, |at| at.min(first));
+            if runtime.reactor.poll_timer(context, at).is_pending() {
+                *alarm = Some(at);
                 break;
             }
             *alarm = None;
+            if at < first {
+                // It was that of a waiter that has gone.
+                continue;
+            }
             // A simulated clock moves on request only.
             self.channel().advance_to(first);
             if self.now() < first {

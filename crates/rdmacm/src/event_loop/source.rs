@@ -4,10 +4,11 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use rdmacm_core::{Deadline, Result};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use rdmacm_core::{Deadline, Error, Result};
 
 use super::cm_events::CmEvents;
 use crate::sync::{Mutex, MutexGuard};
@@ -17,23 +18,28 @@ use crate::sync::{Mutex, MutexGuard};
 pub(crate) const MAX_EVENTS: usize = 32;
 
 /// A descriptor that an event loop watches.
-pub(crate) trait EventSource: AsFd + fmt::Debug + Send + Sync {
+pub(crate) trait EventSource: fmt::Debug + Send + Sync {
+    /// The descriptor.
+    ///
+    /// # Errors
+    /// The error number of opening it, if it is not open yet.
+    fn readiness(&self) -> Result<BorrowedFd<'_>, Errno>;
+
     /// Handles what is there, at most [`MAX_EVENTS`] events, and wakes the waiters that
-    /// it concerns. One thread or task at a time calls it.
+    /// it concerns. Called when the descriptor is readable, and again for what it leaves.
+    /// One thread or task at a time calls it.
     ///
     /// # Errors
     /// Why the source could not be read. All waiters receive the error.
     fn drain(&self) -> Result<Drained>;
 }
 
-/// What is left in a source.
+/// What becomes of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
-    /// Nothing for now.
-    Empty,
-    /// There may be more.
-    More,
-    /// Nothing, and there never will be: the source is not watched any more.
+    /// There may be more, now or later.
+    Open,
+    /// There never will be more: the source is not watched any more.
     Closed,
 }
 
@@ -42,13 +48,26 @@ pub(crate) enum Drained {
 pub(crate) struct Sources {
     epoll: Epoll,
     cm: Arc<CmEvents>,
-    others: Mutex<Vec<Weak<dyn EventSource>>>,
+    others: Mutex<Others>,
 }
+
+/// The sources besides the event channel, by the number that epoll reports.
+#[derive(Debug, Default)]
+struct Others {
+    sources: Vec<(u64, Weak<dyn EventSource>)>,
+    last_number: u64,
+}
+
+/// The number of the event channel.
+const CM: u64 = 0;
+
+/// How many sources are drained in turn. More are drained the next time.
+const MAX_READY: usize = 16;
 
 impl Sources {
     pub(super) fn new(cm: &Arc<CmEvents>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(cm.channel(), readable())?;
+        epoll.add(cm.channel(), readable(CM))?;
         Ok(Self {
             epoll,
             cm: Arc::clone(cm),
@@ -56,54 +75,136 @@ impl Sources {
         })
     }
 
-    /// Waits until a source is readable.
-    pub(super) fn wait(&self, until: Deadline) -> Result<()> {
-        if self.others().is_empty() {
-            return self.cm.channel().wait(until);
+    /// Waits until a source is readable, at most until a timer, which is given with the time
+    /// now, and fills in those that are: none after a wake-up, or after a signal.
+    pub(super) fn wait(
+        &self,
+        timer: Option<(Instant, Instant)>,
+        ready: &mut ReadySources,
+    ) -> Result<()> {
+        let channel = self.cm.channel();
+        if channel.waits_by_descriptor() {
+            let left = timer.map(|(at, now)| at.saturating_duration_since(now));
+            return self.poll(timeout(left), ready);
         }
-        self.cm.channel().wait_with(self.epoll.0.as_fd(), until)
+        let until = timer.map_or(Deadline::Never, |(at, _)| Deadline::At(at));
+        match channel.wait_with(self.epoll.0.as_fd(), until) {
+            // At the deadline too: what came in time is read in time.
+            Ok(()) | Err(Error::DeadlinePassed) => self.readable(ready),
+            Err(Error::Woken) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
-    /// Reads all sources.
+    /// Fills in the sources that are readable now.
+    pub(super) fn readable(&self, ready: &mut ReadySources) -> Result<()> {
+        self.poll(EpollTimeout::ZERO, ready)
+    }
+
+    fn poll(&self, timeout: EpollTimeout, ready: &mut ReadySources) -> Result<()> {
+        loop {
+            match self.epoll.wait(&mut ready.events, timeout) {
+                Ok(count) => ready.count = count,
+                // A runtime takes none for proof that there are none.
+                Err(Errno::EINTR) if timeout == EpollTimeout::ZERO => continue,
+                Err(Errno::EINTR) => {}
+                Err(errno) => {
+                    let errno = errno as i32;
+                    return Err(Error::Wait { errno });
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Drains sources; of the event channel, at most so many events.
     ///
     /// # Errors
-    /// That of the event channel. The other sources have been read then as well.
-    pub(super) fn drain(&self) -> Result<Drained> {
-        let mut events = self.cm.drain();
-        let others: Vec<_> = self.others().iter().filter_map(Weak::upgrade).collect();
-        for source in others {
-            match source.drain() {
-                Ok(Drained::Empty) => {}
-                Ok(Drained::More) => events = events.map(|_| Drained::More),
-                Ok(Drained::Closed) => self.unwatch(&source),
-                Err(error) => events = events.and(Err(error)),
+    /// That of a source. The other ones have been drained then as well.
+    pub(super) fn drain(&self, ready: &ReadySources, max_events: usize) -> Result<()> {
+        let mut outcome = Ok(());
+        for event in ready.events.iter().take(ready.count) {
+            if let Err(error) = self.drain_one(event.data(), max_events) {
+                outcome = Err(error);
             }
         }
-        events
+        outcome
+    }
+
+    fn drain_one(&self, number: u64, max_events: usize) -> Result<()> {
+        if number == CM {
+            return self.cm.drain(max_events);
+        }
+        // It may have been dropped meanwhile.
+        let source = self.others().find(number);
+        if let Some(source) = source {
+            if source.drain()? == Drained::Closed {
+                self.unwatch(&source);
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is the first one besides the event channel.
     pub(super) fn watch(&self, source: &Arc<dyn EventSource>) -> Result<bool, Errno> {
         let mut others = self.others();
-        if others.iter().any(|other| is_same(other, source)) {
+        if others
+            .sources
+            .iter()
+            .any(|(_, other)| is_same(other, source))
+        {
             return Ok(false);
         }
-        self.epoll.add(source.as_ref(), readable())?;
-        let is_first = others.is_empty();
+        let number = others.last_number + 1;
+        self.epoll.add(source.readiness()?, readable(number))?;
+        others.last_number = number;
+        let is_first = others.sources.is_empty();
         // The kernel removes those that were closed.
-        others.retain(|other| other.strong_count() > 0);
-        others.push(Arc::downgrade(source));
+        others.sources.retain(|(_, other)| other.strong_count() > 0);
+        others.sources.push((number, Arc::downgrade(source)));
         Ok(is_first)
     }
 
     pub(super) fn unwatch(&self, source: &Arc<dyn EventSource>) {
         let mut others = self.others();
-        others.retain(|other| !is_same(other, source));
-        let _ = self.epoll.delete(source.as_ref());
+        others.sources.retain(|(_, other)| !is_same(other, source));
+        if let Ok(descriptor) = source.readiness() {
+            let _ = self.epoll.delete(descriptor);
+        }
     }
 
-    fn others(&self) -> MutexGuard<'_, Vec<Weak<dyn EventSource>>> {
+    fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sources that are readable.
+#[derive(Debug)]
+pub(super) struct ReadySources {
+    events: [EpollEvent; MAX_READY],
+    count: usize,
+}
+
+impl ReadySources {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl Default for ReadySources {
+    fn default() -> Self {
+        Self {
+            events: [EpollEvent::empty(); MAX_READY],
+            count: 0,
+        }
+    }
+}
+
+impl Others {
+    fn find(&self, number: u64) -> Option<Arc<dyn EventSource>> {
+        let mut sources = self.sources.iter();
+        let (_, source) = sources.find(|(known, _)| *known == number)?;
+        source.upgrade()
     }
 }
 
@@ -118,6 +219,19 @@ fn is_same(one: &Weak<dyn EventSource>, other: &Arc<dyn EventSource>) -> bool {
     std::ptr::addr_eq(one.as_ptr(), Arc::as_ptr(other))
 }
 
-fn readable() -> EpollEvent {
-    EpollEvent::new(EpollFlags::EPOLLIN, 0)
+fn readable(number: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN, number)
+}
+
+/// Rounds up, so that a wait does not end just before its deadline and spin. A time that is
+/// too long is cut off: the caller waits again.
+fn timeout(left: Option<Duration>) -> EpollTimeout {
+    let Some(left) = left else {
+        return EpollTimeout::NONE;
+    };
+    let milliseconds = left.as_nanos().div_ceil(1_000_000);
+    i32::try_from(milliseconds)
+        .ok()
+        .and_then(|milliseconds| EpollTimeout::try_from(milliseconds).ok())
+        .unwrap_or(EpollTimeout::MAX)
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rdmacm_core::{Error, Result};
 
-use super::EventLoop;
+use super::{EventLoop, TimerId};
 
 /// Something that a task or thread waits for, such as the next event of an id.
 pub(crate) trait WaitSource {
@@ -21,6 +21,12 @@ pub(crate) trait WaitSource {
 
     /// Wakes `waker` when something comes.
     fn register(&mut self, key: u64, waker: &Waker);
+
+    /// Removes a waiter that looks at the source next, and adds it again if it finds nothing:
+    /// whoever brings something meanwhile need not wake it.
+    fn withdraw(&mut self, key: u64) {
+        let _ = key;
+    }
 
     /// Removes a waiter. If it was woken for an item, another waiter is woken instead.
     fn deregister(&mut self, key: u64);
@@ -35,6 +41,10 @@ impl<S: WaitSource> WaitSource for &mut S {
 
     fn register(&mut self, key: u64, waker: &Waker) {
         S::register(self, key, waker);
+    }
+
+    fn withdraw(&mut self, key: u64) {
+        S::withdraw(self, key);
     }
 
     fn deregister(&mut self, key: u64) {
@@ -93,8 +103,11 @@ impl WaitSource for Nothing {
 pub(crate) struct Registration {
     until: Option<Instant>,
     key: Option<u64>,
+    timer: Option<TimerId>,
     /// How many failures of the event loop came before this wait.
     failures: u64,
+    /// The caller has looked at the source just now.
+    has_looked: bool,
 }
 
 impl Registration {
@@ -102,7 +115,18 @@ impl Registration {
         Self {
             until,
             key: None,
+            timer: None,
             failures: event_loop.failures(),
+            has_looked: false,
+        }
+    }
+
+    /// Of a caller that has looked at the source just now: it is looked at again only after
+    /// the waiter is registered.
+    pub(crate) fn after_look(event_loop: &EventLoop, until: Option<Instant>) -> Self {
+        Self {
+            has_looked: true,
+            ..Self::new(event_loop, until)
         }
     }
 
@@ -113,13 +137,21 @@ impl Registration {
         source: &mut S,
         context: &mut Context<'_>,
     ) -> Poll<Result<S::Item>> {
-        event_loop.run_if_due();
-        if let Some(outcome) = self.check(event_loop, source) {
-            return Poll::Ready(outcome);
+        if event_loop.is_due() {
+            // A task that wakes itself would be polled once more for nothing.
+            if let Some(key) = self.key {
+                source.withdraw(key);
+            }
+            event_loop.run_if_due();
+        }
+        if !std::mem::take(&mut self.has_looked) {
+            if let Some(outcome) = self.check(event_loop, source) {
+                return Poll::Ready(outcome);
+            }
         }
         let key = *self.key.get_or_insert_with(|| event_loop.new_key());
         source.register(key, context.waker());
-        event_loop.add_waiter(key, self.until, context.waker());
+        event_loop.add_waiter(key, self.until, &mut self.timer, context.waker());
         // Whatever comes from here on wakes the waker; the check finds what came before.
         event_loop.ensure_wake_up();
         self.check(event_loop, source)
@@ -137,7 +169,8 @@ impl Registration {
         if let Err(error) = event_loop.failed_since(self.failures) {
             return Some(Err(error));
         }
-        let has_passed = self.until.is_some_and(|until| until <= event_loop.now());
+        let timer = self.timer.as_ref();
+        let has_passed = timer.is_some_and(|timer| event_loop.has_fired(timer));
         has_passed.then_some(Err(Error::DeadlinePassed))
     }
 
@@ -145,7 +178,7 @@ impl Registration {
     pub(crate) fn deregister<S: WaitSource>(&mut self, event_loop: &EventLoop, source: &mut S) {
         if let Some(key) = self.key.take() {
             source.deregister(key);
-            event_loop.remove_waiter(key, self.until);
+            event_loop.remove_waiter(key, self.timer.take());
         }
     }
 }

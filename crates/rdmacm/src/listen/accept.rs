@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{ConnParam, Event, EventKind, QueuePair};
+use rdmacm_core::{ConnInfo, ConnParam, Error, Event, EventKind, QpState, QueuePair};
 
 use super::Request;
 use crate::close_reason::CloseReason;
 use crate::connect::{Attempt, ends_attempt, ends_handshake, peer_gone_or};
 use crate::connection::Established;
 use crate::error::{Cause, Result};
-use crate::event_loop::{QueuedEvent, is_iwarp};
+use crate::event_loop::{ManagedId, QueuedEvent, is_iwarp};
 use crate::stage::Stage;
 
 /// Accepts a request, and waits until the connection is established.
@@ -19,50 +19,102 @@ pub(crate) async fn accept(
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
 ) -> Result<Established> {
-    let stage = Stage::Establish;
-    let Request {
-        id: mut managed,
-        event,
-    } = request;
-    // On RoCE and InfiniBand only the request says it.
-    let peer = event.conn();
-    let id = managed.id().clone();
-    managed.attach(Arc::clone(&queue_pair));
-    managed.reply_to_disconnect();
-    let accepted = id.with_queue_pair(queue_pair.as_ref()).accept(param);
-    accepted.map_err(|error| {
-        let cause = match error.raw_os_error() {
-            // iWARP also refuses a queue pair of another device so.
-            Some(libc::EINVAL) if is_iwarp(queue_pair.as_ref()) => error.into(),
-            _ => peer_gone_or(error),
-        };
-        attempt.fail_on(&id, stage, cause)
-    })?;
-    managed.set_in_handshake(true);
+    let mut accepting = Accepting::begin(attempt, request, &queue_pair, param)?;
     loop {
-        let event = managed.next(attempt.until).await;
-        let event = match event.map_err(|error| attempt.fail_on(&id, stage, error))? {
+        let Accepting { attempt, id, .. } = &accepting;
+        let event = id.next(attempt.until).await;
+        let event = event.map_err(|error| attempt.fail_on(id.id(), STAGE, error))?;
+        match accepting.handle(event) {
+            Accepted::Pending(pending) => accepting = pending,
+            Accepted::Done(outcome) => return outcome,
+        }
+    }
+}
+
+const STAGE: Stage = Stage::Establish;
+
+/// A request that was accepted, and whose connection is not established yet.
+#[derive(Debug)]
+pub(crate) struct Accepting {
+    pub(crate) attempt: Attempt,
+    pub(crate) id: ManagedId,
+    peer: Option<ConnInfo>,
+}
+
+/// What an event makes of a request that was accepted.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Pending(Accepting),
+    Done(Result<Established>),
+}
+
+impl Accepting {
+    /// Accepts a request.
+    pub(crate) fn begin(
+        attempt: Attempt,
+        request: Request,
+        queue_pair: &Arc<dyn QueuePair>,
+        param: ConnParam,
+    ) -> Result<Self> {
+        let Request {
+            id: mut managed,
+            event,
+            ..
+        } = request;
+        // On RoCE and InfiniBand only the request says it.
+        let peer = event.conn();
+        let id = managed.id().clone();
+        managed.attach(Arc::clone(queue_pair));
+        managed.reply_to_disconnect();
+        let accepted = id.with_queue_pair(queue_pair.as_ref()).accept(param);
+        accepted.map_err(|error| {
+            if is_not_initialized(&error) {
+                return attempt.fail_on(&id, Stage::QueuePair, error);
+            }
+            let cause = match error.raw_os_error() {
+                // iWARP also refuses a queue pair of another device so.
+                Some(libc::EINVAL) if is_iwarp(queue_pair.as_ref()) => error.into(),
+                _ => peer_gone_or(error),
+            };
+            attempt.fail_on(&id, STAGE, cause)
+        })?;
+        managed.set_in_handshake(true);
+        Ok(Self {
+            attempt,
+            id: managed,
+            peer,
+        })
+    }
+
+    /// Handles an event of its id.
+    pub(crate) fn handle(mut self, event: QueuedEvent) -> Accepted {
+        let attempt = &self.attempt;
+        let event = match event {
             QueuedEvent::Cm(event) => event,
-            QueuedEvent::CommandReturned(_) => continue,
-            QueuedEvent::Closed => return Err(attempt.fail(stage, Cause::PeerGone)),
+            QueuedEvent::CommandFailed(_) => return Accepted::Pending(self),
+            QueuedEvent::Closed => {
+                return Accepted::Done(Err(attempt.fail(STAGE, Cause::PeerGone)));
+            }
         };
         if is_established(&event) {
-            managed.set_in_handshake(false);
+            self.id.set_in_handshake(false);
             if let Some(reason) = CloseReason::from_event(&event) {
-                managed.queue().close_with(reason);
+                self.id.queue().close_with(reason);
             }
-            let established = Established::new(&attempt, stage, managed, &event);
-            return Ok(Established {
-                peer,
+            let established = Established::new(attempt, STAGE, self.id, &event);
+            return Accepted::Done(Ok(Established {
+                peer: self.peer,
                 ..established
-            });
+            }));
         }
         if ends_attempt(&event) {
             if ends_handshake(&event) {
-                managed.set_in_handshake(false);
+                self.id.set_in_handshake(false);
             }
-            return Err(attempt.failed(&id, stage, &event));
+            let failed = attempt.failed(self.id.id(), STAGE, &event);
+            return Accepted::Done(Err(failed));
         }
+        Accepted::Pending(self)
     }
 }
 
@@ -76,4 +128,10 @@ fn is_established(event: &Event) -> bool {
         EventKind::Established | EventKind::Disconnected
     );
     established && event.failure().is_none()
+}
+
+/// Whether the queue pair could not even be moved to its first state, which does not depend
+/// on the peer.
+fn is_not_initialized(error: &Error) -> bool {
+    matches!(error, Error::QueuePair { state, .. } if *state == QpState::INIT)
 }

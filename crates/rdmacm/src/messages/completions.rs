@@ -1,7 +1,6 @@
 //! Waiting for completions of a queue pair that the caller posts to.
 
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -11,7 +10,8 @@ use rdmacm_verbs::{Completion, CompletionChannel, CompletionQueue};
 use crate::connect::Attempt;
 use crate::connection::Established;
 use crate::error::{Cause, Result};
-use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, wait_for};
+use crate::event_loop::{Drained, EventLoop, EventSource, WaitSource, WaiterQueue, wait_for};
+use crate::messages::device::readiness;
 use crate::messages::device_error;
 use crate::stage::Stage;
 
@@ -105,7 +105,7 @@ struct WatchedChannels(Mutex<Vec<Arc<WatchedChannel>>>);
 #[derive(Debug)]
 struct WatchedChannel {
     channel: CompletionChannel,
-    waiters: Mutex<BTreeMap<u64, Waker>>,
+    waiters: Mutex<WaiterQueue>,
 }
 
 impl WatchedChannels {
@@ -118,17 +118,20 @@ impl WatchedChannels {
         let channels = event_loop.extensions().get_or_default::<Self>();
         // Held until the channel is watched, so that nobody removes it meanwhile.
         let mut watched = channels.watched();
-        if let Some(one) = watched.iter().find(|one| one.is(channel)) {
+        if let Some(one) = watched.iter().find(|one| one.channel == *channel) {
             let one = Arc::clone(one);
-            let replaced = one.waiters().insert(key, waker.clone());
+            let replaced = one.waiters().add(key, waker);
             drop(watched);
             // Not under the lock: dropping the last waker of a task ends the task.
             drop(replaced);
             return Ok(one);
         }
+        let mut waiters = WaiterQueue::default();
+        let none = waiters.add(key, waker);
+        debug_assert!(none.is_none(), "nobody else waits yet");
         let one = Arc::new(WatchedChannel {
             channel: channel.clone(),
-            waiters: Mutex::new(BTreeMap::from([(key, waker.clone())])),
+            waiters: Mutex::new(waiters),
         });
         let source: Arc<dyn EventSource> = one.clone();
         event_loop
@@ -143,7 +146,7 @@ impl WatchedChannels {
     fn remove(event_loop: &EventLoop, channel: &Arc<WatchedChannel>, key: u64) {
         let channels = event_loop.extensions().get_or_default::<Self>();
         let mut watched = channels.watched();
-        let waiter = channel.waiters().remove(&key);
+        let waiter = channel.waiters().remove(key);
         if channel.waiters().is_empty() {
             watched.retain(|one| !Arc::ptr_eq(one, channel));
             let source: Arc<dyn EventSource> = channel.clone();
@@ -159,22 +162,21 @@ impl WatchedChannels {
 }
 
 impl WatchedChannel {
-    fn is(&self, channel: &CompletionChannel) -> bool {
-        // Both are open, so they are the same if their descriptors are.
-        self.channel.as_fd().as_raw_fd() == channel.as_fd().as_raw_fd()
-    }
-
-    fn waiters(&self) -> MutexGuard<'_, BTreeMap<u64, Waker>> {
+    fn waiters(&self) -> MutexGuard<'_, WaiterQueue> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wake_all(&self) {
-        let waiters: Vec<_> = self.waiters().values().cloned().collect();
+        let waiters: Vec<_> = self.waiters().iter().cloned().collect();
         waiters.into_iter().for_each(Waker::wake);
     }
 }
 
 impl EventSource for WatchedChannel {
+    fn readiness(&self) -> nix::Result<BorrowedFd<'_>> {
+        readiness(&self.channel)
+    }
+
     /// Wakes all waiters if the queue has notified: each polls, and waits again if it finds
     /// nothing.
     fn drain(&self) -> rdmacm_core::Result<Drained> {
@@ -182,7 +184,7 @@ impl EventSource for WatchedChannel {
         let drained = loop {
             match self.channel.take() {
                 Ok(Some(_)) => has_notified = true,
-                Ok(None) => break Drained::Empty,
+                Ok(None) => break Drained::Open,
                 // The descriptor stays readable.
                 Err(_) => break Drained::Closed,
             }
@@ -191,11 +193,5 @@ impl EventSource for WatchedChannel {
             self.wake_all();
         }
         Ok(drained)
-    }
-}
-
-impl AsFd for WatchedChannel {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
     }
 }

@@ -43,6 +43,8 @@ pub(super) enum Status {
 
 impl MessageConnection {
     pub(crate) fn new(established: Established, queue_pair: Arc<MessageQueuePair>) -> Self {
+        let queue = established.id.queue();
+        queue.wake_connection(queue_pair.waker());
         Self {
             queue_pair,
             established,
@@ -71,13 +73,18 @@ impl MessageConnection {
         &self.queue_pair
     }
 
-    fn id(&self) -> &ManagedId {
+    pub(super) fn id(&self) -> &ManagedId {
         &self.established.id
     }
 
     pub(crate) fn migrate(&mut self, to: &Arc<EventLoop>) -> Result<()> {
         let attempt = self.attempt(Deadline::Never);
         let failed = |cause| attempt.fail(Stage::Migrate, cause);
+        // A task that has polled waits on the former event loop.
+        self.queue_pair.wake_all();
+        self.queue_pair.state().spare_thread = None;
+        self.receive_slot.end(self, Interest::Arrival);
+        self.send_slot.end(self, Interest::Room);
         let watched = self.queue_pair.device().watch_on(to);
         watched.map_err(|error| failed(device_error(error)))?;
         let migrated = self.established.id.migrate(to);
@@ -90,8 +97,7 @@ impl MessageConnection {
 
     fn attempt(&self, deadline: Deadline) -> Attempt {
         let event_loop = self.event_loop();
-        let until = deadline.until(event_loop.now());
-        Attempt::new(event_loop, until, Target::default())
+        Attempt::until(event_loop, deadline, Target::default())
     }
 
     /// An attempt with the deadline for transfers.
@@ -148,6 +154,12 @@ impl MessageConnection {
         outcome
     }
 
+    /// Whether a waiter for messages may have to know more than what has arrived.
+    pub(super) fn may_be_closed(&self) -> bool {
+        let state = self.queue_pair.state();
+        state.failure().is_some() || state.armed.sends || self.id().queue().is_ready()
+    }
+
     /// The connection has closed.
     fn check_device(&self, reason: CloseReason) {
         let device = self.queue_pair.device();
@@ -167,12 +179,20 @@ impl MessageConnection {
 
     /// The times at which a wait must look again: to send a keep-alive, and when a failure
     /// becomes final.
+    #[inline]
     pub(super) fn timers(&self) -> (Option<Instant>, Option<Instant>) {
         let state = self.queue_pair.state();
-        let keep_alive = state.keep_alive.next();
-        let is_failing = state.failure().is_some();
-        let wait = is_failing.then(|| state.disconnect_wait(self.event_loop().now()));
-        (keep_alive, wait.flatten())
+        let disconnect_wait = match state.failure() {
+            None => None,
+            Some(_) => self.disconnect_wait(&state),
+        };
+        (state.keep_alive.next(), disconnect_wait)
+    }
+
+    /// When a failure becomes final, if there is one.
+    pub(super) fn disconnect_wait(&self, state: &State) -> Option<Instant> {
+        state.failure()?;
+        state.disconnect_wait(self.event_loop().now())
     }
 
     /// Waits until `take` returns something.
@@ -186,12 +206,31 @@ impl MessageConnection {
         std::future::poll_fn(|context| wait.poll(context, &mut take)).await
     }
 
-    /// Waits for the next message; `None` after the orderly end of the connection.
+    /// The next message without the event loop, or on a thread that needs no more of it than
+    /// to sleep; `None` if there is more to it.
+    pub(crate) fn receive_now(&self) -> Option<Result<Option<Message>>> {
+        let arrival = match self.queue_pair.next_arrival() {
+            Some(arrival) => arrival,
+            None if self.event_loop().is_blocking() => match self.wait_on_thread()? {
+                Ok(arrival) => arrival,
+                Err(error) => {
+                    let attempt = self.attempt(Deadline::Never);
+                    return Some(Err(self.fail(&attempt, Stage::Receive, error.into())));
+                }
+            },
+            None => return None,
+        };
+        Some(Ok(Some(Message::new(arrival, &self.queue_pair))))
+    }
+
+    /// Waits for the next message, after [`receive_now`](Self::receive_now); `None` after the
+    /// orderly end of the connection.
     pub(crate) async fn receive(&self) -> Result<Option<Message>> {
         let attempt = self.transfer_attempt();
-        let received = self.wait(&attempt, Interest::Arrival, |state, status| {
-            self.take_message(state, status)
-        });
+        let wait = MessageWait::new(self, Interest::Arrival, attempt.until);
+        let mut wait = wait.after_look();
+        let mut take = |state: &mut State, status| self.take_message(state, status);
+        let received = std::future::poll_fn(|context| wait.poll(context, &mut take));
         self.received(&attempt, received.await)
     }
 
@@ -236,7 +275,8 @@ impl MessageConnection {
         }
     }
 
-    /// Sends a copy of a message, once there is room for it.
+    /// Sends a copy of a message, once there is room for it, after
+    /// [`send_now`](Self::send_now).
     pub(crate) async fn send(&self, slices: &[IoSlice<'_>]) -> Result<()> {
         let attempt = self.transfer_attempt();
         let failed = |cause| self.fail(&attempt, Stage::Send, cause);
@@ -251,6 +291,24 @@ impl MessageConnection {
                 .map_err(failed)?
             {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Sends a copy of a message without the event loop, if there is room for it now;
+    /// `None` if there is none, or something is wrong.
+    pub(crate) fn send_now(&self, slices: &[IoSlice<'_>]) -> Option<Result<()>> {
+        let length = self.check_length(slices).ok()?;
+        if self.id().queue().is_ready() {
+            return None;
+        }
+        let reservation = self.queue_pair.reserve_now(length)?;
+        match self.post_copy(reservation, slices) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(cause) => {
+                let attempt = self.attempt(Deadline::Never);
+                Some(Err(self.fail(&attempt, Stage::Send, cause)))
             }
         }
     }

@@ -1,13 +1,15 @@
 //! Devices that are open for messages.
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use nix::errno::Errno;
 use rdmacm_core::DeviceId;
 use rdmacm_verbs::{CompletionChannel, Context, DeviceSource, Result, SystemDevices, Token};
 
-use super::MessageQueuePair;
 use crate::event_loop::{Drained, EventLoop, EventSource, MAX_EVENTS};
 
 /// The devices that an event loop has open. A device is open for as long as a queue pair
@@ -33,13 +35,35 @@ impl OpenDevices {
     }
 }
 
+/// Which of a queue pair's completion queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Sends,
+    Receives,
+}
+
+/// A queue pair whose completion queues notify on the channel of its device.
+pub(crate) trait CompletionHandler: fmt::Debug + Send + Sync {
+    /// A completion queue has notified.
+    fn notified(&self, side: Side);
+
+    /// Handles all completions that there are.
+    fn poll(&self);
+}
+
+/// A completion queue's handler.
+type Handler = (Weak<dyn CompletionHandler>, Side);
+
 /// A device, and the completion channel of all queue pairs on it.
 #[derive(Debug)]
 pub(crate) struct OpenDevice {
     id: DeviceId,
     context: Context,
     channel: CompletionChannel,
-    queue_pairs: Mutex<HashMap<Token, Weak<MessageQueuePair>>>,
+    /// By their completion queues.
+    queue_pairs: Mutex<BTreeMap<Token, Handler>>,
+    /// How many completion queues are armed.
+    armed: AtomicUsize,
 }
 
 /// Where an event loop opens devices.
@@ -110,6 +134,7 @@ impl OpenDevice {
             channel: context.create_completion_channel()?,
             context,
             queue_pairs: Mutex::default(),
+            armed: AtomicUsize::new(0),
         });
         device.watch_on(event_loop)?;
         devices.add(&device);
@@ -132,7 +157,7 @@ impl OpenDevice {
         &self.context
     }
 
-    pub(super) fn channel(&self) -> &CompletionChannel {
+    pub(crate) fn channel(&self) -> &CompletionChannel {
         &self.channel
     }
 
@@ -151,22 +176,39 @@ impl OpenDevice {
         self.context.is_gone()
     }
 
-    pub(super) fn add_queue_pair(&self, token: Token, queue_pair: &Arc<MessageQueuePair>) {
-        self.queue_pairs().insert(token, Arc::downgrade(queue_pair));
+    pub(crate) fn add_queue_pair(
+        &self,
+        token: Token,
+        queue_pair: Weak<dyn CompletionHandler>,
+        side: Side,
+    ) {
+        self.queue_pairs().insert(token, (queue_pair, side));
     }
 
-    pub(super) fn remove_queue_pair(&self, token: Token) {
+    pub(crate) fn remove_queue_pair(&self, token: Token) {
         self.queue_pairs().remove(&token);
     }
 
-    fn notify(&self, token: Token) {
-        let queue_pair = self.queue_pairs().get(&token).and_then(Weak::upgrade);
-        if let Some(queue_pair) = queue_pair {
-            queue_pair.notified();
+    /// A completion queue was armed, or has notified.
+    pub(crate) fn count_armed(&self, is_armed: bool) {
+        if is_armed {
+            self.armed.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.armed.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn queue_pairs(&self) -> MutexGuard<'_, HashMap<Token, Weak<MessageQueuePair>>> {
+    fn notify(&self, token: Token) {
+        let queue_pairs = self.queue_pairs();
+        let found = queue_pairs.get(&token);
+        let found = found.and_then(|(one, side)| Some((one.upgrade()?, *side)));
+        drop(queue_pairs);
+        if let Some((queue_pair, side)) = found {
+            queue_pair.notified(side);
+        }
+    }
+
+    fn queue_pairs(&self) -> MutexGuard<'_, BTreeMap<Token, Handler>> {
         self.queue_pairs
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -174,20 +216,24 @@ impl OpenDevice {
 }
 
 impl EventSource for OpenDevice {
+    fn readiness(&self) -> nix::Result<BorrowedFd<'_>> {
+        readiness(&self.channel)
+    }
+
     /// Handles notifications of completion queues. Reading them also detects the device's
     /// removal.
     fn drain(&self) -> rdmacm_core::Result<Drained> {
         let take = || self.channel.take().ok().flatten();
-        if drain_some(take, |token| self.notify(token)) {
-            return Ok(Drained::More);
-        }
+        // A queue notifies once each time it is armed: mostly there is no more to read.
+        let limit = self.armed.load(Ordering::Relaxed).clamp(1, MAX_EVENTS);
+        drain_some(limit, take, |token| self.notify(token));
         if !self.is_gone() {
-            return Ok(Drained::Empty);
+            return Ok(Drained::Open);
         }
         let queue_pairs: Vec<_> = self
             .queue_pairs()
             .values()
-            .filter_map(Weak::upgrade)
+            .filter_map(|(queue_pair, _)| queue_pair.upgrade())
             .collect();
         for queue_pair in queue_pairs {
             queue_pair.poll();
@@ -196,21 +242,15 @@ impl EventSource for OpenDevice {
     }
 }
 
-/// Whether there may be more.
-fn drain_some<T>(mut take: impl FnMut() -> Option<T>, mut handle: impl FnMut(T)) -> bool {
-    for _ in 0..MAX_EVENTS {
-        match take() {
-            Some(one) => handle(one),
-            None => return false,
-        }
-    }
-    true
+/// The descriptor of a completion channel, for an event loop.
+pub(super) fn readiness(channel: &CompletionChannel) -> nix::Result<BorrowedFd<'_>> {
+    let readiness = channel.readiness();
+    readiness.map_err(|error| error.raw_os_error().map_or(Errno::ENODEV, Errno::from_raw))
 }
 
-impl AsFd for OpenDevice {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.channel.as_fd()
-    }
+/// At most `limit`.
+fn drain_some<T>(limit: usize, take: impl FnMut() -> Option<T>, handle: impl FnMut(T)) {
+    std::iter::from_fn(take).take(limit).for_each(handle);
 }
 
 #[cfg(test)]
@@ -222,15 +262,15 @@ mod tests {
     fn a_drain_ends_though_there_is_more() {
         let mut queues = 0..10_000;
         let mut notified = Vec::new();
-        assert!(drain_some(|| queues.next(), |queue| notified.push(queue)));
-        assert!(notified.into_iter().eq(0..MAX_EVENTS));
+        drain_some(32, || queues.next(), |queue| notified.push(queue));
+        assert!(notified.into_iter().eq(0..32));
     }
 
     #[test]
     fn a_drain_ends_with_the_last_notification() {
         let mut queues = 0..3;
         let mut notified = Vec::new();
-        assert!(!drain_some(|| queues.next(), |queue| notified.push(queue)));
+        drain_some(32, || queues.next(), |queue| notified.push(queue));
         assert_eq!(notified, [0, 1, 2]);
     }
 }

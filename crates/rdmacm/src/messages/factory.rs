@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Weak};
 
-use rdmacm_core::{IdHandle, QpType};
+use rdmacm_core::{DeviceId, IdHandle, QpType};
 
 use super::device::OpenDevice;
 use super::options::MessageOptions;
@@ -11,12 +11,13 @@ use super::queue_pair::MessageQueuePair;
 use crate::event_loop::EventLoop;
 use crate::queue_pair_factory::QueuePairFactory;
 
-/// Creates queue pairs that carry messages, with all receive requests posted that the
-/// peer's first messages need.
+/// Creates queue pairs that carry messages. The handshake moves them to INIT, which posts all
+/// receive requests that the peer's first messages need.
 #[derive(Debug)]
 pub(crate) struct MessageQueuePairFactory {
     event_loop: Weak<EventLoop>,
     options: MessageOptions,
+    device: Option<DeviceId>,
 }
 
 impl MessageQueuePairFactory {
@@ -24,7 +25,13 @@ impl MessageQueuePairFactory {
         Self {
             event_loop: Arc::downgrade(event_loop),
             options,
+            device: None,
         }
+    }
+
+    /// With the device of the ids, if it is known.
+    pub(crate) fn on_device(self, device: Option<DeviceId>) -> Self {
+        Self { device, ..self }
     }
 }
 
@@ -33,7 +40,10 @@ impl QueuePairFactory for MessageQueuePairFactory {
 
     fn create(&self, id: &IdHandle) -> io::Result<Arc<MessageQueuePair>> {
         self.options.check()?;
-        let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
+        let device = match self.device {
+            Some(device) => device,
+            None => id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?,
+        };
         let event_loop = self.event_loop.upgrade();
         let event_loop = event_loop.ok_or(io::ErrorKind::NotConnected)?;
         let device = match &self.options.protection_domain {
@@ -41,9 +51,6 @@ impl QueuePairFactory for MessageQueuePairFactory {
             Some(domain) => OpenDevice::with_context(&event_loop, device, domain.context())?,
         };
         let (options, now) = (self.options.clone(), event_loop.now());
-        let queue_pair = MessageQueuePair::new(&device, QpType::RC, options, now)?;
-        id.with_queue_pair(queue_pair.as_ref()).init()?;
-        queue_pair.post_receives()?;
-        Ok(queue_pair)
+        Ok(MessageQueuePair::new(&device, QpType::RC, options, now)?)
     }
 }

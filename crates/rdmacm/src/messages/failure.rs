@@ -24,7 +24,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn from_completion(error: CompletionError, transport: Transport) -> Self {
+    pub(crate) fn from_completion(error: CompletionError, transport: Transport) -> Self {
         if is_consequence(&error, transport) {
             Self::Flushed
         } else {
@@ -33,7 +33,7 @@ impl Failure {
     }
 
     /// Whether it is a reason, rather than the consequence of one.
-    pub(super) fn is_reason(&self) -> bool {
+    pub(crate) fn is_reason(&self) -> bool {
         matches!(self, Self::Request(_) | Self::Device(_))
     }
 

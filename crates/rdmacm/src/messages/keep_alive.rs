@@ -12,17 +12,17 @@ const LAST_WAKE_UP: Duration = Duration::from_millis(800);
 /// When the next empty write is due: by the caller's interval, and on iWARP soon after the
 /// connection is established.
 #[derive(Debug)]
-pub(super) struct KeepAlive {
+pub(crate) struct KeepAlive {
     interval: Option<Duration>,
     last: Instant,
     /// The last write, which may be under way.
-    pub(super) work: Option<WorkId>,
+    pub(crate) work: Option<WorkId>,
     /// The delay until the next write that wakes up a peer on siw.
     wake_up: Option<Duration>,
 }
 
 impl KeepAlive {
-    pub(super) fn new(interval: Option<Duration>, now: Instant) -> Self {
+    pub(crate) fn new(interval: Option<Duration>, now: Instant) -> Self {
         Self {
             interval,
             last: now,
@@ -34,19 +34,32 @@ impl KeepAlive {
     /// Begins with the writes that wake up a peer on siw, which may not read what arrives
     /// while it accepts until more arrives: it answers the peer before it watches the
     /// connection (`siw_accept`).
-    pub(super) fn wake_up_peer(&mut self, now: Instant) {
+    pub(crate) fn wake_up_peer(&mut self, now: Instant) {
         self.wake_up = Some(FIRST_WAKE_UP);
         self.last = now;
     }
 
+    /// A write that no one waits for has completed.
+    pub(super) fn completed(&mut self, work: WorkId) {
+        if self.work == Some(work) {
+            self.work = None;
+        }
+    }
+
+    /// A request is posted after a message has arrived. The peer has sent that after it had
+    /// accepted: it reads what arrives from now on.
+    pub(super) fn peer_is_awake(&mut self) {
+        self.wake_up = None;
+    }
+
     /// When the next write is due.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         let interval = self.wake_up.or(self.interval)?;
         self.last.checked_add(interval)
     }
 
     /// A write is due now.
-    pub(super) fn advance(&mut self, now: Instant) {
+    pub(crate) fn advance(&mut self, now: Instant) {
         self.last = now;
         let wake_up = self.wake_up.take().and_then(|delay| delay.checked_mul(4));
         self.wake_up = wake_up.filter(|delay| *delay <= LAST_WAKE_UP);

@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use rdmacm_verbs::ProtectionDomain;
 
+/// About twice as long as a reply takes on the same host.
+const BUSY_POLL: Duration = Duration::from_micros(50);
+
+/// How many receive requests are posted together, at most.
+const MAX_BATCH: u32 = 16;
+
 /// How a connection carries messages: their size, and how many may be under way.
 ///
 /// Each side chooses for itself. Only messages are on the wire, so the peer may be any
@@ -30,6 +36,7 @@ pub struct MessageOptions {
     pub(super) receives: u32,
     pub(super) sends: u32,
     pub(super) keep_alive: Option<Duration>,
+    pub(super) busy_poll: Duration,
     pub(super) protection_domain: Option<ProtectionDomain>,
 }
 
@@ -49,13 +56,14 @@ impl MessageOptions {
             receives: 32,
             sends: 32,
             keep_alive: None,
+            busy_poll: BUSY_POLL,
             protection_domain: None,
         }
     }
 
     /// The longest message to receive, and to send by copying it, in bytes: one or more.
     /// The memory for all messages is registered, and pinned, when the connection is made:
-    /// 256 KiB by default (see `RLIMIT_MEMLOCK`).
+    /// 284 KiB by default (see `RLIMIT_MEMLOCK`).
     #[must_use]
     pub fn size(mut self, bytes: usize) -> Self {
         self.size = bytes;
@@ -96,6 +104,17 @@ impl MessageOptions {
         self
     }
 
+    /// How long a thread that waits for a message polls before it sleeps: 50 µs by default. A
+    /// message that comes meanwhile costs no system call. A thread that has mostly polled in
+    /// vain does it less often. Zero turns it off, for threads that share few processors.
+    /// Tasks never do it.
+    #[must_use]
+    #[doc(alias = "SO_BUSY_POLL")]
+    pub fn busy_poll(mut self, time: Duration) -> Self {
+        self.busy_poll = time;
+        self
+    }
+
     /// Registers memory in this protection domain, so that several connections share
     /// memory, and that memory can be exposed before a peer is accepted:
     /// [`Incoming::protection_domain`](crate::Incoming::protection_domain) makes one on the
@@ -117,9 +136,21 @@ impl MessageOptions {
         self.keep_alive.is_some()
     }
 
+    /// How many receive requests are posted together.
+    pub(super) fn receive_batch(&self) -> u32 {
+        (self.receives / 4).clamp(1, MAX_BATCH)
+    }
+
+    /// How many receive requests there are: so many more that those that are about to be
+    /// posted need not be.
+    pub(super) fn posted_receives(&self) -> u32 {
+        self.receives.saturating_add(self.receive_batch() - 1)
+    }
+
     /// Bytes of registered memory for all messages.
     pub(super) fn memory(&self) -> Option<usize> {
-        let messages = usize::try_from(self.receives.checked_add(self.sends)?).ok()?;
+        let messages = self.posted_receives().checked_add(self.sends)?;
+        let messages = usize::try_from(messages).ok()?;
         self.size.checked_mul(messages)
     }
 
@@ -145,7 +176,7 @@ mod tests {
     fn options_that_carry_nothing_are_invalid() {
         let options = MessageOptions::new();
         assert!(options.check().is_ok());
-        assert_eq!(options.memory(), Some(256 * 1024));
+        assert_eq!(options.memory(), Some(284 * 1024));
         for wrong in [
             options.clone().size(0),
             options.clone().size(usize::MAX),

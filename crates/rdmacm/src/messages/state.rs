@@ -1,17 +1,22 @@
 //! The requests of a queue pair that carries messages, and what has arrived.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
 use rdmacm_verbs::{
-    Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId, WorkKind,
+    Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId,
 };
 
 use super::failure::Failure;
+use super::in_flight::{InFlight, InFlightRequests};
 use super::keep_alive::KeepAlive;
 use super::waiters::{Interest, Waiters};
+use crate::event_loop::WaitingThread;
+
+/// How many requests mostly complete, at most, while they are being posted.
+const EARLY: usize = 2;
 
 /// The result of a request, and its memory.
 pub(crate) type Completed = (Result<Done, CompletionError>, SgList);
@@ -23,18 +28,7 @@ pub(crate) struct Arrival {
     pub(crate) length: usize,
     pub(crate) immediate: Option<u32>,
     /// Of a datagram.
-    pub(crate) source: Option<DatagramSource>,
-}
-
-/// A request that the device has, by who waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InFlight {
-    /// No one. Its memory, if it has any, belongs to the pool.
-    Copied,
-    /// A caller, for its result and its memory.
-    Awaited,
-    /// No one any more.
-    Abandoned,
+    pub(crate) source: DatagramSource,
 }
 
 #[derive(Debug)]
@@ -44,14 +38,14 @@ pub(crate) struct State {
     pub(super) arrived: VecDeque<Arrival>,
     /// Buffers for messages that are copied.
     pub(super) pool: Vec<Buffer>,
-    in_flight: HashMap<WorkId, InFlight>,
+    in_flight: InFlightRequests,
     /// Requests that are being posted.
     reserved: usize,
     /// Requests that have completed, or were refused.
     finished: u64,
     /// Completions of requests that are being posted.
     early: Vec<(WorkId, Completed)>,
-    completed: HashMap<WorkId, Completed>,
+    completed: VecDeque<(WorkId, Completed)>,
     pub(super) waiters: Waiters,
     failure: Option<Failure>,
     /// When a caller first learned of the failure.
@@ -60,10 +54,12 @@ pub(crate) struct State {
     is_final: bool,
     /// A message that was sent has failed.
     pub(super) lost_message: bool,
-    /// The completion queue notifies of the next completion.
-    pub(super) is_armed: bool,
+    /// Which completion queues notify of their next completion.
+    pub(super) armed: Armed,
     deadline: Deadline,
     pub(super) keep_alive: KeepAlive,
+    /// Of a thread that has waited for a message, for the next one.
+    pub(super) spare_thread: Option<WaitingThread>,
     /// Messages sent and received so far.
     pub(super) counts: Counts,
 }
@@ -75,24 +71,79 @@ pub(crate) struct Counts {
     pub(crate) received: u64,
 }
 
+/// Completion queues that notify of their next completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Armed {
+    pub(super) sends: bool,
+    pub(super) receives: bool,
+}
+
 /// What is done without the lock: dropping the last waker of a task ends the task, and
 /// dropping the last reference to memory is a system call.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
+    /// Mostly there is at most one.
+    waker: Option<Waker>,
+    more: Option<Box<More>>,
+}
+
+/// What there mostly is none of.
+#[derive(Debug, Default)]
+struct More {
     wakers: Vec<Waker>,
     garbage: Vec<SgList>,
 }
 
 impl Deferred {
+    #[inline]
     pub(super) fn run(self) {
-        self.wakers.into_iter().for_each(Waker::wake);
-        drop(self.garbage);
+        if self.waker.is_some() || self.more.is_some() {
+            self.run_all();
+        }
+    }
+
+    fn run_all(self) {
+        if let Some(waker) = self.waker {
+            waker.wake();
+        }
+        if let Some(more) = self.more {
+            more.wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Whether someone is woken.
+    pub(super) fn wakes(&self) -> bool {
+        self.waker.is_some()
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    fn discard(&mut self, memory: impl IntoIterator<Item = SgList>) {
+        let memory = memory.into_iter().filter(|memory| !memory.is_empty());
+        let mut memory = memory.peekable();
+        if memory.peek().is_some() {
+            self.more().garbage.extend(memory);
+        }
+    }
+
+    fn wake(&mut self, waker: Option<&Waker>) {
+        let Some(waker) = waker else {
+            return;
+        };
+        let waker = waker.clone();
+        match self.waker {
+            None => self.waker = Some(waker),
+            Some(_) => self.more().wakers.push(waker),
+        }
     }
 }
 
 impl State {
     pub(super) fn new(
         pool: Vec<Buffer>,
+        max_receives: usize,
         max_sends: usize,
         transport: Transport,
         keep_alive: KeepAlive,
@@ -100,21 +151,22 @@ impl State {
         Self {
             transport,
             max_sends,
-            arrived: VecDeque::new(),
+            arrived: VecDeque::with_capacity(max_receives),
             pool,
-            in_flight: HashMap::new(),
+            in_flight: InFlightRequests::with_capacity(max_sends),
             reserved: 0,
             finished: 0,
-            early: Vec::new(),
-            completed: HashMap::new(),
+            early: Vec::with_capacity(EARLY),
+            completed: VecDeque::new(),
             waiters: Waiters::default(),
             failure: None,
             failed_at: None,
             is_final: false,
             lost_message: false,
-            is_armed: false,
+            armed: Armed::default(),
             deadline: Deadline::Never,
             keep_alive,
+            spare_thread: None,
             counts: Counts::default(),
         }
     }
@@ -129,6 +181,41 @@ impl State {
 
     pub(crate) fn take_arrival(&mut self) -> Option<Arrival> {
         self.arrived.pop_front()
+    }
+
+    /// The notifications that the waiters need. One that waits for a message learns of a
+    /// failed request by the receive requests, which are flushed then: unless there are none
+    /// any more, or it is the keep-alive that may fail.
+    pub(super) fn notifications(&self, has_receives: bool) -> Armed {
+        let waiters = &self.waiters;
+        let is_endangered =
+            !has_receives || self.failure.is_some() || self.is_keep_alive_under_way();
+        Armed {
+            sends: waiters.wait_for_requests() || (!waiters.is_empty() && is_endangered),
+            receives: waiters.wait_for_peer(),
+        }
+    }
+
+    fn is_keep_alive_under_way(&self) -> bool {
+        (self.keep_alive.work).is_some_and(|work| self.is_in_flight(work))
+    }
+
+    /// Whether a caller that waits for a message waits for nothing but that and the end of
+    /// the connection.
+    pub(super) fn waits_only_for_peer(&self, has_receives: bool) -> bool {
+        has_receives
+            && self.failure.is_none()
+            && matches!(self.deadline, Deadline::Never)
+            && self.keep_alive.next().is_none()
+            && !self.is_keep_alive_under_way()
+            && !self.waiters.wait_for_requests()
+    }
+
+    /// Wakes all waiters.
+    pub(super) fn wake_all(&self, deferred: &mut Deferred) {
+        for waker in self.waiters.all() {
+            deferred.wake(Some(waker));
+        }
     }
 
     fn under_way(&self) -> usize {
@@ -150,6 +237,11 @@ impl State {
     /// [started](Self::started) are among them.
     pub(crate) fn is_flushed(&self, requests: u64) -> bool {
         self.finished >= requests
+    }
+
+    /// Whether more than half of the room for requests is taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.under_way() > self.max_sends / 2
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -175,12 +267,18 @@ impl State {
             self.finish(deferred);
             return self.drop_early(deferred);
         };
-        self.in_flight.insert(work, waiter);
+        self.in_flight.add(work, waiter);
         self.counts.sent += u64::from(waiter == InFlight::Copied);
+        if self.counts.received > 0 {
+            self.keep_alive.peer_is_awake();
+        }
+        if self.early.is_empty() {
+            return;
+        }
         let early = self.early.iter().position(|(early, _)| *early == work);
         if let Some(index) = early {
             let (_, (result, sg_list)) = self.early.swap_remove(index);
-            self.complete_request(work, result, sg_list, deferred);
+            self.complete_early(work, result, sg_list, deferred);
         }
         self.drop_early(deferred);
     }
@@ -189,110 +287,170 @@ impl State {
     fn drop_early(&mut self, deferred: &mut Deferred) {
         if self.reserved == 0 {
             let early = self.early.drain(..);
-            deferred
-                .garbage
-                .extend(early.map(|(_, (_, sg_list))| sg_list));
+            deferred.discard(early.map(|(_, (_, sg_list))| sg_list));
         }
     }
 
-    /// Handles a completion.
-    pub(super) fn complete(&mut self, completion: Completion, deferred: &mut Deferred) {
-        let Completion {
-            work,
-            result,
-            sg_list,
-            ..
-        } = completion;
-        if is_receive(&result) {
-            self.complete_receive(&result, sg_list, deferred);
-        } else if self.in_flight.contains_key(&work) {
-            self.complete_request(work, result, sg_list, deferred);
-        } else if self.reserved > 0 {
-            self.early.push((work, (result, sg_list)));
-        } else {
+    /// Handles the completion of a request of the send queue.
+    #[inline]
+    pub(super) fn complete_request(
+        &mut self,
+        completion: &mut Completion,
+        deferred: &mut Deferred,
+    ) {
+        let result = completion.result();
+        let waiter = self.in_flight.remove(completion.work);
+        if waiter == Some(InFlight::Copied) && result.is_ok() {
+            // Mostly.
+            let memory = std::mem::take(&mut completion.sg_list);
+            self.pool.extend(memory.into_buffer());
+            return self.finish(deferred);
+        }
+        self.complete_other(waiter, completion, deferred);
+    }
+
+    #[inline(never)]
+    fn complete_other(
+        &mut self,
+        waiter: Option<InFlight>,
+        completion: &mut Completion,
+        deferred: &mut Deferred,
+    ) {
+        let (work, result) = (completion.work, completion.result());
+        let sg_list = std::mem::take(&mut completion.sg_list);
+        match waiter {
+            Some(waiter) => self.finish_request(waiter, work, result, sg_list, deferred),
+            None if self.reserved > 0 => self.early.push((work, (result, sg_list))),
             // siw may complete a request twice.
-            deferred.garbage.push(sg_list);
+            None => deferred.discard([sg_list]),
         }
         if let Err(error) = result {
-            let failure = Failure::from_completion(error, self.transport);
-            self.fail(failure, deferred);
+            self.fail_request(error, deferred);
         }
     }
 
-    fn complete_request(
+    #[cold]
+    fn fail_request(&mut self, error: CompletionError, deferred: &mut Deferred) {
+        let failure = Failure::from_completion(error, self.transport);
+        self.fail(failure, deferred);
+    }
+
+    fn complete_early(
         &mut self,
         work: WorkId,
         result: Result<Done, CompletionError>,
         sg_list: SgList,
         deferred: &mut Deferred,
     ) {
-        let Some(waiter) = self.in_flight.remove(&work) else {
-            return deferred.garbage.push(sg_list);
-        };
+        if let Some(waiter) = self.in_flight.remove(work) {
+            self.finish_request(waiter, work, result, sg_list, deferred);
+        }
+    }
+
+    fn finish_request(
+        &mut self,
+        waiter: InFlight,
+        work: WorkId,
+        result: Result<Done, CompletionError>,
+        sg_list: SgList,
+        deferred: &mut Deferred,
+    ) {
         match waiter {
             InFlight::Copied => {
                 self.lost_message |= result.is_err();
                 self.pool.extend(sg_list.into_buffer());
             }
             InFlight::Awaited => {
-                self.completed.insert(work, (result, sg_list));
-                let waiter = self.waiters.first(Interest::Completion(work));
-                deferred.wakers.extend(waiter);
+                self.completed.push_back((work, (result, sg_list)));
+                deferred.wake(self.waiters.first(Interest::Completion(work)));
             }
-            InFlight::Abandoned => deferred.garbage.push(sg_list),
+            InFlight::Abandoned => {
+                self.keep_alive.completed(work);
+                deferred.discard([sg_list]);
+            }
         }
         self.finish(deferred);
     }
 
     /// A request has finished, and has left `in_flight` or `reserved`.
+    #[inline]
     fn finish(&mut self, deferred: &mut Deferred) {
         self.finished += 1;
-        deferred.wakers.extend(self.waiters.first(Interest::Room));
-        deferred.wakers.extend(self.waiters.flushed(self.finished));
+        if self.waiters.wait_for_requests() {
+            self.wake_for_requests(deferred);
+        }
     }
 
-    fn complete_receive(
+    fn wake_for_requests(&self, deferred: &mut Deferred) {
+        deferred.wake(self.waiters.first(Interest::Room));
+        for waker in self.waiters.flushed(self.finished) {
+            deferred.wake(Some(waker));
+        }
+    }
+
+    /// The message of a receive request that has completed; `None` if it has failed.
+    #[inline]
+    pub(super) fn receive(
         &mut self,
-        result: &Result<Done, CompletionError>,
-        sg_list: SgList,
+        completion: &mut Completion,
+        deferred: &mut Deferred,
+    ) -> Option<Arrival> {
+        let sg_list = std::mem::take(&mut completion.sg_list);
+        let done = match completion.result() {
+            Ok(done) => done,
+            Err(error) => {
+                self.fail_receive(error, sg_list, deferred);
+                return None;
+            }
+        };
+        self.counts.received += 1;
+        Some(Arrival {
+            buffer: sg_list.into_buffer(),
+            // The bytes of a write are in the memory that it names.
+            length: match done.opcode {
+                WcOpcode::RECV_RDMA_WITH_IMM => 0,
+                _ => done.bytes as usize,
+            },
+            immediate: done.immediate,
+            source: done.source,
+        })
+    }
+
+    #[cold]
+    fn fail_receive(&mut self, error: CompletionError, memory: SgList, deferred: &mut Deferred) {
+        deferred.discard([memory]);
+        self.fail_request(error, deferred);
+    }
+
+    /// Handles the completion of a receive request.
+    #[inline]
+    pub(super) fn complete_receive(
+        &mut self,
+        completion: &mut Completion,
         deferred: &mut Deferred,
     ) {
-        let length = match result {
-            // The bytes of a write are in the memory that it names.
-            Ok(done) if done.opcode == WcOpcode::RECV_RDMA_WITH_IMM => 0,
-            Ok(done) => done.bytes as usize,
-            Err(_) => return deferred.garbage.push(sg_list),
-        };
-        self.arrived.push_back(Arrival {
-            buffer: sg_list.into_buffer(),
-            length,
-            immediate: result.ok().and_then(|done| done.immediate),
-            source: result.ok().map(|done| done.source),
-        });
-        self.counts.received += 1;
-        deferred
-            .wakers
-            .extend(self.waiters.first(Interest::Arrival));
+        if let Some(arrival) = self.receive(completion, deferred) {
+            self.arrived.push_back(arrival);
+            deferred.wake(self.waiters.first(Interest::Arrival));
+        }
     }
 
     /// The result of a request that a caller waits for.
     pub(super) fn take_completed(&mut self, work: WorkId) -> Option<Completed> {
-        self.completed.remove(&work)
+        // Mostly the first one.
+        let index = self.completed.iter().position(|(of, _)| *of == work)?;
+        self.completed.remove(index).map(|(_, completed)| completed)
     }
 
     /// No one waits for a request any more: its memory is freed when it completes.
     pub(super) fn abandon(&mut self, work: WorkId, deferred: &mut Deferred) {
-        if let Some(waiter) = self.in_flight.get_mut(&work) {
-            *waiter = InFlight::Abandoned;
-        }
-        let completed = self.completed.remove(&work);
-        deferred
-            .garbage
-            .extend(completed.map(|(_, sg_list)| sg_list));
+        self.in_flight.abandon(work);
+        let completed = self.take_completed(work);
+        deferred.discard(completed.map(|(_, sg_list)| sg_list));
     }
 
     pub(super) fn is_in_flight(&self, work: WorkId) -> bool {
-        self.in_flight.contains_key(&work)
+        self.in_flight.contains(work)
     }
 
     /// Nothing more can be transferred. The first reason is kept; consequences are replaced
@@ -305,7 +463,7 @@ impl State {
         self.failure = Some(failure);
         self.failed_at = None;
         self.is_final = false;
-        deferred.wakers.extend(self.waiters.all());
+        self.wake_all(deferred);
     }
 
     pub(crate) fn failure(&self) -> Option<&Failure> {
@@ -342,13 +500,6 @@ impl State {
     }
 }
 
-fn is_receive(result: &Result<Done, CompletionError>) -> bool {
-    match result {
-        Ok(done) => matches!(done.opcode, WcOpcode::RECV | WcOpcode::RECV_RDMA_WITH_IMM),
-        Err(error) => error.kind == WorkKind::Receive,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -364,7 +515,7 @@ mod tests {
 
     fn state(failure: Failure, now: Instant) -> State {
         let keep_alive = KeepAlive::new(None, now);
-        let mut state = State::new(Vec::new(), 1, Transport::InfiniBand, keep_alive);
+        let mut state = State::new(Vec::new(), 1, 1, Transport::InfiniBand, keep_alive);
         state.fail(failure, &mut Deferred::default());
         state
     }
@@ -419,7 +570,7 @@ mod tests {
     fn reserved_requests_count_as_under_way() {
         let now = Instant::now();
         let keep_alive = KeepAlive::new(None, now);
-        let mut state = State::new(Vec::new(), 1, Transport::InfiniBand, keep_alive);
+        let mut state = State::new(Vec::new(), 1, 1, Transport::InfiniBand, keep_alive);
         assert!(state.is_idle() && state.reserve());
         assert!(!state.is_idle() && !state.reserve());
         state.posted(None, InFlight::Copied, &mut Deferred::default());
@@ -430,7 +581,7 @@ mod tests {
     fn later_requests_do_not_delay_a_flush() {
         let now = Instant::now();
         let keep_alive = KeepAlive::new(None, now);
-        let mut state = State::new(Vec::new(), 2, Transport::InfiniBand, keep_alive);
+        let mut state = State::new(Vec::new(), 1, 2, Transport::InfiniBand, keep_alive);
         assert!(state.reserve());
         let flush = state.started();
         assert!(state.reserve() && !state.is_flushed(flush));

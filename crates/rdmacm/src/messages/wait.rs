@@ -18,6 +18,8 @@ pub(super) struct MessageWait<'a> {
     connection: &'a MessageConnection,
     interest: Interest,
     until: Option<Instant>,
+    /// The caller has looked just now.
+    has_looked: bool,
     registration: Option<Registered>,
 }
 
@@ -39,8 +41,15 @@ impl<'a> MessageWait<'a> {
             connection,
             interest,
             until,
+            has_looked: false,
             registration: None,
         }
+    }
+
+    /// Of a caller that has looked just now.
+    pub(super) fn after_look(mut self) -> Self {
+        self.has_looked = true;
+        self
     }
 
     pub(super) fn poll<T>(
@@ -48,6 +57,12 @@ impl<'a> MessageWait<'a> {
         context: &mut Context<'_>,
         take: &mut impl FnMut(&mut State, Status) -> Option<T>,
     ) -> Poll<Result<T, Cause>> {
+        if !std::mem::replace(&mut self.has_looked, true) {
+            // Mostly there is nothing to wait for.
+            if let Some(item) = self.connection.poll_with(&mut *take) {
+                return Poll::Ready(Ok(item));
+            }
+        }
         let polled = poll(
             self.connection,
             self.interest,
@@ -86,6 +101,12 @@ impl PollSlot {
         mut take: impl FnMut(&mut State, Status) -> Option<T>,
     ) -> Poll<Result<T, Cause>> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() {
+            // Mostly there is nothing to wait for.
+            if let Some(item) = connection.poll_with(&mut take) {
+                return Poll::Ready(Ok(item));
+            }
+        }
         let polled = poll(connection, interest, None, &mut slot, context, &mut take);
         if polled.is_ready() {
             end(connection, interest, &mut slot);
@@ -99,6 +120,7 @@ impl PollSlot {
     }
 }
 
+/// The caller has looked just now if it is not registered yet.
 fn poll<T>(
     connection: &MessageConnection,
     interest: Interest,
@@ -119,7 +141,7 @@ fn poll<T>(
         let by = [until, keep_alive, disconnect_wait];
         let by = by.into_iter().flatten().min();
         let registered = slot.get_or_insert_with(|| Registered {
-            registration: Registration::new(event_loop, by),
+            registration: Registration::after_look(event_loop, by),
             keep_alive,
             disconnect_wait,
         });
@@ -160,8 +182,8 @@ fn end(connection: &MessageConnection, interest: Interest, slot: &mut Option<Reg
     }
 }
 
-/// What a caller waits for. Both the id and the queue pair report that the connection has
-/// closed.
+/// What a caller waits for. The queue pair reports that the connection has closed; if the
+/// id learns of it, it wakes all waiters of the queue pair.
 struct MessageSource<'a, F> {
     connection: &'a MessageConnection,
     interest: Interest,
@@ -175,12 +197,20 @@ impl<T, F: FnMut(&mut State, Status) -> Option<T>> WaitSource for MessageSource<
 
     fn take(&mut self) -> Option<Self::Item> {
         let connection = self.connection;
-        let item = connection.poll_with(|state, status| (self.take)(state, status));
-        if item.is_some() {
-            return Some(item);
+        if self.interest == Interest::Arrival {
+            // What has arrived is received in any case; mostly nothing else has happened.
+            let take = |state: &mut State| (self.take)(state, Status::Open);
+            match connection.queue_pair().poll_arrivals(take) {
+                Some(item) => return Some(Some(item)),
+                None if !connection.may_be_closed() => return None,
+                None => {}
+            }
         }
-        let (_, disconnect_wait) = connection.timers();
-        (disconnect_wait != self.disconnect_wait).then_some(None)
+        connection.poll_with(|state, status| {
+            let item = (self.take)(state, status);
+            let has_changed = || connection.disconnect_wait(state) != self.disconnect_wait;
+            (item.is_some() || has_changed()).then_some(item)
+        })
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
@@ -189,8 +219,11 @@ impl<T, F: FnMut(&mut State, Status) -> Option<T>> WaitSource for MessageSource<
             interest,
             ..
         } = self;
-        connection.established().id.queue().register(key, waker);
         connection.queue_pair().register(*interest, key, waker);
+    }
+
+    fn withdraw(&mut self, key: u64) {
+        self.connection.queue_pair().withdraw(self.interest, key);
     }
 
     fn deregister(&mut self, key: u64) {
@@ -220,6 +253,5 @@ impl WaitSource for Waiter<'_> {
     fn deregister(&mut self, key: u64) {
         let connection = self.connection;
         connection.queue_pair().deregister(self.interest, key);
-        connection.established().id.queue().deregister(key);
     }
 }

@@ -1,9 +1,11 @@
 //! The waiters of a queue pair.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::task::Waker;
 
 use rdmacm_verbs::WorkId;
+
+use crate::event_loop::WaiterQueue;
 
 /// What a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,44 +22,111 @@ pub(crate) enum Interest {
     Closed,
 }
 
-/// The waiters, in the order in which they began to wait.
+/// The waiters, by what they wait for.
 #[derive(Debug, Default)]
-pub(super) struct Waiters(BTreeMap<(Interest, u64), Waker>);
+pub(super) struct Waiters {
+    arrival: WaiterQueue,
+    room: WaiterQueue,
+    closed: WaiterQueue,
+    /// Those that wait for a request or a flush, sorted.
+    others: VecDeque<(Interest, u64, Waker)>,
+}
 
 impl Waiters {
     /// Returns the waker that it replaces, which the caller drops without a lock: dropping
     /// the last waker of a task ends the task.
     #[must_use]
     pub(super) fn add(&mut self, interest: Interest, key: u64, waker: &Waker) -> Option<Waker> {
-        self.0.insert((interest, key), waker.clone())
+        match self.queue_mut(interest) {
+            Some(queue) => queue.add(key, waker),
+            None => match self.find(interest, key) {
+                Ok(index) => {
+                    let (.., known) = self.others.get_mut(index)?;
+                    Some(std::mem::replace(known, waker.clone()))
+                }
+                Err(index) => {
+                    self.others.insert(index, (interest, key, waker.clone()));
+                    None
+                }
+            },
+        }
     }
 
     #[must_use]
     pub(super) fn remove(&mut self, interest: Interest, key: u64) -> Option<Waker> {
-        self.0.remove(&(interest, key))
+        if let Some(queue) = self.queue_mut(interest) {
+            return queue.remove(key);
+        }
+        let index = self.find(interest, key).ok()?;
+        self.others.remove(index).map(|(.., waker)| waker)
+    }
+
+    fn find(&self, interest: Interest, key: u64) -> Result<usize, usize> {
+        let of = |one: &(Interest, u64, Waker)| (one.0, one.1);
+        self.others.binary_search_by_key(&(interest, key), of)
+    }
+
+    fn queue_mut(&mut self, interest: Interest) -> Option<&mut WaiterQueue> {
+        match interest {
+            Interest::Arrival => Some(&mut self.arrival),
+            Interest::Room => Some(&mut self.room),
+            Interest::Closed => Some(&mut self.closed),
+            Interest::Completion(_) | Interest::Flushed(_) => None,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.arrival.is_empty() && !self.wait_for_requests()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.arrival.len() + self.room.len() + self.closed.len() + self.others.len()
+    }
+
+    /// The only waiter, if it waits for a message.
+    pub(super) fn only_arrival(&self) -> Option<&Waker> {
+        let is_only = self.arrival.len() == 1 && !self.wait_for_requests();
+        self.arrival.first().filter(|_| is_only)
+    }
+
+    /// Whether there are any that the completion of a request may concern.
+    pub(super) fn wait_for_requests(&self) -> bool {
+        !(self.room.is_empty() && self.closed.is_empty() && self.others.is_empty())
+    }
+
+    /// Whether there are any that a message, or the end of the connection, may concern.
+    pub(super) fn wait_for_peer(&self) -> bool {
+        !(self.arrival.is_empty() && self.closed.is_empty())
     }
 
     /// The first waiter with this interest.
-    pub(super) fn first(&self, interest: Interest) -> Option<Waker> {
-        let mut of = self.0.range((interest, 0)..=(interest, u64::MAX));
-        of.next().map(|(_, waker)| waker.clone())
+    pub(super) fn first(&self, interest: Interest) -> Option<&Waker> {
+        match interest {
+            Interest::Arrival => self.arrival.first(),
+            Interest::Room => self.room.first(),
+            Interest::Closed => self.closed.first(),
+            Interest::Completion(_) | Interest::Flushed(_) => {
+                let index = self.others.partition_point(|one| one.0 < interest);
+                let first = self.others.get(index).filter(|one| one.0 == interest);
+                first.map(|(.., waker)| waker)
+            }
+        }
     }
 
     /// Those that wait for the completion of at most this many requests.
-    pub(super) fn flushed(&self, requests: u64) -> impl Iterator<Item = Waker> {
-        let begin = (Interest::Flushed(0), 0);
-        let of = self
-            .0
-            .range(begin..=(Interest::Flushed(requests), u64::MAX));
-        of.map(|(_, waker)| waker.clone())
+    pub(super) fn flushed(&self, requests: u64) -> impl Iterator<Item = &Waker> {
+        let begin = Interest::Flushed(0);
+        let begin = self.others.partition_point(|one| one.0 < begin);
+        let later = self.others.iter().skip(begin);
+        let flushed = later.take_while(move |one| one.0 <= Interest::Flushed(requests));
+        flushed.map(|(.., waker)| waker)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = Waker> {
-        self.0.values().cloned()
+    pub(super) fn all(&self) -> impl Iterator<Item = &Waker> {
+        let queues = [&self.arrival, &self.room, &self.closed].into_iter();
+        queues
+            .flat_map(WaiterQueue::iter)
+            .chain(self.others.iter().map(|(.., waker)| waker))
     }
 }
 
@@ -69,14 +138,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::event_loop::new_waker;
 
     #[test]
     fn the_first_waiter_with_an_interest_is_found() {
         let mut waiters = Waiters::default();
-        assert!(waiters.add(Interest::Room, 2, Waker::noop()).is_none());
+        assert!(waiters.add(Interest::Room, 2, &new_waker()).is_none());
         assert!(waiters.first(Interest::Arrival).is_none());
         assert!(waiters.first(Interest::Room).is_some());
-        assert!(waiters.add(Interest::Room, 2, Waker::noop()).is_some());
+        assert!(waiters.add(Interest::Room, 2, &new_waker()).is_some());
         assert!(waiters.remove(Interest::Flushed(0), 2).is_none());
         assert!(waiters.remove(Interest::Room, 2).is_some());
         assert!(waiters.is_empty());
@@ -86,7 +156,7 @@ mod tests {
     fn waiters_for_fewer_requests_are_found() {
         let mut waiters = Waiters::default();
         for (requests, key) in [(3, 1), (5, 2), (3, 3)] {
-            let replaced = waiters.add(Interest::Flushed(requests), key, Waker::noop());
+            let replaced = waiters.add(Interest::Flushed(requests), key, &new_waker());
             assert!(replaced.is_none());
         }
         assert_eq!(waiters.flushed(2).count(), 0);
@@ -116,7 +186,7 @@ mod tests {
                 let was_there = model.contains(&(interest, key));
                 let former = if is_added {
                     model.insert((interest, key));
-                    waiters.add(interest, key, Waker::noop())
+                    waiters.add(interest, key, &new_waker())
                 } else {
                     model.remove(&(interest, key));
                     waiters.remove(interest, key)

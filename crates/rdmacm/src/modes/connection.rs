@@ -276,7 +276,8 @@ impl Connection {
             #[doc(alias = "rdma_post_send", alias = "ibv_post_send")]
         }
         pub fn send(&self, message: &[u8]) -> Result<()> {
-            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await }
+            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await },
+            at_once: self.inner.send_now(&[IoSlice::new(message)])
         }
     }
 
@@ -315,7 +316,8 @@ impl Connection {
             #[doc(alias = "rdma_post_sendv")]
         }
         pub fn send_vectored(&self, slices: &[IoSlice<'_>]) -> Result<()> {
-            self.inner.event_loop() => self.inner.send(slices)
+            self.inner.event_loop() => self.inner.send(slices),
+            at_once: self.inner.send_now(slices)
         }
     }
 
@@ -335,7 +337,8 @@ impl Connection {
             #[doc(alias = "rdma_get_recv_comp")]
         }
         pub fn receive(&self) -> Result<Option<Message>> {
-            self.inner.event_loop() => self.inner.receive()
+            self.inner.event_loop() => self.inner.receive(),
+            at_once: self.inner.receive_now()
         }
     }
 

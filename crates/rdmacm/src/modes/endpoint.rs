@@ -43,7 +43,7 @@ by_mode! {
         /// connection.post_send(message)?;
         /// let sent = connection.next_sent(Duration::from_secs(1))?;
         /// let received = connection.next_received(Duration::from_secs(1))?;
-        /// println!("{} bytes", received.result?.bytes);
+        /// println!("{} bytes", received.result()?.bytes);
         /// # Ok(())
         /// # }
         /// ```
@@ -66,7 +66,7 @@ by_mode! {
         /// endpoint.post_receive(buffer)?;
         /// let connection = endpoint.connect(ConnParam::new()).await?;
         /// let received = connection.next_received(Duration::from_secs(1)).await?;
-        /// println!("{} bytes", received.result?.bytes);
+        /// println!("{} bytes", received.result()?.bytes);
         /// # Ok(())
         /// # }
         /// ```

@@ -107,7 +107,8 @@ impl SendHalf {
         /// # Errors
         /// Those of [`Connection::send`].
         pub fn send(&self, message: &[u8]) -> Result<()> {
-            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await }
+            self.inner.event_loop() => async { self.inner.send(&[IoSlice::new(message)]).await },
+            at_once: self.inner.send_now(&[IoSlice::new(message)])
         }
     }
 
@@ -117,7 +118,8 @@ impl SendHalf {
         /// # Errors
         /// Those of [`Connection::send`].
         pub fn send_vectored(&self, slices: &[IoSlice<'_>]) -> Result<()> {
-            self.inner.event_loop() => self.inner.send(slices)
+            self.inner.event_loop() => self.inner.send(slices),
+            at_once: self.inner.send_now(slices)
         }
     }
 
@@ -201,7 +203,8 @@ impl ReceiveHalf {
         /// # Errors
         /// Those of [`Connection::receive`].
         pub fn receive(&self) -> Result<Option<Message>> {
-            self.inner.event_loop() => self.inner.receive()
+            self.inner.event_loop() => self.inner.receive(),
+            at_once: self.inner.receive_now()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, IdHandle, QueuePair};
+use rdmacm_core::{CmAddr, ConnInfo, ConnParam, Deadline, DeviceId, IdHandle, QueuePair};
 
 use super::CmConnection;
 use crate::connect::{ACCEPT_DEADLINE, Attempt};
@@ -97,6 +97,19 @@ impl Incoming {
         self.request.id.id()
     }
 
+    /// The RDMA device by which the peer is reached. The kernel is not asked if the listener is
+    /// bound to a device.
+    ///
+    /// # Errors
+    /// Those of [`IdHandle::addresses`].
+    #[doc(alias = "verbs")]
+    pub fn device_id(&self) -> Result<Option<DeviceId>, rdmacm_core::Error> {
+        match self.request.device {
+            None => Ok(self.id().addresses()?.device),
+            device => Ok(device),
+        }
+    }
+
     /// The peer's address.
     ///
     /// # Errors
@@ -136,6 +149,10 @@ impl Incoming {
         let event_loop = self.event_loop();
         let until = self.deadline.until(event_loop.now());
         Attempt::new(event_loop, until, Target::default())
+    }
+
+    pub(super) fn into_request(self) -> (Request, ConnParam) {
+        (self.request, self.param)
     }
 
     pub(super) async fn accept_queue_pair(

@@ -116,6 +116,10 @@ impl Listener {
         self.ids.event_loop()
     }
 
+    pub(super) fn listening_ids(&self) -> &ListeningIds {
+        &self.ids
+    }
+
     /// The address it listens on, with its port.
     #[must_use]
     pub fn local_addr(&self) -> CmAddr {

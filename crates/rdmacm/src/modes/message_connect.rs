@@ -171,6 +171,7 @@ impl Incoming {
 
     async fn accept_with_messages(self, options: MessageOptions) -> Result<Connection> {
         let factory = MessageQueuePairFactory::new(self.event_loop(), options);
+        let factory = factory.on_device(self.device_id().ok().flatten());
         let queue_pair = self.create(&factory).map_err(with_device_error)?;
         let shared: Arc<dyn QueuePair> = Arc::new(Arc::clone(&queue_pair));
         let established = self.accept_queue_pair(shared).await?;

@@ -49,7 +49,7 @@ by_mode! {
     #[derive(Clone)]
     pub struct Node {
         pub(crate) event_loop: Arc<EventLoop>,
-        pub(crate) directory: Directory,
+        pub(crate) directory: Arc<Directory>,
     }
 }
 
@@ -80,7 +80,7 @@ impl Node {
     pub(crate) fn new(event_loop: Arc<EventLoop>, directory: Directory) -> Self {
         Self {
             event_loop,
-            directory,
+            directory: Arc::new(directory),
         }
     }
 

@@ -28,7 +28,7 @@ impl NodeOptions {
     pub(super) fn new() -> Self {
         Self {
             channel: EventChannel::options(),
-            executor: Arc::new(ThreadExecutor),
+            executor: Arc::<ThreadExecutor>::default(),
             max_handshakes: DEFAULT_MAX_HANDSHAKES,
             directory: Directory::new(),
             extensions: Extensions::default(),
@@ -43,8 +43,8 @@ impl NodeOptions {
         self
     }
 
-    /// Runs calls that block in the kernel on this executor, instead of a short-lived thread
-    /// each.
+    /// Runs calls that block in the kernel on this executor, instead of a
+    /// [`ThreadExecutor`](crate::ThreadExecutor).
     #[must_use]
     pub fn executor(mut self, executor: Arc<dyn BlockingExecutor>) -> Self {
         self.executor = executor;
@@ -75,6 +75,8 @@ impl NodeOptions {
     /// Those of [`Node::open`].
     pub fn open(self) -> Result<Node> {
         let channel = self.channel.open().map_err(not_opened)?;
+        // The event loop watches its descriptor, which is opened now.
+        channel.readiness().map_err(not_opened)?;
         let parts = EventLoopParts {
             channel,
             executor: self.executor,

@@ -1,23 +1,32 @@
 //! A runtime of the caller's own, on async-io.
 
+use std::future::Future as _;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_io::{Async, Timer};
-use rdmacm::asynchronous::{Reactor, Runtime, Sleep};
+use rdmacm::asynchronous::{Reactor, Runtime};
 
 #[derive(Debug)]
 pub(crate) struct AsyncIo;
 
 #[derive(Debug)]
-struct Watched(Async<OwnedFd>);
+struct Watched {
+    watched: Async<OwnedFd>,
+    timer: Mutex<Timer>,
+}
 
 impl Runtime for AsyncIo {
     fn reactor(readiness: OwnedFd) -> io::Result<Box<dyn Reactor>> {
-        Ok(Box::new(Watched(Async::new_nonblocking(readiness)?)))
+        Ok(Box::new(Watched {
+            watched: Async::new_nonblocking(readiness)?,
+            timer: Mutex::new(Timer::never()),
+        }))
     }
 }
 
@@ -28,7 +37,7 @@ impl Reactor for Watched {
         read: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Poll<io::Result<()>> {
         loop {
-            let readiness = self.0.poll_readable(context);
+            let readiness = self.watched.poll_readable(context);
             if let Poll::Ready(Err(error)) = readiness {
                 return Poll::Ready(Err(error));
             }
@@ -42,9 +51,9 @@ impl Reactor for Watched {
         }
     }
 
-    fn sleep_until(&self, at: Instant) -> Sleep {
-        Box::pin(async move {
-            Timer::at(at).await;
-        })
+    fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        let mut timer = self.timer.lock().unwrap();
+        timer.set_at(at);
+        Pin::new(&mut *timer).poll(context).map(drop)
     }
 }

@@ -23,7 +23,7 @@ use zerocopy::FromBytes as _;
 #[derive(Debug)]
 pub(crate) struct Device {
     state: Mutex<State>,
-    /// Never readable: nothing polls it.
+    /// Readable while the state says so.
     readiness: EventFd,
 }
 
@@ -85,9 +85,21 @@ impl Device {
         drop(replaced);
     }
 
+    /// Changes the state, and the readiness descriptor with it.
+    fn update<T>(&self, state: &mut State, change: impl FnOnce(&mut State) -> T) -> T {
+        let was_readable = state.is_readable();
+        let outcome = change(state);
+        match (was_readable, state.is_readable()) {
+            (false, true) => drop(self.readiness.write(1).unwrap()),
+            (true, false) => drop(self.readiness.read().unwrap()),
+            _ => {}
+        }
+        outcome
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
-        change(&mut state);
+        self.update(&mut state, change);
         let (sleepers, waker) = (std::mem::take(&mut state.sleepers), state.waker.take());
         drop(state);
         if let Some(waker) = waker {
@@ -100,11 +112,11 @@ impl Device {
 
     fn read(&self, response: &mut [u8]) -> io::Result<()> {
         let mut state = self.state();
-        if let Some(errno) = state.failure.take() {
-            return Err(io::Error::from_raw_os_error(errno));
-        }
-        let id = state.events.pop_front();
-        let id = id.ok_or(io::ErrorKind::WouldBlock)?;
+        let id = self.update(&mut state, |state| match state.failure.take() {
+            Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+            None => Ok(state.events.pop_front()),
+        });
+        let id = id?.ok_or(io::ErrorKind::WouldBlock)?;
         let (event, _) = EventResponse::mut_from_prefix(response).unwrap();
         event.uid = state.ids[id];
         event.id = u32::try_from(id).unwrap();
@@ -152,7 +164,7 @@ impl UcmaFile for Device {
     fn wait(&self, until: Option<Instant>, _: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         loop {
             let mut state = self.state();
-            if std::mem::take(&mut state.is_woken) {
+            if self.update(&mut state, |state| std::mem::take(&mut state.is_woken)) {
                 return Ok(true);
             }
             if state.is_readable() || until.is_some_and(|until| until <= state.now) {
@@ -174,7 +186,9 @@ impl UcmaFile for Device {
     }
 
     fn take_wake(&self) -> bool {
-        std::mem::take(&mut self.state().is_woken)
+        self.update(&mut self.state(), |state| {
+            std::mem::take(&mut state.is_woken)
+        })
     }
 
     fn notify(&self) {
@@ -182,7 +196,9 @@ impl UcmaFile for Device {
     }
 
     fn take_notification(&self) -> bool {
-        std::mem::take(&mut self.state().is_notified)
+        self.update(&mut self.state(), |state| {
+            std::mem::take(&mut state.is_notified)
+        })
     }
 
     fn now(&self) -> Instant {

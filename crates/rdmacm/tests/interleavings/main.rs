@@ -27,7 +27,7 @@ mod blocking_executor {
 }
 
 mod runtime {
-    pub(crate) use rdmacm::asynchronous::{Reactor, Sleep};
+    pub(crate) use rdmacm::asynchronous::Reactor;
 }
 
 mod stage {

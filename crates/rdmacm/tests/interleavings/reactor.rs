@@ -1,6 +1,5 @@
 //! A runtime that wakes the event loop when the device becomes readable.
 
-use std::future::poll_fn;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::time::Instant;
 use rdmacm::core::ucma::UcmaFile as _;
 
 use crate::device::Device;
-use crate::runtime::{Reactor, Sleep};
+use crate::runtime::Reactor;
 
 #[derive(Debug)]
 pub(crate) struct DeviceReactor(pub(crate) Arc<Device>);
@@ -34,15 +33,12 @@ impl Reactor for DeviceReactor {
         }
     }
 
-    fn sleep_until(&self, at: Instant) -> Sleep {
-        let device = Arc::clone(&self.0);
-        Box::pin(poll_fn(move |context| {
-            if device.now() >= at {
-                return Poll::Ready(());
-            }
-            device.pass_time(at);
-            context.waker().wake_by_ref();
-            Poll::Pending
-        }))
+    fn poll_timer(&self, context: &mut Context<'_>, at: Instant) -> Poll<()> {
+        if self.0.now() >= at {
+            return Poll::Ready(());
+        }
+        self.0.pass_time(at);
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 }

@@ -86,15 +86,16 @@ fn a_result_of_another_thread_wakes_the_waiter() {
     check(|| {
         let node = Node::of_threads(2);
         let other = wait_for(&node, 1, 1);
+        let failed = QueuedEvent::CommandFailed(Error::IdGone);
         let waiting = {
             let node = Arc::clone(&node);
             thread::spawn(move || {
                 let event = node.wait(0).unwrap();
-                assert!(matches!(event, QueuedEvent::CommandReturned(_)));
+                assert!(matches!(event, QueuedEvent::CommandFailed(_)));
             })
         };
         let queue = Arc::clone(node.ids[0].queue());
-        let pushing = thread::spawn(move || queue.push(QueuedEvent::CommandReturned(Ok(()))));
+        let pushing = thread::spawn(move || queue.push(failed));
         join_all([waiting, pushing]);
         node.device.post(1);
         other.join().unwrap();

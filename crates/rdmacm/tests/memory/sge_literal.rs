@@ -1,12 +1,10 @@
-//! error: cannot construct `Sge` with struct literal syntax due to private fields
+//! error: cannot initialize a tuple struct which contains private fields
 
 use rdmacm::verbs::{Buffer, Sge};
 
-fn longer(buffer: &Buffer) -> Sge {
-    Sge {
-        start: 0,
-        length: 2 * buffer.len() as u32,
-    }
+fn longer(buffer: Buffer) -> Sge {
+    let length = 2 * buffer.len() as u32;
+    Sge((buffer, 0, length))
 }
 
 fn main() {

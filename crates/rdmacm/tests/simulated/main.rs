@@ -13,4 +13,5 @@ mod incoming;
 mod messages;
 mod queue_pair;
 mod rejecting;
+mod streams;
 mod tasks;

@@ -149,11 +149,11 @@ fn poll(queue: &CompletionQueue) -> Option<Completion> {
 }
 
 fn done(completion: &Completion) -> Done {
-    completion.result.unwrap()
+    completion.result().unwrap()
 }
 
 fn status(completion: &Completion) -> WcStatus {
-    completion.result.unwrap_err().status
+    completion.result().unwrap_err().status
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_message_arrives_in_the_memory_that_was_posted() {
     let received = pair.received();
     assert_eq!(done(&received).bytes, 5);
     assert_eq!(received.sg_list.into_buffer().unwrap()[..5], *b"hello");
-    assert!(pair.sent().result.is_ok());
+    assert!(pair.sent().result().is_ok());
     assert!(pair.near.send_queue().poll().unwrap().is_none());
 }
 

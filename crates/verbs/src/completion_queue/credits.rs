@@ -1,70 +1,89 @@
 //! Credits for completions.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
-/// The entries of a completion queue, and how many are reserved: two numbers of 32 bits in
-/// one word, so that posting and polling take no lock.
+/// The entries of a completion queue, and how many of them are free, so that posting and
+/// polling take no lock.
 #[derive(Debug)]
-pub(crate) struct CqCredits(AtomicU64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) entries: u32,
-    pub(crate) reserved: u32,
-}
-
-impl Usage {
-    fn of(word: u64) -> Self {
-        Self {
-            // Each is a half.
-            entries: u32::try_from(word >> 32).unwrap_or_default(),
-            reserved: u32::try_from(word & 0xffff_ffff).unwrap_or_default(),
-        }
-    }
-
-    fn word(self) -> u64 {
-        u64::from(self.entries) << 32 | u64::from(self.reserved)
-    }
+pub(crate) struct CqCredits {
+    entries: AtomicU32,
+    /// Negative for a moment, while a caller that took too many puts it back.
+    free: AtomicI64,
 }
 
 impl CqCredits {
     pub(crate) fn new(entries: u32) -> Self {
-        let reserved = 0;
-        Self(AtomicU64::new(Usage { entries, reserved }.word()))
+        Self {
+            entries: AtomicU32::new(entries),
+            free: AtomicI64::new(entries.into()),
+        }
     }
 
-    pub(crate) fn usage(&self) -> Usage {
-        Usage::of(self.0.load(Ordering::Acquire))
+    /// How many entries there are.
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries.load(Ordering::Acquire)
+    }
+
+    /// How many entries are reserved.
+    #[cfg(test)]
+    pub(crate) fn reserved(&self) -> u32 {
+        let free = self.free.load(Ordering::Acquire);
+        u32::try_from(i64::from(self.entries()) - free).unwrap()
+    }
+
+    /// Reserves one credit if there is one; otherwise returns `false`, also if there is none only
+    /// because another caller is about to return one. [`reserve`](Self::reserve) waits for that.
+    #[inline]
+    pub(crate) fn reserve_one(&self) -> bool {
+        if self.free.fetch_sub(1, Ordering::AcqRel) > 0 {
+            return true;
+        }
+        self.release(1);
+        false
     }
 
     /// Reserves `count` credits if `spare` more stay free; otherwise returns `false`.
     pub(crate) fn reserve(&self, count: u32, spare: u32) -> bool {
-        let reserve = |word| {
-            let usage = Usage::of(word);
-            let reserved = usage.reserved.checked_add(count)?;
-            let fits = reserved.checked_add(spare)? <= usage.entries;
-            fits.then(|| Usage { reserved, ..usage }.word())
-        };
-        self.0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve)
-            .is_ok()
+        let (count, spare) = (i64::from(count), i64::from(spare));
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            if free >= count + spare {
+                let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+                match self
+                    .free
+                    .compare_exchange(free, free - count, success, failure)
+                {
+                    Ok(_) => return true,
+                    Err(now) => free = now,
+                }
+            } else if free < 0 {
+                std::hint::spin_loop();
+                free = self.free.load(Ordering::Relaxed);
+            } else {
+                return false;
+            }
+        }
     }
 
     /// Returns credits that were reserved.
+    #[inline]
     pub(crate) fn release(&self, count: u32) {
-        // They are in the lower half, which does not underflow.
-        self.0.fetch_sub(count.into(), Ordering::AcqRel);
+        self.free.fetch_add(count.into(), Ordering::AcqRel);
     }
 
-    /// Changes the number of entries if no more are reserved; otherwise returns `false`.
+    /// Changes the number of entries if no more are reserved; otherwise returns `false`. One
+    /// caller at a time.
     pub(super) fn set_entries(&self, entries: u32) -> bool {
-        let resize = |word| {
-            let usage = Usage::of(word);
-            (usage.reserved <= entries).then(|| Usage { entries, ..usage }.word())
-        };
-        self.0
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, resize)
-            .is_ok()
+        let before = self.entries();
+        if entries < before {
+            if !self.reserve(before - entries, 0) {
+                return false;
+            }
+        } else {
+            self.release(entries - before);
+        }
+        self.entries.store(entries, Ordering::Release);
+        true
     }
 }
 
@@ -81,14 +100,18 @@ mod tests {
         assert!(!credits.reserve(1, 1));
         assert!(credits.reserve(1, 0));
         assert!(!credits.reserve(1, 0));
+        assert!(!credits.reserve_one());
         credits.release(2);
         assert!(credits.reserve(0, 2));
         assert!(!credits.reserve(0, 3));
-        assert!(credits.reserve(2, 0));
-        assert_eq!(credits.usage().reserved, 3);
+        assert!(credits.reserve_one() && credits.reserve_one());
+        assert!(!credits.reserve_one());
+        assert_eq!(credits.reserved(), 3);
         assert!(!credits.set_entries(2));
         assert!(credits.set_entries(u32::MAX));
         assert!(!credits.reserve(u32::MAX, 0) && credits.reserve(1, u32::MAX - 4));
         assert!(!credits.set_entries(3) && credits.set_entries(4));
+        assert_eq!((credits.entries(), credits.reserved()), (4, 4));
+        assert!(!credits.reserve_one());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus};
 use rdmacm_core::QpType;
@@ -41,7 +41,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T>, words: &str) {
 /// A channel, and its other end.
 fn channel(context: &Context) -> (CompletionChannel, UnixStream) {
     let (file, far) = readable::tests::file();
-    (CompletionChannel::with_file(context, file).unwrap(), far)
+    (CompletionChannel::with_file(context, file), far)
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn closing_the_context_ends_a_wait() {
     // Outstanding requests are returned first.
     let completion = ended.unwrap().unwrap();
     assert_eq!(completion.work, work);
-    assert!(completion.result.is_err());
+    assert!(completion.result().is_err());
     assert!(queue.next(None).unwrap_err().is_gone());
 }
 
@@ -188,13 +188,13 @@ fn several_completions_are_polled_up_to_the_limit() {
     for number in device.sends() {
         device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
     }
-    let mut taken = [const { None }; 4];
-    assert_eq!(queue.poll_into(&mut []), Ok(0));
-    assert_eq!(queue.poll_into(&mut taken[..1]), Ok(1));
-    assert_eq!(queue.poll_into(&mut taken), Ok(0), "no place is empty");
-    assert_eq!(queue.poll_into(&mut taken[1..]), Ok(1));
-    assert_eq!(queue.poll_into(&mut taken[2..]), Ok(0));
-    let taken: Vec<_> = taken.iter().flatten().map(|one| one.work).collect();
+    let mut taken = Vec::new();
+    assert_eq!(queue.poll_many(&mut taken, 0), Ok(0));
+    assert_eq!(queue.poll_many(&mut taken, 1), Ok(1));
+    assert_eq!(taken.len(), 1);
+    assert_eq!(queue.poll_many(&mut taken, usize::MAX), Ok(1));
+    assert_eq!(queue.poll_many(&mut taken, 1), Ok(0));
+    let taken: Vec<_> = taken.iter().map(|one| one.work).collect();
     assert_eq!(taken, works);
 }
 
@@ -206,11 +206,11 @@ fn a_stray_completion_is_reported_after_earlier_ones() {
     let posted = device.sends()[0];
     device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
     device.complete(posted, WcStatus::SUCCESS, WcOpcode::SEND);
-    let mut taken = [const { None }; 4];
-    assert_eq!(queue.poll_into(&mut taken), Ok(1));
+    let mut taken = Vec::new();
+    assert_eq!(queue.poll_many(&mut taken, 4), Ok(1));
     let stray = Err(Error::Stray { number: posted });
-    assert_eq!(queue.poll_into(&mut taken[1..]), stray);
-    assert_eq!(queue.poll_into(&mut taken[1..]), Ok(0), "once");
+    assert_eq!(queue.poll_many(&mut taken, 3), stray);
+    assert_eq!(queue.poll_many(&mut taken, 3), Ok(0), "once");
     // Of no queue.
     device.complete(u64::MAX, WcStatus::SUCCESS, WcOpcode::SEND);
     assert!(queue.poll().unwrap().is_none());
@@ -269,19 +269,18 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
         let received = queue_pair.post_receive(memory(&queue_pair)).unwrap();
         device.refuse(!quiet);
         queue_pair.context().close();
-        let mut taken = [const { None }; 4];
-        assert_eq!(queue.poll_into(&mut taken), Ok(2));
-        let mut taken: Vec<_> = taken.into_iter().flatten().collect();
+        let mut taken = Vec::new();
+        assert_eq!(queue.poll_many(&mut taken, 4), Ok(2));
         taken.sort_by_key(|one| one.work);
         for (completion, work) in taken.into_iter().zip([sent, received]) {
             assert_eq!(completion.work, work);
-            assert_eq!(completion.queue_pair, FIRST_NUMBER + 2);
-            let failure = completion.result.unwrap_err();
+            assert_eq!(completion.queue_pair(), FIRST_NUMBER + 2);
+            let failure = completion.result().unwrap_err();
             assert_eq!(failure.status, WcStatus::FATAL_ERR);
             // The device may still use it if its queue pair was not destroyed.
             assert_eq!(completion.sg_list.len(), usize::from(quiet));
         }
-        let gone = queue.poll_into(&mut [None]);
+        let gone = queue.poll_many(&mut Vec::new(), 1);
         assert!(gone.unwrap_err().is_gone());
         assert!(queue_pair.is_broken());
         device.refuse(false);
@@ -426,4 +425,24 @@ fn entries_for_a_shared_queue_are_reserved_once_for_all_its_queue_pairs() {
         options.receive_queue(&narrow).create(&context),
         "room for all",
     );
+}
+
+#[test]
+fn waiting_polls_before_it_sleeps() {
+    let device = Stub::new(false);
+    let context = device.open();
+    let (channel, _far) = channel(&context);
+    let queue = CompletionQueue::options(4).channel(&channel);
+    let queue = queue.polls_before_sleep(u32::MAX).create(&context).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS).send_queue(&queue);
+    let queue_pair = options.create(&context).unwrap();
+    let work = send(&queue_pair);
+    device.command_bytes();
+    let completion = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| queue.next(None));
+        device.complete(device.sends()[0], WcStatus::SUCCESS, WcOpcode::SEND);
+        waiter.join().unwrap().unwrap().unwrap()
+    });
+    assert_eq!(device.command_bytes(), 0, "it was not armed");
+    assert_eq!(completion.work, work);
 }

@@ -136,6 +136,12 @@ impl Buffer {
         self.region.registration()
     }
 
+    /// As the length of its slice, which need not be checked for that.
+    #[inline]
+    pub(super) fn whole_len(&self) -> usize {
+        self.length
+    }
+
     pub(super) fn start(&self) -> usize {
         self.start
     }

@@ -22,17 +22,21 @@ use crate::protection_domain::ProtectionDomain;
 /// [`RemoteAccessRegion`].
 #[derive(Debug)]
 #[doc(alias = "ibv_sge")]
-pub struct Sge {
-    memory: Memory,
-    // The part is within the memory.
-    start: usize,
-    length: u32,
-}
+pub struct Sge(Part);
 
+// The part is within the memory.
 #[derive(Debug)]
-enum Memory {
-    Buffer(Buffer),
-    Region(RemoteAccessRegion),
+enum Part {
+    Buffer {
+        buffer: Buffer,
+        start: usize,
+        length: u32,
+    },
+    Region {
+        memory: RemoteAccessRegion,
+        start: usize,
+        length: u32,
+    },
     Raw(AbiSge),
 }
 
@@ -47,22 +51,22 @@ impl Sge {
             let error = Error::invalid(Operation::TakePart, NOT_WITHIN);
             return Err(PostError::new(error, buffer));
         };
-        Ok(Self {
-            memory: Memory::Buffer(buffer),
+        Ok(Self(Part::Buffer {
+            buffer,
             start: range.start,
             length,
-        })
+        }))
     }
 
     pub(super) fn with_region(memory: RemoteAccessRegion, range: Range<usize>) -> Result<Self> {
         let Some(length) = length_within(&range, memory.len()) else {
             return Err(Error::invalid(Operation::TakePart, NOT_WITHIN));
         };
-        Ok(Self {
-            memory: Memory::Region(memory),
+        Ok(Self(Part::Region {
+            memory,
             start: range.start,
             length,
-        })
+        }))
     }
 
     /// Memory of the caller, by its address and the key of a
@@ -75,85 +79,123 @@ impl Sge {
     #[must_use]
     #[doc(alias = "ibv_sge")]
     pub unsafe fn raw(address: u64, length: u32, key: u32) -> Self {
-        let memory = Memory::Raw(AbiSge {
+        Self(Part::Raw(AbiSge {
             address,
             length,
             lkey: key,
-        });
-        Self {
-            memory,
-            start: 0,
-            length,
-        }
+        }))
     }
 
     /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.length as usize
+        match &self.0 {
+            Part::Buffer { length, .. } | Part::Region { length, .. } => *length as usize,
+            Part::Raw(sge) => sge.length as usize,
+        }
     }
 
     /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// The whole buffer, if it is a part of one.
     #[must_use]
     pub fn into_buffer(self) -> Option<Buffer> {
-        match self.memory {
-            Memory::Buffer(buffer) => Some(buffer),
-            Memory::Region(_) | Memory::Raw(_) => None,
+        match self.0 {
+            Part::Buffer { buffer, .. } => Some(buffer),
+            Part::Region { .. } | Part::Raw(_) => None,
         }
     }
 
     /// Drops it although a device may still use its memory, which is kept until the context is
     /// closed.
     fn keep(self) {
-        match &self.memory {
-            Memory::Buffer(buffer) => buffer.keep(),
-            Memory::Region(memory) => memory.keep(),
-            Memory::Raw(_) => {}
+        match &self.0 {
+            Part::Buffer { buffer, .. } => buffer.keep(),
+            Part::Region { memory, .. } => memory.keep(),
+            Part::Raw(_) => {}
         }
     }
 
     /// Whether it is registered in this domain; always `true` for raw memory.
     #[inline]
     pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
-        self.region()
-            .is_none_or(|region| region.domain().is(domain))
+        let region = match &self.0 {
+            Part::Buffer { buffer, .. } => buffer.region(),
+            Part::Region { memory, .. } => memory.region(),
+            Part::Raw(_) => return true,
+        };
+        region.domain().is(domain)
     }
 
-    /// Whether it has local write access; always `true` for raw memory.
+    /// Whether it has local write access; always `true` for raw memory, and for buffers, which
+    /// are registered for it.
     #[inline]
     pub(crate) fn is_writable(&self) -> bool {
-        self.region()
-            .is_none_or(|region| region.access().contains(AccessFlags::LOCAL_WRITE))
+        match &self.0 {
+            Part::Buffer { .. } | Part::Raw(_) => true,
+            Part::Region { memory, .. } => memory.access().contains(AccessFlags::LOCAL_WRITE),
+        }
     }
 
+    /// The entry for the device.
     #[inline]
     pub(crate) fn sge(&self) -> AbiSge {
-        let (region, start) = match &self.memory {
-            Memory::Buffer(buffer) => (buffer.region(), buffer.start()),
-            Memory::Region(memory) => (memory.region(), 0),
-            Memory::Raw(sge) => return *sge,
-        };
-        let offset = start + self.start;
-        AbiSge {
-            address: region.address() + offset as u64,
-            length: self.length,
-            lkey: region.local_key(),
+        match &self.0 {
+            Part::Buffer {
+                buffer,
+                start,
+                length,
+            } => within(buffer.region(), buffer.start() + start, *length),
+            Part::Region {
+                memory,
+                start,
+                length,
+            } => within(memory.region(), *start, *length),
+            Part::Raw(sge) => *sge,
         }
     }
+}
 
+/// An entry that is a part of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferPart<'a> {
+    buffer: &'a Buffer,
+    start: usize,
+    length: u32,
+}
+
+impl BufferPart<'_> {
+    /// Whether it is registered in this domain.
     #[inline]
-    fn region(&self) -> Option<&Registration> {
-        match &self.memory {
-            Memory::Buffer(buffer) => Some(buffer.region()),
-            Memory::Region(memory) => Some(memory.region()),
-            Memory::Raw(_) => None,
-        }
+    pub(crate) fn is_of(&self, domain: &ProtectionDomain) -> bool {
+        self.buffer.region().domain().is(domain)
+    }
+
+    /// The length in bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.length
+    }
+
+    /// The entry for the device.
+    #[inline]
+    pub(crate) fn sge(&self) -> AbiSge {
+        let start = self.buffer.start() + self.start;
+        within(self.buffer.region(), start, self.length)
+    }
+}
+
+/// The entry for the device: `length` bytes from `start` of a region.
+#[inline]
+fn within(region: &Registration, start: usize, length: u32) -> AbiSge {
+    AbiSge {
+        address: region.address() + start as u64,
+        length,
+        lkey: region.local_key(),
     }
 }
 
@@ -201,6 +243,24 @@ impl SgList {
         }
     }
 
+    /// The entry, if there is no other and it is a part of a buffer, which devices may write to.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    pub(crate) fn as_buffer(&self) -> Option<BufferPart<'_>> {
+        match &self.0 {
+            Entries::One(Sge(Part::Buffer {
+                buffer,
+                start,
+                length,
+            })) => Some(BufferPart {
+                buffer,
+                start: *start,
+                length: *length,
+            }),
+            _ => None,
+        }
+    }
+
     /// Drops the entries although a device may still use their memory, which is kept until the
     /// context is closed.
     pub(crate) fn keep(self) {
@@ -209,13 +269,18 @@ impl SgList {
 
     /// The first buffer of the list.
     #[must_use]
+    #[inline]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
-            Entries::None => None,
-            Entries::One(sge) => sge.into_buffer(),
-            Entries::Many(sg_list) => sg_list.into_iter().find_map(Sge::into_buffer),
+            Entries::One(Sge(Part::Buffer { buffer, .. })) => Some(buffer),
+            other => first_buffer(Self(other)),
         }
     }
+}
+
+#[cold]
+fn first_buffer(sg_list: SgList) -> Option<Buffer> {
+    sg_list.into_iter().find_map(Sge::into_buffer)
 }
 
 impl Deref for SgList {
@@ -251,12 +316,14 @@ impl fmt::Debug for SgList {
 }
 
 impl From<Sge> for SgList {
+    #[inline]
     fn from(sge: Sge) -> Self {
         Self(Entries::One(sge))
     }
 }
 
 impl From<Buffer> for SgList {
+    #[inline]
     fn from(buffer: Buffer) -> Self {
         Sge::from(buffer).into()
     }
@@ -269,13 +336,14 @@ impl From<Vec<Sge>> for SgList {
 }
 
 impl From<Buffer> for Sge {
+    #[inline]
     fn from(buffer: Buffer) -> Self {
         // No device accepts a request as long as the longest entry.
-        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
-        Self {
-            memory: Memory::Buffer(buffer),
+        let length = u32::try_from(buffer.whole_len()).unwrap_or(u32::MAX);
+        Self(Part::Buffer {
+            buffer,
             start: 0,
             length,
-        }
+        })
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use rdmacm_abi::uverbs::{Sge as AbiSge, WorkCompletion};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::{CompletionRing, Provider, SendRing, SendSlot, SlotPayload};
+use super::{CompletionRing, Provider, SendRing, SendSlot, SlotOptions, SlotPayload};
 use crate::error::Error;
 use crate::memory::RemoteMemory;
 use crate::request::SendOperation;
@@ -62,9 +62,7 @@ pub(super) fn slot<'a>(operation: &'a SendOperation, payload: SlotPayload<'a>) -
     SendSlot {
         number: 0x1_0000_0002,
         operation,
-        signaled: false,
-        solicited: false,
-        fence: false,
+        options: SlotOptions::default(),
         payload,
         destination: None,
     }
@@ -83,16 +81,17 @@ pub(super) fn push(ring: &mut impl SendRing, number: u64) {
     ring.push(&SendSlot {
         number,
         operation: &SendOperation::Send,
-        signaled: true,
-        solicited: false,
-        fence: false,
+        options: SlotOptions {
+            signaled: true,
+            ..SlotOptions::default()
+        },
         payload: SlotPayload::Inline(b"hi"),
         destination: None,
     });
 }
 
 /// Polls all completions; at most as many as the ring holds.
-pub(super) fn poll_all(ring: &mut dyn CompletionRing) -> Vec<WorkCompletion> {
+pub(super) fn poll_all(ring: &mut impl CompletionRing) -> Vec<WorkCompletion> {
     let mut all = Vec::new();
     while let Some(completion) = ring.pop() {
         all.push(completion);
@@ -108,7 +107,7 @@ pub(super) fn poll_all(ring: &mut dyn CompletionRing) -> Vec<WorkCompletion> {
 /// zeros, and polling ends.
 pub(super) fn poll_while_closing(
     ring_memory: &RingMemory,
-    mut ring: impl CompletionRing,
+    mut ring: impl CompletionRing + Send,
     is_written: impl Fn(&WorkCompletion) -> bool + Sync,
 ) {
     let most = 2 * ring.capacity() as usize;

@@ -8,7 +8,7 @@ use rdmacm_abi::uverbs::{
 };
 use rdmacm_core::{QpType, Transport};
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
+use super::{CompletionRings, NewQueuePair, Provider, ReceiveRings, Uverbs, destroy_on_error};
 use crate::error::Result;
 use crate::opcodes::Opcodes;
 use crate::operation::Operation;
@@ -21,6 +21,13 @@ mod send_ring;
 mod tests;
 
 use queue::Queue;
+
+/// Its send queues.
+pub(crate) type SendQueue = Queue<SendWqe>;
+/// Its receive queues, shared or not.
+pub(crate) type ReceiveQueue = Queue<RecvWqe>;
+/// Its completion queues.
+pub(crate) type CompletionQueue = Queue<WorkCompletion>;
 
 /// The driver `rdma_rxe`, version 2: RoCE v2 in software.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +89,11 @@ unsafe impl Provider for Rxe {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateCq,
-    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+    ) -> Result<(CreateCqResponse, CompletionRings)> {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<WorkCompletion>::map(uverbs, operation, answer.queue);
         let ring = destroy_on_error(uverbs, &answer.common, ring)?;
-        Ok((answer.common, Box::new(ring)))
+        Ok((answer.common, ring.into()))
     }
 
     fn create_qp(
@@ -99,7 +106,11 @@ unsafe impl Provider for Rxe {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let rings = map_queues(uverbs, operation, &answer.queues, has_receive_queue);
         let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
-        Ok(NewQueuePair::new(answer.common, send, receive))
+        Ok(NewQueuePair {
+            answer: answer.common,
+            send: send.into(),
+            receive: receive.map(ReceiveRings::from),
+        })
     }
 
     fn create_srq(
@@ -107,11 +118,11 @@ unsafe impl Provider for Rxe {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateSrq,
-    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
+    ) -> Result<(CreateSrqResponse, ReceiveRings)> {
         let answer = uverbs.ask(operation, &RxeCommand(request))?;
         let ring = Queue::<RecvWqe>::map(uverbs, operation, answer.srq.queue);
         let ring = destroy_on_error(uverbs, &answer.common, ring)?;
-        Ok((answer.common, Box::new(ring)))
+        Ok((answer.common, ring.into()))
     }
 
     fn create_ah(
@@ -142,7 +153,7 @@ fn map_queues(
     operation: Operation,
     queues: &QpQueues,
     has_receive_queue: bool,
-) -> Result<(Queue<SendWqe>, Option<Queue<RecvWqe>>)> {
+) -> Result<(SendQueue, Option<ReceiveQueue>)> {
     let send = Queue::map(uverbs, operation, queues.send)?;
     let receive = has_receive_queue
         .then(|| Queue::map(uverbs, operation, queues.receive))

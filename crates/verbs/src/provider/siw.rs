@@ -8,7 +8,7 @@ use rdmacm_abi::uverbs::{
 };
 use rdmacm_core::{QpAttr, QpAttrMask, QpType, Transport};
 
-use super::{CompletionRing, NewQueuePair, Provider, ReceiveRing, Uverbs, destroy_on_error};
+use super::{CompletionRings, NewQueuePair, Provider, ReceiveRings, Uverbs, destroy_on_error};
 use crate::error::{Error, Result};
 use crate::opcodes::Opcodes;
 use crate::operation::Operation;
@@ -23,6 +23,13 @@ mod tests;
 
 use completion_ring::CompletionSlots;
 use queue::Queue;
+
+/// Its send queues.
+pub(crate) type SendQueue = Queue<Sqe>;
+/// Its receive queues, shared or not.
+pub(crate) type ReceiveQueue = Queue<Rqe>;
+/// Its completion queues.
+pub(crate) type CompletionQueue = CompletionSlots;
 
 /// The driver `siw`, version 1: iWARP in software. Reliable connections only, no
 /// atomics and no immediate data.
@@ -128,11 +135,11 @@ unsafe impl Provider for Siw {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateCq,
-    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+    ) -> Result<(CreateCqResponse, CompletionRings)> {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let ring = CompletionSlots::map(uverbs, operation, answer.queue);
         let ring = destroy_on_error(uverbs, &answer.common, ring)?;
-        Ok((answer.common, Box::new(ring)))
+        Ok((answer.common, ring.into()))
     }
 
     fn create_qp(
@@ -144,7 +151,11 @@ unsafe impl Provider for Siw {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let rings = map_queues(uverbs, operation, &answer.queues);
         let (send, receive) = destroy_on_error(uverbs, &answer.common, rings)?;
-        Ok(NewQueuePair::new(answer.common, send, receive))
+        Ok(NewQueuePair {
+            answer: answer.common,
+            send: send.into(),
+            receive: receive.map(ReceiveRings::from),
+        })
     }
 
     fn create_srq(
@@ -152,12 +163,12 @@ unsafe impl Provider for Siw {
         uverbs: &Uverbs,
         operation: Operation,
         request: CreateSrq,
-    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
+    ) -> Result<(CreateSrqResponse, ReceiveRings)> {
         let answer = uverbs.ask(operation, &SiwCommand(request))?;
         let (offset, entries) = (answer.queue.offset, answer.queue.entries);
         let ring = Queue::<Rqe>::map(uverbs, operation, offset, entries);
         let ring = destroy_on_error(uverbs, &answer.common, ring)?;
-        Ok((answer.common, Box::new(ring)))
+        Ok((answer.common, ring.into()))
     }
 
     fn create_ah(

@@ -16,7 +16,8 @@ use rdmacm_core::{QpAttr, QpType, Transport};
 use zerocopy::FromZeros;
 
 use super::{
-    CompletionRing, NewQueuePair, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, Uverbs,
+    CompletionRing, CompletionRings, NewQueuePair, Provider, ReceiveRing, ReceiveRings, SendRing,
+    SendSlot, SlotPayload, Uverbs,
 };
 use crate::completion_queue::CompletionQueue;
 use crate::context::Context;
@@ -190,6 +191,11 @@ impl Stub {
         });
     }
 
+    /// One of its queues.
+    pub(crate) fn ring(&self, holds: u32) -> Ring {
+        Ring(self.clone(), holds)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,13 +260,13 @@ unsafe impl Provider for Stub {
         _: &Uverbs,
         _: Operation,
         request: CreateCq,
-    ) -> Result<(CreateCqResponse, Box<dyn CompletionRing>)> {
+    ) -> Result<(CreateCqResponse, CompletionRings)> {
         let answer = CreateCqResponse {
             handle: self.next_handle(),
             entries: request.entries - self.missing,
         };
-        let ring = Ring(self.clone(), request.entries);
-        Ok((answer, Box::new(ring)))
+        let ring = self.ring(request.entries);
+        Ok((answer, ring.into()))
     }
 
     fn create_qp(&self, _: &Uverbs, _: Operation, request: CreateQp) -> Result<NewQueuePair> {
@@ -276,13 +282,13 @@ unsafe impl Provider for Stub {
             max_inline_data: request.max_inline_data,
             ..CreateQpResponse::new_zeroed()
         };
-        let ring = |holds| Ring(self.clone(), holds);
+        let ring = |holds| self.ring(holds);
         let receive = (request.is_srq == 0).then(|| ring(request.max_recv_wr));
-        Ok(NewQueuePair::new(
+        Ok(NewQueuePair {
             answer,
-            ring(request.max_send_wr),
-            receive,
-        ))
+            send: ring(request.max_send_wr).into(),
+            receive: receive.map(ReceiveRings::from),
+        })
     }
 
     fn create_srq(
@@ -290,15 +296,15 @@ unsafe impl Provider for Stub {
         _: &Uverbs,
         _: Operation,
         request: CreateSrq,
-    ) -> Result<(CreateSrqResponse, Box<dyn ReceiveRing>)> {
-        let ring = Ring(self.clone(), request.max_wr);
+    ) -> Result<(CreateSrqResponse, ReceiveRings)> {
+        let ring = self.ring(request.max_wr);
         let answer = CreateSrqResponse {
             handle: self.next_handle(),
             max_wr: request.max_wr,
             max_sge: request.max_sge,
             ..CreateSrqResponse::new_zeroed()
         };
-        Ok((answer, Box::new(ring)))
+        Ok((answer, ring.into()))
     }
 
     fn create_ah(&self, _: &Uverbs, _: Operation, _: CreateAh) -> Result<(CreateAhResponse, u32)> {
@@ -308,7 +314,7 @@ unsafe impl Provider for Stub {
 
 /// One of its queues, with its capacity. It accepts any number of requests.
 #[derive(Debug)]
-struct Ring(Stub, u32);
+pub(crate) struct Ring(Stub, u32);
 
 impl SendRing for Ring {
     fn capacity(&self) -> u32 {
@@ -347,8 +353,8 @@ impl ReceiveRing for Ring {
         4
     }
 
-    fn has_room(&self) -> bool {
-        true
+    fn room(&self, requests: usize) -> usize {
+        requests
     }
 
     fn push(&mut self, number: u64, _: &[AbiSge]) {
@@ -361,8 +367,12 @@ impl CompletionRing for Ring {
         self.1
     }
 
-    fn pop(&mut self) -> Option<WorkCompletion> {
-        self.0.state().completions.pop_front()
+    fn oldest(&self) -> Option<(u32, WorkCompletion)> {
+        Some((0, *self.0.state().completions.front()?))
+    }
+
+    fn remove(&mut self, _: u32) {
+        self.0.state().completions.pop_front();
     }
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {

@@ -35,11 +35,12 @@ impl QueuePair {
         clippy::result_large_err,
         reason = "a refused request is moved back, as it was passed"
     )]
+    #[inline]
     pub fn post_send<'a>(
         &self,
         request: SendRequest<'a>,
     ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
-        self.sends.post(request)
+        self.sends.post(request).map_err(|refused| *refused)
     }
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes
@@ -61,16 +62,40 @@ impl QueuePair {
     /// entries are too many, of another domain, or not registered for local write; the
     /// queue pair is in the error state, or has a shared receive queue.
     #[doc(alias = "ibv_post_recv", alias = "rdma_post_recv")]
+    #[inline]
     pub fn post_receive(&self, memory: impl Into<SgList>) -> Result<WorkId, PostError<SgList>> {
         let memory = memory.into();
-        let Some(receives) = &self.receives else {
-            let reason = match &self.shared {
-                Some(_) => "the queue pair receives from a shared queue: post there",
-                None => "the queue pair has no receive queue",
-            };
-            let error = Error::invalid(Operation::Receive, reason);
-            return Err(PostError::new(error, memory));
+        let posted = match &self.receives {
+            Some(receives) => receives.post(memory),
+            None => self.refuse_receive(memory),
         };
-        receives.post(memory)
+        posted.map_err(|refused| *refused)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_receive(&self, memory: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
+        Err(Box::new(PostError::new(self.no_receives(), memory)))
+    }
+
+    /// Posts several receive requests at once; all of them or none. Takes them out of `memory`.
+    ///
+    /// # Errors
+    /// Those of [`post_receive`](Self::post_receive). `memory` is unchanged then.
+    #[doc(alias = "ibv_post_recv")]
+    pub fn post_receives(&self, memory: &mut Vec<SgList>) -> Result<WorkIds> {
+        match &self.receives {
+            Some(receives) => receives.post_all(memory),
+            None => Err(self.no_receives()),
+        }
+    }
+
+    #[cold]
+    fn no_receives(&self) -> Error {
+        let reason = match &self.shared {
+            Some(_) => "the queue pair receives from a shared queue: post there",
+            None => "the queue pair has no receive queue",
+        };
+        Error::invalid(Operation::Receive, reason)
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn file() -> (Arc<RevocableFile>, UnixStream) {
 fn readable() -> (Context, Readable, UnixStream) {
     let context = Stub::new(false).open();
     let (file, far) = file();
-    let readable = Readable::new(&context, file).unwrap();
+    let readable = Readable::new(&context, file);
     (context, readable, far)
 }
 
@@ -56,7 +56,7 @@ fn a_wait_ends_when_the_context_is_closed() {
     assert!(context.is_gone());
     assert_eq!(readable.wait(Some(Instant::now())), Ok(true));
     let closed = Readable::new(&context, file().0);
-    assert!(closed.is_ok_and(|closed| closed.wait(None) == Ok(true)));
+    assert_eq!(closed.wait(None), Ok(true));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_failing_descriptor_closes_the_context() {
     let (file, far) = file();
     // Closing one end with unread bytes resets the other.
     file.with(|mut file| file.write_all(b"x").unwrap());
-    let readable = Readable::new(&context, file).unwrap();
+    let readable = Readable::new(&context, file);
     drop(far);
     assert_eq!(readable.read::<u64>(), Err(context.gone()));
     assert!(context.is_gone());
@@ -75,7 +75,7 @@ fn a_failing_descriptor_closes_the_context() {
 fn a_closed_file_is_not_read() {
     let context = Stub::new(false).open();
     let (file, mut far) = file();
-    let readable = Readable::new(&context, Arc::clone(&file)).unwrap();
+    let readable = Readable::new(&context, Arc::clone(&file));
     file.close(|_| ());
     assert_eq!(readable.read::<u64>(), Err(context.gone()));
     assert_eq!(far.read(&mut [0]).unwrap(), 0);
@@ -83,11 +83,11 @@ fn a_closed_file_is_not_read() {
 
 #[test]
 fn waits_are_rounded_up_and_bounded() {
-    assert_eq!(timeout(None), PollTimeout::NONE);
-    assert_eq!(timeout(Some(Duration::ZERO)), PollTimeout::ZERO);
+    assert_eq!(timeout(None), EpollTimeout::NONE);
+    assert_eq!(timeout(Some(Duration::ZERO)), EpollTimeout::ZERO);
     let soon = Duration::from_micros(2500);
-    assert_eq!(timeout(Some(soon)), PollTimeout::from(3_u8));
+    assert_eq!(timeout(Some(soon)), EpollTimeout::from(3_u8));
     let whole = Duration::from_millis(7);
-    assert_eq!(timeout(Some(whole)), PollTimeout::from(7_u8));
-    assert_eq!(timeout(Some(Duration::MAX)), PollTimeout::MAX);
+    assert_eq!(timeout(Some(whole)), EpollTimeout::from(7_u8));
+    assert_eq!(timeout(Some(Duration::MAX)), EpollTimeout::MAX);
 }

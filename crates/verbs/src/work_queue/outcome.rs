@@ -2,7 +2,7 @@
 
 use rdmacm_abi::uverbs::{WcOpcode, WcStatus, WorkCompletion, WrOpcode};
 
-use crate::completion::{CompletionError, Done, WorkId, WorkKind};
+use crate::completion::{Report, WorkKind};
 
 /// What the device has reported of a send request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,22 +44,19 @@ impl Outcome {
         }
     }
 
-    /// The result of the request.
-    pub(super) fn result(
-        &self,
-        kind: WorkKind,
-        work: WorkId,
-        queue_pair: u32,
-    ) -> Result<Done, CompletionError> {
+    /// What is reported of the request, which has this opcode.
+    pub(super) fn report(self, opcode: WrOpcode) -> Report {
         if self.status == WcStatus::SUCCESS {
-            return Ok(Done::sent(self.opcode, self.bytes));
+            Report::Sent {
+                opcode: self.opcode,
+                bytes: self.bytes,
+            }
+        } else {
+            Report::Failed {
+                status: self.status,
+                vendor: self.vendor_error,
+                kind: WorkKind::Send(opcode),
+            }
         }
-        Err(CompletionError {
-            status: self.status,
-            vendor: self.vendor_error,
-            queue_pair,
-            work,
-            kind,
-        })
     }
 }

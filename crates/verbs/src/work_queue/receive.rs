@@ -1,19 +1,22 @@
 //! The posting half of a queue pair's receive queue.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use rtrb::{Producer, RingBuffer};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::entries::{Entries, MAX_SGES, check_writable};
+use super::posted_ring::{Producer, Vacancy, posted_ring};
 use super::receive_completions::ReceiveCompletions;
-use super::{QpStatus, WorkQueue};
-use crate::completion::WorkId;
+use super::send::{MAX_MESSAGE, Number};
+use super::{AnyWorkQueue, QpStatus};
+use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
-use crate::error::{Error, PostError};
+use crate::error::{Error, PostError, Result};
 use crate::memory::SgList;
 use crate::operation::Operation;
+use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
-use crate::provider::ReceiveRing;
+use crate::provider::{ReceiveRing, ReceiveRings};
 use crate::request_id::{QueueIndex, RequestId};
 
 /// The posting half of a queue pair's receive queue.
@@ -21,15 +24,14 @@ use crate::request_id::{QueueIndex, RequestId};
 pub(crate) struct ReceiveQueue {
     parts: ReceiveParts,
     max_sges: usize,
+    mark: ProcessMark,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    ring: Box<dyn ReceiveRing>,
-    posted: Producer<SgList>,
-    /// The number of the next request.
-    next: u32,
+    ring: ReceiveRings,
+    posted: Producer<()>,
 }
 
 #[derive(Debug)]
@@ -49,24 +51,21 @@ pub(crate) struct ReceiveParts {
 
 impl ReceiveQueue {
     /// Both halves.
-    pub(crate) fn new(
-        parts: ReceiveParts,
-        ring: Box<dyn ReceiveRing>,
-    ) -> (Self, Box<dyn WorkQueue>) {
-        let capacity = parts.max_requests.min(ring.capacity()) as usize;
-        let (producer, consumer) = RingBuffer::new(capacity);
+    pub(crate) fn new(parts: ReceiveParts, ring: ReceiveRings) -> (Self, AnyWorkQueue) {
+        let capacity = parts.max_requests.min(ring.capacity());
+        let (producer, consumer) = posted_ring(capacity);
         let qp_status = Arc::clone(&parts.qp_status);
         let completions = ReceiveCompletions::new(parts.token, parts.number, qp_status, consumer);
         let queue = Self {
             max_sges: parts.max_sges.min(ring.max_sges()).min(MAX_SGES) as usize,
+            mark: parts.domain.context().uverbs().mark(),
             parts,
             state: Mutex::new(State {
                 ring,
                 posted: producer,
-                next: 0,
             }),
         };
-        (queue, Box::new(completions))
+        (queue, AnyWorkQueue::Receive(completions))
     }
 
     pub(crate) fn index(&self) -> QueueIndex {
@@ -74,68 +73,221 @@ impl ReceiveQueue {
     }
 
     /// Posts memory to receive into.
-    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, PostError<SgList>> {
-        if let Err(reason) = check_writable(&self.parts.domain, self.max_sges, &sg_list) {
-            return Err(refused(reason, sg_list));
-        }
-        let uverbs = self.parts.domain.context().uverbs();
-        if uverbs.is_in_child() {
-            return Err(PostError::new(uverbs.gone(), sg_list));
-        }
-        let mut state = self.state();
-        if let Err(reason) = self.reserve(&state) {
-            return Err(refused(reason, sg_list));
-        }
-        let number = state.next;
-        let id = RequestId {
-            queue: self.parts.index,
-            number,
-        };
-        let State { ring, posted, next } = &mut *state;
-        let mut entries = Entries::new();
-        let entries = entries.of(&sg_list);
-        // First: the device may complete the request as soon as it is in its queue. There is
-        // space, as `reserve` has checked.
-        if posted.push(sg_list).is_ok() {
-            ring.push(id.to_device(), entries);
-        }
-        *next = number.wrapping_add(1);
-        let queue = self.parts.token;
-        Ok(WorkId { queue, number })
+    #[inline]
+    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
+        self.post_one(sg_list).map(|number| self.work(number))
     }
 
-    /// Does the checks that need the lock, and reserves a completion queue entry.
-    fn reserve(&self, state: &State) -> Result<(), &'static str> {
-        // Checked under the lock, so that no request is added after a flush.
-        if self.parts.qp_status.is_broken() {
-            return Err("the queue pair is in the error state");
+    /// Posts memory, and returns the request's number.
+    #[inline(never)]
+    fn post_one(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
+        self.post_plain(sg_list, Self::post_after_lookup)
+    }
+
+    /// Posts memory if it is a part of a buffer and there is known to be room for it. Posts it
+    /// by `otherwise` if not. Calls nothing else, so that few registers are saved.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn post_plain(
+        &self,
+        sg_list: SgList,
+        otherwise: impl FnOnce(
+            &Self,
+            Option<MutexGuard<'_, State>>,
+            SgList,
+        ) -> Result<Number, Box<PostError<SgList>>>,
+    ) -> Result<Number, Box<PostError<SgList>>> {
+        if !self.is_plain(&sg_list) {
+            return otherwise(self, None, sg_list);
         }
-        if state.posted.is_full() || !state.ring.has_room() {
-            return Err(QUEUE_FULL);
+        let Some(mut state) = self.state.try_lock() else {
+            return otherwise(self, None, sg_list);
+        };
+        let State { ring, posted } = &mut *state;
+        let (vacancy, sge) = match (posted.known_vacancy(), sg_list.as_buffer()) {
+            // Checked under the lock, so that no request is added after a flush.
+            (Some(vacancy), Some(sge))
+                if !self.parts.qp_status.is_broken() && self.parts.completions.reserve_one() =>
+            {
+                (vacancy, sge.sge())
+            }
+            _ => return otherwise(self, Some(state), sg_list),
+        };
+        let (queue, number) = (self.parts.index, vacancy.number());
+        let id = RequestId { queue, number }.to_device();
+        // First: the device may complete the request as soon as it is in its queue.
+        ring.push_one(id, sge, || vacancy.fill(sg_list, ()));
+        Ok(number.into())
+    }
+
+    /// Posts memory after it has looked for room.
+    #[cold]
+    #[inline(never)]
+    fn post_after_lookup(
+        &self,
+        state: Option<MutexGuard<'_, State>>,
+        sg_list: SgList,
+    ) -> Result<Number, Box<PostError<SgList>>> {
+        if let Some(mut state) = state {
+            let State { ring, posted } = &mut *state;
+            posted.has_room(1, || ring.room(1));
         }
-        if self.parts.completions.reserve(1, 0) {
-            Ok(())
-        } else {
-            Err(COMPLETION_QUEUE_FULL)
+        self.post_plain(sg_list, |this, state, sg_list| {
+            drop(state);
+            this.post_any(sg_list)
+        })
+    }
+
+    /// Whether its only entry is a part of a buffer and valid, in the process of the queue.
+    #[inline]
+    fn is_plain(&self, sg_list: &SgList) -> bool {
+        let sge = sg_list.as_buffer();
+        let is_valid = sge.is_some_and(|sge| {
+            sge.is_of(&self.parts.domain) && u64::from(sge.len()) <= MAX_MESSAGE
+        });
+        is_valid && self.max_sges > 0 && self.mark.is_here()
+    }
+
+    /// Posts memory of any entries.
+    #[inline(never)]
+    fn post_any(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
+        if let Err(reason) = check_writable(&self.parts.domain, self.max_sges, &sg_list) {
+            return refused(reason, sg_list);
+        }
+        if !self.mark.is_here() {
+            return self.refused_in_child(sg_list);
+        }
+        let mut state = self.state.lock();
+        let vacancy = match state.reserve(&self.parts) {
+            Ok(vacancy) => vacancy,
+            Err(reason) => return refused(reason, sg_list),
+        };
+        Ok(vacancy.push(self.parts.index, sg_list).into())
+    }
+
+    /// Posts memory for several requests; all or none.
+    pub(crate) fn post_all(&self, memory: &mut Vec<SgList>) -> Result<WorkIds> {
+        for sg_list in &*memory {
+            check_writable(&self.parts.domain, self.max_sges, sg_list).map_err(invalid)?;
+        }
+        if !self.mark.is_here() {
+            return Err(self.parts.domain.context().gone());
+        }
+        let mut state = self.state.lock();
+        let first = state.posted.next();
+        state
+            .reserve_all(&self.parts, memory.len())
+            .map_err(invalid)?;
+        for sg_list in memory.drain(..) {
+            if let Some(vacancy) = state.vacancy() {
+                vacancy.push(self.parts.index, sg_list);
+            }
+        }
+        let next = state.posted.next();
+        Ok(WorkIds::new(self.parts.token, first, next))
+    }
+
+    #[cold]
+    fn refused_in_child(&self, sg_list: SgList) -> Result<Number, Box<PostError<SgList>>> {
+        let gone = self.parts.domain.context().gone();
+        Err(Box::new(PostError::new(gone, sg_list)))
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "it was widened")]
+    fn work(&self, number: Number) -> WorkId {
+        WorkId {
+            queue: self.parts.token,
+            number: number as u32,
         }
     }
 
     /// Waits until all callers that post have added their requests, or will find the queue pair
     /// in the error state.
     pub(crate) fn wait_for_posters(&self) {
-        drop(self.state());
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        drop(self.state.lock());
     }
 }
 
+/// Room for one request in both rings.
+struct Place<'a> {
+    ring: &'a mut ReceiveRings,
+    vacancy: Vacancy<'a, ()>,
+}
+
+impl Place<'_> {
+    /// Adds a request, and returns its number.
+    #[inline]
+    fn push(self, queue: QueueIndex, sg_list: SgList) -> u32 {
+        let number = self.vacancy.number();
+        let id = RequestId { queue, number }.to_device();
+        let mut entries = Entries::new();
+        let entries = entries.of(&sg_list);
+        // First: the device may complete the request as soon as it is in its queue.
+        self.vacancy.fill(sg_list, ());
+        self.ring.push(id, entries);
+        number
+    }
+}
+
+impl State {
+    /// Does the checks that need the lock, and reserves a completion queue entry.
+    #[inline]
+    fn reserve(&mut self, parts: &ReceiveParts) -> Result<Place<'_>, &'static str> {
+        // Checked under the lock, so that no request is added after a flush.
+        if parts.qp_status.is_broken() {
+            return Err(BROKEN);
+        }
+        let Some(place) = self.vacancy() else {
+            return Err(QUEUE_FULL);
+        };
+        if parts.completions.reserve(1, 0) {
+            Ok(place)
+        } else {
+            Err(COMPLETION_QUEUE_FULL)
+        }
+    }
+
+    /// As [`reserve`](Self::reserve), for several requests.
+    fn reserve_all(&mut self, parts: &ReceiveParts, requests: usize) -> Result<(), &'static str> {
+        if parts.qp_status.is_broken() {
+            return Err(BROKEN);
+        }
+        let Ok(count) = u32::try_from(requests) else {
+            return Err(QUEUE_FULL);
+        };
+        let Self { ring, posted } = self;
+        if !posted.has_room(count, || ring.room(requests)) {
+            return Err(QUEUE_FULL);
+        }
+        if parts.completions.reserve(count, 0) {
+            Ok(())
+        } else {
+            Err(COMPLETION_QUEUE_FULL)
+        }
+    }
+
+    fn vacancy(&mut self) -> Option<Place<'_>> {
+        let Self { ring, posted } = self;
+        let vacancy = posted.vacancy(|| ring.room(1))?;
+        Some(Place { ring, vacancy })
+    }
+}
+
+const BROKEN: &str = "the queue pair is in the error state";
 pub(super) const COMPLETION_QUEUE_FULL: &str =
     "the completion queue has no room left for its completion";
 pub(super) const QUEUE_FULL: &str = "the receive queue is full";
 
 #[cold]
-pub(super) fn refused(reason: &'static str, sg_list: SgList) -> PostError<SgList> {
-    PostError::new(Error::invalid(Operation::Receive, reason), sg_list)
+pub(super) fn refused<T>(
+    reason: &'static str,
+    sg_list: SgList,
+) -> Result<T, Box<PostError<SgList>>> {
+    Err(Box::new(PostError::new(invalid(reason), sg_list)))
+}
+
+#[cold]
+fn invalid(reason: &'static str) -> Error {
+    Error::invalid(Operation::Receive, reason)
 }

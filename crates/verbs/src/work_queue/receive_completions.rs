@@ -4,24 +4,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{WcStatus, WorkCompletion};
-use rtrb::Consumer;
 
+use super::posted_ring::Consumer;
+use super::successes::{Owner, take_successes};
 use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
-use crate::completion::{Completion, WorkId, received};
-use crate::completion_queue::CqCredits;
+use crate::completion::{Completion, Report, WorkId, WorkKind};
+use crate::completion_queue::{CqCredits, Places};
 use crate::memory::SgList;
+use crate::provider::CompletionRing;
+use crate::request_id::QueueIndex;
 
 /// The completing half of a queue pair's receive queue, which its completion queue owns. The
 /// device completes the requests in order.
 #[derive(Debug)]
-pub(super) struct ReceiveCompletions {
+pub(crate) struct ReceiveCompletions {
     token: u32,
     /// The queue pair's number.
     number: u32,
     qp_status: Arc<QpStatus>,
-    posted: Consumer<SgList>,
-    /// The number of the first request in `posted`.
-    head: u32,
+    posted: Consumer<()>,
     /// Completed requests that were not reported yet.
     unreported: VecDeque<Completion>,
     /// The requests that a reset has discarded. The device may still write to their memory.
@@ -36,61 +37,57 @@ impl ReceiveCompletions {
         token: u32,
         number: u32,
         qp_status: Arc<QpStatus>,
-        posted: Consumer<SgList>,
+        posted: Consumer<()>,
     ) -> Self {
         Self {
             token,
             number,
             qp_status,
             posted,
-            head: 0,
             unreported: VecDeque::new(),
             discarded: Vec::new(),
             flushed: Vec::new(),
         }
     }
 
+    /// Takes the next completions from the device, as [`take_successes`] does.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each completion")]
+    pub(crate) fn take_next(
+        &mut self,
+        index: QueueIndex,
+        ring: &mut impl CompletionRing,
+        places: &mut impl Places,
+        is_closed: impl Fn() -> bool,
+    ) -> u32 {
+        if !self.unreported.is_empty() {
+            return 0;
+        }
+        let owner = Owner {
+            queue: self.token,
+            index,
+            qp_number: self.number,
+        };
+        let is_next = |(): &()| true;
+        take_successes(
+            &mut self.posted,
+            owner,
+            ring,
+            places,
+            is_closed,
+            is_next,
+            Report::received,
+        )
+    }
+
     /// Takes the oldest request.
-    #[inline]
     fn pop(&mut self) -> Option<(u32, SgList)> {
-        let sg_list = self.posted.pop().ok()?;
-        let number = self.head;
-        self.head = number.wrapping_add(1);
-        Some((number, sg_list))
+        let front = self.posted.front()?;
+        Some((front.number(), front.take(|sg_list, ()| sg_list)))
     }
 
     fn pop_all(&mut self) -> Vec<(u32, SgList)> {
         std::iter::from_fn(|| self.pop()).collect()
-    }
-
-    /// The completion of the oldest request, if it has this number.
-    #[inline]
-    fn take(
-        &mut self,
-        credits: &CqCredits,
-        number: u32,
-        wc: &WorkCompletion,
-    ) -> Option<Completion> {
-        if number != self.head {
-            return None;
-        }
-        let (_, sg_list) = self.pop()?;
-        credits.release(1);
-        Some(self.completion(number, sg_list, wc))
-    }
-
-    #[inline]
-    fn completion(&self, number: u32, sg_list: SgList, wc: &WorkCompletion) -> Completion {
-        if wc.status != WcStatus::SUCCESS {
-            self.qp_status.set_broken();
-        }
-        let work = self.work(number);
-        Completion {
-            work,
-            queue_pair: wc.qp_number,
-            result: received(work, wc),
-            sg_list,
-        }
     }
 
     fn work(&self, number: u32) -> WorkId {
@@ -112,49 +109,45 @@ impl ReceiveCompletions {
     fn complete_all(&mut self, wc: &WorkCompletion) -> Vec<u32> {
         let mut numbers = Vec::new();
         while let Some((number, sg_list)) = self.pop() {
-            let completion = self.completion(number, sg_list, wc);
-            self.unreported.push_back(completion);
+            self.qp_status.set_broken();
+            self.report_later(number, sg_list, wc);
             numbers.push(number);
         }
         numbers
     }
+
+    fn report_later(&mut self, number: u32, sg_list: SgList, wc: &WorkCompletion) {
+        self.unreported.push_back(Completion {
+            work: self.work(number),
+            sg_list,
+            qp_number: self.number,
+            report: Report::of(WorkKind::Receive, wc),
+        });
+    }
 }
 
 impl WorkQueue for ReceiveCompletions {
-    fn complete(
-        &mut self,
-        credits: &CqCredits,
-        number: u32,
-        wc: &WorkCompletion,
-        report: &mut Option<Completion>,
-    ) -> Reported {
-        if self.unreported.is_empty() {
-            if let Some(completion) = self.take(credits, number, wc) {
-                *report = Some(completion);
-                return Reported::All;
-            }
-        }
-        if self.record(credits, number, wc) {
-            self.report(credits, report)
-        } else {
-            Reported::NoRequest
-        }
-    }
-
     fn record(&mut self, credits: &CqCredits, number: u32, wc: &WorkCompletion) -> bool {
-        if let Some(completion) = self.take(credits, number, wc) {
-            self.unreported.push_back(completion);
-            return true;
+        let oldest = self.posted.front().map(|front| front.number());
+        if oldest != Some(number) {
+            return self.record_late(credits, number);
         }
-        self.record_late(credits, number)
+        let Some((number, sg_list)) = self.pop() else {
+            return false;
+        };
+        if wc.status != WcStatus::SUCCESS {
+            self.qp_status.set_broken();
+        }
+        self.report_later(number, sg_list, wc);
+        credits.release(1);
+        true
     }
 
-    fn report(&mut self, _: &CqCredits, report: &mut Option<Completion>) -> Reported {
-        *report = self.unreported.pop_front();
-        if self.unreported.is_empty() {
-            Reported::All
-        } else {
-            Reported::More
+    fn report(&mut self, _: &CqCredits) -> Reported {
+        match self.unreported.pop_front() {
+            None => Reported::Nothing,
+            Some(next) if self.unreported.is_empty() => Reported::One(next),
+            Some(next) => Reported::More(next),
         }
     }
 
@@ -190,6 +183,9 @@ impl WorkQueue for ReceiveCompletions {
             credits.release(1);
         }
         posted.extend(taken);
+        if posted.is_empty() {
+            return all;
+        }
         let posted = posted.into_iter();
         all.extend(posted.map(|(number, sg_list)| (self.work(number), sg_list)));
         all

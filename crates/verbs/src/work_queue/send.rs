@@ -1,24 +1,27 @@
 //! The posting half of a send queue.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rdmacm_abi::uverbs::QueryQp;
+use parking_lot::{Mutex, MutexGuard};
+use rdmacm_abi::uverbs::{QueryQp, SendFlags, WrOpcode};
 use rdmacm_core::QpType;
-use rtrb::{Producer, RingBuffer};
 
 use super::entries::{Entries, MAX_SGES};
+use super::posted_ring::{Producer, posted_ring};
 use super::receive::COMPLETION_QUEUE_FULL;
 use super::send_completions::{Posted, SendCompletions};
-use super::{QpStatus, WorkQueue};
+use super::{AnyWorkQueue, QpStatus};
 use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
 use crate::operation::Operation;
+use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
-use crate::provider::{SendRing, SendSlot, SlotPayload};
+use crate::provider::{SendRing, SendRings, SendSlot, SlotOptions, SlotPayload};
 use crate::queue_pair::from_query;
-use crate::request::{Destination, Payload, SendRequest};
+use crate::request::{Destination, SendRequest};
 use crate::request_id::{QueueIndex, RequestId};
 
 mod check;
@@ -26,17 +29,22 @@ mod check;
 pub(super) use check::MAX_MESSAGE;
 use check::Rules;
 
+/// A refused request, moved back as it was passed; `None` if the queue has it.
+pub(crate) type Refused<'a> = Box<PostError<Option<SendRequest<'a>>>>;
+
+/// The number of a posted request, as wide as what else posting returns: a result of both is
+/// returned in registers.
+pub(super) type Number = u64;
+
 /// The posting half of a send queue.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     parts: SendParts,
     rules: Rules,
-    capacity: usize,
+    mark: ProcessMark,
+    capacity: u32,
     /// Whether only its own completion shows that a request is complete.
     individually: bool,
-    /// Whether the device has accepted a doorbell of this queue, which it does once the queue
-    /// pair is ready to send.
-    ready: AtomicBool,
     /// Whether the connection is known to allow reads and atomics.
     reads: AtomicBool,
     state: Mutex<State>,
@@ -63,21 +71,19 @@ pub(crate) struct SendParts {
 
 #[derive(Debug)]
 struct State {
-    ring: Box<dyn SendRing>,
+    ring: SendRings,
     posted: Producer<Posted>,
-    /// The number of the next request.
-    next: u32,
     /// How many requests were posted after the last signalled one.
-    unsignaled: usize,
+    unsignaled: u32,
 }
 
 impl SendQueue {
     /// Both halves.
-    pub(crate) fn new(parts: SendParts, ring: Box<dyn SendRing>) -> (Self, Box<dyn WorkQueue>) {
-        let capacity = parts.max_requests.min(ring.capacity()) as usize;
+    pub(crate) fn new(parts: SendParts, ring: SendRings) -> (Self, AnyWorkQueue) {
+        let capacity = parts.max_requests.min(ring.capacity());
         let provider = parts.domain.context().uverbs().provider();
         let individually = provider.completes_individually();
-        let (producer, consumer) = RingBuffer::new(capacity);
+        let (producer, consumer) = posted_ring(capacity);
         let completions = SendCompletions::new(
             parts.token,
             parts.number,
@@ -92,19 +98,18 @@ impl SendQueue {
         };
         let queue = Self {
             rules: Rules::of(&parts),
+            mark: parts.domain.context().uverbs().mark(),
             parts,
             capacity,
             individually,
-            ready: AtomicBool::new(false),
             reads: AtomicBool::new(false),
             state: Mutex::new(State {
                 ring,
                 posted: producer,
-                next: 0,
                 unsignaled: capacity,
             }),
         };
-        (queue, Box::new(completions))
+        (queue, AnyWorkQueue::Send(completions))
     }
 
     pub(crate) fn index(&self) -> QueueIndex {
@@ -112,30 +117,129 @@ impl SendQueue {
     }
 
     /// Posts one request.
-    #[expect(
-        clippy::result_large_err,
-        reason = "a refused request is moved back, as it was passed"
-    )]
-    pub(crate) fn post<'a>(
+    #[inline]
+    pub(crate) fn post<'a>(&self, request: SendRequest<'a>) -> Result<WorkId, Refused<'a>> {
+        self.post_one(request).map(|number| self.work(number))
+    }
+
+    /// Posts one request, and returns its number.
+    #[inline(never)]
+    fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
+        self.post_plain(request, Self::post_after_lookup)
+    }
+
+    /// Posts a request if it is a signalled SEND of a part of a buffer and there is known to be
+    /// room for it. Posts it by `otherwise` if not. Calls nothing else before the doorbell, so
+    /// that few registers are saved.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn post_plain<'a>(
         &self,
         request: SendRequest<'a>,
-    ) -> Result<WorkId, PostError<Option<SendRequest<'a>>>> {
+        otherwise: impl FnOnce(
+            &Self,
+            Option<MutexGuard<'_, State>>,
+            SendRequest<'a>,
+        ) -> Result<Number, Refused<'a>>,
+    ) -> Result<Number, Refused<'a>> {
+        if !self.rules.is_plain(&self.parts, &request) || !self.mark.is_here() {
+            return otherwise(self, None, request);
+        }
+        let Some(mut state) = self.state.try_lock() else {
+            return otherwise(self, None, request);
+        };
+        let State {
+            ring,
+            posted,
+            unsignaled,
+        } = &mut *state;
+        let (vacancy, sge) = match (posted.known_vacancy(), request.sg_list.as_buffer()) {
+            // Checked under the lock, so that no request is added after a flush.
+            (Some(vacancy), Some(sge))
+                if self.parts.qp_status.is_ready() && self.parts.completions.reserve_one() =>
+            {
+                (vacancy, sge.sge())
+            }
+            _ => return otherwise(self, Some(state), request),
+        };
+        let number = vacancy.number();
+        let SendRequest {
+            sg_list,
+            flags,
+            destination,
+            ..
+        } = request;
+        // A plain request has none.
+        std::mem::forget(destination);
+        let rest = Posted::new(WrOpcode::SEND, true, None);
+        // First: the device may complete the request as soon as it is in its queue.
+        ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
+        *unsignaled = 0;
+        drop(state);
+        self.ring_doorbell_of(number)
+    }
+
+    /// Posts one request after it has looked for room.
+    #[cold]
+    #[inline(never)]
+    fn post_after_lookup<'a>(
+        &self,
+        state: Option<MutexGuard<'_, State>>,
+        request: SendRequest<'a>,
+    ) -> Result<Number, Refused<'a>> {
+        if let Some(mut state) = state {
+            let State { ring, posted, .. } = &mut *state;
+            posted.has_room(1, || ring.room(1));
+        }
+        self.post_plain(request, |this, state, request| {
+            drop(state);
+            this.post_any(request)
+        })
+    }
+
+    /// Posts one request of any kind.
+    #[inline(never)]
+    fn post_any<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
         if let Err(error) = self.check(&request) {
-            return Err(PostError::new(error, Some(request)));
+            return Err(Box::new(PostError::new(error, Some(request))));
         }
         let is_signaled = self.is_signaled(&request);
-        let mut state = self.state();
-        if let Err(reason) = self.reserve_one(&mut state, is_signaled) {
+        let mut state = self.state.lock();
+        if let Err(reason) = self.reserve(&mut state, 1, is_signaled) {
             drop(state);
-            return Err(PostError::new(invalid(reason), Some(request)));
+            return Err(refused(reason, request));
         }
-        let number = state.next;
+        let number = state.posted.next();
         self.push(&mut state, request);
         drop(state);
-        match self.ring_doorbell() {
-            Ok(()) => Ok(self.work(number)),
-            Err(error) => Err(PostError::new(self.broken(error), None)),
+        self.ring_doorbell_of(number)
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "it was widened")]
+    fn work(&self, number: Number) -> WorkId {
+        WorkId {
+            queue: self.parts.token,
+            number: number as u32,
         }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn ring_doorbell_of<'a>(&self, number: u32) -> Result<Number, Refused<'a>> {
+        let uverbs = self.parts.domain.context().uverbs();
+        match uverbs.try_doorbell(self.parts.handle) {
+            Some(Ok(())) => Ok(u64::from(number)),
+            failed => Err(self.refused_doorbell(failed)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refused_doorbell<'a>(&self, failed: Option<io::Result<()>>) -> Refused<'a> {
+        let uverbs = self.parts.domain.context().uverbs();
+        let error = self.broken(uverbs.doorbell_failed(failed));
+        Box::new(PostError::new(error, None))
     }
 
     /// Posts several requests with one doorbell; all or none.
@@ -144,14 +248,14 @@ impl SendQueue {
             self.check(request)?;
         }
         let is_any_signaled = requests.iter().any(|one| self.is_signaled(one));
-        let mut state = self.state();
-        self.reserve(&state, requests.len(), is_any_signaled)
+        let mut state = self.state.lock();
+        self.reserve(&mut state, requests.len(), is_any_signaled)
             .map_err(invalid)?;
-        let first = state.next;
+        let first = state.posted.next();
         for request in requests.drain(..) {
             self.push(&mut state, request);
         }
-        let next = state.next;
+        let next = state.posted.next();
         drop(state);
         match self.ring_doorbell() {
             Ok(()) => Ok(WorkIds::new(self.parts.token, first, next)),
@@ -173,11 +277,10 @@ impl SendQueue {
         if let Err(reason) = self.rules.check(&self.parts, request) {
             return Err(invalid(reason));
         }
-        let uverbs = self.parts.domain.context().uverbs();
-        if uverbs.is_in_child() {
-            return Err(uverbs.gone());
+        if !self.mark.is_here() {
+            return Err(self.parts.domain.context().gone());
         }
-        if !self.ready.load(Ordering::Acquire) {
+        if !self.parts.qp_status.is_ready() {
             self.first_doorbell()?;
         }
         if request.operation.fetches() && !self.reads.load(Ordering::Acquire) {
@@ -194,7 +297,7 @@ impl SendQueue {
             return Err(invalid(BROKEN));
         }
         self.ring_doorbell()?;
-        self.ready.store(true, Ordering::Release);
+        self.parts.qp_status.set_ready();
         Ok(())
     }
 
@@ -214,29 +317,10 @@ impl SendQueue {
         Ok(())
     }
 
-    /// As [`reserve`](Self::reserve), for one request.
-    #[inline]
-    fn reserve_one(&self, state: &mut State, is_signaled: bool) -> Result<(), &'static str> {
-        if !is_signaled || state.posted.is_full() {
-            return self.reserve(state, 1, is_signaled);
-        }
-        if self.parts.qp_status.is_broken() {
-            return Err(BROKEN);
-        }
-        if !state.ring.has_room(1) {
-            return Err(QUEUE_FULL);
-        }
-        if self.parts.completions.reserve(1, 0) {
-            Ok(())
-        } else {
-            Err(COMPLETION_QUEUE_FULL)
-        }
-    }
-
     /// Does the checks that need the lock, and reserves completion queue entries.
     fn reserve(
         &self,
-        state: &State,
+        state: &mut State,
         requests: usize,
         is_signaled: bool,
     ) -> Result<(), &'static str> {
@@ -244,21 +328,21 @@ impl SendQueue {
         if self.parts.qp_status.is_broken() {
             return Err(BROKEN);
         }
-        let free = state.posted.slots();
-        if requests > free || !state.ring.has_room(requests) {
+        let Ok(count) = u32::try_from(requests) else {
+            return Err(QUEUE_FULL);
+        };
+        let State { ring, posted, .. } = state;
+        if !posted.has_room(count, || ring.room(requests)) {
             return Err(QUEUE_FULL);
         }
+        let free = posted.free();
         let will_report = is_signaled || state.unsignaled < self.capacity - free;
-        if requests == free && !will_report {
+        if count == free && !will_report {
             return Err("the send queue would be full of requests without a completion");
         }
         // One entry stays free for a signalled request, which completes the others.
-        let count = u32::try_from(requests).unwrap_or(u32::MAX);
-        if self
-            .parts
-            .completions
-            .reserve(count, u32::from(!will_report))
-        {
+        let spare = u32::from(!will_report);
+        if self.parts.completions.reserve(count, spare) {
             Ok(())
         } else {
             Err(COMPLETION_QUEUE_FULL)
@@ -266,50 +350,50 @@ impl SendQueue {
     }
 
     fn is_signaled(&self, request: &SendRequest<'_>) -> bool {
-        request.signaled || self.parts.signal_all
+        request.flags.contains(SendFlags::SIGNALED) || self.parts.signal_all
     }
 
-    fn work(&self, number: u32) -> WorkId {
-        let queue = self.parts.token;
-        WorkId { queue, number }
+    #[inline]
+    fn id(&self, number: u32) -> u64 {
+        let queue = self.parts.index;
+        RequestId { queue, number }.to_device()
     }
 
-    /// Adds a request.
+    /// Adds a request. There is room for it, as [`reserve`](Self::reserve) has checked.
     fn push(&self, state: &mut State, request: SendRequest<'_>) {
-        let id = RequestId {
-            queue: self.parts.index,
-            number: state.next,
-        };
         let signaled = self.is_signaled(&request);
+        let State { ring, posted, .. } = state;
+        let Some(vacancy) = posted.vacancy(|| 0) else {
+            return;
+        };
         let mut entries = Entries::new();
         let slot = SendSlot {
-            number: id.to_device(),
+            number: self.id(vacancy.number()),
             operation: &request.operation,
-            signaled: signaled || self.individually,
-            solicited: request.solicited,
-            fence: request.fence,
-            payload: match &request.payload {
-                Payload::SgList(sg_list) => SlotPayload::SgList(entries.of(sg_list)),
-                Payload::Inline(bytes) => SlotPayload::Inline(bytes),
+            options: SlotOptions {
+                signaled: signaled || self.individually,
+                ..request.flags.into()
+            },
+            payload: match request.inline {
+                None => SlotPayload::SgList(entries.of(&request.sg_list)),
+                Some(bytes) => SlotPayload::Inline(bytes),
             },
             destination: request.destination.as_ref().map(Destination::for_device),
         };
-        let posted = Posted {
-            opcode: request.operation.opcode(),
-            signaled,
-            sg_list: request.payload.into_sg_list(),
-            _address: request.destination.map(|destination| destination.address),
+        let address = request.destination.map(|destination| destination.address);
+        let opcode = request.operation.opcode();
+        // First: the device may complete the request as soon as it is in its queue.
+        vacancy.fill(request.sg_list, Posted::new(opcode, signaled, address));
+        ring.push(&slot);
+        state.unsignaled = if signaled {
+            0
+        } else {
+            state.unsignaled.saturating_add(1)
         };
-        // First: the device may complete the request as soon as it is in its queue. There is
-        // space, as `reserve` has checked.
-        if state.posted.push(posted).is_ok() {
-            state.ring.push(&slot);
-        }
-        state.next = state.next.wrapping_add(1);
-        state.unsignaled = if signaled { 0 } else { state.unsignaled + 1 };
     }
 
     /// Makes the device process the requests.
+    #[inline]
     fn ring_doorbell(&self) -> Result<()> {
         let uverbs = self.parts.domain.context().uverbs();
         uverbs.ring_doorbell(self.parts.handle)
@@ -317,19 +401,20 @@ impl SendQueue {
 
     /// After a reset.
     pub(crate) fn reset(&self) {
-        self.ready.store(false, Ordering::Release);
+        self.parts.qp_status.set_unready();
         self.reads.store(false, Ordering::Release);
     }
 
     /// Waits until all callers that post have added their requests, or will find the queue pair
     /// in the error state.
     pub(crate) fn wait_for_posters(&self) {
-        drop(self.state());
+        drop(self.state.lock());
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+#[cold]
+fn refused<'a>(reason: &'static str, request: SendRequest<'a>) -> Refused<'a> {
+    Box::new(PostError::new(invalid(reason), Some(request)))
 }
 
 #[cold]

@@ -3,23 +3,43 @@
 use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{WcStatus, WorkCompletion, WrOpcode};
-use rtrb::Consumer;
 
 use super::outcome::Outcome;
+use super::posted_ring::Consumer;
+use super::successes::{Owner, take_successes};
 use super::{QpStatus, Reported, WorkQueue, flushed, gone, take_discarded, take_flushed};
 use crate::address_handle::AddressHandle;
-use crate::completion::{Completion, WorkId, WorkKind};
-use crate::completion_queue::CqCredits;
+use crate::completion::{Completion, Report, WorkId};
+use crate::completion_queue::{CqCredits, Places};
 use crate::memory::SgList;
+use crate::provider::CompletionRing;
+use crate::request_id::QueueIndex;
 
-/// A posted request.
+/// What there is of a posted request, besides its memory.
 #[derive(Debug)]
 pub(super) struct Posted {
+    /// Keeps the address handle alive until the request is complete.
+    pub(super) address: Option<AddressHandle>,
     pub(super) opcode: WrOpcode,
     pub(super) signaled: bool,
-    pub(super) sg_list: SgList,
-    /// Keeps the address handle alive until the request is complete.
-    pub(super) _address: Option<AddressHandle>,
+    /// Whether it is signalled and has no address handle.
+    is_simple: bool,
+    /// What the device has reported of it, if it is not reported on yet.
+    outcome: Option<Outcome>,
+}
+
+impl Posted {
+    /// A request that was posted now.
+    #[inline]
+    pub(super) fn new(opcode: WrOpcode, signaled: bool, address: Option<AddressHandle>) -> Self {
+        Self {
+            is_simple: signaled && address.is_none(),
+            address,
+            opcode,
+            signaled,
+            outcome: None,
+        }
+    }
 }
 
 /// The completing half of a send queue, which its completion queue owns.
@@ -27,22 +47,21 @@ pub(super) struct Posted {
 /// Requests are reported in the order of posting, up to the last one of which the device has
 /// reported, or implied, that all before it are complete.
 #[derive(Debug)]
-pub(super) struct SendCompletions {
+pub(crate) struct SendCompletions {
     token: u32,
     /// The queue pair's number.
     number: u32,
     /// Whether a completion does not imply that earlier requests are complete.
     individually: bool,
     qp_status: Arc<QpStatus>,
+    /// The requests that were not reported.
     posted: Consumer<Posted>,
-    /// The number of the first request that was not reported, which is the first in `posted`.
-    head: u32,
+    /// How many of them have an outcome. Without any, `ready` and `completed` are out of date.
+    outcomes: u32,
     /// All requests before this one are to be reported.
     ready: u32,
     /// The device has completed all requests before this one; at least `ready`.
     completed: u32,
-    /// What the device has said of requests that were not reported, by number.
-    outcomes: Box<[Option<Outcome>]>,
     /// The requests that a reset has discarded. The device may still use their memory.
     discarded: Vec<(u32, SgList)>,
     /// The requests that were completed as flushed. The device may still complete them.
@@ -57,69 +76,70 @@ impl SendCompletions {
         qp_status: Arc<QpStatus>,
         posted: Consumer<Posted>,
     ) -> Self {
-        let slots = posted.buffer().capacity().next_power_of_two();
         Self {
             token,
             number,
             individually,
             qp_status,
+            ready: posted.head(),
+            completed: posted.head(),
+            outcomes: 0,
             posted,
-            head: 0,
-            ready: 0,
-            completed: 0,
-            outcomes: vec![None; slots].into(),
             discarded: Vec::new(),
             flushed: Vec::new(),
         }
     }
 
-    fn outcome(&mut self, number: u32) -> &mut Option<Outcome> {
-        let mask = self.outcomes.len() - 1;
-        &mut self.outcomes[number as usize & mask]
-    }
-
-    /// The number of the next request that is posted.
-    fn tail(&self) -> u32 {
-        // The capacity of a queue fits into a `u32`.
-        let posted = u32::try_from(self.posted.slots()).unwrap_or(u32::MAX);
-        self.head.wrapping_add(posted)
-    }
-
-    /// Whether the request with this number is the next to report, and the only one that its
-    /// completion makes ready.
-    #[inline]
-    fn is_next(&mut self, number: u32) -> bool {
-        if number != self.head || self.completed != self.head {
-            return false;
-        }
-        // A later request may have completed before.
-        !self.individually
-            || (self.outcome(number.wrapping_add(1)).is_none()
-                && self.posted.peek().is_ok_and(|one| one.signaled))
-    }
-
-    /// Takes note of a completion that is not the next to report, or not alone.
-    fn record_out_of_order(
+    /// Takes the next completions from the device, as [`take_successes`] does.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each completion")]
+    pub(crate) fn take_next(
         &mut self,
-        credits: &CqCredits,
-        number: u32,
-        wc: &WorkCompletion,
-    ) -> bool {
-        let tail = self.tail();
-        let is_outstanding =
-            number.wrapping_sub(self.completed) < tail.wrapping_sub(self.completed);
-        if !is_outstanding || self.outcome(number).is_some() {
-            return self.record_late(credits, number);
+        index: QueueIndex,
+        ring: &mut impl CompletionRing,
+        places: &mut impl Places,
+        is_closed: impl Fn() -> bool,
+    ) -> u32 {
+        // Otherwise a request has completed before, or is made ready by the next one.
+        if self.outcomes > 0 {
+            return 0;
         }
-        *self.outcome(number) = Some(Outcome::of(wc));
-        if self.individually {
-            self.advance(tail);
-        } else {
-            self.completed = number.wrapping_add(1);
+        let owner = Owner {
+            queue: self.token,
+            index,
+            qp_number: self.number,
+        };
+        // A request that is not signalled is reported with a later one.
+        let is_next = |posted: &Posted| posted.is_simple;
+        take_successes(
+            &mut self.posted,
+            owner,
+            ring,
+            places,
+            is_closed,
+            is_next,
+            Report::sent,
+        )
+    }
+
+    fn outcome(&mut self, number: u32) -> Option<Outcome> {
+        self.posted.get(number)?.outcome
+    }
+
+    /// Sets the outcome of a request that has none.
+    fn set_outcome(&mut self, number: u32, outcome: Outcome) {
+        if let Some(posted) = self.posted.get(number) {
+            posted.outcome = Some(outcome);
+            self.outcomes += 1;
+        }
+    }
+
+    /// Brings the numbers up to date, which are not kept while there is nothing to report.
+    fn catch_up(&mut self) {
+        if self.outcomes == 0 {
+            self.completed = self.posted.head();
             self.ready = self.completed;
         }
-        self.note_status(wc.status);
-        true
     }
 
     /// A completion of a request that was flushed or discarded; `false` if there is none.
@@ -133,13 +153,12 @@ impl SendCompletions {
 
     /// Advances to the first request that the device has not completed.
     fn advance(&mut self, tail: u32) {
-        let head = self.head;
         while self.completed != tail {
-            let Some(outcome) = *self.outcome(self.completed) else {
+            let Some(outcome) = self.outcome(self.completed) else {
                 break;
             };
-            let index = self.completed.wrapping_sub(head) as usize;
-            let is_reported = outcome.status != WcStatus::SUCCESS || self.is_signaled(index);
+            let is_reported =
+                outcome.status != WcStatus::SUCCESS || self.is_signaled(self.completed);
             self.completed = self.completed.wrapping_add(1);
             if is_reported {
                 self.ready = self.completed;
@@ -147,15 +166,9 @@ impl SendCompletions {
         }
     }
 
-    /// Whether the request at this index of the buffer is signalled.
-    fn is_signaled(&mut self, index: usize) -> bool {
-        let Ok(chunk) = self.posted.read_chunk(index + 1) else {
-            return false;
-        };
-        let (first, second) = chunk.as_slices();
-        let posted = first.get(index).or_else(|| second.get(index - first.len()));
-        // The chunk is not committed: nothing is taken.
-        posted.is_some_and(|posted| posted.signaled)
+    /// Whether the request with this number is signalled.
+    fn is_signaled(&mut self, number: u32) -> bool {
+        self.posted.get(number).is_some_and(|one| one.signaled)
     }
 
     fn note_status(&self, status: WcStatus) {
@@ -166,13 +179,13 @@ impl SendCompletions {
 
     /// Completes all other requests with this outcome; returns their numbers.
     fn complete_rest(&mut self, outcome: Outcome) -> Vec<u32> {
+        self.catch_up();
         let mut numbers = Vec::new();
-        let tail = self.tail();
+        let tail = self.posted.tail();
         while self.completed != tail {
             let number = self.completed;
-            let place = self.outcome(number);
-            if place.is_none() {
-                *place = Some(outcome);
+            if self.outcome(number).is_none() {
+                self.set_outcome(number, outcome);
                 numbers.push(number);
             }
             self.completed = number.wrapping_add(1);
@@ -182,87 +195,98 @@ impl SendCompletions {
     }
 
     /// Takes the oldest request.
-    fn pop(&mut self) -> Option<(u32, Posted)> {
-        let posted = self.posted.pop().ok()?;
-        let number = self.head;
-        self.head = number.wrapping_add(1);
-        Some((number, posted))
+    fn pop(&mut self) -> Option<Popped> {
+        let front = self.posted.front()?;
+        let number = front.number();
+        let popped = front.take(|sg_list, posted| {
+            drop(posted.address.take());
+            Popped {
+                number,
+                sg_list,
+                opcode: posted.opcode,
+                outcome: posted.outcome,
+            }
+        });
+        self.outcomes -= u32::from(popped.outcome.is_some());
+        Some(popped)
     }
 
     /// Takes all requests with their numbers, and releases their entries.
     fn pop_all(&mut self, credits: &CqCredits) -> Vec<(u32, SgList)> {
         let mut all = Vec::new();
-        while let Some((number, posted)) = self.pop() {
-            let outcome = self.outcome(number).take();
-            if !outcome.is_some_and(|outcome| outcome.keeps_entry) {
+        while let Some(popped) = self.pop() {
+            if !popped.outcome.is_some_and(|outcome| outcome.keeps_entry) {
                 credits.release(1);
             }
-            all.push((number, posted.sg_list));
+            all.push((popped.number, popped.sg_list));
         }
-        self.ready = self.head;
-        self.completed = self.head;
         all
     }
 
-    fn completion(&self, number: u32, posted: Posted, outcome: &Outcome) -> Completion {
-        let queue = self.token;
-        let work = WorkId { queue, number };
-        Completion {
-            work,
-            queue_pair: self.number,
-            result: outcome.result(WorkKind::Send(posted.opcode), work, self.number),
-            sg_list: posted.sg_list,
-        }
+    /// Whether there is a request to report.
+    fn is_behind(&self) -> bool {
+        self.outcomes > 0 && self.posted.head() != self.ready
     }
 }
 
+/// A request that was taken out.
+struct Popped {
+    number: u32,
+    sg_list: SgList,
+    opcode: WrOpcode,
+    outcome: Option<Outcome>,
+}
+
 impl WorkQueue for SendCompletions {
-    fn complete(
-        &mut self,
-        credits: &CqCredits,
-        number: u32,
-        wc: &WorkCompletion,
-        report: &mut Option<Completion>,
-    ) -> Reported {
-        if self.is_next(number) {
-            if let Ok(posted) = self.posted.pop() {
-                self.head = number.wrapping_add(1);
-                self.ready = self.head;
-                self.completed = self.head;
-                credits.release(1);
-                self.note_status(wc.status);
-                *report = Some(self.completion(number, posted, &Outcome::of(wc)));
-                return Reported::All;
-            }
-        }
-        if self.record_out_of_order(credits, number, wc) {
-            self.report(credits, report)
-        } else {
-            Reported::NoRequest
-        }
-    }
-
     fn record(&mut self, credits: &CqCredits, number: u32, wc: &WorkCompletion) -> bool {
-        self.record_out_of_order(credits, number, wc)
+        self.catch_up();
+        let tail = self.posted.tail();
+        let is_outstanding =
+            number.wrapping_sub(self.completed) < tail.wrapping_sub(self.completed);
+        if !is_outstanding || self.outcome(number).is_some() {
+            return self.record_late(credits, number);
+        }
+        self.set_outcome(number, Outcome::of(wc));
+        if self.individually {
+            self.advance(tail);
+        } else {
+            self.completed = number.wrapping_add(1);
+            self.ready = self.completed;
+        }
+        self.note_status(wc.status);
+        true
     }
 
-    fn report(&mut self, credits: &CqCredits, report: &mut Option<Completion>) -> Reported {
-        if self.head == self.ready {
-            return Reported::All;
+    fn report(&mut self, credits: &CqCredits) -> Reported {
+        if !self.is_behind() {
+            return Reported::Nothing;
         }
-        let Some((number, posted)) = self.pop() else {
-            return Reported::All;
+        let Some(popped) = self.pop() else {
+            return Reported::Nothing;
         };
-        let outcome = self.outcome(number).take();
-        let outcome = outcome.unwrap_or_else(|| Outcome::implied(posted.opcode));
+        let Popped {
+            number,
+            sg_list,
+            opcode,
+            outcome,
+        } = popped;
+        let outcome = outcome.unwrap_or_else(|| Outcome::implied(opcode));
         if !outcome.keeps_entry {
             credits.release(1);
         }
-        *report = Some(self.completion(number, posted, &outcome));
-        if self.head == self.ready {
-            Reported::All
+        let completion = Completion {
+            work: WorkId {
+                queue: self.token,
+                number,
+            },
+            sg_list,
+            qp_number: self.number,
+            report: outcome.report(opcode),
+        };
+        if self.is_behind() {
+            Reported::More(completion)
         } else {
-            Reported::More
+            Reported::One(completion)
         }
     }
 
@@ -290,6 +314,9 @@ impl WorkQueue for SendCompletions {
         }
         let mut all = std::mem::take(&mut self.discarded);
         all.extend(self.pop_all(credits));
+        if all.is_empty() {
+            return Vec::new();
+        }
         let queue = self.token;
         let all = all.into_iter();
         all.map(|(number, sg_list)| (WorkId { queue, number }, sg_list))
@@ -299,9 +326,14 @@ impl WorkQueue for SendCompletions {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use rtrb::{Producer, RingBuffer};
+    use rdmacm_abi::uverbs::WcOpcode;
     use zerocopy::FromZeros;
+
+    use super::super::posted_ring::{Producer, starting_at};
+    use super::*;
+    use crate::completion_queue::{Spare, append};
+    use crate::provider::stub::Stub;
+    use crate::request_id::RequestId;
 
     /// A queue whose numbers wrap around soon.
     struct Queue {
@@ -314,12 +346,9 @@ mod tests {
 
     impl Queue {
         fn new(individually: bool, signaled: &[bool]) -> Self {
-            let (posted, consumer) = RingBuffer::new(5);
+            let (posted, consumer) = starting_at(START, 5);
             let status = Arc::default();
-            let mut completions = SendCompletions::new(7, 8, individually, status, consumer);
-            completions.head = START;
-            completions.ready = START;
-            completions.completed = START;
+            let completions = SendCompletions::new(7, 8, individually, status, consumer);
             let mut queue = Self {
                 posted,
                 completions,
@@ -333,46 +362,93 @@ mod tests {
 
         fn post(&mut self, signaled: bool) {
             assert!(self.credits.reserve(1, 0));
-            let posted = Posted {
-                opcode: WrOpcode::RDMA_READ,
-                signaled,
-                sg_list: SgList::NONE,
-                _address: None,
-            };
-            self.posted.push(posted).unwrap();
+            let posted = Posted::new(WrOpcode::RDMA_READ, signaled, None);
+            self.posted
+                .vacancy(|| 1)
+                .unwrap()
+                .fill(SgList::NONE, posted);
         }
 
         /// Completes a request; the numbers that are reported, and with which statuses.
         fn complete(&mut self, number: u32, status: WcStatus) -> Vec<(u32, WcStatus)> {
-            let wc = WorkCompletion {
-                status,
-                ..WorkCompletion::new_zeroed()
-            };
-            let mut report = None;
-            let completions = &mut self.completions;
-            let mut reported = completions.complete(&self.credits, number, &wc, &mut report);
-            assert_ne!(reported, Reported::NoRequest, "{number}");
+            let wc = completed(status);
+            if let Some(completion) = self.next(number, status) {
+                assert!(self.report().is_none(), "it is the only one");
+                return vec![outcome(&completion)];
+            }
+            let recorded = self.completions.record(&self.credits, number, &wc);
+            assert!(recorded, "{number}");
             let mut reports = Vec::new();
-            loop {
-                reports.extend(report.take().map(|one| {
-                    let failure = one.result.err();
-                    let status = failure.map_or(WcStatus::SUCCESS, |failure| failure.status);
-                    (one.work.number, status)
-                }));
-                if reported == Reported::All {
-                    return reports;
+            while let Some((completion, is_last)) = self.report() {
+                reports.push(outcome(&completion));
+                if is_last {
+                    assert!(self.report().is_none());
+                    break;
                 }
-                reported = self.completions.report(&self.credits, &mut report);
+            }
+            reports
+        }
+
+        /// The completion of a request, if it is the next to report, and alone.
+        fn next(&mut self, number: u32, status: WcStatus) -> Option<Completion> {
+            let index = QueueIndex::own(3).unwrap();
+            let id = |number| RequestId {
+                queue: index,
+                number,
+            };
+            let device = Stub::new(false);
+            device.complete(id(number).to_device(), status, WcOpcode::SEND);
+            // Of no request that there is.
+            device.complete(id(77).to_device(), status, WcOpcode::SEND);
+            let mut ring = device.ring(2);
+            let (completions, mut taken) = (&mut self.completions, Vec::new());
+            let mut take = |is_closed: bool| {
+                let take = |places: &mut Spare<'_>| {
+                    completions.take_next(index, &mut ring, places, || is_closed)
+                };
+                let (count, taken) = append(&mut taken, 2, take);
+                assert_eq!(count, taken as usize);
+                taken
+            };
+            assert_eq!(take(true), 0);
+            let count = take(false);
+            self.credits.release(count);
+            let left = if count == 0 { number } else { 77 };
+            assert_eq!(ring.oldest().unwrap().1.id, id(left).to_device());
+            assert!(taken.len() <= 1);
+            taken.pop()
+        }
+
+        /// The next report, and whether it is the last one.
+        fn report(&mut self) -> Option<(Completion, bool)> {
+            match self.completions.report(&self.credits) {
+                Reported::One(completion) => Some((completion, true)),
+                Reported::More(completion) => Some((completion, false)),
+                Reported::Nothing => None,
             }
         }
 
         fn is_stray(&mut self, number: u32) -> bool {
-            let wc = WorkCompletion::new_zeroed();
-            let mut report = None;
-            let completions = &mut self.completions;
-            let reported = completions.complete(&self.credits, number, &wc, &mut report);
-            reported == Reported::NoRequest && report.is_none()
+            if self.next(number, WcStatus::SUCCESS).is_some() {
+                return false;
+            }
+            let (completions, credits) = (&mut self.completions, &self.credits);
+            !completions.record(credits, number, &completed(WcStatus::SUCCESS))
         }
+    }
+
+    fn completed(status: WcStatus) -> WorkCompletion {
+        WorkCompletion {
+            status,
+            ..WorkCompletion::new_zeroed()
+        }
+    }
+
+    /// The number of a request, and its status.
+    fn outcome(completion: &Completion) -> (u32, WcStatus) {
+        let failure = completion.result().err();
+        let status = failure.map_or(WcStatus::SUCCESS, |failure| failure.status);
+        (completion.work.number, status)
     }
 
     const SUCCESS: WcStatus = WcStatus::SUCCESS;
@@ -385,10 +461,10 @@ mod tests {
         for number in [0, START + 1, 2, 9] {
             assert!(queue.is_stray(number), "{number}");
         }
-        assert_eq!(queue.credits.usage().reserved, 1);
+        assert_eq!(queue.credits.reserved(), 1);
         assert_eq!(queue.complete(1, SUCCESS), [(1, SUCCESS)]);
         assert!(queue.is_stray(2));
-        assert_eq!(queue.credits.usage().reserved, 0);
+        assert_eq!(queue.credits.reserved(), 0);
     }
 
     #[test]
@@ -407,7 +483,7 @@ mod tests {
         assert_eq!(queue.complete(4, SUCCESS), []);
         let expected = [(3, SUCCESS), (4, SUCCESS)];
         assert_eq!(queue.complete(3, SUCCESS), expected, "two at once");
-        assert_eq!(queue.credits.usage().reserved, 0);
+        assert_eq!(queue.credits.reserved(), 0);
     }
 
     #[test]
@@ -417,22 +493,18 @@ mod tests {
             assert_eq!(queue.complete(START, SUCCESS), [(START, SUCCESS)]);
             queue.completions.flush();
             queue.completions.fail_all(&queue.credits);
-            assert_eq!(queue.credits.usage().reserved, 2);
-            let mut report = None;
+            assert_eq!(queue.credits.reserved(), 2);
             for number in [START + 1, 0] {
-                let _ = queue.completions.report(&queue.credits, &mut report);
-                let completion = report.take().unwrap();
-                assert_eq!(completion.work.number, number);
-                let status = completion.result.unwrap_err().status;
-                assert_eq!(status, WcStatus::WR_FLUSH_ERR);
+                let (completion, _) = queue.report().unwrap();
+                assert_eq!(outcome(&completion), (number, WcStatus::WR_FLUSH_ERR));
             }
             // The device may still complete them, once each.
-            assert_eq!(queue.credits.usage().reserved, 2);
+            assert_eq!(queue.credits.reserved(), 2);
             assert_eq!(queue.complete(0, WcStatus::WR_FLUSH_ERR), []);
             assert!(queue.is_stray(0));
-            assert_eq!(queue.credits.usage().reserved, 1);
+            assert_eq!(queue.credits.reserved(), 1);
             assert!(queue.completions.take_all(&queue.credits).is_empty());
-            assert_eq!(queue.credits.usage().reserved, 0);
+            assert_eq!(queue.credits.reserved(), 0);
         }
     }
 }

@@ -1,19 +1,20 @@
 //! Shared receive queues.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rdmacm_abi::uverbs::WorkCompletion;
 
 use super::entries::{Entries, MAX_SGES, check_writable};
 use super::receive::{QUEUE_FULL, refused};
 use super::receive_slots::ReceiveSlots;
 use super::{Reported, WorkQueue, gone};
-use crate::completion::{Completion, WorkId, received};
+use crate::completion::{Completion, Report, WorkId, WorkKind};
 use crate::completion_queue::CqCredits;
 use crate::error::PostError;
 use crate::memory::SgList;
 use crate::protection_domain::ProtectionDomain;
-use crate::provider::ReceiveRing;
+use crate::provider::{ReceiveRing, ReceiveRings};
 use crate::request_id::{QueueIndex, RequestId};
 
 /// The requests of a shared receive queue. They complete in any order, and on the completion
@@ -36,7 +37,7 @@ struct Created {
 
 #[derive(Debug)]
 struct State {
-    ring: Box<dyn ReceiveRing>,
+    ring: ReceiveRings,
     slots: ReceiveSlots,
     /// Of the device that is gone: completed requests that were not reported yet.
     failed: Vec<(u32, SgList)>,
@@ -48,7 +49,7 @@ impl SharedReceives {
         max_requests: u32,
         max_sges: u32,
         domain: ProtectionDomain,
-        ring: Box<dyn ReceiveRing>,
+        ring: ReceiveRings,
     ) -> Self {
         let capacity = max_requests.min(ring.capacity()) as usize;
         Self(Arc::new(Created {
@@ -76,22 +77,22 @@ impl SharedReceives {
     }
 
     /// Posts memory to receive into.
-    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, PostError<SgList>> {
+    pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
         let domain = &self.0.domain;
         if let Err(reason) = check_writable(domain, self.0.max_sges, &sg_list) {
-            return Err(refused(reason, sg_list));
+            return refused(reason, sg_list);
         }
         let uverbs = domain.context().uverbs();
         if uverbs.is_in_child() {
-            return Err(PostError::new(uverbs.gone(), sg_list));
+            return Err(Box::new(PostError::new(uverbs.gone(), sg_list)));
         }
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let next = state.slots.next().filter(|_| {
             let has_room = state.slots.len() < self.0.capacity;
             has_room && state.ring.has_room()
         });
         let Some(number) = next else {
-            return Err(refused(QUEUE_FULL, sg_list));
+            return refused(QUEUE_FULL, sg_list);
         };
         let id = RequestId {
             queue: self.index(),
@@ -105,7 +106,7 @@ impl SharedReceives {
 
     /// The memory of all requests, after the kernel has destroyed the queue.
     pub(crate) fn take_all(&self) -> Vec<(WorkId, SgList)> {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let mut all = std::mem::take(&mut state.failed);
         all.extend(state.slots.take_all());
         let all = all.into_iter();
@@ -119,57 +120,42 @@ impl SharedReceives {
     }
 
     fn completion(&self, number: u32, sg_list: SgList, wc: &WorkCompletion) -> Completion {
-        let work = self.work(number);
         Completion {
-            work,
-            queue_pair: wc.qp_number,
-            result: received(work, wc),
+            work: self.work(number),
             sg_list,
+            qp_number: wc.qp_number,
+            report: Report::of(WorkKind::Receive, wc),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Requests of a shared queue belong to no queue pair: they are neither flushed nor discarded
 /// with one.
 impl WorkQueue for SharedReceives {
-    fn complete(
-        &mut self,
-        _: &CqCredits,
-        number: u32,
-        wc: &WorkCompletion,
-        report: &mut Option<Completion>,
-    ) -> Reported {
-        let taken = self.state().slots.take(number);
-        let Some(sg_list) = taken else {
-            return Reported::NoRequest;
-        };
-        *report = Some(self.completion(number, sg_list, wc));
-        Reported::All
+    fn complete(&mut self, _: &CqCredits, number: u32, wc: &WorkCompletion) -> Option<Reported> {
+        let sg_list = self.0.state.lock().slots.take(number)?;
+        Some(Reported::One(self.completion(number, sg_list, wc)))
     }
 
     fn record(&mut self, _: &CqCredits, _: u32, _: &WorkCompletion) -> bool {
         false
     }
 
-    fn report(&mut self, _: &CqCredits, report: &mut Option<Completion>) -> Reported {
-        let mut state = self.state();
+    fn report(&mut self, _: &CqCredits) -> Reported {
+        let mut state = self.0.state.lock();
         let Some((number, sg_list)) = state.failed.pop() else {
-            return Reported::All;
+            return Reported::Nothing;
         };
-        *report = Some(self.completion(number, sg_list, &gone(0)));
+        let completion = self.completion(number, sg_list, &gone(0));
         if state.failed.is_empty() {
-            Reported::All
+            Reported::One(completion)
         } else {
-            Reported::More
+            Reported::More(completion)
         }
     }
 
     fn fail_all(&mut self, _: &CqCredits) {
-        let mut state = self.state();
+        let mut state = self.0.state.lock();
         let mut taken = state.slots.take_all();
         // `report` takes the last one, which is to be the oldest.
         taken.reverse();

@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
-use crate::memory::{Buffer, RemoteMemory};
+use crate::memory::{Buffer, RemoteMemory, SgList};
 use crate::protection_domain::ProtectionDomain;
 use crate::provider::stub::Stub;
 use crate::queue_pair::{QpCaps, QueuePair};
@@ -158,7 +158,7 @@ fn a_failed_unsignaled_request_is_reported() {
     complete(&device, 0, WcStatus::LOC_PROT_ERR);
     let completion = queue.poll().unwrap().unwrap();
     assert_eq!(completion.work, work);
-    let failure = completion.result.unwrap_err();
+    let failure = completion.result().unwrap_err();
     assert_eq!(
         (failure.status, failure.work),
         (WcStatus::LOC_PROT_ERR, work)
@@ -200,7 +200,7 @@ fn statuses(queue: &CompletionQueue) -> Vec<(WorkId, WcStatus)> {
     let polled = std::iter::from_fn(|| queue.poll().unwrap());
     let statuses = polled.map(|one| {
         assert_eq!(one.sg_list.len(), 1);
-        let failure = one.result.err();
+        let failure = one.result().err();
         let status = failure.map_or(WcStatus::SUCCESS, |failure| failure.status);
         (one.work, status)
     });
@@ -281,7 +281,7 @@ fn empty_entries_are_skipped_but_counted() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
     let empty = || memory(&queue_pair).part(3..3).unwrap();
-    let sg_list: crate::memory::SgList = vec![empty(), empty(), empty()].into();
+    let sg_list: SgList = vec![empty(), empty(), empty()].into();
     let refused = queue_pair.post_receive(sg_list).unwrap_err();
     assert!(
         refused
@@ -289,7 +289,7 @@ fn empty_entries_are_skipped_but_counted() {
             .to_string()
             .contains("more scatter/gather entries")
     );
-    let sg_list: crate::memory::SgList = vec![empty(), memory(&queue_pair).into()].into();
+    let sg_list: SgList = vec![empty(), memory(&queue_pair).into()].into();
     let request = SendRequest::new(SendOperation::Send, sg_list);
     queue_pair.post_send(request).unwrap();
     assert_eq!(device.sg_lists(), [[8]]);
@@ -322,5 +322,39 @@ fn a_datagram_has_a_destination_and_a_connection_has_none() {
     let others = refused(&datagrams, request(&datagrams).to(&other, 5, 6));
     assert!(others.contains("another protection domain"), "{others}");
     let posted = datagrams.post_send(request(&datagrams).to(&own, 5, 6));
-    posted.unwrap();
+    let work = posted.unwrap();
+    drop(own);
+    device.command_bytes();
+    complete(&device, 0, WcStatus::SUCCESS);
+    assert_eq!(poll_all(datagrams.send_queue()), [work]);
+    assert!(
+        device.command_bytes() > 0,
+        "the handle lives as long as the request"
+    );
+}
+
+#[test]
+fn several_receives_are_posted_together_or_not_at_all() {
+    let device = Stub::new(false);
+    let (queue_pair, queue) = device.queue_pair(CAPS, 2);
+    let mut memories: Vec<SgList> = (0..3).map(|_| memory(&queue_pair).into()).collect();
+    let full = queue_pair.post_receives(&mut memories).unwrap_err();
+    assert!(full.to_string().contains("full"), "{full}");
+    assert_eq!((memories.len(), device.receives().len()), (3, 0));
+    memories[0].push(memory(&queue_pair).into());
+    memories[0].push(memory(&queue_pair).into());
+    memories.pop();
+    let long = queue_pair.post_receives(&mut memories).unwrap_err();
+    assert!(
+        long.to_string().contains("more scatter/gather entries"),
+        "{long}"
+    );
+    memories[0] = SgList::NONE;
+    let works = queue_pair.post_receives(&mut memories).unwrap();
+    assert_eq!((works.len(), memories.len()), (2, 0));
+    for number in device.receives() {
+        device.complete(number, WcStatus::SUCCESS, WcOpcode::RECV);
+    }
+    assert_eq!(poll_all(&queue), works.collect::<Vec<_>>());
+    assert_eq!(queue_pair.post_receives(&mut memories).unwrap().len(), 0);
 }

@@ -7,25 +7,25 @@ use anyhow::{Context as _, ensure};
 use rdmacm::{CmConnection, Connector};
 use rdmacm_core::{IdHandle, QpType};
 use rdmacm_verbs::{
-    Buffer, CompletionQueue, Context, QpCaps, QueuePair, SendOperation, SendRequest,
+    Buffer, Completion, CompletionQueue, Context, QpCaps, QueuePair, SendOperation, SendRequest,
 };
 
-use super::{PeerKind, Place, Workload};
+use super::{PeerKind, Target, Workload};
 use crate::meter::Meter;
 
 const SIZE: usize = 64;
 /// Requests between two waits.
 const BATCH: usize = 16;
 /// Longer than the device needs for a batch.
-const PAUSE: Duration = Duration::from_millis(30);
+const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "post-send",
         peer: PeerKind::Sink,
-        run: |place, count, meter| {
+        run: |target, count, meter| {
             sends(
-                place,
+                target,
                 count,
                 &mut |post| meter.section(1, post),
                 &mut |poll| poll(),
@@ -35,11 +35,16 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "poll-send",
         peer: PeerKind::Sink,
-        run: |place, count, meter| {
-            sends(place, count, &mut |post| post(), &mut |poll| {
+        run: |target, count, meter| {
+            sends(target, count, &mut |post| post(), &mut |poll| {
                 meter.section(1, poll)
             })
         },
+    },
+    Workload {
+        name: "poll-sends",
+        peer: PeerKind::Sink,
+        run: batches,
     },
     Workload {
         name: "post-receive",
@@ -61,8 +66,8 @@ const CAPS: QpCaps = QpCaps {
     max_inline_data: 0,
 };
 
-fn connect(place: Place) -> anyhow::Result<CmConnection<QueuePair>> {
-    let connector = Connector::new((place.address, place.port));
+fn connect(target: Target) -> anyhow::Result<CmConnection<QueuePair>> {
+    let connector = Connector::new((target.address, target.port));
     Ok(connector.connect_with(|id: &IdHandle| {
         let device = id.addresses()?.device.ok_or(std::io::ErrorKind::NotFound)?;
         let context = Context::open_by_id(device)?;
@@ -74,8 +79,8 @@ fn connect(place: Place) -> anyhow::Result<CmConnection<QueuePair>> {
 type Section<'a> = &'a mut dyn FnMut(&mut dyn FnMut() -> anyhow::Result<()>) -> anyhow::Result<()>;
 
 /// Sends messages in batches; `post` and `poll` run one post and one poll each.
-fn sends(place: Place, count: u32, post: Section<'_>, poll: Section<'_>) -> anyhow::Result<()> {
-    let connection = connect(place)?;
+fn sends(target: Target, count: u32, post: Section<'_>, poll: Section<'_>) -> anyhow::Result<()> {
+    let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let completions = queue_pair.send_queue();
     let mut buffers = queue_pair
@@ -89,13 +94,59 @@ fn sends(place: Place, count: u32, post: Section<'_>, poll: Section<'_>) -> anyh
         }
         thread::sleep(PAUSE);
         for _ in 0..BATCH {
-            poll(&mut || {
-                buffers.push(poll_send(completions)?);
-                Ok(())
-            })?;
+            let mut polled = None;
+            while polled.is_none() {
+                poll(&mut || {
+                    polled = poll_send(completions)?;
+                    Ok(())
+                })?;
+                if polled.is_none() {
+                    // The device is slow.
+                    thread::sleep(PAUSE);
+                }
+            }
+            buffers.extend(polled);
         }
     }
     Ok(())
+}
+
+/// Sends messages in batches, and polls each batch at once.
+fn batches(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    let connection = connect(target)?;
+    let queue_pair = connection.queue_pair();
+    let completions = queue_pair.send_queue();
+    let mut buffers = queue_pair
+        .protection_domain()
+        .allocate(SIZE * BATCH)?
+        .into_chunks(SIZE);
+    let mut polled = Vec::with_capacity(BATCH);
+    for _ in 0..count as usize / BATCH {
+        for buffer in buffers.drain(..) {
+            post_send(queue_pair, &mut Some(buffer))?;
+        }
+        thread::sleep(PAUSE);
+        let section = || poll_sends(completions, &mut polled, &mut buffers);
+        let taken = meter.section(BATCH as u64, section)?;
+        ensure!(taken == BATCH, "the device is slow");
+    }
+    Ok(())
+}
+
+/// Polls into `polled`, and takes the buffers. How many there were.
+fn poll_sends(
+    completions: &CompletionQueue,
+    polled: &mut Vec<Completion>,
+    buffers: &mut Vec<Buffer>,
+) -> anyhow::Result<usize> {
+    let count = completions.poll_many(polled, BATCH)?;
+    for completion in polled.drain(..) {
+        completion.result()?;
+        if let Some(buffer) = completion.sg_list.into_buffer() {
+            buffers.push(buffer);
+        }
+    }
+    Ok(count)
 }
 
 fn post_send(queue_pair: &QueuePair, buffer: &mut Option<Buffer>) -> anyhow::Result<()> {
@@ -106,38 +157,46 @@ fn post_send(queue_pair: &QueuePair, buffer: &mut Option<Buffer>) -> anyhow::Res
     Ok(())
 }
 
-fn poll_send(completions: &CompletionQueue) -> anyhow::Result<Buffer> {
-    let completion = completions.poll()?.context("the device was slow")?;
-    completion.result?;
-    completion.sg_list.into_buffer().context("a buffer")
+/// The buffer of the next completion, if there is one.
+fn poll_send(completions: &CompletionQueue) -> anyhow::Result<Option<Buffer>> {
+    let Some(completion) = completions.poll()? else {
+        return Ok(None);
+    };
+    completion.result()?;
+    Ok(completion.sg_list.into_buffer())
 }
 
-fn receives(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn receives(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     ensure!(count <= CAPS.max_recv_wr, "more than fit");
-    let connection = connect(place)?;
+    let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let buffers = queue_pair
         .protection_domain()
         .allocate(SIZE * count as usize)?
         .into_chunks(SIZE);
     for buffer in buffers {
-        meter
-            .section(1, || queue_pair.post_receive(buffer))
-            .map_err(|refused| refused.error)?;
+        meter.section(1, || post_receive(queue_pair, buffer))?;
     }
     Ok(())
 }
 
+fn post_receive(queue_pair: &QueuePair, buffer: Buffer) -> anyhow::Result<()> {
+    queue_pair
+        .post_receive(buffer)
+        .map_err(|refused| refused.error)?;
+    Ok(())
+}
+
 /// Waits for each completion.
-fn next(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
-    let connection = connect(place)?;
+fn next(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    let connection = connect(target)?;
     let queue_pair = connection.queue_pair();
     let mut buffer = Some(queue_pair.protection_domain().allocate(SIZE)?);
     for _ in 0..count {
         post_send(queue_pair, &mut buffer)?;
         let completion = meter.section(1, || queue_pair.send_queue().next(None))?;
         let completion = completion.context("a completion")?;
-        completion.result?;
+        completion.result()?;
         buffer = completion.sg_list.into_buffer();
     }
     Ok(())

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use rdmacm_addrinfo::{Hints, resolve};
 use rdmacm_core::{CmId, EventChannel, EventKind, PortSpace};
 
-use super::{PeerKind, Place, Workload};
+use super::{PeerKind, Target, Workload};
 use crate::meter::Meter;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,11 +19,23 @@ pub(super) const WORKLOADS: &[Workload] = &[
     workload("event", event),
     workload("idle-ids", idle),
     workload("resolve-numeric", resolve_numeric),
+    workload("id-at-10", |target, count, meter| {
+        beside(target, 10, count, meter)
+    }),
+    workload("id-at-100", |target, count, meter| {
+        beside(target, 100, count, meter)
+    }),
+    workload("id-at-1000", |target, count, meter| {
+        beside(target, 1_000, count, meter)
+    }),
+    workload("id-at-10000", |target, count, meter| {
+        beside(target, 10_000, count, meter)
+    }),
 ];
 
 const fn workload(
     name: &'static str,
-    run: fn(Place, u32, &mut Meter) -> anyhow::Result<()>,
+    run: fn(Target, u32, &mut Meter) -> anyhow::Result<()>,
 ) -> Workload {
     Workload {
         name,
@@ -39,20 +51,29 @@ fn expect(channel: &EventChannel, kind: EventKind) -> anyhow::Result<()> {
 }
 
 /// Creates an id, resolves its address and route, and destroys it.
-fn id(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn id(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    beside(target, 0, count, meter)
+}
+
+/// The same beside `live` idle ids of the channel.
+fn beside(target: Target, live: u32, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let channel = EventChannel::open()?;
+    let idle = (0..live).map(|_| channel.create_id(PortSpace::TCP));
+    let idle = idle.collect::<Result<Vec<CmId>, _>>()?;
     let one = || -> anyhow::Result<()> {
         let id = channel.create_id(PortSpace::TCP)?;
-        id.resolve_addr(None, (place.address, PORT), TIMEOUT)?;
+        id.resolve_addr(None, (target.address, PORT), TIMEOUT)?;
         expect(&channel, EventKind::AddrResolved)?;
         id.resolve_route(TIMEOUT)?;
         expect(&channel, EventKind::RouteResolved)
     };
     one()?;
-    meter.section(count.into(), || (0..count).try_for_each(|_| one()))
+    meter.section(count.into(), || (0..count).try_for_each(|_| one()))?;
+    drop(idle);
+    Ok(())
 }
 
-fn create(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn create(_: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let channel = EventChannel::open()?;
     drop(channel.create_id(PortSpace::TCP)?);
     for _ in 0..count {
@@ -62,7 +83,7 @@ fn create(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn destroy(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn destroy(_: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let channel = EventChannel::open()?;
     drop(channel.create_id(PortSpace::TCP)?);
     for _ in 0..count {
@@ -73,11 +94,11 @@ fn destroy(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
 }
 
 /// One event, from the descriptor to an owned value.
-fn event(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn event(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let channel = EventChannel::open()?;
     for _ in 0..count {
         let id = channel.create_id(PortSpace::TCP)?;
-        id.resolve_addr(None, (place.address, PORT), TIMEOUT)?;
+        id.resolve_addr(None, (target.address, PORT), TIMEOUT)?;
         channel.wait(None)?;
         let event = meter.section(1, || channel.next_event(None))?;
         ensure!(event.kind() == EventKind::AddrResolved, "{event:?}");
@@ -86,7 +107,7 @@ fn event(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
 }
 
 /// Ids that were created, and do nothing.
-fn idle(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+fn idle(_: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
     let channel = EventChannel::open()?;
     drop(channel.create_id(PortSpace::TCP)?);
     let mut ids: Vec<CmId> = Vec::with_capacity(count as usize);
@@ -99,8 +120,8 @@ fn idle(_: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
 }
 
 /// A numeric address, with a channel of its own, its address and its route.
-fn resolve_numeric(place: Place, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
-    let node = place.address.to_string();
+fn resolve_numeric(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
+    let node = target.address.to_string();
     let hints = Hints::rc();
     let one = || -> anyhow::Result<()> {
         let found = resolve(&*node, "7471", &hints)?;

@@ -58,7 +58,7 @@ fn atomic(connection: &CmConnection<QueuePair>, operation: SendOperation) -> u64
     let work = posted.map_err(|error| error.error).unwrap();
     let completion = connection.next_sent(SECOND).unwrap();
     assert_eq!(completion.work, work);
-    completion.result.unwrap();
+    completion.result().unwrap();
     let fetched = completion.sg_list.into_buffer().unwrap();
     u64::from_ne_bytes(fetched[..].try_into().unwrap())
 }
@@ -73,7 +73,7 @@ fn a_posted_message_completes_on_both_sides() {
             let work = near.post_send(message).unwrap();
             assert_eq!(near.next_sent(SECOND).unwrap().work, work);
             let received = far.next_received(SECOND).unwrap();
-            assert_eq!(received.result.unwrap().bytes, 5);
+            assert_eq!(received.result().unwrap().bytes, 5);
             assert_eq!(received.sg_list.into_buffer().unwrap()[..5], *b"hello");
             let error = far.next_received(SECOND).unwrap_err();
             assert!(matches!(error.cause(), Cause::Deadline), "{error}");
@@ -112,7 +112,7 @@ fn a_wait_for_a_completion_ends_with_the_connection() {
                 let receiving = scope.spawn(|| {
                     // The receive request is flushed, and then there is none.
                     let flushed = near.next_received(None).unwrap();
-                    assert!(flushed.result.unwrap_err().is_flush());
+                    assert!(flushed.result().unwrap_err().is_flush());
                     near.next_received(None).unwrap_err()
                 });
                 // Replies as well.

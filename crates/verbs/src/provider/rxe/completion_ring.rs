@@ -1,6 +1,7 @@
 //! rxe's completion queues.
 
 use rdmacm_abi::uverbs::{ResizeCq, Rxe, WorkCompletion};
+use zerocopy::FromZeros;
 
 use super::Queue;
 use crate::error::Result;
@@ -13,11 +14,18 @@ impl CompletionRing for Queue<WorkCompletion> {
         self.max_entries()
     }
 
-    fn pop(&mut self) -> Option<WorkCompletion> {
-        let slot = self.oldest()?;
-        let completion = self.slots().read(slot, 0);
-        self.consume(slot);
-        Some(completion)
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "only what is of use is read")]
+    fn oldest(&self) -> Option<(u32, WorkCompletion)> {
+        let place = self.oldest_slot()?;
+        let mut completion = WorkCompletion::new_zeroed();
+        self.slots().slot(place).read(0, &mut completion);
+        Some((place, completion))
+    }
+
+    #[inline]
+    fn remove(&mut self, place: u32) {
+        self.consume(place);
     }
 
     fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()> {

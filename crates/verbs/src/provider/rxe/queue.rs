@@ -4,26 +4,52 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
-use rdmacm_abi::uverbs::Sge as AbiSge;
-use rdmacm_abi::uverbs::rxe::{MapInfo, QueueHeader};
+use rdmacm_abi::uverbs::rxe::{MapInfo, QueueHeader, RecvWqe, SendWqe};
+use rdmacm_abi::uverbs::{Sge as AbiSge, WorkCompletion};
 use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{Mapping, Slots, Uverbs, Word, Words, invalid_queue};
+use crate::provider::{Mapping, Slot, Slots, Uverbs, Word, Words, invalid_queue};
 
 /// A ring of slots, one of which is always empty. A slot begins with a `T`. The
 /// producer and the consumer each advance an index of their own and read the other's;
 /// both indices are modulo the number of slots.
 #[derive(Debug)]
-pub(super) struct Queue<T> {
-    slots: Slots,
+pub(crate) struct Queue<T: Element> {
+    slots: Slots<T::Whole>,
     producer: Word,
     consumer: Word,
     element: PhantomData<T>,
 }
 
-impl<T: IntoBytes + Immutable> Queue<T> {
+/// An element of a queue.
+pub(crate) trait Element: IntoBytes + Immutable {
+    /// The element, and what each slot has room for after it.
+    type Whole;
+}
+
+impl Element for WorkCompletion {
+    type Whole = Self;
+}
+
+impl Element for SendWqe {
+    type Whole = One<Self>;
+}
+
+impl Element for RecvWqe {
+    type Whole = One<Self>;
+}
+
+/// An element with one scatter/gather entry.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct One<T> {
+    element: T,
+    sge: AbiSge,
+}
+
+impl<T: Element> Queue<T> {
     /// Maps the queue that an answer of the driver describes.
     pub(super) fn map(uverbs: &Uverbs, operation: Operation, info: MapInfo) -> Result<Self> {
         let mapping = uverbs.map(info.offset, info.size as usize)?;
@@ -31,7 +57,7 @@ impl<T: IntoBytes + Immutable> Queue<T> {
     }
 
     /// The queue in a mapping, whose header holds its size; `None` if the size is invalid
-    /// or a `T` does not fit into a slot.
+    /// or an element does not fit into a slot.
     fn in_mapping(mapping: Mapping) -> Option<Self> {
         let (header, slots) = mapping.split_at(size_of::<QueueHeader>())?;
         let header = Words::new(header);
@@ -39,7 +65,6 @@ impl<T: IntoBytes + Immutable> Queue<T> {
         let read = |offset| Some(word(offset)?.get().load(Ordering::Relaxed));
         let stride = 1_usize.checked_shl(read(offset_of!(QueueHeader, log2_elem_size))?)?;
         let count = read(offset_of!(QueueHeader, index_mask))?.checked_add(1)?;
-        (stride >= size_of::<T>()).then_some(())?;
         Some(Self {
             slots: Slots::new(slots, stride, count)?,
             producer: word(offset_of!(QueueHeader, producer_index))?,
@@ -48,7 +73,7 @@ impl<T: IntoBytes + Immutable> Queue<T> {
         })
     }
 
-    pub(super) fn slots(&self) -> &Slots {
+    pub(super) fn slots(&self) -> &Slots<T::Whole> {
         &self.slots
     }
 
@@ -67,8 +92,15 @@ impl<T: IntoBytes + Immutable> Queue<T> {
     }
 
     /// How many elements it holds.
+    #[inline]
     pub(super) fn max_entries(&self) -> u32 {
-        self.slots.count() - 1
+        self.slots.mask()
+    }
+
+    /// The slot that the producer fills next.
+    #[inline]
+    pub(super) fn next_slot(&self) -> Slot<'_, T::Whole> {
+        self.slots.slot(self.next_free())
     }
 
     /// Writes an element and the scatter/gather entries after it into a slot. The caller has
@@ -113,7 +145,7 @@ impl<T: IntoBytes + Immutable> Queue<T> {
 
     /// The slot of the oldest element, for the consumer.
     #[inline]
-    pub(super) fn oldest(&self) -> Option<u32> {
+    pub(super) fn oldest_slot(&self) -> Option<u32> {
         let consumer = self.consumer.get().load(Ordering::Relaxed);
         let producer = self.producer.get().load(Ordering::Acquire);
         let mask = self.max_entries();
@@ -125,5 +157,15 @@ impl<T: IntoBytes + Immutable> Queue<T> {
     pub(super) fn consume(&self, slot: u32) {
         let next = slot.wrapping_add(1) & self.max_entries();
         self.consumer.get().store(next, Ordering::Release);
+    }
+}
+
+impl Queue<RecvWqe> {
+    /// Writes an element with one scatter/gather entry after it into the next slot.
+    #[inline]
+    pub(super) fn put_one(&self, element: &RecvWqe, sge: &AbiSge) {
+        let slot = self.next_slot();
+        slot.put(offset_of!(One<RecvWqe>, element), element);
+        slot.put(offset_of!(One<RecvWqe>, sge), sge);
     }
 }

@@ -16,8 +16,16 @@ impl ReceiveRing for Queue<RecvWqe> {
         self.max_slot_sges()
     }
 
-    fn has_room(&self) -> bool {
-        self.free_slots() > 0
+    fn room(&self, _: usize) -> usize {
+        self.free_slots() as usize
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn push_one(&mut self, number: u64, sge: AbiSge, first: impl FnOnce()) {
+        self.put_one(&element(number, sge.length, 1), &sge);
+        first();
+        self.produce();
     }
 
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
@@ -25,12 +33,17 @@ impl ReceiveRing for Queue<RecvWqe> {
         let length = sg_list.iter().map(|sge| sge.length).sum();
         // As many as fit into a slot.
         let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
-        let element = RecvWqe {
-            id: number,
-            dma: DmaInfo::new(length, count),
-            ..RecvWqe::default()
-        };
+        let element = element(number, length, count);
         self.write(slot, &element, sg_list);
         self.produce();
+    }
+}
+
+#[inline]
+fn element(number: u64, length: u32, count: u32) -> RecvWqe {
+    RecvWqe {
+        id: number,
+        dma: DmaInfo::new(length, count),
+        ..RecvWqe::default()
     }
 }

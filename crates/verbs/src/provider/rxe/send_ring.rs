@@ -1,14 +1,16 @@
 //! rxe's send queues.
 
+use std::mem::offset_of;
+
 use rdmacm_abi::Be32;
 use rdmacm_abi::Reserved;
 use rdmacm_abi::uverbs::rxe::{
     AtomicTarget, DatagramTarget, DmaInfo, RdmaTarget, SendWqe, SendWr, Target,
 };
-use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, WrOpcode};
+use rdmacm_abi::uverbs::{ImmediateOrKey, SendFlags, Sge as AbiSge, WrOpcode};
 
 use super::Queue;
-use crate::provider::{SendRing, SendSlot, SlotPayload};
+use crate::provider::{SendRing, SendSlot, SlotOptions, SlotPayload};
 use crate::request::SendOperation;
 
 /// A slot holds a [`SendWqe`], followed by its scatter/gather entries or inline bytes.
@@ -29,6 +31,30 @@ impl SendRing for Queue<SendWqe> {
         self.free_slots() as usize >= requests
     }
 
+    fn room(&self, _: usize) -> usize {
+        self.free_slots() as usize
+    }
+
+    #[inline]
+    fn push_send(&mut self, number: u64, flags: SendFlags, sge: AbiSge, first: impl FnOnce()) {
+        const WR: usize = offset_of!(SendWqe, wr);
+        /// The driver's fields.
+        const STATUS: usize = offset_of!(SendWqe, status);
+        const DMA: usize = offset_of!(SendWqe, dma);
+        let slot = self.next_slot();
+        // The target of an earlier request may stay: the driver does not look at that of a SEND.
+        slot.put(WR + offset_of!(SendWr, id), &number);
+        slot.put(WR + offset_of!(SendWr, reserved), &0_u32);
+        slot.put(WR + offset_of!(SendWr, opcode), &WrOpcode::SEND);
+        slot.put(WR + offset_of!(SendWr, flags), &flags);
+        slot.put(WR + offset_of!(SendWr, immediate_or_key), &0_u32);
+        slot.put(STATUS, &[0_u8; DMA - STATUS]);
+        slot.put(DMA, &DmaInfo::new(sge.length, 1));
+        slot.put(size_of::<SendWqe>(), &sge);
+        first();
+        self.produce();
+    }
+
     fn push(&mut self, request: &SendSlot<'_>) {
         let slot = self.next_free();
         match request.payload {
@@ -37,12 +63,7 @@ impl SendRing for Queue<SendWqe> {
                 // As many as fit into a slot.
                 let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
                 let dma = DmaInfo::new(length, count);
-                if request.operation == &SendOperation::Send && request.destination.is_none() {
-                    let wr = wr(request, SendFlags::empty());
-                    self.write(slot, &SendWqe::new(wr, 0, dma), sg_list);
-                } else {
-                    self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
-                }
+                self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
             }
             SlotPayload::Inline(bytes) => {
                 let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -54,12 +75,17 @@ impl SendRing for Queue<SendWqe> {
     }
 }
 
-/// A plain SEND.
 #[inline]
-fn wr(request: &SendSlot<'_>, mut flags: SendFlags) -> SendWr {
-    flags.set(SendFlags::SIGNALED, request.signaled);
-    flags.set(SendFlags::SOLICITED, request.solicited);
-    flags.set(SendFlags::FENCE, request.fence);
+fn flags(options: SlotOptions) -> SendFlags {
+    let mut flags = SendFlags::empty();
+    flags.set(SendFlags::SIGNALED, options.signaled);
+    flags.set(SendFlags::SOLICITED, options.solicited);
+    flags.set(SendFlags::FENCE, options.fence);
+    flags
+}
+
+/// A plain SEND.
+fn wr(request: &SendSlot<'_>, flags: SendFlags) -> SendWr {
     SendWr {
         id: request.number,
         reserved: Reserved::ZERO,
@@ -72,7 +98,7 @@ fn wr(request: &SendSlot<'_>, mut flags: SendFlags) -> SendWr {
 
 #[inline(never)]
 fn element(request: &SendSlot<'_>, dma: DmaInfo, flags: SendFlags) -> SendWqe {
-    let mut wr = wr(request, flags);
+    let mut wr = wr(request, flags | self::flags(request.options));
     if let Some(destination) = request.destination {
         wr.target = Target::from_datagram(&DatagramTarget {
             remote_qp_number: destination.queue_pair,

@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::provider::ring_memory::{
     RingMemory, assert_invalid_queue, poll_all, poll_while_closing, push,
 };
-use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::provider::{CompletionRing, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload};
 use crate::request::SendOperation;
 
 const HEADER: usize = size_of::<QueueHeader>();
@@ -231,9 +231,11 @@ fn atomics_have_their_operands() {
         ring.push(&SendSlot {
             number: 0,
             operation: &operation,
-            signaled: true,
-            solicited: false,
-            fence: false,
+            options: SlotOptions {
+                signaled: true,
+                fence: false,
+                ..SlotOptions::default()
+            },
             payload: SlotPayload::SgList(&[]),
             destination: None,
         });

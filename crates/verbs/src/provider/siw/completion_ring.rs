@@ -14,8 +14,8 @@ use crate::provider::{CompletionRing, Slots, Uverbs, Word, Words, invalid_queue}
 /// A completion queue in memory shared with siw. A flag in each slot says whether it holds a
 /// completion; the word after the slots requests notifications.
 #[derive(Debug)]
-pub(super) struct CompletionSlots {
-    slots: Slots,
+pub(crate) struct CompletionSlots {
+    slots: Slots<Cqe>,
     pub(super) next: u32,
     control: Word,
 }
@@ -40,32 +40,41 @@ impl CompletionSlots {
     }
 }
 
+const FLAGS: usize = offset_of!(Cqe, flags);
+
 impl CompletionRing for CompletionSlots {
     fn capacity(&self) -> u32 {
         self.slots.count()
     }
 
-    fn pop(&mut self) -> Option<WorkCompletion> {
-        const FLAGS: usize = offset_of!(Cqe, flags);
-        let flags = CqeFlags::from_bits_retain(self.slots.load_byte(self.next, FLAGS));
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "only what is of use is read")]
+    fn oldest(&self) -> Option<(u32, WorkCompletion)> {
+        let slot = self.slots.slot(self.next);
+        let flags = CqeFlags::from_bits_retain(slot.load_byte(FLAGS));
         if !flags.contains(CqeFlags::VALID) {
             return None;
         }
-        let element = self.slots.read(self.next, 0);
-        self.slots.store_byte(self.next, FLAGS, 0);
-        self.next = self.next.wrapping_add(1);
-        Some(completion(&element, flags))
+        let mut element = Cqe::new_zeroed();
+        slot.read(0, &mut element);
+        Some((self.next, convert(&element)))
+    }
+
+    #[inline]
+    fn remove(&mut self, place: u32) {
+        self.slots.slot(place).store_byte(FLAGS, 0);
+        self.next = place.wrapping_add(1);
     }
 
     /// Requests a notification for any completion: siw ignores whether the sender of a
     /// message solicited an event, and would never notify (`siw_rqe_complete`).
-    fn arm(&mut self, _: &Uverbs, _: u32, _: bool) -> Result<()> {
+    fn arm(&mut self) -> bool {
         let flags = NotifyFlags::SOLICITED | NotifyFlags::NEXT_COMPLETION;
         self.control.get().store(flags.bits(), Ordering::Release);
         // The caller polls again after this: the fence orders the store before its loads.
         // The driver writes a slot, then reads this word, with a barrier between.
         fence(Ordering::SeqCst);
-        Ok(())
+        true
     }
 
     fn resize(&mut self, _: &Uverbs, _: u32, entries: u32) -> Result<()> {
@@ -77,29 +86,38 @@ impl CompletionRing for CompletionSlots {
     }
 }
 
-fn completion(element: &Cqe, flags: CqeFlags) -> WorkCompletion {
-    let invalidated = flags.contains(CqeFlags::REM_INVAL);
-    WorkCompletion {
+/// Fills in what siw reports; the rest is zeros.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the path of each completion")]
+fn convert(element: &Cqe) -> WorkCompletion {
+    let mut completion = WorkCompletion {
         id: element.id,
         status: status(element.status),
         opcode: opcode(element.opcode),
-        vendor_error: 0,
         byte_len: element.bytes,
-        immediate_or_key: ImmediateOrKey::from_key(element.invalidated_key()),
         // siw reports 64 bits; queue pair numbers have 24.
         qp_number: u32::try_from(element.qp_number).unwrap_or(u32::MAX),
-        flags: if invalidated {
-            WcFlags::WITH_INVALIDATE
-        } else {
-            WcFlags::empty()
-        },
         ..WorkCompletion::new_zeroed()
+    };
+    if element.flags.contains(CqeFlags::REM_INVAL) {
+        completion.flags = WcFlags::WITH_INVALIDATE;
+        completion.immediate_or_key = ImmediateOrKey::from_key(element.invalidated_key());
+    }
+    completion
+}
+
+#[inline]
+fn status(status: CqeStatus) -> WcStatus {
+    if status == CqeStatus::SUCCESS {
+        WcStatus::SUCCESS
+    } else {
+        failure(status)
     }
 }
 
-fn status(status: CqeStatus) -> WcStatus {
+#[cold]
+fn failure(status: CqeStatus) -> WcStatus {
     match status {
-        CqeStatus::SUCCESS => WcStatus::SUCCESS,
         CqeStatus::LOC_LEN_ERR => WcStatus::LOC_LEN_ERR,
         CqeStatus::LOC_PROT_ERR => WcStatus::LOC_PROT_ERR,
         CqeStatus::LOC_QP_OP_ERR => WcStatus::LOC_QP_OP_ERR,

@@ -1,6 +1,5 @@
 //! A send or receive queue in memory shared with siw.
 
-use std::marker::PhantomData;
 use std::mem::offset_of;
 
 use rdmacm_abi::uverbs::Sge as AbiSge;
@@ -9,10 +8,10 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::error::Result;
 use crate::operation::Operation;
-use crate::provider::{Slots, Uverbs, invalid_queue};
+use crate::provider::{Slot, Slots, Uverbs, invalid_queue};
 
 /// A request in a slot.
-pub(super) trait Element: IntoBytes + Immutable {
+pub(crate) trait Element: IntoBytes + Immutable {
     /// The offset of its flags.
     const FLAGS_OFFSET: usize;
     /// The offset of its scatter/gather entries.
@@ -32,10 +31,9 @@ impl Element for Rqe {
 /// A ring of slots with one request each. A flag in a slot says whether the driver owns it.
 /// Both sides use the slots in order, each with an index of its own.
 #[derive(Debug)]
-pub(super) struct Queue<T> {
-    slots: Slots,
+pub(crate) struct Queue<T> {
+    slots: Slots<T>,
     pub(super) next: u32,
-    element: PhantomData<T>,
 }
 
 impl<T: Element> Queue<T> {
@@ -52,7 +50,6 @@ impl<T: Element> Queue<T> {
         Ok(Self {
             slots: slots.ok_or_else(|| invalid_queue(operation))?,
             next: 0,
-            element: PhantomData,
         })
     }
 
@@ -62,17 +59,18 @@ impl<T: Element> Queue<T> {
     }
 
     /// Whether the driver has freed the slot `ahead` slots after the next one.
-    pub(super) fn is_free(&self, ahead: u32) -> bool {
+    #[inline]
+    fn is_free(&self, ahead: u32) -> bool {
         let slot = self.next.wrapping_add(ahead);
-        let flags = self.slots.load_half_word(slot, T::FLAGS_OFFSET);
+        let flags = self.slots.slot(slot).load_half_word(T::FLAGS_OFFSET);
         let flags = WqeFlags::from_bits_retain(flags);
         !flags.contains(WqeFlags::VALID)
     }
 
-    /// Writes a field of the next slot.
+    /// The next slot.
     #[inline]
-    pub(super) fn put<V: IntoBytes + Immutable>(&self, offset: usize, value: &V) {
-        self.slots.put(self.next, offset, value);
+    pub(super) fn slot(&self) -> Slot<'_, T> {
+        self.slots.slot(self.next)
     }
 
     /// Writes bytes of the next slot.
@@ -87,8 +85,9 @@ impl<T: Element> Queue<T> {
     pub(super) fn put_sges(&self, sg_list: &[AbiSge]) -> u8 {
         let mut count = 0;
         let mut offset = T::SGES_OFFSET;
+        let slot = self.slot();
         for sge in sg_list.iter().filter(|sge| sge.length > 0).take(MAX_SGE) {
-            self.put(offset, sge);
+            slot.put(offset, sge);
             offset += size_of::<AbiSge>();
             count += 1;
         }
@@ -100,9 +99,29 @@ impl<T: Element> Queue<T> {
     pub(super) fn hand_over(&mut self, flags: WqeFlags) {
         // The flags are written last: they hand the slot to the driver.
         let flags = (flags | WqeFlags::VALID).bits();
-        self.slots
-            .store_half_word(self.next, T::FLAGS_OFFSET, flags);
+        self.slot().store_half_word(T::FLAGS_OFFSET, flags);
         self.next = self.next.wrapping_add(1);
+    }
+}
+
+/// How many slots ahead are looked at first.
+const AHEAD: [usize; 2] = [32, 8];
+
+impl<T: Element> Queue<T> {
+    /// How many slots are free, at least `requests` if they are: 0 otherwise.
+    pub(super) fn free_ahead(&self, requests: usize) -> usize {
+        let is_free = |count: &usize| self.are_free(*count);
+        let ahead = AHEAD.map(|ahead| requests.max(ahead));
+        let mut counts = ahead.into_iter().chain([requests]);
+        counts.find(is_free).unwrap_or(0)
+    }
+
+    pub(super) fn are_free(&self, requests: usize) -> bool {
+        let Some(last) = u32::try_from(requests).ok().and_then(|n| n.checked_sub(1)) else {
+            return requests == 0;
+        };
+        // Slots become free in order.
+        last < self.max_entries() && self.is_free(last)
     }
 }
 

@@ -17,15 +17,28 @@ impl ReceiveRing for Queue<Rqe> {
         limit(MAX_SGE)
     }
 
-    fn has_room(&self) -> bool {
+    fn room(&self, requests: usize) -> usize {
         // The driver frees a slot before it reports the completion.
-        self.is_free(0)
+        self.free_ahead(requests)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn push_one(&mut self, number: u64, sge: AbiSge, first: impl FnOnce()) {
+        let slot = self.slot();
+        slot.put(offset_of!(Rqe, id), &number);
+        // Empty entries are skipped, as in a list.
+        slot.put(offset_of!(Rqe, sge_count), &u8::from(sge.length > 0));
+        slot.put(offset_of!(Rqe, sges), &sge);
+        first();
+        self.hand_over(WqeFlags::empty());
     }
 
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
-        self.put(offset_of!(Rqe, id), &number);
         let count = self.put_sges(sg_list);
-        self.put(offset_of!(Rqe, sge_count), &count);
+        let slot = self.slot();
+        slot.put(offset_of!(Rqe, id), &number);
+        slot.put(offset_of!(Rqe, sge_count), &count);
         self.hand_over(WqeFlags::empty());
     }
 }

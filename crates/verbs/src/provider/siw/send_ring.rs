@@ -2,11 +2,11 @@
 
 use std::mem::offset_of;
 
-use rdmacm_abi::uverbs::Sge as AbiSge;
 use rdmacm_abi::uverbs::siw::{MAX_INLINE, MAX_SGE, Opcode, Sqe, WqeFlags};
+use rdmacm_abi::uverbs::{SendFlags, Sge as AbiSge};
 
 use super::queue::{Queue, limit};
-use crate::provider::{SendRing, SendSlot, SlotPayload};
+use crate::provider::{SendRing, SendSlot, SlotOptions, SlotPayload};
 use crate::request::SendOperation;
 
 /// How often to check for a free slot: the driver frees a slot just after it has
@@ -27,39 +27,63 @@ impl SendRing for Queue<Sqe> {
     }
 
     fn has_room(&self, requests: usize) -> bool {
-        let Some(last) = u32::try_from(requests).ok().and_then(|n| n.checked_sub(1)) else {
-            return requests == 0;
-        };
-        // Slots become free in order.
-        let is_free = || {
-            let free = self.is_free(last);
+        let are_free = || {
+            let free = self.are_free(requests);
             if !free {
                 std::hint::spin_loop();
             }
             free
         };
-        last < self.max_entries() && (0..FREE_CHECKS).any(|_| is_free())
+        requests <= self.max_entries() as usize && (0..FREE_CHECKS).any(|_| are_free())
+    }
+
+    fn room(&self, requests: usize) -> usize {
+        match self.free_ahead(requests) {
+            0 if self.has_room(requests) => requests,
+            free => free,
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each request")]
+    fn push_send(&mut self, number: u64, flags: SendFlags, sge: AbiSge, first: impl FnOnce()) {
+        let slot = self.slot();
+        slot.put(offset_of!(Sqe, id), &number);
+        slot.put(offset_of!(Sqe, opcode), &Opcode::SEND);
+        slot.put(offset_of!(Sqe, sges), &sge);
+        let count = if sge.length > MAX_COPIED {
+            1_u8
+        } else if sge.length > 0 {
+            slot.put(SECOND_SGE, &EMPTY);
+            2
+        } else {
+            0
+        };
+        slot.put(offset_of!(Sqe, sge_count), &count);
+        first();
+        self.hand_over(wqe_flags(flags));
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        self.put(offset_of!(Sqe, id), &request.number);
+        let slot = self.slot();
+        slot.put(offset_of!(Sqe, id), &request.number);
         // Other operations are refused before.
         let opcode = opcode(request.operation).unwrap_or(Opcode::SEND);
-        self.put(offset_of!(Sqe, opcode), &opcode);
+        slot.put(offset_of!(Sqe, opcode), &opcode);
         if opcode != Opcode::SEND {
             self.put_remote(request.operation);
         }
         // Reads are answered in order, and siw stops at a read with a fence.
         let is_read = opcode == Opcode::READ;
-        let mut flags = WqeFlags::empty();
-        flags.set(WqeFlags::SIGNALLED, request.signaled);
-        flags.set(WqeFlags::SOLICITED, request.solicited);
-        flags.set(WqeFlags::READ_FENCE, request.fence && !is_read);
+        let mut flags = flags(request.options);
+        if is_read {
+            flags.remove(WqeFlags::READ_FENCE);
+        }
         let sge_count = match request.payload {
             SlotPayload::SgList(sg_list) => {
                 let count = self.put_sges(sg_list);
                 if count == 1 && !is_read && is_short(sg_list) {
-                    self.put(SECOND_SGE, &EMPTY);
+                    slot.put(SECOND_SGE, &EMPTY);
                     2
                 } else {
                     count
@@ -72,9 +96,26 @@ impl SendRing for Queue<Sqe> {
                 1
             }
         };
-        self.put(offset_of!(Sqe, sge_count), &sge_count);
+        slot.put(offset_of!(Sqe, sge_count), &sge_count);
         self.hand_over(flags);
     }
+}
+
+#[inline]
+fn wqe_flags(flags: SendFlags) -> WqeFlags {
+    let mut wqe = WqeFlags::empty();
+    wqe.set(WqeFlags::SIGNALLED, flags.contains(SendFlags::SIGNALED));
+    wqe.set(WqeFlags::SOLICITED, flags.contains(SendFlags::SOLICITED));
+    wqe.set(WqeFlags::READ_FENCE, flags.contains(SendFlags::FENCE));
+    wqe
+}
+
+fn flags(options: SlotOptions) -> WqeFlags {
+    let mut flags = WqeFlags::empty();
+    flags.set(WqeFlags::SIGNALLED, options.signaled);
+    flags.set(WqeFlags::SOLICITED, options.solicited);
+    flags.set(WqeFlags::READ_FENCE, options.fence);
+    flags
 }
 
 /// siw's opcode of an operation; `None` if siw does not support it.
@@ -91,6 +132,9 @@ pub(super) fn opcode(operation: &SendOperation) -> Option<Opcode> {
 /// The offset of the second scatter/gather entry, where inline data begin.
 const SECOND_SGE: usize = offset_of!(Sqe, sges) + size_of::<AbiSge>();
 
+/// The longest entry that siw copies behind the message's header: `MAX_HDR_INLINE`.
+const MAX_COPIED: u32 = 32;
+
 const EMPTY: AbiSge = AbiSge {
     address: 0,
     length: 0,
@@ -105,8 +149,9 @@ impl Queue<Sqe> {
             (_, Some(remote)) => (remote.address(), remote.key()),
             (_, None) => (0, 0),
         };
-        self.put(offset_of!(Sqe, remote_address), &address);
-        self.put(offset_of!(Sqe, rkey), &key);
+        let slot = self.slot();
+        slot.put(offset_of!(Sqe, remote_address), &address);
+        slot.put(offset_of!(Sqe, rkey), &key);
     }
 
     /// Writes inline data, whose length is in the first entry.
@@ -116,7 +161,7 @@ impl Queue<Sqe> {
             length: limit(bytes.len()),
             ..EMPTY
         };
-        self.put(offset_of!(Sqe, sges), &first);
+        self.slot().put(offset_of!(Sqe, sges), &first);
         self.put_bytes(SECOND_SGE, bytes);
     }
 }
@@ -130,8 +175,6 @@ impl Queue<Sqe> {
 /// A second, empty entry prevents the copy. siw never uses it because it is the last
 /// (`siw_tx_hdt`).
 fn is_short(sg_list: &[AbiSge]) -> bool {
-    /// `MAX_HDR_INLINE`.
-    const MAX_LENGTH: u32 = 32;
     let mut non_empty = sg_list.iter().filter(|sge| sge.length > 0);
-    non_empty.next().is_some_and(|sge| sge.length <= MAX_LENGTH)
+    non_empty.next().is_some_and(|sge| sge.length <= MAX_COPIED)
 }

@@ -6,7 +6,7 @@ use rdmacm_core::QpType;
 use super::SendParts;
 use crate::memory::{SgList, Sge};
 use crate::opcodes::Opcodes;
-use crate::request::{Destination, Payload, SendOperation, SendRequest};
+use crate::request::{Destination, SendOperation, SendRequest};
 
 /// The size and alignment of an atomic's memory.
 const ATOMIC_SIZE: u64 = 8;
@@ -21,17 +21,32 @@ pub(super) struct Rules {
     inline_operations: Opcodes,
     max_read_sges: u32,
     is_datagram: bool,
+    /// Whether it takes a SEND of one scatter/gather entry.
+    takes_plain: bool,
 }
 
 impl Rules {
     pub(super) fn of(parts: &SendParts) -> Self {
         let provider = parts.domain.context().uverbs().provider();
+        let operations = provider.operations(parts.qp_type);
+        let is_datagram = parts.qp_type == QpType::UD;
+        let sends = operations.contain(WrOpcode::SEND);
         Self {
-            operations: provider.operations(parts.qp_type),
+            operations,
             inline_operations: provider.inline_operations(),
             max_read_sges: parts.max_sges.min(provider.max_read_sges()),
-            is_datagram: parts.qp_type == QpType::UD,
+            is_datagram,
+            takes_plain: sends && !is_datagram && parts.max_sges > 0,
         }
+    }
+
+    /// Whether the request is a signalled SEND of one part of a buffer, and valid.
+    #[inline]
+    pub(super) fn is_plain(&self, queue: &SendParts, request: &SendRequest<'_>) -> bool {
+        let sge = request.sg_list.as_buffer();
+        let is_valid =
+            sge.is_some_and(|sge| sge.is_of(&queue.domain) && u64::from(sge.len()) <= MAX_MESSAGE);
+        is_valid && request.is_plain && self.takes_plain
     }
 
     /// # Errors
@@ -46,9 +61,9 @@ impl Rules {
         if !self.operations.contain(opcode) {
             return Err("queue pairs of this type and device do not support this operation");
         }
-        let length = match &request.payload {
-            Payload::SgList(memory) => self.sg_list(queue, &request.operation, opcode, memory)?,
-            Payload::Inline(bytes) => self.inline(queue, &request.operation, opcode, bytes)?,
+        let length = match request.inline {
+            None => self.sg_list(queue, &request.operation, opcode, &request.sg_list)?,
+            Some(bytes) => self.inline(queue, &request.operation, opcode, bytes)?,
         };
         if length > MAX_MESSAGE {
             return Err("it is longer than a message can be, 2 GiB less a byte");

@@ -9,7 +9,9 @@ use super::{HEADER, QUEUES, large_and_small_slots};
 use crate::opcodes::Opcodes;
 use crate::provider::ring_memory::{RingMemory, remote, sge, slot};
 use crate::provider::rxe::{Queue, Rxe};
-use crate::provider::{Provider, ReceiveRing, SendRing, SendSlot, SlotPayload, UdDestination};
+use crate::provider::{
+    Provider, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload, UdDestination,
+};
 use crate::request::SendOperation;
 
 /// The entry that the driver reads, and the memory.
@@ -98,15 +100,24 @@ fn a_datagram_has_its_destination() {
 fn each_option_is_a_flag() {
     let plain = || slot(&SendOperation::Send, NOTHING);
     let signaled = SendSlot {
-        signaled: true,
+        options: SlotOptions {
+            signaled: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     let solicited = SendSlot {
-        solicited: true,
+        options: SlotOptions {
+            solicited: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     let fence = SendSlot {
-        fence: true,
+        options: SlotOptions {
+            fence: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     for (request, flag) in [
@@ -186,4 +197,47 @@ fn each_queue_pair_type_supports_its_operations() {
     assert!(Rxe.resets() && !Rxe.completes_individually());
     assert_eq!(Rxe.inline_operations(), Opcodes::ALL);
     assert_eq!(Rxe.max_read_sges(), u32::MAX);
+}
+
+const ALL_FLAGS: SendFlags = SendFlags::SIGNALED
+    .union(SendFlags::SOLICITED)
+    .union(SendFlags::FENCE);
+
+/// Also in a slot that the driver has used.
+#[test]
+fn a_send_of_one_entry_is_written_as_any_other() {
+    for flags in [SendFlags::empty(), ALL_FLAGS] {
+        let sges = [sge(0x2000, 5)];
+        let (expected, _) = written(&SendSlot {
+            options: flags.into(),
+            ..slot(&SendOperation::Send, SlotPayload::SgList(&sges))
+        });
+        let [(ring_memory, info), _] = large_and_small_slots(size_of::<SendWqe>() + 32);
+        let mut ring = Queue::<SendWqe>::map(&ring_memory.uverbs, QUEUES, info).unwrap();
+        ring_memory.write(HEADER, &[0xff_u8; size_of::<SendWqe>() + 16]);
+        ring.push_send(expected.wr.id, flags, sges[0], || ());
+        let mut element: SendWqe = ring_memory.read(HEADER);
+        // The driver does not look at it.
+        element.wr.target = expected.wr.target;
+        assert_eq!(element, expected);
+        let behind: AbiSge = ring_memory.read(HEADER + size_of::<SendWqe>());
+        assert_eq!((behind, ring.free_slots()), (sges[0], 6));
+    }
+}
+
+#[test]
+fn a_receive_of_one_entry_is_written_as_any_other() {
+    let elements = [false, true].map(|one| {
+        let [(ring_memory, info), _] = large_and_small_slots(size_of::<RecvWqe>() + 16);
+        let mut ring = Queue::<RecvWqe>::map(&ring_memory.uverbs, QUEUES, info).unwrap();
+        if one {
+            ring.push_one(7, sge(0x2000, 5), || ());
+        } else {
+            ring.push(7, &[sge(0x2000, 5)]);
+        }
+        assert_eq!(ring.room(1), 6);
+        let behind: AbiSge = ring_memory.read(HEADER + size_of::<RecvWqe>());
+        (ring_memory.read::<RecvWqe>(HEADER), behind)
+    });
+    assert_eq!(elements[0], elements[1]);
 }

@@ -3,14 +3,16 @@
 use rdmacm_abi::uverbs::siw::{
     Cqe, CqeFlags, CqeStatus, MAX_INLINE, MAX_SGE, Opcode, Rqe, Sqe, WqeFlags,
 };
-use rdmacm_abi::uverbs::{Sge as AbiSge, WcFlags, WcOpcode, WcStatus};
+use rdmacm_abi::uverbs::{SendFlags, Sge as AbiSge, WcFlags, WcOpcode, WcStatus};
 use rdmacm_core::{QpAttr, QpType};
 use zerocopy::FromZeros;
 
 use super::{QUEUES, completed, completions, memory};
 use crate::provider::ring_memory::{remote, sge, slot};
 use crate::provider::siw::{Queue, Siw};
-use crate::provider::{CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotPayload};
+use crate::provider::{
+    CompletionRing, Provider, ReceiveRing, SendRing, SendSlot, SlotOptions, SlotPayload,
+};
 use crate::request::SendOperation;
 
 /// The entry that the driver reads.
@@ -62,15 +64,24 @@ fn each_operation_has_its_opcode_and_remote_memory() {
 fn each_option_is_a_flag() {
     let plain = || slot(&SendOperation::Send, SlotPayload::SgList(&[]));
     let signaled = SendSlot {
-        signaled: true,
+        options: SlotOptions {
+            signaled: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     let solicited = SendSlot {
-        solicited: true,
+        options: SlotOptions {
+            solicited: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     let fence = SendSlot {
-        fence: true,
+        options: SlotOptions {
+            fence: true,
+            ..SlotOptions::default()
+        },
         ..plain()
     };
     for (request, flag) in [
@@ -210,4 +221,37 @@ fn siw_reports_read_depths_swapped() {
     (attr.max_destination_rd_atomic, attr.max_rd_atomic) = (4, 2);
     assert_eq!(Siw.initiator_depth(&attr), 4);
     assert_eq!(Siw.max_read_sges(), 1);
+}
+
+#[test]
+fn a_request_of_one_entry_is_written_as_any_other() {
+    let all = SendFlags::SIGNALED | SendFlags::SOLICITED | SendFlags::FENCE;
+    for length in [0, 1, 32, 33, 4096] {
+        for flags in [SendFlags::empty(), all] {
+            let sges = [sge(0x2000, length)];
+            let mut expected = written(&SendSlot {
+                options: flags.into(),
+                ..slot(&SendOperation::Send, SlotPayload::SgList(&sges))
+            });
+            let ring_memory = memory();
+            let mut ring = Queue::<Sqe>::map(&ring_memory.uverbs, QUEUES, 0, 4).unwrap();
+            ring.push_send(expected.id, flags, sges[0], || ());
+            // Entries beyond the count are not read.
+            expected.sges[0] = sges[0];
+            assert_eq!(ring_memory.read::<Sqe>(0), expected, "{length}");
+        }
+        let elements = [false, true].map(|one| {
+            let ring_memory = memory();
+            let mut ring = Queue::<Rqe>::map(&ring_memory.uverbs, QUEUES, 0, 4).unwrap();
+            if one {
+                ring.push_one(7, sge(0x2000, length), || ());
+            } else {
+                ring.push(7, &[sge(0x2000, length)]);
+            }
+            let mut element: Rqe = ring_memory.read(0);
+            element.sges[0] = sge(0x2000, length);
+            element
+        });
+        assert_eq!(elements[0], elements[1], "{length}");
+    }
 }

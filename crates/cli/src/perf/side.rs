@@ -17,7 +17,7 @@ pub(super) const CONTROL: u32 = 4;
 
 /// One side's endpoint and memory, and the peer's memory.
 #[derive(Debug)]
-pub(super) struct TestSession<'a> {
+pub(super) struct TestSide<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) memory: RemoteAccessRegion,
     pub(super) remote: RemoteMemory,
@@ -61,7 +61,7 @@ pub(super) fn shape(parameters: &Parameters, is_server: bool) -> Shape {
     }
 }
 
-impl<'a> TestSession<'a> {
+impl<'a> TestSide<'a> {
     /// Exchanges the locations of both sides' memory. The client sends first, because the
     /// accepting side of an iWARP connection must not.
     pub(super) async fn exchange(
@@ -154,7 +154,7 @@ impl<'a> TestSession<'a> {
             if completion.work != self.description {
                 return self.event(completion).map(Some);
             }
-            completion.result?;
+            completion.result()?;
         }
         Ok(None)
     }
@@ -165,7 +165,7 @@ impl<'a> TestSession<'a> {
             if completion.work != self.description {
                 return Ok(completion);
             }
-            completion.result?;
+            completion.result()?;
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> TestSession<'a> {
         &self,
         completion: Completion,
     ) -> Result<(TestEvent, Result<(), Failure>), Failure> {
-        let done = completion.result?;
+        let done = completion.result()?;
         if done.opcode != WcOpcode::RECV {
             return Ok((TestEvent::Request, Ok(())));
         }

@@ -1,0 +1,73 @@
+//! Streams as readers and writers of futures, for any runtime.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+use rdmacm_rsocket::How;
+
+use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+
+macro_rules! read_by {
+    ($($type:ty),+) => {
+        $(impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                into: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                let read = self.inner.poll_read(context, &mut [IoSliceMut::new(into)]);
+                read.map_err(io::Error::from)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                slices: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let read = self.inner.poll_read(context, slices);
+                read.map_err(io::Error::from)
+            }
+        })+
+    };
+}
+
+macro_rules! write_by {
+    ($($type:ty),+) => {
+        $(impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                let written = self.inner.poll_write(context, &[IoSlice::new(bytes)]);
+                written.map_err(io::Error::from)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                context: &mut Context<'_>,
+                slices: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let written = self.inner.poll_write(context, slices);
+                written.map_err(io::Error::from)
+            }
+
+            /// Does nothing: what was written is under way.
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            /// Closes the stream for writing. The peer reads everything that was written
+            /// before, then the end of the stream.
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.inner.shut_down(How::Write);
+                Poll::Ready(Ok(()))
+            }
+        })+
+    };
+}
+
+read_by!(RdmaStream, OwnedReadHalf);
+write_by!(RdmaStream, OwnedWriteHalf);

@@ -1,0 +1,161 @@
+//! Streams of threads: reading, writing, timeouts.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use rdmacm_core::Deadline;
+
+use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
+use crate::event_loop::block_on;
+use crate::stream::{StreamHandle, Timeouts};
+
+impl RdmaStream {
+    /// Closes one direction or both. The peer reads everything that was written before, then the
+    /// end of the stream; closing the direction of reading tells the peer nothing. Never waits.
+    ///
+    /// # Errors
+    /// Why the stream has failed.
+    #[doc(alias = "rshutdown")]
+    pub fn shutdown(&self, direction: Shutdown) -> io::Result<()> {
+        self.inner.shut_down(how(direction));
+        match self.inner.failure() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads without removing what is read.
+    ///
+    /// # Errors
+    /// Those of reading.
+    #[doc(alias = "MSG_PEEK")]
+    pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
+        let mut slices = [IoSliceMut::new(into)];
+        if let Some(outcome) = self.inner.try_peek(&mut slices) {
+            return Ok(outcome?);
+        }
+        let deadline = self.inner.timeouts().read_deadline()?;
+        let peeked = self.inner.peek(&mut slices, deadline);
+        Ok(block_on(self.inner.event_loop(), peeked)?)
+    }
+
+    /// How long a read waits; without limit by default.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
+    #[doc(alias = "SO_RCVTIMEO")]
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.inner.timeouts().read = checked(timeout)?;
+        Ok(())
+    }
+
+    /// How long a write waits for room; without limit by default.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
+    #[doc(alias = "SO_SNDTIMEO")]
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.inner.timeouts().write = checked(timeout)?;
+        Ok(())
+    }
+
+    /// The value set by [`set_read_timeout`](Self::set_read_timeout).
+    #[must_use]
+    pub fn read_timeout(&self) -> Option<Duration> {
+        self.inner.timeouts().read
+    }
+
+    /// The value set by [`set_write_timeout`](Self::set_write_timeout).
+    #[must_use]
+    pub fn write_timeout(&self) -> Option<Duration> {
+        self.inner.timeouts().write
+    }
+
+    /// Whether reads and writes that would wait fail with
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) instead.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        self.inner.timeouts().is_nonblocking = is_nonblocking;
+        Ok(())
+    }
+}
+
+fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+    if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        let reason = "a timeout of zero";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok(timeout)
+}
+
+impl Timeouts {
+    fn read_deadline(self) -> io::Result<Deadline> {
+        self.deadline(self.read)
+    }
+
+    fn write_deadline(self) -> io::Result<Deadline> {
+        self.deadline(self.write)
+    }
+
+    fn deadline(self, timeout: Option<Duration>) -> io::Result<Deadline> {
+        if self.is_nonblocking {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(timeout.map_or(Deadline::Never, Deadline::After))
+    }
+}
+
+fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    if let Some(outcome) = inner.try_read(slices) {
+        return Ok(outcome?);
+    }
+    let read = inner.read(slices, inner.timeouts().read_deadline()?);
+    Ok(block_on(inner.event_loop(), read)?)
+}
+
+fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    if let Some(outcome) = inner.try_write(slices) {
+        return Ok(outcome?);
+    }
+    let written = inner.write(slices, inner.timeouts().write_deadline()?);
+    Ok(block_on(inner.event_loop(), written)?)
+}
+
+macro_rules! read_by {
+    ($($type:ty),+) => {
+        $(impl Read for $type {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                read(&self.inner, &mut [IoSliceMut::new(into)])
+            }
+
+            fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                read(&self.inner, slices)
+            }
+        })+
+    };
+}
+
+macro_rules! write_by {
+    ($($type:ty),+) => {
+        $(impl Write for $type {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                write(&self.inner, &[IoSlice::new(bytes)])
+            }
+
+            fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+                write(&self.inner, slices)
+            }
+
+            /// Does nothing: what was written is under way.
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        })+
+    };
+}
+
+read_by!(RdmaStream, &RdmaStream, OwnedReadHalf);
+write_by!(RdmaStream, &RdmaStream, OwnedWriteHalf);

@@ -1,0 +1,76 @@
+//! Threads that wait for tasks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{BlockingTask, THREAD_IDLE_TIME};
+
+/// The tasks that idle threads are about to take.
+#[derive(Default)]
+pub(super) struct Threads {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// No more than there are idle threads.
+    tasks: VecDeque<BlockingTask>,
+    idle: usize,
+    is_closed: bool,
+}
+
+impl Threads {
+    /// Gives a task to an idle thread; returns it if there is none.
+    pub(super) fn give(&self, task: BlockingTask) -> Option<BlockingTask> {
+        let mut state = self.state();
+        if state.idle <= state.tasks.len() {
+            return Some(task);
+        }
+        state.tasks.push_back(task);
+        drop(state);
+        self.changed.notify_one();
+        None
+    }
+
+    /// Runs tasks, until none has come for [`THREAD_IDLE_TIME`] or the executor was dropped.
+    pub(super) fn run_until_idle(&self) {
+        while let Some(task) = self.next() {
+            task();
+        }
+    }
+
+    fn next(&self) -> Option<BlockingTask> {
+        let mut state = self.state();
+        state.idle += 1;
+        let is_waiting = |state: &mut State| state.tasks.is_empty() && !state.is_closed;
+        let changed = &self.changed;
+        let waited = changed.wait_timeout_while(state, THREAD_IDLE_TIME, is_waiting);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state.tasks.pop_front()
+    }
+
+    /// Ends the threads that are idle.
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        self.state().idle
+    }
+
+    /// Each statement leaves the state consistent, so it is after a panic as well.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! Tasks and threads that wait for one thing.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// Wakers in the order in which their waiters began to wait. Keys increase with every
+/// new waiter of an event loop. Mostly there is at most one, which takes no allocation.
+///
+/// Wakers that come out are woken or dropped without a lock: dropping the last waker of a
+/// task ends the task.
+#[derive(Debug, Default)]
+pub(crate) struct WaiterQueue {
+    first: Option<(u64, Waker)>,
+    /// Empty if there is no first.
+    others: VecDeque<(u64, Waker)>,
+}
+
+impl WaiterQueue {
+    /// Returns the waker that it replaces.
+    #[must_use]
+    pub(crate) fn add(&mut self, key: u64, waker: &Waker) -> Option<Waker> {
+        match &mut self.first {
+            None => self.first = Some((key, waker.clone())),
+            Some((first, known)) if *first == key => return replace(known, waker),
+            Some((first, _)) if *first > key => {
+                let later = self.first.replace((key, waker.clone()));
+                self.others.extend(later);
+                self.others.rotate_right(1);
+            }
+            Some(_) => return self.add_later(key, waker),
+        }
+        None
+    }
+
+    fn add_later(&mut self, key: u64, waker: &Waker) -> Option<Waker> {
+        if self.others.back().is_none_or(|(last, _)| *last < key) {
+            self.others.push_back((key, waker.clone()));
+            return None;
+        }
+        match self.find(key) {
+            Ok(index) => {
+                let (_, known) = self.others.get_mut(index)?;
+                replace(known, waker)
+            }
+            Err(index) => {
+                self.others.insert(index, (key, waker.clone()));
+                None
+            }
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn remove(&mut self, key: u64) -> Option<Waker> {
+        if self.first.as_ref().is_some_and(|(first, _)| *first == key) {
+            let removed = self.first.take();
+            if !self.others.is_empty() {
+                self.first = self.others.pop_front();
+            }
+            return removed.map(|(_, waker)| waker);
+        }
+        let index = self.find(key).ok()?;
+        self.others.remove(index).map(|(_, waker)| waker)
+    }
+
+    fn find(&self, key: u64) -> Result<usize, usize> {
+        self.others.binary_search_by_key(&key, |(key, _)| *key)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    /// The one that waits for the longest time.
+    pub(crate) fn first(&self) -> Option<&Waker> {
+        self.first.as_ref().map(|(_, waker)| waker)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {
+        self.first
+            .iter()
+            .chain(&self.others)
+            .map(|(_, waker)| waker)
+    }
+}
+
+/// Returns the waker that is replaced, unless it is the same.
+fn replace(known: &mut Waker, waker: &Waker) -> Option<Waker> {
+    let is_same = known.will_wake(waker);
+    (!is_same).then(|| std::mem::replace(known, waker.clone()))
+}
+
+/// A waker that wakes nobody and is equal to no other, for tests.
+#[cfg(test)]
+pub(crate) fn new_waker() -> Waker {
+    struct Nobody(#[expect(dead_code, reason = "for an address of its own")] bool);
+    impl std::task::Wake for Nobody {
+        fn wake(self: std::sync::Arc<Self>) {}
+    }
+    std::sync::Arc::new(Nobody(true)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_same_waker_is_not_replaced() {
+        let mut queue = WaiterQueue::default();
+        let waker = new_waker();
+        assert!(queue.add(1, &waker).is_none());
+        assert!(queue.add(1, &waker).is_none());
+        assert!(
+            queue
+                .add(1, &new_waker())
+                .is_some_and(|old| old.will_wake(&waker))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn it_equals_a_sorted_set(steps in vec((any::<bool>(), 0..10_u64), 0..40)) {
+            let mut queue = WaiterQueue::default();
+            let mut model = BTreeSet::new();
+            for (adds, key) in steps {
+                if adds {
+                    let replaced = queue.add(key, &new_waker());
+                    prop_assert_eq!(replaced.is_none(), model.insert(key));
+                } else {
+                    prop_assert_eq!(queue.remove(key).is_some(), model.remove(&key));
+                }
+                let keys = queue.first.iter().chain(&queue.others).map(|(key, _)| key);
+                prop_assert!(keys.eq(&model));
+                prop_assert_eq!(queue.first().is_some(), !model.is_empty());
+                prop_assert_eq!(queue.iter().count(), queue.len());
+            }
+        }
+    }
+}

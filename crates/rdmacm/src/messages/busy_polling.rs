@@ -1,0 +1,123 @@
+//! Polling for a moment before sleeping.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How many waits in a row poll in vain before the next ones sleep at once.
+const MAX_MISSES: u32 = 2;
+/// How many waits sleep at once, at most, before one polls again.
+const MAX_SKIPPED: u32 = 64;
+/// How often the processor pauses between two polls: others need the bus.
+const PAUSES: u32 = 8;
+/// How many polls there are between two looks at the clock.
+const POLLS: u32 = 8;
+
+/// Whether polling before sleeping is worth it on a connection.
+///
+/// Threads that poll at the same time may lose count, which does no harm.
+#[derive(Debug, Default)]
+pub(super) struct BusyPolling {
+    /// The waits that polled in vain since the last that did not.
+    misses: AtomicU32,
+    /// How many of the next waits sleep at once.
+    skips: AtomicU32,
+}
+
+impl BusyPolling {
+    /// Polls until there is something, for `time` at most, and not after `is_over`.
+    pub(super) fn poll<T>(
+        &self,
+        time: Duration,
+        is_over: impl Fn() -> bool,
+        mut poll: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        if time.is_zero() || self.skips() {
+            return None;
+        }
+        let start = Instant::now();
+        while !is_over() {
+            for _ in 0..POLLS {
+                (0..PAUSES).for_each(|_| spin_loop());
+                let polled = poll();
+                if polled.is_some() {
+                    self.misses.store(0, Ordering::Relaxed);
+                    return polled;
+                }
+            }
+            if start.elapsed() >= time {
+                self.missed();
+                break;
+            }
+        }
+        None
+    }
+
+    /// Whether this wait sleeps at once.
+    fn skips(&self) -> bool {
+        let skips = self.skips.load(Ordering::Relaxed);
+        if skips > 0 {
+            self.skips.store(skips - 1, Ordering::Relaxed);
+        }
+        skips > 0
+    }
+
+    /// After some waits in vain, twice as many waits as before sleep at once.
+    fn missed(&self) {
+        let misses = self.misses.load(Ordering::Relaxed).saturating_add(1);
+        self.misses.store(misses, Ordering::Relaxed);
+        if let Some(more) = misses.checked_sub(MAX_MISSES) {
+            let skips = 1_u32.checked_shl(more).unwrap_or(MAX_SKIPPED);
+            self.skips.store(skips.min(MAX_SKIPPED), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_nanos(1);
+
+    /// How many of so many waits poll, if nothing ever comes.
+    fn polling_waits(busy: &BusyPolling, waits: u32) -> u32 {
+        (0..waits).fold(0, |polling, _| {
+            let mut polls = false;
+            let none: Option<()> = busy.poll(
+                SHORT,
+                || false,
+                || {
+                    polls = true;
+                    None
+                },
+            );
+            assert!(none.is_none());
+            polling + u32::from(polls)
+        })
+    }
+
+    #[test]
+    fn what_comes_is_returned() {
+        let busy = BusyPolling::default();
+        let mut polls = 0..10;
+        let polled = busy.poll(Duration::MAX, || false, || polls.next().filter(|n| *n == 9));
+        assert_eq!(polled, Some(9));
+    }
+
+    #[test]
+    fn polling_in_vain_becomes_rare() {
+        let busy = BusyPolling::default();
+        assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
+        assert!(polling_waits(&busy, 1000) < 30);
+        busy.skips.store(0, Ordering::Relaxed);
+        assert_eq!(busy.poll(SHORT, || false, || Some(1)), Some(1));
+        assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
+    }
+
+    #[test]
+    fn no_time_or_the_end_turns_it_off() {
+        let busy = BusyPolling::default();
+        assert_eq!(busy.poll(Duration::ZERO, || false, || Some(1)), None);
+        assert_eq!(busy.poll(Duration::MAX, || true, || Some(1)), None);
+    }
+}

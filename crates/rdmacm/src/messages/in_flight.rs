@@ -1,0 +1,60 @@
+//! The requests that the device has.
+
+use std::collections::VecDeque;
+
+use rdmacm_verbs::WorkId;
+
+/// A request that the device has, by who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InFlight {
+    /// No one. Its memory, if it has any, belongs to the pool.
+    Copied,
+    /// A caller, for its result and its memory.
+    Awaited,
+    /// No one any more.
+    Abandoned,
+}
+
+/// The requests in the order of posting, which is mostly that of completion: the first one
+/// is looked at first.
+#[derive(Debug)]
+pub(super) struct InFlightRequests(VecDeque<(WorkId, InFlight)>);
+
+impl InFlightRequests {
+    /// None yet, and room for so many.
+    pub(super) fn with_capacity(requests: usize) -> Self {
+        Self(VecDeque::with_capacity(requests))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn add(&mut self, work: WorkId, waiter: InFlight) {
+        self.0.push_back((work, waiter));
+    }
+
+    pub(super) fn remove(&mut self, work: WorkId) -> Option<InFlight> {
+        if self.0.front().is_some_and(|(first, _)| *first == work) {
+            return self.0.pop_front().map(|(_, waiter)| waiter);
+        }
+        let index = self.find(work)?;
+        self.0.remove(index).map(|(_, waiter)| waiter)
+    }
+
+    pub(super) fn contains(&self, work: WorkId) -> bool {
+        self.find(work).is_some()
+    }
+
+    /// No one waits for it any more.
+    pub(super) fn abandon(&mut self, work: WorkId) {
+        let request = self.find(work).and_then(|index| self.0.get_mut(index));
+        if let Some((_, waiter)) = request {
+            *waiter = InFlight::Abandoned;
+        }
+    }
+
+    fn find(&self, work: WorkId) -> Option<usize> {
+        self.0.iter().position(|(known, _)| *known == work)
+    }
+}

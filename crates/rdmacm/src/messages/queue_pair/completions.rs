@@ -1,0 +1,176 @@
+//! Polling the completion queues.
+
+use std::sync::MutexGuard;
+
+use rdmacm_verbs::Error;
+
+use super::{MessageQueuePair, Side};
+use crate::event_loop::{EventLoop, WaitingThread};
+use crate::messages::failure::Failure;
+use crate::messages::state::{Arrival, Deferred, State};
+use crate::messages::waiters::Interest;
+
+impl MessageQueuePair {
+    /// Handles all completions that there are.
+    pub(crate) fn poll(&self) {
+        self.poll_with(|_| ());
+    }
+
+    /// Handles all completions that there are, and looks at the state then.
+    pub(crate) fn poll_with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        let mut deferred = Deferred::default();
+        let mut state = self.state();
+        self.complete_all(&mut state, &mut deferred);
+        let outcome = look(&mut state);
+        drop(state);
+        deferred.run();
+        outcome
+    }
+
+    /// The next message, if one has arrived.
+    #[inline]
+    pub(in crate::messages) fn next_arrival(&self) -> Option<Arrival> {
+        self.next_arrival_in(self.state())
+    }
+
+    /// Removes a thread that waits for a message, and takes the next one if it has arrived.
+    pub(in crate::messages) fn next_arrival_of(
+        &self,
+        key: u64,
+        thread: WaitingThread,
+        event_loop: &EventLoop,
+    ) -> Option<Arrival> {
+        let mut state = self.state();
+        // Two threads may have waited.
+        let spare = state.spare_thread.replace(thread);
+        let waiter = state.waiters.remove(Interest::Arrival, key);
+        // Of several messages, this thread was woken for all.
+        let is_more = state.arrived.len() > 1;
+        let next = state.waiters.first(Interest::Arrival).filter(|_| is_more);
+        let next = next.cloned();
+        let arrival = self.next_arrival_in(state);
+        drop(waiter);
+        if let Some(spare) = spare {
+            event_loop.keep_thread(spare);
+        }
+        if let Some(next) = next {
+            next.wake();
+        }
+        arrival
+    }
+
+    #[inline]
+    fn next_arrival_in(&self, mut state: MutexGuard<'_, State>) -> Option<Arrival> {
+        if let Some(arrival) = state.take_arrival() {
+            return Some(arrival);
+        }
+        match self.receives.poll() {
+            Ok(None) => None,
+            Ok(Some(mut completion)) => {
+                self.receive_requests.completed();
+                let mut deferred = Deferred::default();
+                let arrival = state.receive(&mut completion, &mut deferred);
+                drop(state);
+                deferred.run();
+                arrival
+            }
+            Err(error) => {
+                let mut deferred = Deferred::default();
+                poll_failed(error, &mut state, &mut deferred);
+                drop(state);
+                deferred.run();
+                None
+            }
+        }
+    }
+
+    /// Handles receive requests that have completed, until `take` returns something.
+    pub(in crate::messages) fn poll_arrivals<T>(
+        &self,
+        mut take: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
+        let mut deferred = Deferred::default();
+        let mut state = self.state();
+        let mut taken = take(&mut state);
+        while taken.is_none() && self.complete_one(Side::Receives, &mut state, &mut deferred) {
+            taken = take(&mut state);
+        }
+        drop(state);
+        deferred.run();
+        taken
+    }
+
+    /// Handles requests that have completed before another one is posted: mostly one, so that
+    /// they do not pile up, and no more while half of the room is free.
+    #[inline]
+    pub(super) fn complete_sends(&self, state: &mut State, deferred: &mut Deferred) {
+        if state.is_idle() {
+            return;
+        }
+        while self.complete_one(Side::Sends, state, deferred) && state.is_half_full() {}
+        if state.failure().is_some() {
+            self.complete_all(state, deferred);
+        }
+    }
+
+    fn complete_all(&self, state: &mut State, deferred: &mut Deferred) {
+        self.complete(Side::Sends, state, deferred);
+        self.complete(Side::Receives, state, deferred);
+        if state.failure().is_some() {
+            // The reason, if what was polled are consequences.
+            self.complete(Side::Sends, state, deferred);
+        }
+    }
+
+    /// Handles what has completed in one of the queues.
+    fn complete(&self, side: Side, state: &mut State, deferred: &mut Deferred) {
+        // Without requests there is nothing to poll for, unless siw completes one twice.
+        while side == Side::Receives || !state.is_idle() || state.failure().is_some() {
+            if !self.complete_one(side, state, deferred) {
+                return;
+            }
+        }
+    }
+
+    /// Handles one completion. Returns whether there may be more.
+    #[inline]
+    pub(super) fn complete_one(
+        &self,
+        side: Side,
+        state: &mut State,
+        deferred: &mut Deferred,
+    ) -> bool {
+        match self.queue(side).poll() {
+            Ok(Some(mut completion)) => {
+                match side {
+                    Side::Sends => state.complete_request(&mut completion, deferred),
+                    Side::Receives => {
+                        self.receive_requests.completed();
+                        state.complete_receive(&mut completion, deferred);
+                    }
+                }
+                true
+            }
+            Ok(None) => false,
+            Err(error) => poll_failed(error, state, deferred),
+        }
+    }
+
+    /// Nothing more can be transferred.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let mut deferred = Deferred::default();
+        self.state().fail(failure, &mut deferred);
+        deferred.run();
+    }
+}
+
+/// Whether there may be more completions after an error.
+#[cold]
+fn poll_failed(error: Error, state: &mut State, deferred: &mut Deferred) -> bool {
+    // It was completed before.
+    let is_harmless = matches!(error, Error::Stray { .. }) && state.may_complete_twice();
+    if !is_harmless {
+        state.fail(Failure::Device(error), deferred);
+    }
+    is_harmless
+}

@@ -1,0 +1,159 @@
+//! Notifications of completions, and who waits for them.
+
+use std::sync::{Arc, MutexGuard, Weak};
+use std::task::{Wake, Waker};
+
+use super::{MessageQueuePair, Side};
+use crate::event_loop::{EventLoop, WaitingThread};
+use crate::messages::failure::Failure;
+use crate::messages::state::{Armed, Deferred, State};
+use crate::messages::waiters::Interest;
+
+/// Wakes all waiters of a queue pair.
+struct WakeAll(Weak<MessageQueuePair>);
+
+impl Wake for WakeAll {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(queue_pair) = self.0.upgrade() {
+            queue_pair.wake_all();
+        }
+    }
+}
+
+impl MessageQueuePair {
+    /// Wakes all waiters.
+    pub(in crate::messages) fn wake_all(&self) {
+        let mut deferred = Deferred::default();
+        self.state().wake_all(&mut deferred);
+        deferred.run();
+    }
+
+    /// Wakes all waiters.
+    pub(in crate::messages) fn waker(self: &Arc<Self>) -> Waker {
+        Arc::new(WakeAll(Arc::downgrade(self))).into()
+    }
+
+    /// A completion queue has notified.
+    pub(in crate::messages) fn notified(&self, side: Side) {
+        let mut state = self.state();
+        self.set_armed(&mut state, side, false);
+        if state.waiters.is_empty() {
+            // Whoever comes polls.
+            return;
+        }
+        if side == Side::Receives {
+            if let Some(waker) = state.waiters.only_arrival().cloned() {
+                // It polls, and arms again if it waits again.
+                drop(state);
+                return waker.wake();
+            }
+        }
+        self.notify(side, state);
+    }
+
+    /// Handles completions, and wakes the waiters concerned.
+    fn notify(&self, side: Side, mut state: MutexGuard<'_, State>) {
+        let mut deferred = Deferred::default();
+        let waiters = state.waiters.len();
+        // A single waiter handles the rest itself, and arms again if it waits again.
+        let is_woken = |deferred: &Deferred| waiters == 1 && deferred.wakes();
+        while !is_woken(&deferred) && self.complete_one(side, &mut state, &mut deferred) {}
+        let others = !is_woken(&deferred);
+        drop(state);
+        deferred.run();
+        if others {
+            self.arm(self.state());
+            self.poll();
+        }
+    }
+
+    /// Requests notifications of what the waiters wait for. Completions that are there
+    /// already do not notify: the caller polls afterwards.
+    fn arm(&self, mut state: MutexGuard<'_, State>) {
+        let wanted = state.notifications(self.receive_requests.is_any_posted());
+        let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
+        let receives = wanted.receives && self.set_armed(&mut state, Side::Receives, true);
+        drop(state);
+        for (side, arms) in [(Side::Sends, sends), (Side::Receives, receives)] {
+            if arms {
+                if let Err(error) = self.queue(side).arm(false) {
+                    self.fail(Failure::Device(error));
+                }
+            }
+        }
+    }
+
+    /// Whether that is a change.
+    pub(super) fn set_armed(&self, state: &mut State, side: Side, is_armed: bool) -> bool {
+        let Armed { sends, receives } = &mut state.armed;
+        let armed = match side {
+            Side::Sends => sends,
+            Side::Receives => receives,
+        };
+        let is_change = *armed != is_armed;
+        *armed = is_armed;
+        if is_change {
+            self.device.count_armed(is_armed);
+        }
+        is_change
+    }
+
+    pub(crate) fn register(&self, interest: Interest, key: u64, waker: &Waker) {
+        let mut state = self.state();
+        let replaced = state.waiters.add(interest, key, waker);
+        self.arm(state);
+        drop(replaced);
+    }
+
+    /// Adds a thread that waits for a message, if nothing else can end its wait but the end of
+    /// the connection: no deadline, no keep-alive, no failure. It polls next.
+    pub(in crate::messages) fn register_thread(
+        &self,
+        key: u64,
+        event_loop: &Arc<EventLoop>,
+    ) -> Option<WaitingThread> {
+        let mut state = self.state();
+        if !state.waits_only_for_peer(self.receive_requests.is_any_posted()) {
+            return None;
+        }
+        let spare = state.spare_thread.take();
+        let thread = spare.unwrap_or_else(|| event_loop.waiting_thread());
+        let replaced = state.waiters.add(Interest::Arrival, key, thread.waker());
+        let arms = self.set_armed(&mut state, Side::Receives, true);
+        drop(state);
+        drop(replaced);
+        if arms {
+            if let Err(error) = self.receives.arm(false) {
+                self.fail(Failure::Device(error));
+            }
+        }
+        Some(thread)
+    }
+
+    /// Removes a waiter that looks next.
+    pub(in crate::messages) fn withdraw(&self, interest: Interest, key: u64) {
+        let waiter = self.state().waiters.remove(interest, key);
+        drop(waiter);
+    }
+
+    /// Removes a waiter. If it was woken for something, another one is woken instead.
+    pub(crate) fn deregister(&self, interest: Interest, key: u64) {
+        let mut state = self.state();
+        let waiter = state.waiters.remove(interest, key);
+        let is_ready = match interest {
+            Interest::Arrival => !state.arrived.is_empty(),
+            Interest::Room => state.has_room(),
+            Interest::Flushed(_) | Interest::Completion(_) | Interest::Closed => false,
+        };
+        let next = state.waiters.first(interest).filter(|_| is_ready).cloned();
+        drop(state);
+        drop(waiter);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Waiting for a message on a thread.
+
+use rdmacm_core::Result;
+
+use super::connection::MessageConnection;
+use super::state::Arrival;
+use super::waiters::Interest;
+
+impl MessageConnection {
+    /// Waits for the next message on a thread that waits for nothing else: without a deadline
+    /// or a keep-alive. `None` if there is more to the wait than that, or if the connection
+    /// may have closed.
+    ///
+    /// # Errors
+    /// Why the event loop has failed.
+    pub(super) fn wait_on_thread(&self) -> Option<Result<Arrival>> {
+        let options = self.queue_pair().options();
+        let next = || self.queue_pair().next_arrival();
+        let is_over = || self.id().queue().is_ready();
+        let busy = &self.queue_pair().busy_polling;
+        let polled = busy.poll(options.busy_poll, is_over, next);
+        match polled {
+            Some(arrival) => Some(Ok(arrival)),
+            None => self.sleep_on_thread(),
+        }
+    }
+
+    fn sleep_on_thread(&self) -> Option<Result<Arrival>> {
+        let (event_loop, queue_pair) = (self.event_loop(), self.queue_pair());
+        let (key, failures) = (event_loop.new_key(), event_loop.failures());
+        while let Some(thread) = queue_pair.register_thread(key, event_loop) {
+            // Whatever comes from here on wakes the thread; this finds what came before.
+            let arrival = queue_pair.next_arrival();
+            let is_over = arrival.is_some() || self.id().queue().is_ready();
+            if is_over {
+                queue_pair.deregister(Interest::Arrival, key);
+                event_loop.keep_thread(thread);
+                return arrival.map(Ok);
+            }
+            event_loop.park(&thread, failures);
+            let arrival = queue_pair.next_arrival_of(key, thread, event_loop);
+            if arrival.is_some() {
+                return arrival.map(Ok);
+            }
+            if let Err(error) = event_loop.failed_since(failures) {
+                return Some(Err(error));
+            }
+        }
+        None
+    }
+}

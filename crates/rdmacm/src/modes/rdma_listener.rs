@@ -1,0 +1,139 @@
+//! Waiting for byte streams.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rdmacm_core::{CmAddr, Deadline};
+
+use super::{Listener, RdmaStream};
+use crate::error::Result;
+use crate::stop_handle::StopHandle;
+use crate::stream::{PendingHandshakes, StreamOptions};
+
+by_mode! {
+    /// Waits for byte streams on an address, as a TCP listener does.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> std::io::Result<()> {
+        /// use std::io::copy;
+        /// use rdmacm::RdmaListener;
+        ///
+        /// let listener = RdmaListener::bind("[::]:7471")?;
+        /// loop {
+        ///     let (stream, peer) = listener.accept()?;
+        ///     println!("{peer}");
+        ///     std::thread::spawn(move || copy(&mut &stream, &mut &stream));
+        /// }
+        /// # }
+        /// ```
+    }
+    awaited {
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> std::io::Result<()> {
+        /// use rdmacm::tokio::RdmaListener;
+        ///
+        /// let listener = RdmaListener::bind("[::]:7471")?;
+        /// loop {
+        ///     let (stream, _) = listener.accept().await?;
+        ///     tokio::spawn(async move {
+        ///         let (mut read, mut write) = stream.into_split();
+        ///         tokio::io::copy(&mut read, &mut write).await
+        ///     });
+        /// }
+        /// # }
+        /// ```
+    }
+    both {
+        ///
+        /// Up to 64 peers are accepted at a time while a caller waits in
+        /// [`accept`](Self::accept), so one that does not complete its handshake delays no other.
+        /// Peers that do not speak the rsocket protocol are rejected.
+        #[doc(alias = "rlisten")]
+    }
+    pub struct RdmaListener {
+        listener: Listener,
+        options: StreamOptions,
+        handshakes: PendingHandshakes,
+    }
+}
+
+impl RdmaListener {
+    /// Listens on an address, see [`Listener::bind`]. Streams have
+    /// [default options](StreamOptions::new).
+    ///
+    /// # Errors
+    /// An [`Error`](crate::Error) in an [`io::Error`].
+    #[doc(alias = "rbind")]
+    pub fn bind<A>(address: A) -> io::Result<Self>
+    where
+        A: TryInto<CmAddr>,
+    {
+        let listener = Listener::bind(address)?;
+        Ok(Self::new(listener, StreamOptions::new()))
+    }
+
+    /// Waits for streams on a listener, which are set up as the options say.
+    #[must_use]
+    pub fn new(listener: Listener, options: StreamOptions) -> Self {
+        Self {
+            listener,
+            options,
+            handshakes: PendingHandshakes::default(),
+        }
+    }
+
+    /// The address it listens on, with its port.
+    ///
+    /// # Errors
+    /// The address is not of IP.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.listener.local_addr().socket_addr();
+        address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// A handle that stops the listener from elsewhere: callers that wait receive an error.
+    #[must_use]
+    pub fn stop_handle(&self) -> StopHandle {
+        self.listener.stop_handle()
+    }
+
+    async fn next_stream(&self, deadline: Deadline) -> Result<RdmaStream> {
+        let ids = self.listener.listening_ids();
+        let accepted = self.handshakes.accept(ids, &self.options, deadline);
+        accepted.await.map(RdmaStream::new)
+    }
+
+    waits! {
+        /// Waits for the next stream, and returns its peer's address with it. Any number of
+        /// callers may wait.
+        awaited {
+            /// Dropping the future loses no stream.
+        }
+        both {
+            ///
+            /// # Errors
+            /// An [`Error`](crate::Error) in an [`io::Error`]: the listener was stopped, or this
+            /// side is out of a resource, such as memory that may be locked. A handshake that a
+            /// peer does not complete is no error.
+            #[doc(alias = "raccept")]
+        }
+        pub fn accept(&self) -> io::Result<(RdmaStream, SocketAddr)> {
+            self.listener.event_loop() => async {
+                let stream = self.next_stream(Deadline::Never).await?;
+                let peer = stream.peer_addr()?;
+                Ok((stream, peer))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RdmaListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RdmaListener")
+            .field("listener", &self.listener)
+            .finish_non_exhaustive()
+    }
+}

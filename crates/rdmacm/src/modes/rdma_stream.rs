@@ -1,0 +1,284 @@
+//! A byte stream.
+
+use std::fmt;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+
+use rdmacm_core::Deadline;
+use rdmacm_rsocket::How;
+
+use super::{Connector, Incoming, Node};
+use crate::connect::PeerAddr;
+use crate::error::Result;
+use crate::stream::{self, StreamHandle, StreamOptions};
+
+by_mode! {
+    /// A byte stream over RDMA, as a TCP stream is: what one side writes, the other side reads.
+    ///
+    /// It speaks the rsocket protocol of librdmacm, so the peer may be another `RdmaStream`, or
+    /// a program that uses rsockets.
+    ///
+    blocking {
+        /// ```no_run
+        /// # fn example() -> std::io::Result<()> {
+        /// use std::io::{Read, Write};
+        /// use std::net::Shutdown;
+        /// use rdmacm::RdmaStream;
+        ///
+        /// let mut stream = RdmaStream::connect("storage-7:7471")?;
+        /// stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+        /// stream.shutdown(Shutdown::Write)?;
+        /// let mut reply = String::new();
+        /// stream.read_to_string(&mut reply)?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another
+        /// one writes, without a lock that both take.
+    }
+    awaited {
+        /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with
+        /// the feature `futures-io` those of futures.
+        ///
+        /// ```no_run
+        /// # #[cfg(feature = "tokio")]
+        /// # async fn example() -> std::io::Result<()> {
+        /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        /// use rdmacm::tokio::RdmaStream;
+        ///
+        /// let mut stream = RdmaStream::connect("storage-7:7471").await?;
+        /// stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await?;
+        /// stream.shutdown().await?;
+        /// let mut reply = String::new();
+        /// stream.read_to_string(&mut reply).await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+    }
+    both {
+        ///
+        /// What was written is under way when a write returns, as with TCP. The memory into
+        /// which the peer writes is this stream's alone; a peer can overwrite there what has
+        /// arrived and was not read, and nothing else.
+        ///
+        /// A connection that ends without the peer's closing the stream is an error of kind
+        /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), after all bytes that have
+        /// arrived: the end of the stream is always the peer's own.
+        ///
+        /// Dropping the stream closes it without waiting. If there are writes under way, a task
+        /// of the [executor](crate::BlockingExecutor) keeps the connection for as long as
+        /// [`StreamOptions::close_deadline`] says; [`close`](Self::close) waits for them and
+        /// reports what was lost.
+        #[doc(alias = "rsocket")]
+    }
+    pub struct RdmaStream {
+        pub(super) inner: Arc<StreamHandle>,
+    }
+}
+
+impl RdmaStream {
+    pub(super) fn new(handle: StreamHandle) -> Self {
+        Self {
+            inner: Arc::new(handle),
+        }
+    }
+
+    waits_on_node! {
+        /// Connects to a peer, with [default options](StreamOptions::new) and
+        /// [deadline](crate::CONNECT_DEADLINE). [`Connector::connect_stream`] has options.
+        ///
+        /// # Errors
+        /// An [`Error`](crate::Error) in an [`io::Error`], with the kind that TCP would report.
+        #[doc(alias = "rconnect")]
+        pub fn connect(peer: impl Into<PeerAddr>) -> io::Result<Self> {
+            let node = Node::open();
+            async {
+                let connector = Connector::new(peer);
+                Ok(connector.connect_with_stream(&node, &StreamOptions::new()).await?)
+            }
+        }
+    }
+
+    /// The address of this side.
+    ///
+    /// # Errors
+    /// The id is gone, or has an address that is not of IP.
+    #[doc(alias = "rgetsockname")]
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.inner.local_addr()?)
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// The id is gone, or has an address that is not of IP.
+    #[doc(alias = "rgetpeername")]
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.inner.peer_addr()?)
+    }
+
+    /// Why the stream has failed, if it has: the error that reads and writes return.
+    ///
+    /// # Errors
+    /// None.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(self.inner.failure().map(io::Error::from))
+    }
+
+    waits! {
+        /// Closes both directions, waits until the peer's device has acknowledged all that was
+        /// written, and disconnects.
+        awaited {
+            /// Dropping the future closes the stream as dropping the stream does.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`TimedOut`](io::ErrorKind::TimedOut) if bytes were not acknowledged in time, with
+            /// their number in the text; why the connection has failed before that.
+            #[doc(alias = "rclose")]
+        }
+        pub fn close(self, deadline: impl Into<Deadline>) -> io::Result<()> {
+            self.inner.event_loop() => async {
+                Ok(self.inner.close(deadline.into()).await?)
+            }
+        }
+    }
+
+    /// Splits the stream into halves that different threads or tasks can own. They share no lock
+    /// while they read and write.
+    #[must_use]
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        let write = OwnedWriteHalf {
+            inner: Arc::clone(&self.inner),
+            closes_on_drop: true,
+        };
+        (OwnedReadHalf { inner: self.inner }, write)
+    }
+}
+
+impl fmt::Debug for RdmaStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RdmaStream")
+            .field("peer", &self.inner.peer_addr().ok())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The half of a stream that reads, see [`RdmaStream::into_split`].
+#[derive(Debug)]
+pub struct OwnedReadHalf {
+    pub(super) inner: Arc<StreamHandle>,
+}
+
+/// The half of a stream that writes, see [`RdmaStream::into_split`]. Dropping it closes the
+/// stream for writing.
+#[derive(Debug)]
+pub struct OwnedWriteHalf {
+    pub(super) inner: Arc<StreamHandle>,
+    closes_on_drop: bool,
+}
+
+impl OwnedReadHalf {
+    /// The whole stream again.
+    ///
+    /// # Errors
+    /// The halves, if they are of different streams.
+    pub fn reunite(self, write: OwnedWriteHalf) -> Result<RdmaStream, (Self, OwnedWriteHalf)> {
+        if !Arc::ptr_eq(&self.inner, &write.inner) {
+            return Err((self, write));
+        }
+        let mut write = write;
+        write.closes_on_drop = false;
+        Ok(RdmaStream { inner: self.inner })
+    }
+
+    /// As [`RdmaStream::peer_addr`].
+    ///
+    /// # Errors
+    /// Those of [`RdmaStream::peer_addr`].
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.inner.peer_addr()?)
+    }
+}
+
+impl OwnedWriteHalf {
+    /// As [`RdmaStream::peer_addr`].
+    ///
+    /// # Errors
+    /// Those of [`RdmaStream::peer_addr`].
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.inner.peer_addr()?)
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        if self.closes_on_drop {
+            self.inner.shut_down(How::Write);
+        }
+    }
+}
+
+pub(super) fn how(shutdown: Shutdown) -> How {
+    match shutdown {
+        Shutdown::Read => How::Read,
+        Shutdown::Write => How::Write,
+        Shutdown::Both => How::Both,
+    }
+}
+
+impl Connector {
+    waits_on_node! {
+        /// Connects a byte stream, set up as the options say. Its handshake takes the place of
+        /// the [private data](Self::private_data).
+        ///
+        /// # Errors
+        /// [`Error`](crate::Error), with the stage that failed. The id and the queue pair are
+        /// destroyed then.
+        pub fn connect_stream(self, options: StreamOptions) -> Result<RdmaStream> {
+            let node = self.open_node();
+            async { self.connect_with_stream(&node, &options).await }
+        }
+    }
+
+    pub(super) async fn connect_with_stream(
+        self,
+        node: &Node,
+        options: &StreamOptions,
+    ) -> Result<RdmaStream> {
+        let connected = stream::connect(&self.attempts(node), options).await;
+        connected.map(RdmaStream::new)
+    }
+}
+
+impl Incoming {
+    waits! {
+        /// Accepts a peer that requests a byte stream, set up as the options say. The handshake
+        /// takes the place of the private data.
+        awaited {
+            /// Dropping the future rejects the peer.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error), with the stage that failed; [`Cause::Handshake`] if the
+            /// peer does not speak the rsocket protocol. The peer is rejected then.
+            ///
+            /// [`Cause::Handshake`]: crate::Cause::Handshake
+            #[doc(alias = "raccept")]
+        }
+        pub fn accept_stream(self, options: StreamOptions) -> Result<RdmaStream> {
+            self.event_loop() => self.accept_with_stream(options)
+        }
+    }
+
+    async fn accept_with_stream(self, options: StreamOptions) -> Result<RdmaStream> {
+        let attempt = self.attempt();
+        let (request, param) = self.into_request();
+        let accepted = stream::accept(attempt, request, param, &options).await;
+        accepted.map(RdmaStream::new)
+    }
+}

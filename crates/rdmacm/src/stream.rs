@@ -1,0 +1,27 @@
+//! Byte streams that speak the rsocket protocol of librdmacm.
+//!
+//! `rdmacm_rsocket` is the protocol as a state machine of numbers. This module gives it a
+//! queue pair, memory and an event loop. A stream has two halves under a lock each:
+//! [`ReceiveState`](receive_state::ReceiveState) has what has arrived,
+//! [`SendState`](send_state::SendState) what was posted. Locks are taken in this order:
+//! receive state, send state, status.
+
+mod connection;
+mod failure;
+mod handle;
+mod handshake;
+mod options;
+mod pending_handshakes;
+mod queue_pair;
+mod receive_state;
+mod send_state;
+mod slices;
+mod status;
+mod wait;
+
+pub use options::StreamOptions;
+
+pub(crate) use connection::Timeouts;
+pub(crate) use handle::StreamHandle;
+pub(crate) use handshake::{accept, connect};
+pub(crate) use pending_handshakes::PendingHandshakes;

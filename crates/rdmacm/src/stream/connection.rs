@@ -1,0 +1,358 @@
+//! A connection that carries a byte stream.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake};
+use std::time::{Duration, Instant};
+
+use rdmacm_core::{CmAddr, Deadline, EventKind};
+use rdmacm_rsocket::How;
+
+use super::failure::StreamFailure;
+use super::options::StreamOptions;
+use super::queue_pair::{StreamQueuePair, Transferred};
+use super::receive_state::ReceiveState;
+use super::status::StreamInterest;
+use super::wait::{PollSlot, StreamWait};
+use crate::close_reason::CloseReason;
+use crate::connect::Attempt;
+use crate::connection::Established;
+use crate::error::{Cause, Error, Result, Target};
+use crate::event_loop::EventLoop;
+use crate::messages::CompletionHandler as _;
+use crate::stage::Stage;
+
+/// An established connection, and the queue pair that carries its bytes.
+#[derive(Debug)]
+pub(crate) struct StreamConnection {
+    // Before the id: where destroying the id blocks, its executor drops the queue pair last.
+    queue_pair: Arc<StreamQueuePair>,
+    established: Established,
+    read_slot: PollSlot,
+    write_slot: PollSlot,
+    timeouts: Mutex<Timeouts>,
+}
+
+/// How long threads wait that read or write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timeouts {
+    pub(crate) read: Option<Duration>,
+    pub(crate) write: Option<Duration>,
+    /// Calls that would wait fail instead.
+    pub(crate) is_nonblocking: bool,
+}
+
+/// Wakes all waiters of a stream.
+struct WakeAll(Weak<StreamQueuePair>);
+
+impl Wake for WakeAll {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if let Some(queue_pair) = self.0.upgrade() {
+            queue_pair.wake_all();
+        }
+    }
+}
+
+/// Takes bytes out of what has arrived, or copies them.
+type Read = fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize;
+
+impl StreamConnection {
+    /// A stream of the side that has connected, or accepted.
+    pub(super) fn new(
+        established: Established,
+        queue_pair: Arc<StreamQueuePair>,
+        has_connected: bool,
+    ) -> Self {
+        let queue = established.id.queue();
+        let waker = Arc::new(WakeAll(Arc::downgrade(&queue_pair)));
+        queue.wake_connection(waker.into());
+        if has_connected && queue_pair.is_iwarp() {
+            let now = established.id.event_loop().now();
+            queue_pair.status().keep_alive.wake_up_peer(now);
+        }
+        queue_pair.established(has_connected);
+        Self {
+            queue_pair,
+            established,
+            read_slot: PollSlot::default(),
+            write_slot: PollSlot::default(),
+            timeouts: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn event_loop(&self) -> &Arc<EventLoop> {
+        self.established.id.event_loop()
+    }
+
+    pub(super) fn queue_pair(&self) -> &StreamQueuePair {
+        &self.queue_pair
+    }
+
+    pub(crate) fn options(&self) -> &StreamOptions {
+        self.queue_pair.options()
+    }
+
+    pub(crate) fn timeouts(&self) -> MutexGuard<'_, Timeouts> {
+        self.timeouts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep_alive_due(&self) -> Option<Instant> {
+        self.queue_pair.status().keep_alive.next()
+    }
+
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr> {
+        self.address(self.established.local_addr())
+    }
+
+    pub(crate) fn peer_addr(&self) -> Result<SocketAddr> {
+        self.address(self.established.peer_addr())
+    }
+
+    fn address(&self, address: rdmacm_core::Result<CmAddr>) -> Result<SocketAddr> {
+        let address = address.map_err(Cause::from);
+        let address = address.and_then(|one| one.socket_addr().ok_or(Cause::InvalidAddress));
+        address.map_err(|cause| self.fail(Stage::Bind, cause))
+    }
+
+    fn fail(&self, stage: Stage, cause: Cause) -> Error {
+        let attempt = Attempt::until(self.event_loop(), Deadline::Never, Target::default());
+        attempt.fail_on(self.established.id.id(), stage, cause)
+    }
+
+    /// Why the connection has closed, as far as events say so. What came before is in the
+    /// completion queues by then.
+    fn close_reason(&self) -> Option<CloseReason> {
+        let reason = self.established.close_reason()?;
+        let device = self.queue_pair.device();
+        match reason.kind() {
+            // Perhaps nobody waits for completions any more, who would notice the removal.
+            EventKind::DeviceRemoval => device.close(),
+            // A peer on the same device may have noticed its removal first.
+            _ => device.check_removal(),
+        }
+        self.queue_pair.poll();
+        if self.queue_pair.is_iwarp() && !self.queue_pair.is_flushed() {
+            // siw does not complete requests that were posted after the end. If it fails, the
+            // device is gone, which polling reports.
+            let _ = self.with_queue_pair().fail();
+        }
+        Some(reason)
+    }
+
+    fn with_queue_pair(&self) -> rdmacm_core::WithQueuePair<'_> {
+        let id = self.established.id.id();
+        id.with_queue_pair(self.queue_pair.queue_pair())
+    }
+
+    /// Ends a connection that has failed: the peer need not have noticed.
+    fn abandon(&self) {
+        self.established.id.abandon();
+        // On iWARP the connection is closed with the queue pair.
+        if self.queue_pair.is_iwarp() {
+            let _ = self.with_queue_pair().fail();
+        }
+    }
+
+    /// Reads what has arrived; `None` if nothing has. No bytes are the end of the stream.
+    fn transfer(
+        &self,
+        transfer: &mut dyn FnMut() -> Option<Transferred>,
+    ) -> Option<Result<usize, Cause>> {
+        let closed = self.close_reason();
+        match (transfer(), closed) {
+            (Some(Transferred::Bytes(bytes)), _) => Some(Ok(bytes)),
+            (Some(Transferred::ShutDown), _) => Some(Err(Cause::ShutDown)),
+            (Some(Transferred::Failed(failure)), closed) => {
+                self.abandon();
+                Some(Err(self.cause(&failure, closed)))
+            }
+            (None, Some(reason)) => Some(Err(Cause::Closed(reason))),
+            (None, None) => None,
+        }
+    }
+
+    /// Why a stream has failed: a consequence is replaced by its reason, as far as that is
+    /// known.
+    fn cause(&self, failure: &StreamFailure, closed: Option<CloseReason>) -> Cause {
+        if failure.is_reason() {
+            return failure.cause();
+        }
+        if let Some(reason) = closed {
+            return Cause::Closed(reason);
+        }
+        self.queue_pair.device().check_removal();
+        self.queue_pair.poll();
+        let status = self.queue_pair.status();
+        status.failure().unwrap_or(failure).cause()
+    }
+
+    fn try_read_with(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        read: Read,
+    ) -> Option<Result<usize, Cause>> {
+        if into.iter().all(|slice| slice.is_empty()) {
+            return Some(Ok(0));
+        }
+        self.transfer(&mut || self.queue_pair.read(into, read))
+    }
+
+    fn try_write_of(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize, Cause>> {
+        if slices.iter().all(|slice| slice.is_empty()) {
+            return Some(Ok(0));
+        }
+        self.transfer(&mut || self.queue_pair.write(slices))
+    }
+
+    /// Waits until `take` returns something, which it has not done just now.
+    async fn wait<T>(
+        &self,
+        deadline: Deadline,
+        interest: StreamInterest,
+        take: &mut (dyn FnMut() -> Option<T> + Send),
+    ) -> Result<T, Cause> {
+        let until = deadline.until(self.event_loop().now());
+        let mut wait = StreamWait::after_look(self, interest, until);
+        std::future::poll_fn(|context| wait.poll(context, take)).await
+    }
+
+    fn read_result(&self, read: Result<usize, Cause>) -> Result<usize> {
+        read.map_err(|cause| self.fail(Stage::Receive, cause))
+    }
+
+    fn write_result(&self, written: Result<usize, Cause>) -> Result<usize> {
+        written.map_err(|cause| self.fail(Stage::Send, cause))
+    }
+
+    /// Reads what has arrived, if something has.
+    pub(crate) fn try_read(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
+        let read = self.try_read_with(into, ReceiveState::read)?;
+        Some(self.read_result(read))
+    }
+
+    /// Reads what arrives next, after [`try_read`](Self::try_read).
+    pub(crate) async fn read(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        deadline: Deadline,
+    ) -> Result<usize> {
+        let mut take = || self.try_read_with(into, ReceiveState::read);
+        let read = self.wait(deadline, StreamInterest::Readable, &mut take);
+        self.read_result(read.await.and_then(|read| read))
+    }
+
+    /// Copies what has arrived, if something has.
+    pub(crate) fn try_peek(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
+        let read = self.try_read_with(into, ReceiveState::peek)?;
+        Some(self.read_result(read))
+    }
+
+    /// Copies what arrives next, after [`try_peek`](Self::try_peek).
+    pub(crate) async fn peek(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        deadline: Deadline,
+    ) -> Result<usize> {
+        let mut take = || self.try_read_with(into, ReceiveState::peek);
+        let read = self.wait(deadline, StreamInterest::Readable, &mut take);
+        self.read_result(read.await.and_then(|read| read))
+    }
+
+    /// Writes what there is room for, if there is any.
+    pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize>> {
+        let written = self.try_write_of(slices)?;
+        Some(self.write_result(written))
+    }
+
+    /// Writes once there is room, after [`try_write`](Self::try_write).
+    pub(crate) async fn write(&self, slices: &[IoSlice<'_>], deadline: Deadline) -> Result<usize> {
+        let mut take = || self.try_write_of(slices);
+        let written = self.wait(deadline, StreamInterest::Writable, &mut take);
+        self.write_result(written.await.and_then(|written| written))
+    }
+
+    pub(crate) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Poll<Result<usize>> {
+        let mut take = || self.try_read_with(into, ReceiveState::read);
+        let slot = &self.read_slot;
+        let read = slot.poll(self, StreamInterest::Readable, context, &mut take);
+        read.map(|read| self.read_result(read.and_then(|read| read)))
+    }
+
+    pub(crate) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let mut take = || self.try_write_of(slices);
+        let slot = &self.write_slot;
+        let written = slot.poll(self, StreamInterest::Writable, context, &mut take);
+        written.map(|written| self.write_result(written.and_then(|written| written)))
+    }
+
+    /// Closes one direction or both, and tells the peer.
+    pub(crate) fn shut_down(&self, how: How) {
+        self.queue_pair.shut_down(how);
+    }
+
+    /// Why the stream has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let closed = self.close_reason();
+        let status = self.queue_pair.status();
+        let shutdown = status.shutdown;
+        let failure = status.failure().cloned();
+        drop(status);
+        let cause = match (failure, closed) {
+            (Some(failure), _) if failure.is_reason() => failure.cause(),
+            _ if shutdown.is_over() => return None,
+            (Some(failure), closed) => self.cause(&failure, closed),
+            (None, Some(reason)) => Cause::Closed(reason),
+            (None, None) => return None,
+        };
+        Some(self.fail(Stage::Receive, cause))
+    }
+
+    /// Closes both directions, and waits until the peer's device has acknowledged all that
+    /// was written, unless the peer has closed both directions, too.
+    pub(crate) async fn close(&self, deadline: Deadline) -> Result<()> {
+        self.shut_down(How::Both);
+        let mut take = || self.is_ended().then_some(());
+        let ended = match take() {
+            Some(()) => Ok(()),
+            None => {
+                self.wait(deadline, StreamInterest::Flushed, &mut take)
+                    .await
+            }
+        };
+        let has_peer_closed = self.queue_pair.status().shutdown.peer_disconnected();
+        let cause = match (ended, self.queue_pair.unacknowledged()) {
+            _ if has_peer_closed => return Ok(()),
+            (Ok(()), 0) => return Ok(()),
+            (Ok(()) | Err(Cause::Deadline), bytes) if bytes > 0 => Cause::NotAcknowledged(bytes),
+            (Err(cause), _) => cause,
+            (Ok(()), _) => return Ok(()),
+        };
+        Err(self.fail(Stage::Close, cause))
+    }
+
+    /// Whether nothing that was written is under way any more.
+    pub(super) fn is_ended(&self) -> bool {
+        let is_closed = self.close_reason().is_some();
+        self.queue_pair.is_flushed() || is_closed || self.queue_pair.has_failed()
+    }
+}
+
+impl Drop for StreamConnection {
+    fn drop(&mut self) {
+        self.read_slot.end(self, StreamInterest::Readable);
+        self.write_slot.end(self, StreamInterest::Writable);
+    }
+}

@@ -1,0 +1,163 @@
+//! How a stream is set up.
+
+use std::io;
+use std::time::Duration;
+
+use rdmacm_core::Deadline;
+
+use crate::connect::CLOSE_DEADLINE;
+
+/// Receive requests beyond the credits of the peer, for its messages without data: these need
+/// no credit, and a device without a receive request for them makes the peer wait for up to
+/// 655 ms (RoCE), or closes the connection (iWARP).
+const SPARE_RECEIVES: u32 = 16;
+
+/// Send requests for messages without data: updates of the peer, the two that shut down, and
+/// a keep-alive. An update takes two on iWARP.
+pub(super) const UPDATE_REQUESTS: u32 = 4;
+const CLOSE_REQUESTS: u32 = 2;
+const KEEP_ALIVE_REQUESTS: u32 = 1;
+
+/// The smallest buffers: each half of a receive buffer is announced to the peer in turn.
+const MIN_BUFFER: u32 = 64;
+/// A queue pair counts requests with 16 bits in the handshake, and rxe has no larger queues.
+const MAX_REQUESTS: u32 = 0x3fff;
+
+/// How a byte stream is set up: its buffers, how many writes may be under way, and how it
+/// ends. Each side chooses for itself.
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    pub(super) receive_buffer: u32,
+    pub(super) send_buffer: u32,
+    pub(super) receives: u32,
+    pub(super) sends: u32,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) close_deadline: Deadline,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StreamOptions {
+    /// 128 KiB for each direction, 256 writes of the peer and 128 of this side under way.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            receive_buffer: 128 * 1024,
+            send_buffer: 128 * 1024,
+            receives: 256,
+            sends: 128,
+            keep_alive: None,
+            close_deadline: CLOSE_DEADLINE.into(),
+        }
+    }
+
+    /// Bytes that the peer may send before this side reads, rounded down to an even number; 64
+    /// or more. The memory is registered, and pinned, when the stream is made.
+    #[must_use]
+    #[doc(alias = "SO_RCVBUF")]
+    pub fn receive_buffer(mut self, bytes: u32) -> Self {
+        self.receive_buffer = bytes;
+        self
+    }
+
+    /// Bytes that may be under way to the peer; 64 or more. The memory is registered, and
+    /// pinned, when the stream is made.
+    #[must_use]
+    #[doc(alias = "SO_SNDBUF")]
+    pub fn send_buffer(mut self, bytes: u32) -> Self {
+        self.send_buffer = bytes;
+        self
+    }
+
+    /// How many writes of the peer may arrive before this side handles them: 1 to 16383. A
+    /// stream handles them when it is read from or written to.
+    #[must_use]
+    #[doc(alias = "RDMA_RQSIZE")]
+    pub fn receives(mut self, requests: u32) -> Self {
+        self.receives = requests;
+        self
+    }
+
+    /// How many writes may be under way to the peer: 2 to 16383. On iWARP each one takes two.
+    #[must_use]
+    #[doc(alias = "RDMA_SQSIZE")]
+    pub fn sends(mut self, requests: u32) -> Self {
+        self.sends = requests;
+        self
+    }
+
+    /// Sends an empty write at this interval while a call waits on the stream, which detects
+    /// a dead peer or a broken path. There are none by default. See
+    /// [`MessageOptions::keep_alive`](crate::MessageOptions::keep_alive) for the time it
+    /// takes.
+    #[must_use]
+    #[doc(alias = "SO_KEEPALIVE")]
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = Some(interval);
+        self
+    }
+
+    /// How long a stream that was dropped stays connected until the peer's device has
+    /// acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default.
+    #[must_use]
+    #[doc(alias = "SO_LINGER")]
+    pub fn close_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.close_deadline = deadline.into();
+        self
+    }
+
+    pub(super) fn receive_requests(&self) -> u32 {
+        self.receives + SPARE_RECEIVES
+    }
+
+    pub(super) fn send_requests(&self) -> u32 {
+        self.sends + UPDATE_REQUESTS + CLOSE_REQUESTS + KEEP_ALIVE_REQUESTS
+    }
+
+    pub(super) fn window(&self) -> u16 {
+        u16::try_from(self.receives).unwrap_or(u16::MAX)
+    }
+
+    pub(super) fn check(&self) -> io::Result<()> {
+        let requests = 1..=MAX_REQUESTS;
+        let reason = if self.receive_buffer < MIN_BUFFER || self.send_buffer < MIN_BUFFER {
+            "a buffer of a stream has 64 bytes or more"
+        } else if self.receive_buffer == u32::MAX {
+            "the receive buffer is too large"
+        } else if !requests.contains(&self.receives) || !(2..=MAX_REQUESTS).contains(&self.sends) {
+            "a stream has 1 to 16383 receive requests, and 2 to 16383 send requests"
+        } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
+            "a keep-alive interval of zero"
+        } else {
+            return Ok(());
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_carry_nothing_are_invalid() {
+        let options = StreamOptions::new();
+        assert!(options.check().is_ok());
+        for wrong in [
+            options.clone().receive_buffer(63),
+            options.clone().receive_buffer(u32::MAX),
+            options.clone().send_buffer(0),
+            options.clone().receives(0),
+            options.clone().receives(0x4000),
+            options.clone().sends(1),
+            options.clone().keep_alive(Duration::ZERO),
+        ] {
+            let refused = wrong.check().unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! A queue pair that carries a byte stream, and its memory.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use rdmacm_core::{
+    AccessFlags, DepthLimits, IdHandle, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _,
+    Transport as Fabric,
+};
+use rdmacm_rsocket::{ByteOrder, Control, Handshake, How, Message, Receiver, Sender, Transport};
+use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, Result, SgList};
+
+use super::failure::StreamFailure;
+use super::options::{StreamOptions, UPDATE_REQUESTS};
+use super::receive_state::{PeerMemory, ReceiveState};
+use super::send_state::SendState;
+use super::slices::Slices;
+use super::status::{Status, Wakers};
+use crate::event_loop::EventLoop;
+use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice, Side};
+
+mod completions;
+mod waiters;
+
+/// Bytes of inline data: a short write, an announcement, or a message.
+const MAX_INLINE: u32 = 64;
+
+/// Bytes of a message on iWARP.
+const MESSAGE_SIZE: usize = 4;
+
+/// A queue pair that carries a byte stream.
+///
+/// A caller that reads, writes or waits polls the completion queues, handles what has
+/// completed for both directions, and wakes those whom it concerns.
+#[derive(Debug)]
+pub(crate) struct StreamQueuePair {
+    queue_pair: QueuePair,
+    sends: CompletionQueue,
+    receives: CompletionQueue,
+    device: Arc<OpenDevice>,
+    options: StreamOptions,
+    transport: Transport,
+    has_posted_receives: AtomicBool,
+    receive: Mutex<ReceiveState>,
+    send: Mutex<SendState>,
+    status: Mutex<Status>,
+    /// Whether there is a failure. Read without the lock.
+    has_failed: AtomicBool,
+    are_sends_armed: AtomicBool,
+    are_receives_armed: AtomicBool,
+}
+
+/// What a read or a write came to.
+#[derive(Debug)]
+pub(super) enum Transferred {
+    /// This many bytes, at least one, or none at the end of the stream.
+    Bytes(usize),
+    /// This direction was shut down.
+    ShutDown,
+    /// The stream has failed.
+    Failed(StreamFailure),
+}
+
+/// Each statement leaves what is locked consistent, so it is after a panic as well.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl StreamQueuePair {
+    /// Creates a queue pair on the device that the id is attached to.
+    pub(super) fn create(
+        event_loop: &Arc<EventLoop>,
+        id: &IdHandle,
+        options: &StreamOptions,
+    ) -> io::Result<Arc<Self>> {
+        options.check()?;
+        let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
+        let device = OpenDevice::open(event_loop, device)?;
+        Ok(Self::new(&device, options.clone(), event_loop.now())?)
+    }
+
+    fn new(device: &Arc<OpenDevice>, options: StreamOptions, now: Instant) -> Result<Arc<Self>> {
+        let context = device.context();
+        let create_queue = |entries| {
+            let queue = CompletionQueue::options(entries).channel(device.channel());
+            queue.create(context)
+        };
+        let sends = create_queue(options.send_requests())?;
+        let receives = create_queue(options.receive_requests())?;
+        let domain = context.create_protection_domain()?;
+        let remote_write = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+        let region = domain.expose(PeerMemory::size(options.receive_buffer), remote_write)?;
+        let memory = PeerMemory::new(region, options.receive_buffer);
+        let send_memory = domain.expose(options.send_buffer as usize, AccessFlags::LOCAL_WRITE)?;
+        let queue_pair = QueuePair::options(QpType::RC)
+            .caps(QpCaps {
+                max_send_wr: options.send_requests(),
+                max_recv_wr: options.receive_requests(),
+                max_inline_data: MAX_INLINE,
+                ..QpCaps::default()
+            })
+            .protection_domain(&domain)
+            .send_queue(&sends)
+            .receive_queue(&receives)
+            .create(context)?;
+        let transport = match queue_pair.transport() {
+            Fabric::IWarp => Transport::Send,
+            _ => Transport::Immediate,
+        };
+        let ring = Receiver::new(transport, memory.ring(), options.window(), 0);
+        let keep_alive = KeepAlive::new(options.keep_alive, now);
+        let this = Arc::new(Self {
+            queue_pair,
+            sends,
+            receives,
+            device: Arc::clone(device),
+            options,
+            transport,
+            has_posted_receives: AtomicBool::new(false),
+            receive: Mutex::new(ReceiveState::new(ring, memory)),
+            send: Mutex::new(SendState::new(transport, send_memory, UPDATE_REQUESTS)),
+            status: Mutex::new(Status::new(keep_alive)),
+            has_failed: AtomicBool::new(false),
+            are_sends_armed: AtomicBool::new(false),
+            are_receives_armed: AtomicBool::new(false),
+        });
+        for side in [Side::Sends, Side::Receives] {
+            let handler: Weak<Self> = Arc::downgrade(&this);
+            device.add_queue_pair(this.queue(side).token(), handler, side);
+        }
+        Ok(this)
+    }
+
+    pub(super) fn queue_pair(&self) -> &QueuePair {
+        &self.queue_pair
+    }
+
+    pub(super) fn device(&self) -> &Arc<OpenDevice> {
+        &self.device
+    }
+
+    pub(super) fn options(&self) -> &StreamOptions {
+        &self.options
+    }
+
+    pub(super) fn is_iwarp(&self) -> bool {
+        self.transport == Transport::Send
+    }
+
+    /// This side's handshake.
+    pub(super) fn handshake(&self) -> Handshake {
+        let receive = lock(&self.receive);
+        Handshake {
+            byte_order: ByteOrder::NATIVE,
+            credits: self.options.window(),
+            map_entries: 0,
+            table: receive.table(),
+            announcement: receive.receiver.announcement(),
+        }
+    }
+
+    /// The peer's handshake has arrived, before anything else of it was handled.
+    pub(super) fn connected(&self, peer: &Handshake) {
+        lock(&self.receive).receiver.connected(peer);
+        let sender = Sender::new(self.transport, peer, self.options.sends);
+        lock(&self.send).sender = Some(sender);
+    }
+
+    /// The connection is established. On iWARP the accepting side waits until the connecting
+    /// side has sent something.
+    pub(super) fn established(&self, has_connected: bool) {
+        lock(&self.send).may_send = has_connected || !self.is_iwarp();
+        self.poll();
+    }
+
+    /// Reads what has arrived; `None` if nothing has.
+    pub(super) fn read(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
+    ) -> Option<Transferred> {
+        let mut wakers = Wakers::default();
+        let mut receive = lock(&self.receive);
+        if receive.receiver.readable() == 0 {
+            self.poll_receives(&mut receive, &mut wakers);
+        }
+        let outcome = self.read_in(&mut receive, into, read);
+        if receive.receiver.is_update_due() {
+            self.update_peer(&mut receive, &mut wakers);
+        }
+        drop(receive);
+        wakers.wake();
+        outcome
+    }
+
+    fn read_in(
+        &self,
+        receive: &mut ReceiveState,
+        into: &mut [IoSliceMut<'_>],
+        read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
+    ) -> Option<Transferred> {
+        let has_bytes = receive.receiver.readable() > 0;
+        let status = self.status();
+        if !status.shutdown.can_read() {
+            return Some(Transferred::Bytes(0));
+        }
+        if has_bytes {
+            drop(status);
+            return Some(Transferred::Bytes(read(receive, into)));
+        }
+        match status.failure() {
+            // What the peer has said is not to be trusted.
+            Some(failure @ StreamFailure::Protocol(_)) => {
+                Some(Transferred::Failed(failure.clone()))
+            }
+            _ if status.shutdown.peer_finished() => Some(Transferred::Bytes(0)),
+            failure => failure.cloned().map(Transferred::Failed),
+        }
+    }
+
+    /// Writes what there is room for; `None` if there is none.
+    pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
+        let mut wakers = Wakers::default();
+        // Not while another caller reads, who does the same.
+        if let Ok(mut receive) = self.receive.try_lock() {
+            self.poll_receives(&mut receive, &mut wakers);
+            self.update_peer(&mut receive, &mut wakers);
+        }
+        let outcome = self.write_in(&mut Slices::new(slices), &mut wakers);
+        wakers.wake();
+        outcome
+    }
+
+    fn write_in(&self, slices: &mut Slices<'_>, wakers: &mut Wakers) -> Option<Transferred> {
+        let status = self.status();
+        if !status.shutdown.can_write() {
+            return Some(Transferred::ShutDown);
+        }
+        if let Some(failure) = status.failure() {
+            return Some(Transferred::Failed(failure.clone()));
+        }
+        drop(status);
+        let mut send = lock(&self.send);
+        self.poll_sends(&mut send, wakers);
+        let before = slices.left();
+        let written = send.write(&self.queue_pair, slices);
+        let bytes = before - slices.left();
+        drop(send);
+        if let Err(failure) = written {
+            self.fail(failure.clone(), wakers);
+            return Some(Transferred::Failed(failure));
+        }
+        (bytes > 0).then_some(Transferred::Bytes(bytes))
+    }
+
+    /// Closes one direction or both, and tells the peer.
+    pub(super) fn shut_down(&self, how: How) {
+        let mut wakers = Wakers::default();
+        let mut send = lock(&self.send);
+        let mut status = self.status();
+        let control = status.shutdown.close(how);
+        status.wake_all(&mut wakers);
+        drop(status);
+        if let Some(control) = control {
+            self.send_control(&mut send, control, &mut wakers);
+        }
+        drop(send);
+        wakers.wake();
+    }
+
+    fn send_control(&self, send: &mut SendState, control: Control, wakers: &mut Wakers) {
+        if self.has_failed() {
+            return;
+        }
+        let posted = send.control(&self.queue_pair, Message::Control(control));
+        if let Err(failure) = posted {
+            self.fail(failure, wakers);
+        }
+    }
+
+    /// Whether all that was posted has completed.
+    pub(super) fn is_flushed(&self) -> bool {
+        let mut wakers = Wakers::default();
+        let mut send = lock(&self.send);
+        self.poll_sends(&mut send, &mut wakers);
+        let is_idle = send.is_idle();
+        drop(send);
+        wakers.wake();
+        is_idle
+    }
+
+    /// How many bytes were written and not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        lock(&self.send).unacknowledged()
+    }
+
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        lock(&self.status)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
+        self.status().fail(failure, wakers);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Posts an empty write, which needs no memory, unless the last one is under way: that
+    /// one detects a dead peer as well.
+    pub(super) fn send_keep_alive(&self, now: Instant) {
+        let mut wakers = Wakers::default();
+        let mut send = lock(&self.send);
+        self.poll_sends(&mut send, &mut wakers);
+        let mut status = self.status();
+        status.keep_alive.advance(now);
+        let last = status.keep_alive.work;
+        drop(status);
+        let is_under_way = last.is_some_and(|work| send.is_in_flight(work));
+        if !is_under_way && send.may_send && !self.has_failed() {
+            match send.keep_alive(&self.queue_pair) {
+                Ok(work) => self.status().keep_alive.work = Some(work),
+                Err(failure) => self.fail(failure, &mut wakers),
+            }
+        }
+        drop(send);
+        wakers.wake();
+    }
+
+    /// Posts all receive requests, the first time.
+    fn post_receives(&self) -> io::Result<()> {
+        if self.has_posted_receives.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let count = self.options.receive_requests() as usize;
+        let mut requests: Vec<SgList> = match self.transport {
+            Transport::Immediate => (0..count).map(|_| SgList::NONE).collect(),
+            Transport::Send => {
+                let domain = self.queue_pair.protection_domain();
+                let messages = domain.allocate(count * MESSAGE_SIZE)?;
+                let messages = messages.into_chunks(MESSAGE_SIZE);
+                messages.into_iter().map(SgList::from).collect()
+            }
+        };
+        self.queue_pair.post_receives(&mut requests)?;
+        Ok(())
+    }
+}
+
+impl rdmacm_core::QueuePair for StreamQueuePair {
+    fn number(&self) -> u32 {
+        self.queue_pair.number()
+    }
+
+    fn transport(&self) -> Fabric {
+        self.queue_pair.transport()
+    }
+
+    fn depth_limits(&self) -> DepthLimits {
+        self.queue_pair.depth_limits()
+    }
+
+    /// Moving it to INIT posts all receive requests.
+    ///
+    /// With keep-alives, requests to a dead peer must fail at some time: on the accepting
+    /// side too, whose retries the connecting side chooses.
+    fn modify(&self, attr: &QpAttr, mask: QpAttrMask) -> io::Result<()> {
+        let mut attr = *attr;
+        if self.options.keep_alive.is_some() && attr.retry_count == ENDLESS_RETRIES {
+            attr.retry_count = ENDLESS_RETRIES - 1;
+        }
+        rdmacm_core::QueuePair::modify(&self.queue_pair, &attr, mask)?;
+        if attr.qp_state == QpState::INIT {
+            // Before the peer learns that it may send.
+            self.post_receives()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StreamQueuePair {
+    fn drop(&mut self) {
+        for side in [Side::Sends, Side::Receives] {
+            self.device.remove_queue_pair(self.queue(side).token());
+            self.set_armed(side, false);
+        }
+    }
+}

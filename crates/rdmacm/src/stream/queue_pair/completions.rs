@@ -1,0 +1,213 @@
+//! What has completed, and what the peer has sent.
+
+use rdmacm_core::QueuePair as _;
+use rdmacm_rsocket::{Message, ProtocolError, Transport};
+use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
+
+use super::{MESSAGE_SIZE, StreamQueuePair, lock};
+use crate::messages::{Failure, Side};
+use crate::stream::failure::StreamFailure;
+use crate::stream::receive_state::ReceiveState;
+use crate::stream::send_state::SendState;
+use crate::stream::status::{StreamInterest, Wakers};
+
+impl StreamQueuePair {
+    /// Handles what has completed in both queues.
+    pub(super) fn poll_all(&self, wakers: &mut Wakers) {
+        let mut receive = lock(&self.receive);
+        self.poll_receives(&mut receive, wakers);
+        let mut send = lock(&self.send);
+        self.poll_sends(&mut send, wakers);
+        drop(send);
+        self.update_peer(&mut receive, wakers);
+    }
+
+    /// Handles what has completed in the receive queue. A peer that sends without end delays
+    /// the caller for no longer than one queue takes.
+    pub(super) fn poll_receives(&self, receive: &mut ReceiveState, wakers: &mut Wakers) {
+        for _ in 0..self.options.receive_requests() {
+            match self.receives.poll() {
+                Ok(Some(completion)) => {
+                    if let Err(failure) = self.received(receive, completion, wakers) {
+                        self.fail(failure, wakers);
+                    }
+                }
+                Ok(None) => return,
+                // It was completed before; there may be more completions.
+                Err(Error::Stray { .. }) if self.may_complete_twice() => {}
+                Err(error) => return self.fail(StreamFailure::device(error), wakers),
+            }
+        }
+        self.status().wake_all(wakers);
+    }
+
+    fn received(
+        &self,
+        receive: &mut ReceiveState,
+        completion: Completion,
+        wakers: &mut Wakers,
+    ) -> Result<(), StreamFailure> {
+        let done = completion.result().map_err(|error| {
+            let fabric = self.queue_pair.transport();
+            StreamFailure::Requests(Failure::from_completion(error, fabric))
+        })?;
+        if self.has_failed() {
+            // What the peer says after a violation of the protocol has no meaning.
+            return Ok(());
+        }
+        let (word, memory) = word(self.transport, done, completion.sg_list);
+        // Once the connection is closed, the memory is freed instead.
+        let _ = self.queue_pair.post_receive(memory);
+        let word = word.ok_or(StreamFailure::Protocol(ProtocolError::NoMessage))?;
+        // A message with immediate data that announces nothing is a write of no bytes.
+        let may_announce = self.is_iwarp() || done.bytes > 0;
+        let handled = self.handle(receive, Message::decode(word), may_announce, wakers);
+        handled.map_err(StreamFailure::Protocol)
+    }
+
+    fn handle(
+        &self,
+        receive: &mut ReceiveState,
+        message: Message,
+        may_announce: bool,
+        wakers: &mut Wakers,
+    ) -> Result<(), ProtocolError> {
+        let received = receive.receiver.message(message)?;
+        if self.is_iwarp() {
+            lock(&self.send).may_send = true;
+        }
+        if let Message::Data(_) = message {
+            let status = self.status();
+            if status.shutdown.peer_finished() {
+                return Err(ProtocolError::AfterShutdown);
+            }
+            status.wake_first(StreamInterest::Readable, wakers);
+        }
+        if received.is_none() {
+            self.handle_control(receive, message, may_announce, wakers);
+        }
+        Ok(())
+    }
+
+    fn handle_control(
+        &self,
+        receive: &mut ReceiveState,
+        message: Message,
+        may_announce: bool,
+        wakers: &mut Wakers,
+    ) {
+        let mut send = lock(&self.send);
+        match message {
+            Message::Credits(limit) => {
+                if let Some(sender) = &mut send.sender {
+                    sender.updated(limit, may_announce, receive.table_mut());
+                }
+            }
+            Message::Control(control) => {
+                let mut status = self.status();
+                status.shutdown.receive(control);
+                status.wake_all(wakers);
+            }
+            _ => {}
+        }
+        if send.is_writable() {
+            self.status().wake_first(StreamInterest::Writable, wakers);
+        }
+    }
+
+    /// Sends the updates that are due, unless the peer sends no more.
+    pub(super) fn update_peer(&self, receive: &mut ReceiveState, wakers: &mut Wakers) {
+        while receive.receiver.is_update_due() {
+            let mut send = lock(&self.send);
+            let requests = receive.receiver.requests_per_update();
+            if self.sends_no_updates() || !self.has_room_for_update(&mut send, requests, wakers) {
+                return;
+            }
+            let Some(update) = receive.receiver.update() else {
+                return;
+            };
+            if let Err(failure) = send.update(&self.queue_pair, update) {
+                return self.fail(failure, wakers);
+            }
+        }
+    }
+
+    /// If there is no room, the notification of the next completion makes some.
+    fn has_room_for_update(
+        &self,
+        send: &mut SendState,
+        requests: u32,
+        wakers: &mut Wakers,
+    ) -> bool {
+        if send.has_room_for_update(requests) {
+            return true;
+        }
+        self.poll_sends(send, wakers);
+        if send.may_send && !send.has_room_for_update(requests) {
+            self.arm(Side::Sends);
+            self.poll_sends(send, wakers);
+        }
+        send.has_room_for_update(requests)
+    }
+
+    fn sends_no_updates(&self) -> bool {
+        let shutdown = self.status().shutdown;
+        self.has_failed() || shutdown.peer_finished() || shutdown.is_over()
+    }
+
+    /// Handles what has completed in the send queue.
+    pub(super) fn poll_sends(&self, send: &mut SendState, wakers: &mut Wakers) {
+        if send.is_idle() {
+            return;
+        }
+        let had_room = send.is_writable();
+        loop {
+            match self.sends.poll() {
+                Ok(Some(completion)) => {
+                    send.complete(&completion);
+                    if let Err(error) = completion.result() {
+                        let fabric = self.queue_pair.transport();
+                        let failure = Failure::from_completion(error, fabric);
+                        self.fail(StreamFailure::Requests(failure), wakers);
+                    }
+                }
+                Ok(None) => break,
+                Err(Error::Stray { .. }) if self.may_complete_twice() => {}
+                Err(error) => {
+                    self.fail(StreamFailure::device(error), wakers);
+                    break;
+                }
+            }
+        }
+        if !had_room && send.is_writable() {
+            self.status().wake_first(StreamInterest::Writable, wakers);
+        }
+        if send.is_idle() {
+            self.status().wake_first(StreamInterest::Flushed, wakers);
+        }
+    }
+
+    /// Whether siw may complete a request twice: it does so while a connection closes.
+    fn may_complete_twice(&self) -> bool {
+        self.is_iwarp() && self.has_failed()
+    }
+}
+
+/// The message of a completed receive request, and its memory.
+fn word(transport: Transport, done: Done, sg_list: SgList) -> (Option<u32>, SgList) {
+    match transport {
+        Transport::Immediate => {
+            let is_write = done.opcode == WcOpcode::RECV_RDMA_WITH_IMM;
+            (done.immediate.filter(|_| is_write), sg_list)
+        }
+        Transport::Send => {
+            let Some(buffer) = sg_list.into_buffer() else {
+                return (None, SgList::NONE);
+            };
+            let is_message = done.bytes as usize == MESSAGE_SIZE;
+            let bytes = buffer.first_chunk().filter(|_| is_message);
+            let word = bytes.map(|bytes| transport.decode(*bytes));
+            (word, buffer.into())
+        }
+    }
+}

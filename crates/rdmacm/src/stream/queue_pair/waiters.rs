@@ -1,0 +1,114 @@
+//! Who waits, and the notifications for them.
+
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use rdmacm_verbs::CompletionQueue;
+
+use super::{StreamQueuePair, lock};
+use crate::messages::{CompletionHandler, Side};
+use crate::stream::failure::StreamFailure;
+use crate::stream::status::{StreamInterest, Wakers};
+
+impl StreamQueuePair {
+    /// Adds a waiter, and requests the notifications that it needs. Completions that are
+    /// there already do not notify: the caller looks afterwards.
+    pub(in crate::stream) fn register(&self, interest: StreamInterest, key: u64, waker: &Waker) {
+        let replaced = self.status().queue_mut(interest).add(key, waker);
+        drop(replaced);
+        self.arm_for(interest);
+    }
+
+    fn arm_for(&self, interest: StreamInterest) {
+        if interest != StreamInterest::Readable {
+            self.arm(Side::Sends);
+        }
+        if interest != StreamInterest::Flushed {
+            self.arm(Side::Receives);
+        }
+    }
+
+    pub(super) fn arm(&self, side: Side) {
+        if self.set_armed(side, true) {
+            return;
+        }
+        if let Err(error) = self.queue(side).arm(false) {
+            let mut wakers = Wakers::default();
+            self.fail(StreamFailure::device(error), &mut wakers);
+            wakers.wake();
+        }
+    }
+
+    /// Returns what it was before.
+    pub(super) fn set_armed(&self, side: Side, is_armed: bool) -> bool {
+        let armed = match side {
+            Side::Sends => &self.are_sends_armed,
+            Side::Receives => &self.are_receives_armed,
+        };
+        let was_armed = armed.swap(is_armed, Ordering::AcqRel);
+        if was_armed != is_armed {
+            self.device.count_armed(is_armed);
+        }
+        was_armed
+    }
+
+    /// Removes a waiter that looks next.
+    pub(in crate::stream) fn withdraw(&self, interest: StreamInterest, key: u64) {
+        let waiter = self.status().queue_mut(interest).remove(key);
+        drop(waiter);
+    }
+
+    /// Removes a waiter. If it was woken for something, another one is woken instead.
+    pub(in crate::stream) fn deregister(&self, interest: StreamInterest, key: u64) {
+        let is_ready = match interest {
+            StreamInterest::Readable => lock(&self.receive).receiver.readable() > 0,
+            StreamInterest::Writable => lock(&self.send).is_writable(),
+            StreamInterest::Flushed => lock(&self.send).is_idle(),
+        };
+        let mut wakers = Wakers::default();
+        let mut status = self.status();
+        let waiter = status.queue_mut(interest).remove(key);
+        if is_ready {
+            status.wake_first(interest, &mut wakers);
+        }
+        drop(status);
+        drop(waiter);
+        wakers.wake();
+    }
+
+    /// Wakes all waiters.
+    pub(in crate::stream) fn wake_all(&self) {
+        let mut wakers = Wakers::default();
+        self.status().wake_all(&mut wakers);
+        wakers.wake();
+    }
+
+    pub(super) fn queue(&self, side: Side) -> &CompletionQueue {
+        match side {
+            Side::Sends => &self.sends,
+            Side::Receives => &self.receives,
+        }
+    }
+}
+
+impl CompletionHandler for StreamQueuePair {
+    fn notified(&self, side: Side) {
+        self.set_armed(side, false);
+        let mut wakers = Wakers::default();
+        self.poll_all(&mut wakers);
+        let waiters = self.status().waiters();
+        // A waiter that is woken looks itself, and arms again if it waits again.
+        let others = waiters > wakers.len();
+        wakers.wake();
+        if others {
+            self.arm(side);
+            CompletionHandler::poll(self);
+        }
+    }
+
+    fn poll(&self) {
+        let mut wakers = Wakers::default();
+        self.poll_all(&mut wakers);
+        wakers.wake();
+    }
+}

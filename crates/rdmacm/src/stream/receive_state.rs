@@ -1,0 +1,131 @@
+//! What has arrived and was not read.
+
+use std::io::IoSliceMut;
+use std::sync::atomic::Ordering;
+
+use rdmacm_rsocket::{
+    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, Receiver, RemoteTable,
+    TABLE_ENTRIES,
+};
+use rdmacm_verbs::RemoteAccessRegion;
+
+/// Bytes of the table into which the peer writes announcements.
+const TABLE_SIZE: usize = ANNOUNCEMENT_SIZE * TABLE_ENTRIES as usize;
+
+/// Memory that the peer writes into: the table of announcements, and behind it the ring.
+#[derive(Clone, Debug)]
+pub(super) struct PeerMemory {
+    region: RemoteAccessRegion,
+    ring: u32,
+}
+
+impl PeerMemory {
+    /// The bytes to register for a ring of this size.
+    pub(super) fn size(ring: u32) -> usize {
+        TABLE_SIZE + ring as usize
+    }
+
+    pub(super) fn new(region: RemoteAccessRegion, ring: u32) -> Self {
+        Self { region, ring }
+    }
+
+    pub(super) fn table(&self) -> RemoteTable {
+        let remote = self.region.remote();
+        RemoteTable {
+            address: remote.address(),
+            key: remote.key(),
+            entries: TABLE_ENTRIES,
+        }
+    }
+
+    pub(super) fn ring(&self) -> Announcement {
+        let remote = self.region.remote();
+        Announcement {
+            address: remote.address() + TABLE_SIZE as u64,
+            key: remote.key(),
+            length: self.ring,
+        }
+    }
+
+    fn read(&self, offset: u32, into: &mut [u8]) {
+        self.region.read(TABLE_SIZE + offset as usize, into);
+    }
+}
+
+impl AnnouncementTable for PeerMemory {
+    /// Devices write from the first byte to the last: what stands before a length that has
+    /// arrived has arrived as well.
+    fn take(&mut self, index: usize) -> Announcement {
+        let start = index * ANNOUNCEMENT_SIZE;
+        let (Some(address), Some(rest)) = (self.region.word(start), self.region.word(start + 8))
+        else {
+            return Announcement::default();
+        };
+        let rest = rest.load(Ordering::Acquire).to_ne_bytes();
+        let address = address.load(Ordering::Acquire).to_ne_bytes();
+        let mut bytes = [0; ANNOUNCEMENT_SIZE];
+        let halves = bytes.iter_mut().zip(address.iter().chain(&rest));
+        halves.for_each(|(to, from)| *to = *from);
+        let announcement = Announcement::from_bytes(bytes, ByteOrder::NATIVE);
+        if announcement.length != 0 {
+            self.region.write(start, &[0; ANNOUNCEMENT_SIZE]);
+        }
+        announcement
+    }
+}
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub(super) struct ReceiveState {
+    pub(super) receiver: Receiver,
+    memory: PeerMemory,
+}
+
+impl ReceiveState {
+    pub(super) fn new(receiver: Receiver, memory: PeerMemory) -> Self {
+        Self { receiver, memory }
+    }
+
+    /// The table in this side's memory.
+    pub(super) fn table(&self) -> RemoteTable {
+        self.memory.table()
+    }
+
+    pub(super) fn table_mut(&mut self) -> &mut PeerMemory {
+        &mut self.memory
+    }
+
+    /// Copies what has arrived, and frees its memory.
+    pub(super) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> usize {
+        let length = self.peek(into);
+        // At most what is readable, which is 32 bits.
+        self.receiver.consume(u32::try_from(length).unwrap_or(0));
+        length
+    }
+
+    /// Copies what has arrived.
+    pub(super) fn peek(&mut self, into: &mut [IoSliceMut<'_>]) -> usize {
+        let (mut offset, mut contiguous) = self.receiver.next_bytes();
+        let mut left = self.receiver.readable();
+        let mut length = 0;
+        for slice in into {
+            let mut rest = &mut **slice;
+            while left > 0 && !rest.is_empty() {
+                if contiguous == 0 {
+                    (offset, contiguous) = (0, left);
+                }
+                let bytes = rest.len().min(contiguous as usize);
+                let (now, later) = rest.split_at_mut(bytes);
+                self.memory.read(offset, now);
+                rest = later;
+                length += bytes;
+                // No more than was contiguous, which is 32 bits.
+                let bytes = u32::try_from(bytes).unwrap_or(0);
+                offset += bytes;
+                contiguous -= bytes;
+                left -= bytes;
+            }
+        }
+        length
+    }
+}

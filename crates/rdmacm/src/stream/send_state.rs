@@ -1,0 +1,310 @@
+//! What was posted and has not completed.
+
+use std::collections::VecDeque;
+
+use rdmacm_rsocket::{Message, ProtocolError, SendRing, Sender, Transport, Update, Write};
+use rdmacm_verbs::{
+    Completion, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest, SgList,
+    Sge, WorkId,
+};
+
+use super::failure::StreamFailure;
+use super::slices::Slices;
+
+/// Writes of up to this many bytes are posted inline, which all soft devices support.
+const MAX_INLINE: usize = 64;
+
+/// The most bytes of one write, so that the peer reads the first ones while others are under
+/// way.
+const MAX_WRITE: u32 = 64 * 1024;
+
+/// The sending half of a stream.
+#[derive(Debug)]
+pub(super) struct SendState {
+    transport: Transport,
+    pub(super) sender: Option<Sender>,
+    ring: SendRing,
+    memory: RemoteAccessRegion,
+    in_flight: VecDeque<InFlight>,
+    /// How many more requests for updates fit.
+    updates: u32,
+    /// On iWARP the connecting side sends first (RFC 5044 §7.1).
+    pub(super) may_send: bool,
+    /// Bytes that were written, and those whose write has completed.
+    written: u64,
+    acknowledged: u64,
+}
+
+/// A request that the device has, and what its completion gives back.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    work: WorkId,
+    charge: Charge,
+}
+
+/// What a message occupies until it has completed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charge {
+    bytes: u32,
+    ring_bytes: u32,
+    data_requests: u32,
+    update_requests: u32,
+}
+
+/// The bytes that a message reports.
+enum Payload<'a> {
+    None,
+    Inline(RemoteMemory, &'a [u8]),
+    Ring(RemoteMemory, Sge),
+}
+
+impl SendState {
+    pub(super) fn new(transport: Transport, memory: RemoteAccessRegion, updates: u32) -> Self {
+        let size = u32::try_from(memory.len()).unwrap_or(u32::MAX);
+        Self {
+            transport,
+            sender: None,
+            ring: SendRing::new(size),
+            memory,
+            in_flight: VecDeque::new(),
+            updates,
+            may_send: false,
+            written: 0,
+            acknowledged: 0,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// How many bytes were written whose write has not completed.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.written - self.acknowledged
+    }
+
+    /// Whether at least one byte may be written.
+    pub(super) fn is_writable(&self) -> bool {
+        let writable = self.sender.as_ref().map_or(0, Sender::writable);
+        self.may_send && writable > 0 && self.ring.free_bytes() > 0
+    }
+
+    pub(super) fn has_room_for_update(&self, requests: u32) -> bool {
+        self.may_send && requests <= self.updates
+    }
+
+    /// Writes as much as the peer has announced memory for, and as there is room. Returns how
+    /// many bytes.
+    pub(super) fn write(
+        &mut self,
+        queue_pair: &QueuePair,
+        slices: &mut Slices<'_>,
+    ) -> Result<usize, StreamFailure> {
+        let before = slices.left();
+        while self.may_send && slices.left() > 0 {
+            if !self.write_once(queue_pair, slices)? {
+                break;
+            }
+        }
+        Ok(before - slices.left())
+    }
+
+    /// Writes into one announcement. Returns whether it could.
+    fn write_once(
+        &mut self,
+        queue_pair: &QueuePair,
+        slices: &mut Slices<'_>,
+    ) -> Result<bool, StreamFailure> {
+        let Some(sender) = &mut self.sender else {
+            return Ok(false);
+        };
+        let left = u32::try_from(slices.left()).unwrap_or(u32::MAX);
+        let (offset, free) = self.ring.free();
+        let wanted = left.min(sender.writable());
+        let is_inline = wanted as usize <= MAX_INLINE;
+        let wanted = if is_inline {
+            wanted
+        } else {
+            wanted.min(free).min(MAX_WRITE)
+        };
+        let Some(write) = sender.write(wanted) else {
+            return Ok(false);
+        };
+        let remote = remote(write)?;
+        let length = write.length as usize;
+        let mut charge = Charge {
+            bytes: write.length,
+            data_requests: self.transport.requests_per_write(),
+            ..Charge::default()
+        };
+        self.written += u64::from(write.length);
+        if is_inline {
+            let mut inline = [0; MAX_INLINE];
+            slices.take(length, |at, bytes| {
+                for (to, from) in inline.iter_mut().skip(at).zip(bytes) {
+                    *to = *from;
+                }
+            });
+            let payload = inline.get(..length).unwrap_or_default();
+            self.post(
+                queue_pair,
+                Payload::Inline(remote, payload),
+                write.message,
+                charge,
+            )?;
+            return Ok(true);
+        }
+        let start = offset as usize;
+        slices.take(length, |at, bytes| self.memory.write(start + at, bytes));
+        charge.ring_bytes = self.ring.take(write.length);
+        let sge = self.memory.part(start..start + length);
+        let sge = sge.map_err(StreamFailure::refused)?;
+        self.post(
+            queue_pair,
+            Payload::Ring(remote, sge),
+            write.message,
+            charge,
+        )?;
+        Ok(true)
+    }
+
+    /// Posts an update for the peer, for which there is [room](Self::has_room_for_update).
+    pub(super) fn update(
+        &mut self,
+        queue_pair: &QueuePair,
+        update: Update,
+    ) -> Result<(), StreamFailure> {
+        let mut charge = Charge {
+            update_requests: 1,
+            ..Charge::default()
+        };
+        if let Some((address, key, bytes)) = update.announcement {
+            charge.update_requests = self.transport.requests_per_write();
+            self.updates -= charge.update_requests;
+            let remote = RemoteMemory::new(address, bytes.len() as u64, key);
+            let remote = remote.ok_or(BEYOND)?;
+            let payload = Payload::Inline(remote, &bytes);
+            return self.post(queue_pair, payload, update.message, charge);
+        }
+        self.updates -= charge.update_requests;
+        self.post(queue_pair, Payload::None, update.message, charge)
+    }
+
+    /// Posts a message without data, for which there always is room.
+    pub(super) fn control(
+        &mut self,
+        queue_pair: &QueuePair,
+        message: Message,
+    ) -> Result<(), StreamFailure> {
+        self.post(queue_pair, Payload::None, message, Charge::default())
+    }
+
+    /// Posts an empty write that no message reports.
+    pub(super) fn keep_alive(&mut self, queue_pair: &QueuePair) -> Result<WorkId, StreamFailure> {
+        let nothing = SendOperation::Write(RemoteMemory::NONE);
+        let posted = queue_pair.post_send(SendRequest::new(nothing, SgList::NONE));
+        let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
+        let charge = Charge::default();
+        self.in_flight.push_back(InFlight { work, charge });
+        Ok(work)
+    }
+
+    fn post(
+        &mut self,
+        queue_pair: &QueuePair,
+        payload: Payload<'_>,
+        message: Message,
+        charge: Charge,
+    ) -> Result<(), StreamFailure> {
+        let number = message.encode().unwrap_or_default();
+        match self.transport {
+            Transport::Immediate => self.post_immediate(queue_pair, payload, number, charge),
+            Transport::Send => self.post_pair(queue_pair, payload, number, charge),
+        }
+    }
+
+    fn post_immediate(
+        &mut self,
+        queue_pair: &QueuePair,
+        payload: Payload<'_>,
+        number: u32,
+        charge: Charge,
+    ) -> Result<(), StreamFailure> {
+        let write = |remote| SendOperation::WriteWithImmediate(remote, number);
+        let request = match payload {
+            Payload::None => SendRequest::new(write(RemoteMemory::NONE), SgList::NONE),
+            Payload::Inline(remote, bytes) => SendRequest::inline(write(remote), bytes),
+            Payload::Ring(remote, sge) => SendRequest::new(write(remote), sge),
+        };
+        let posted = queue_pair.post_send(request);
+        let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
+        self.in_flight.push_back(InFlight { work, charge });
+        Ok(())
+    }
+
+    /// A write, and the message behind it.
+    fn post_pair(
+        &mut self,
+        queue_pair: &QueuePair,
+        payload: Payload<'_>,
+        number: u32,
+        charge: Charge,
+    ) -> Result<(), StreamFailure> {
+        let bytes = self.transport.encode(number);
+        let message = SendRequest::inline(SendOperation::Send, &bytes);
+        let write = match payload {
+            Payload::None => {
+                let posted = queue_pair.post_send(message);
+                let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
+                self.in_flight.push_back(InFlight { work, charge });
+                return Ok(());
+            }
+            Payload::Inline(remote, bytes) => {
+                SendRequest::inline(SendOperation::Write(remote), bytes)
+            }
+            Payload::Ring(remote, sge) => SendRequest::new(SendOperation::Write(remote), sge),
+        };
+        let mut requests = vec![write, message];
+        let posted = queue_pair.post_sends(&mut requests);
+        let mut works = posted.map_err(StreamFailure::refused)?;
+        if let Some(work) = works.next() {
+            let charge = Charge::default();
+            self.in_flight.push_back(InFlight { work, charge });
+        }
+        let last = works.map(|work| InFlight { work, charge });
+        self.in_flight.extend(last);
+        Ok(())
+    }
+
+    /// A request has completed. Requests complete in the order of posting.
+    pub(super) fn complete(&mut self, completion: &Completion) {
+        let first = self.in_flight.front();
+        // siw may complete a request twice while the connection closes.
+        if first.is_none_or(|first| first.work != completion.work) {
+            return;
+        }
+        let Some(InFlight { charge, .. }) = self.in_flight.pop_front() else {
+            return;
+        };
+        self.ring.release(charge.ring_bytes);
+        self.updates += charge.update_requests;
+        if let Some(sender) = &mut self.sender {
+            sender.completed(charge.data_requests);
+        }
+        if completion.result().is_ok() {
+            self.acknowledged += u64::from(charge.bytes);
+        }
+    }
+
+    /// Whether the device still has a request.
+    pub(super) fn is_in_flight(&self, work: WorkId) -> bool {
+        self.in_flight.iter().any(|one| one.work == work)
+    }
+}
+
+/// What a peer announces whose memory does not exist.
+const BEYOND: StreamFailure = StreamFailure::Protocol(ProtocolError::AddressSpace);
+
+fn remote(write: Write) -> Result<RemoteMemory, StreamFailure> {
+    RemoteMemory::new(write.address, write.length.into(), write.key).ok_or(BEYOND)
+}

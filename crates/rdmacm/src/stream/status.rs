@@ -1,0 +1,125 @@
+//! Whether a stream is open, and who waits for it.
+
+use std::task::Waker;
+
+use rdmacm_rsocket::Shutdown;
+
+use super::failure::StreamFailure;
+use crate::event_loop::WaiterQueue;
+use crate::messages::KeepAlive;
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamInterest {
+    /// Bytes of the peer, or the end.
+    Readable,
+    /// Room for at least one byte.
+    Writable,
+    /// The completion of all that was posted.
+    Flushed,
+}
+
+/// What both halves of a stream share.
+#[derive(Debug)]
+pub(super) struct Status {
+    pub(super) shutdown: Shutdown,
+    failure: Option<StreamFailure>,
+    pub(super) keep_alive: KeepAlive,
+    readers: WaiterQueue,
+    writers: WaiterQueue,
+    flushers: WaiterQueue,
+}
+
+impl Status {
+    pub(super) fn new(keep_alive: KeepAlive) -> Self {
+        Self {
+            shutdown: Shutdown::new(),
+            failure: None,
+            keep_alive,
+            readers: WaiterQueue::default(),
+            writers: WaiterQueue::default(),
+            flushers: WaiterQueue::default(),
+        }
+    }
+
+    pub(super) fn failure(&self) -> Option<&StreamFailure> {
+        self.failure.as_ref()
+    }
+
+    /// Nothing more can be transferred. The first reason is kept; consequences are replaced
+    /// by a reason.
+    pub(super) fn fail(&mut self, failure: StreamFailure, wakers: &mut Wakers) {
+        let known = self.failure.as_ref();
+        if known.is_some_and(|known| known.is_reason() || !failure.is_reason()) {
+            return;
+        }
+        self.failure = Some(failure);
+        self.wake_all(wakers);
+    }
+
+    pub(super) fn queue_mut(&mut self, interest: StreamInterest) -> &mut WaiterQueue {
+        match interest {
+            StreamInterest::Readable => &mut self.readers,
+            StreamInterest::Writable => &mut self.writers,
+            StreamInterest::Flushed => &mut self.flushers,
+        }
+    }
+
+    pub(super) fn queue(&self, interest: StreamInterest) -> &WaiterQueue {
+        match interest {
+            StreamInterest::Readable => &self.readers,
+            StreamInterest::Writable => &self.writers,
+            StreamInterest::Flushed => &self.flushers,
+        }
+    }
+
+    /// How many wait.
+    pub(super) fn waiters(&self) -> usize {
+        self.readers.len() + self.writers.len() + self.flushers.len()
+    }
+
+    /// Wakes the waiter that has waited for the longest time.
+    pub(super) fn wake_first(&self, interest: StreamInterest, wakers: &mut Wakers) {
+        wakers.extend(self.queue(interest).first());
+    }
+
+    pub(super) fn wake_all(&self, wakers: &mut Wakers) {
+        let queues = [&self.readers, &self.writers, &self.flushers];
+        wakers.extend(queues.into_iter().flat_map(WaiterQueue::iter));
+    }
+}
+
+/// Waiters that are woken without a lock: dropping the last waker of a task ends the task.
+#[derive(Debug, Default)]
+pub(super) struct Wakers {
+    /// Mostly there is at most one.
+    first: Option<Waker>,
+    more: Vec<Waker>,
+}
+
+impl Wakers {
+    fn extend<'a>(&mut self, wakers: impl IntoIterator<Item = &'a Waker>) {
+        for waker in wakers {
+            // One that is woken twice counts once: who is not woken must be told of what comes.
+            let mut known = self.first.iter().chain(&self.more);
+            if known.any(|known| known.will_wake(waker)) {
+                continue;
+            }
+            match self.first {
+                None => self.first = Some(waker.clone()),
+                Some(_) => self.more.push(waker.clone()),
+            }
+        }
+    }
+
+    pub(super) fn wake(self) {
+        self.first
+            .into_iter()
+            .chain(self.more)
+            .for_each(Waker::wake);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+}

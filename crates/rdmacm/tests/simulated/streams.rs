@@ -1,0 +1,223 @@
+//! Byte streams between simulated hosts.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rdmacm::{
+    CLOSE_DEADLINE, Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions,
+};
+use rdmacm_sim::{Fabric, Host};
+
+use crate::hosts::{PORT, channel};
+
+#[cfg(feature = "futures-io")]
+mod futures;
+mod tasks;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Two hosts, of which the second listens.
+struct Hosts {
+    device: &'static str,
+    server: Host,
+    client_node: Node,
+    listener: RdmaListener,
+}
+
+impl Hosts {
+    /// Hosts with RoCE devices, and hosts with iWARP devices.
+    fn each() -> [Self; 2] {
+        let names = ["client", "server"];
+        [
+            Self::new(Fabric::roce(names), "rxe0"),
+            Self::new(Fabric::iwarp(names), "siw0"),
+        ]
+    }
+
+    fn new(fabric: Fabric, device: &'static str) -> Self {
+        let fabric = fabric.seed(7);
+        let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
+        let [client_node, server_node] = [&client, &server].map(|host| {
+            let options = Node::options().channel(channel(host));
+            options
+                .device_source(Arc::new(host.clone()))
+                .open()
+                .unwrap()
+        });
+        let address = (server.address().unwrap(), PORT);
+        let listener = Listener::options().with_node(&server_node);
+        Self {
+            listener: RdmaListener::new(listener.bind(address).unwrap(), small()),
+            device,
+            server,
+            client_node,
+        }
+    }
+
+    fn connector(&self) -> Connector {
+        let address = (self.server.address().unwrap(), PORT);
+        Connector::new(address).with_node(&self.client_node)
+    }
+
+    /// Two connected ends: the client's and the server's.
+    fn connect(&self) -> (RdmaStream, RdmaStream) {
+        thread::scope(|scope| {
+            let accepting = scope.spawn(|| self.listener.accept().unwrap().0);
+            let stream = self.connector().connect_stream(small()).unwrap();
+            (stream, accepting.join().unwrap())
+        })
+    }
+}
+
+/// Buffers that wrap around often, and few requests.
+fn small() -> StreamOptions {
+    let options = StreamOptions::new().receive_buffer(1000).send_buffer(700);
+    let options = options.receives(8).sends(6);
+    // Of the machine's clock, for tasks.
+    options.close_deadline(Duration::from_millis(20))
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    let byte = |at: usize| (at ^ (at >> 8)).to_le_bytes()[0];
+    (0..length).map(byte).collect()
+}
+
+#[test]
+fn bytes_arrive_in_order_in_both_directions() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        for length in [1, 64, 65, 499, 501, 10_000] {
+            let bytes = bytes(length);
+            thread::scope(|scope| {
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let bytes = &bytes;
+                    scope.spawn(move || { from }.write_all(bytes).unwrap());
+                    scope.spawn(move || {
+                        let mut received = vec![0; bytes.len()];
+                        { to }.read_exact(&mut received).unwrap();
+                        assert!(received == *bytes);
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_is_closed_for_writing_still_reads() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        (&client).write_all(b"question").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let refused = (&client).write(b"more").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::BrokenPipe);
+        let mut question = String::new();
+        (&server).read_to_string(&mut question).unwrap();
+        assert_eq!(question, "question");
+        (&server).write_all(b"answer").unwrap();
+        drop(server);
+        let mut answer = String::new();
+        (&client).read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "answer");
+        client.close(CLOSE_DEADLINE).unwrap();
+    }
+}
+
+#[test]
+fn a_connection_without_an_end_is_reset() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        (&client).write_all(b"bye").unwrap();
+        let mut read = [0; 3];
+        (&server).read_exact(&mut read).unwrap();
+        hosts.server.remove_device(hosts.device);
+        for error in [
+            (&server).read(&mut [0]).unwrap_err(),
+            (&server).write(&[0]).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
+        }
+        assert!(server.take_error().unwrap().is_some());
+        drop(client);
+    }
+}
+
+#[test]
+fn a_peer_without_the_protocol_is_refused_and_delays_nobody() {
+    for hosts in Hosts::each() {
+        thread::scope(|scope| {
+            let accepting = scope.spawn(|| hosts.listener.accept().unwrap().0);
+            for private_data in [&b""[..], &[2; 40], &[1]] {
+                let connector = hosts.connector().private_data(private_data).unwrap();
+                let error = connector.connect().unwrap_err();
+                assert!(error.is_rejected(), "{error}");
+            }
+            let stream = hosts.connector().connect_stream(small()).unwrap();
+            (&stream).write_all(b"hello").unwrap();
+            let server = accepting.join().unwrap();
+            (&server).read_exact(&mut [0; 5]).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_server_without_the_protocol_is_not_supported() {
+    for hosts in Hosts::each() {
+        let server = hosts.server.address().unwrap();
+        let node = Node::options().channel(channel(&hosts.server));
+        let node = node.device_source(Arc::new(hosts.server.clone()));
+        let listener = Listener::options().with_node(&node.open().unwrap());
+        let listener = listener.bind((server, PORT + 1)).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| listener.accept(None).unwrap().accept().unwrap());
+            let connector = Connector::new((server, PORT + 1)).with_node(&hosts.client_node);
+            let error = connector.connect_stream(small()).unwrap_err();
+            assert!(matches!(error.cause(), Cause::Handshake(_)), "{error}");
+            assert_eq!(std::io::Error::from(error).kind(), ErrorKind::Unsupported);
+        });
+    }
+}
+
+#[test]
+fn many_streams_share_a_node() {
+    for hosts in Hosts::each() {
+        let streams: Vec<_> = (0..30).map(|_| hosts.connect()).collect();
+        thread::scope(|scope| {
+            for (client, server) in &streams {
+                scope.spawn(move || {
+                    std::io::copy(&mut { server }, &mut { server }).unwrap();
+                    server.shutdown(Shutdown::Write).unwrap();
+                });
+                scope.spawn(move || {
+                    { client }.write_all(&bytes(3000)).unwrap();
+                    client.shutdown(Shutdown::Write).unwrap();
+                });
+                scope.spawn(move || {
+                    let mut received = Vec::new();
+                    { client }.read_to_end(&mut received).unwrap();
+                    assert!(received == bytes(3000));
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_write_that_no_device_acknowledges_is_reported() {
+    let hosts = Hosts::new(Fabric::roce(["client", "server"]), "rxe0");
+    let (client, server) = hosts.connect();
+    hosts.server.set_link_up(hosts.device, false);
+    (&client).write_all(&[1; 100]).unwrap();
+    let error = client.close(SECOND).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    let error = error.into_inner().unwrap();
+    let error = error.downcast_ref::<rdmacm::Error>().unwrap();
+    assert!(
+        matches!(error.cause(), Cause::NotAcknowledged(100)),
+        "{error}"
+    );
+    drop(server);
+}

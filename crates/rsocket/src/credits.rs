@@ -1,0 +1,38 @@
+//! Counts of messages.
+
+/// How many messages one side may still send: an absolute limit and the messages so far, both
+/// modulo 2^16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Credits {
+    used: u16,
+    limit: u16,
+}
+
+impl Credits {
+    pub(crate) fn new(limit: u16) -> Self {
+        Self { used: 0, limit }
+    }
+
+    pub(crate) fn left(self) -> u16 {
+        self.limit.wrapping_sub(self.used)
+    }
+
+    /// Uses one credit; `false` if there is none.
+    #[must_use]
+    pub(crate) fn take(&mut self) -> bool {
+        let has_one = self.left() > 0;
+        if has_one {
+            self.used = self.used.wrapping_add(1);
+        }
+        has_one
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: u16) {
+        self.limit = limit;
+    }
+
+    /// The limit that gives back all credits that were used, of this many.
+    pub(crate) fn full_limit(self, credits: u16) -> u16 {
+        self.used.wrapping_add(credits)
+    }
+}

@@ -1,0 +1,71 @@
+//! Two sides of a stream, with arrays of bytes for memory and a queue for a network.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may fail in any place"
+)]
+
+mod side;
+mod streams;
+
+use std::collections::VecDeque;
+
+use rdmacm_rsocket::Control;
+use side::{Delivery, Side};
+
+/// Two connected sides. Requests arrive in the order in which they were posted.
+struct Pair {
+    sides: [Side; 2],
+    /// What was posted to each side and has not arrived.
+    networks: [VecDeque<Delivery>; 2],
+}
+
+impl Pair {
+    fn new(mut one: Side, mut other: Side) -> Self {
+        let (first, second) = (one.handshake(), other.handshake());
+        one.connected(&second);
+        other.connected(&first);
+        Self {
+            sides: [one, other],
+            networks: [VecDeque::new(), VecDeque::new()],
+        }
+    }
+
+    /// Sends what fits of this data; returns how many bytes.
+    fn write(&mut self, from: usize, data: &[u8]) -> usize {
+        self.sides[from].write(data, &mut self.networks[1 - from])
+    }
+
+    /// Takes up to this many bytes.
+    fn read(&mut self, at: usize, bytes: usize) -> Vec<u8> {
+        let read = self.sides[at].read(bytes);
+        self.update(at);
+        read
+    }
+
+    fn update(&mut self, at: usize) {
+        self.sides[at].send_updates(&mut self.networks[1 - at]);
+    }
+
+    fn control(&mut self, from: usize, control: Control) {
+        self.networks[1 - from].push_back(Delivery::control(control));
+    }
+
+    /// Something arrives, if anything is on its way, and is acknowledged.
+    fn deliver(&mut self, at: usize) -> bool {
+        let Some(delivery) = self.networks[at].pop_front() else {
+            return false;
+        };
+        self.sides[at].arrive(&delivery);
+        self.sides[1 - at].acknowledged(&delivery);
+        self.update(at);
+        true
+    }
+
+    /// Some requests complete.
+    fn complete(&mut self, at: usize, requests: usize) {
+        self.sides[at].complete(requests);
+        self.update(at);
+    }
+}

@@ -1,0 +1,245 @@
+//! One side of a stream, and its memory.
+
+use std::collections::VecDeque;
+
+use rdmacm_rsocket::{
+    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, Control, Handshake, Message,
+    Receiver, RemoteTable, SendRing, Sender, Shutdown, TABLE_ENTRIES, Transport,
+};
+
+const RING_ADDRESS: u64 = 0x1_0000;
+const RING_KEY: u32 = 7;
+const TABLE_ADDRESS: u64 = 0x2000;
+const TABLE_KEY: u32 = 8;
+/// Send requests for updates and controls.
+const CONTROL_REQUESTS: u32 = 4;
+
+/// How a side is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) transport: Transport,
+    pub(crate) byte_order: ByteOrder,
+    pub(crate) ring: u32,
+    pub(crate) window: u16,
+    pub(crate) send_ring: u32,
+    pub(crate) requests: u32,
+}
+
+/// What one request does at the other side.
+#[derive(Clone, Debug)]
+pub(crate) struct Delivery {
+    write: Option<(u64, u32, Vec<u8>)>,
+    word: u32,
+    is_data: bool,
+    /// The requests of the sender that complete with it.
+    requests: u32,
+    ring_bytes: u32,
+}
+
+impl Delivery {
+    pub(crate) fn control(control: Control) -> Self {
+        Self {
+            write: None,
+            word: Message::Control(control).encode().unwrap(),
+            is_data: false,
+            requests: 0,
+            ring_bytes: 0,
+        }
+    }
+}
+
+/// A side of a stream.
+pub(crate) struct Side {
+    setup: Setup,
+    ring: Vec<u8>,
+    table: Table,
+    receiver: Receiver,
+    sender: Option<Sender>,
+    pub(crate) shutdown: Shutdown,
+    send_ring: SendRing,
+    send_bytes: Vec<u8>,
+    control_requests: u32,
+    /// Acknowledged by the peer's device, not polled yet.
+    acknowledged: VecDeque<Delivery>,
+}
+
+struct Table {
+    bytes: [u8; ANNOUNCEMENT_SIZE * TABLE_ENTRIES as usize],
+    order: ByteOrder,
+}
+
+impl AnnouncementTable for Table {
+    fn take(&mut self, index: usize) -> Announcement {
+        let entry = &mut self.bytes[index * ANNOUNCEMENT_SIZE..][..ANNOUNCEMENT_SIZE];
+        let announcement = Announcement::from_bytes((&*entry).try_into().unwrap(), self.order);
+        entry[12..].fill(0);
+        announcement
+    }
+}
+
+impl Side {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let ring = Announcement {
+            address: RING_ADDRESS,
+            key: RING_KEY,
+            length: setup.ring,
+        };
+        Self {
+            setup,
+            ring: vec![0; setup.ring as usize],
+            table: Table {
+                bytes: Default::default(),
+                order: setup.byte_order,
+            },
+            receiver: Receiver::new(setup.transport, ring, setup.window, 0),
+            sender: None,
+            shutdown: Shutdown::new(),
+            send_ring: SendRing::new(setup.send_ring),
+            send_bytes: vec![0; setup.send_ring as usize],
+            control_requests: CONTROL_REQUESTS,
+            acknowledged: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn handshake(&self) -> Handshake {
+        Handshake {
+            byte_order: self.setup.byte_order,
+            credits: self.setup.window,
+            map_entries: 0,
+            table: RemoteTable {
+                address: TABLE_ADDRESS,
+                key: TABLE_KEY,
+                entries: TABLE_ENTRIES,
+            },
+            announcement: self.receiver.announcement(),
+        }
+    }
+
+    /// The peer's handshake, as it is on the wire.
+    pub(crate) fn connected(&mut self, peer: &Handshake) {
+        let peer = Handshake::from_bytes(&peer.to_bytes()).unwrap();
+        self.receiver.connected(&peer);
+        self.sender = Some(Sender::new(
+            self.setup.transport,
+            &peer,
+            self.setup.requests,
+        ));
+    }
+
+    pub(crate) fn write(&mut self, data: &[u8], network: &mut VecDeque<Delivery>) -> usize {
+        let sender = self.sender.as_mut().unwrap();
+        let mut sent = 0;
+        while sent < data.len() {
+            let (offset, free) = self.send_ring.free();
+            let wanted = free.min(u32::try_from(data.len() - sent).unwrap());
+            let Some(write) = sender.write(wanted) else {
+                break;
+            };
+            assert_eq!(self.send_ring.take(write.length), write.length);
+            let length = write.length as usize;
+            let source = &mut self.send_bytes[offset as usize..][..length];
+            source.copy_from_slice(&data[sent..][..length]);
+            network.push_back(Delivery {
+                write: Some((write.address, write.key, source.to_vec())),
+                word: write.message.encode().unwrap(),
+                is_data: true,
+                requests: self.setup.transport.requests_per_write(),
+                ring_bytes: write.length,
+            });
+            sent += length;
+        }
+        sent
+    }
+
+    pub(crate) fn read(&mut self, bytes: usize) -> Vec<u8> {
+        let mut read = Vec::new();
+        while read.len() < bytes {
+            let (offset, length) = self.receiver.next_bytes();
+            let length = (length as usize).min(bytes - read.len());
+            if length == 0 {
+                break;
+            }
+            read.extend_from_slice(&self.ring[offset as usize..][..length]);
+            // What is overwritten too early is noticed.
+            self.ring[offset as usize..][..length].fill(0xee);
+            self.receiver.consume(u32::try_from(length).unwrap());
+        }
+        read
+    }
+
+    pub(crate) fn send_updates(&mut self, network: &mut VecDeque<Delivery>) {
+        while self.receiver.is_update_due() {
+            let requests = self.receiver.requests_per_update();
+            if requests > self.control_requests {
+                return;
+            }
+            let update = self.receiver.update().unwrap();
+            self.control_requests -= requests;
+            network.push_back(Delivery {
+                write: update
+                    .announcement
+                    .map(|(address, key, bytes)| (address, key, bytes.to_vec())),
+                word: update.message.encode().unwrap(),
+                is_data: false,
+                requests,
+                ring_bytes: 0,
+            });
+        }
+    }
+
+    /// A request of the peer arrives.
+    pub(crate) fn arrive(&mut self, delivery: &Delivery) {
+        if let Some((address, key, bytes)) = &delivery.write {
+            self.memory(*address, *key, bytes.len())
+                .copy_from_slice(bytes);
+        }
+        let word = self
+            .setup
+            .transport
+            .decode(self.setup.transport.encode(delivery.word));
+        let message = Message::decode(word);
+        self.receiver.message(message).unwrap();
+        match message {
+            Message::Credits(limit) => {
+                let sender = self.sender.as_mut().unwrap();
+                let tells = self.setup.transport == Transport::Immediate;
+                let may_announce = !tells || delivery.write.is_some();
+                sender.updated(limit, may_announce, &mut self.table);
+            }
+            Message::Control(control) => self.shutdown.receive(control),
+            _ => {}
+        }
+    }
+
+    /// The memory that a key gives the peer; nothing else.
+    fn memory(&mut self, address: u64, key: u32, length: usize) -> &mut [u8] {
+        let (base, memory) = match key {
+            RING_KEY => (RING_ADDRESS, self.ring.as_mut_slice()),
+            TABLE_KEY => (TABLE_ADDRESS, self.table.bytes.as_mut_slice()),
+            key => panic!("no memory has the key {key}"),
+        };
+        let offset = usize::try_from(address.checked_sub(base).unwrap()).unwrap();
+        &mut memory[offset..offset + length]
+    }
+
+    /// The peer's device has a request of this side.
+    pub(crate) fn acknowledged(&mut self, delivery: &Delivery) {
+        self.acknowledged.push_back(delivery.clone());
+    }
+
+    pub(crate) fn complete(&mut self, requests: usize) {
+        let count = requests.min(self.acknowledged.len());
+        for delivery in self.acknowledged.drain(..count) {
+            self.send_ring.release(delivery.ring_bytes);
+            if delivery.is_data {
+                self.sender.as_mut().unwrap().completed(delivery.requests);
+            } else {
+                self.control_requests += delivery.requests;
+            }
+        }
+    }
+
+    pub(crate) fn is_data_message(delivery: &Delivery) -> bool {
+        delivery.is_data
+    }
+}

@@ -1,0 +1,237 @@
+//! Polling for completions.
+
+use std::sync::atomic::{Ordering, fence};
+
+use rdmacm_abi::uverbs::WorkCompletion;
+
+use super::CompletionQueue;
+use super::places::{Places, Single, Spare, append};
+use super::state::State;
+use super::work_queues::WorkQueues;
+use crate::completion::Completion;
+use crate::error::{Error, Result};
+use crate::provider::{CompletionRing, CompletionRings};
+use crate::request_id::RequestId;
+use crate::work_queue::AnyWorkQueue;
+
+impl CompletionQueue {
+    /// Takes the oldest completion, without a system call.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] after the device was removed and all outstanding requests were
+    /// returned; [`Error::Stray`] for a completion that belongs to no request.
+    #[doc(alias = "ibv_poll_cq")]
+    #[inline]
+    pub fn poll(&self) -> Result<Option<Completion>> {
+        let mut completion = None;
+        match self.poll_one(&mut completion) {
+            None => Ok(completion),
+            Some(error) => Err(*error),
+        }
+    }
+
+    /// Puts the oldest completion into `into`, which is empty.
+    #[inline(never)]
+    fn poll_one(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {
+        let mut state = self.state();
+        let taken = self.take_next(&mut state, &mut Single(into));
+        if taken.count > 0 || taken.is_all {
+            return None;
+        }
+        self.poll_any(&mut state, into)
+    }
+
+    /// Takes completions into `places`, as long as the oldest one is the next to report, and
+    /// alone, and there is a place for it. Changes nothing otherwise.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each completion")]
+    fn take_next(&self, state: &mut State, places: &mut impl Places) -> Taken {
+        if state.is_behind || !self.0.mark.is_here() {
+            return Taken::default();
+        }
+        let State { ring, queues, .. } = state;
+        match ring {
+            CompletionRings::Rxe(ring) => self.take_from(ring, queues, places),
+            CompletionRings::Siw(ring) => self.take_from(ring, queues, places),
+            #[cfg(test)]
+            CompletionRings::Stub(ring) => self.take_from(ring, queues, places),
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the path of each completion")]
+    fn take_from(
+        &self,
+        ring: &mut impl CompletionRing,
+        queues: &mut WorkQueues,
+        places: &mut impl Places,
+    ) -> Taken {
+        let uverbs = self.context().uverbs();
+        let is_closed = || {
+            // What was read before may be the zeros of a replaced ring only if it is closed.
+            fence(Ordering::Acquire);
+            uverbs.is_closed()
+        };
+        let mut count = 0;
+        loop {
+            let Some((_, oldest)) = ring.oldest() else {
+                let is_all = !is_closed();
+                return Taken { count, is_all };
+            };
+            // The next ones are of the same queue, most of the time.
+            let index = RequestId::from_device(oldest.id).queue;
+            let taken = match queues.own(index) {
+                Some(AnyWorkQueue::Send(queue)) => queue.take_next(index, ring, places, is_closed),
+                Some(AnyWorkQueue::Receive(queue)) => {
+                    queue.take_next(index, ring, places, is_closed)
+                }
+                Some(AnyWorkQueue::Shared(_)) | None => 0,
+            };
+            if taken == 0 {
+                let is_all = false;
+                return Taken { count, is_all };
+            }
+            // Last: other requests may then be posted that complete at the same places.
+            self.0.credits.release(taken);
+            count += taken as usize;
+            if places.next().is_none() {
+                let is_all = false;
+                return Taken { count, is_all };
+            }
+        }
+    }
+
+    /// Puts the next completion, whatever it is, into `into`, which is empty.
+    #[cold]
+    #[inline(never)]
+    fn poll_any(&self, state: &mut State, into: &mut Option<Completion>) -> Option<Box<Error>> {
+        match self.take_any(state) {
+            Ok(completion) => {
+                *into = completion;
+                None
+            }
+            Err(error) => Some(Box::new(error)),
+        }
+    }
+
+    /// Takes the next completion, whatever it is.
+    fn take_any(&self, state: &mut State) -> Result<Option<Completion>> {
+        if self.context().is_gone() {
+            return self.poll_gone(state);
+        }
+        if state.is_behind {
+            if let Some(number) = state.stray.take() {
+                return Err(Error::Stray { number });
+            }
+            if let Some(completion) = state.next_reported(&self.0.credits) {
+                return Ok(Some(completion));
+            }
+            while let Some(wc) = state.taken.pop_front() {
+                if let Some(completion) = self.complete(state, &wc)? {
+                    return Ok(Some(completion));
+                }
+            }
+            state.is_behind = false;
+        }
+        loop {
+            let taken = state.ring.pop();
+            // As in `take_from`.
+            if self.context().uverbs().is_closed() {
+                return self.poll_gone(state);
+            }
+            let Some(wc) = taken else {
+                return Ok(None);
+            };
+            if let Some(completion) = self.complete(state, &wc)? {
+                return Ok(Some(completion));
+            }
+        }
+    }
+
+    /// Processes a completion that was taken from the device. Returns the completion to report,
+    /// if there is one.
+    fn complete(&self, state: &mut State, wc: &WorkCompletion) -> Result<Option<Completion>> {
+        let id = RequestId::from_device(wc.id);
+        let Some(queue) = state.queues.get(id.queue) else {
+            // The queue pair was destroyed.
+            return Ok(None);
+        };
+        let Some(reported) = queue.complete(&self.0.credits, id.number, wc) else {
+            return Err(Error::Stray { number: wc.id });
+        };
+        Ok(state.reported(id.queue, reported))
+    }
+
+    fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
+        if state.reporting.is_empty() {
+            let State {
+                queues, reporting, ..
+            } = state;
+            for (index, queue) in queues.iter_mut() {
+                queue.fail_all(&self.0.credits);
+                reporting.push_back(index);
+            }
+        }
+        let Some(mut completion) = state.next_reported(&self.0.credits) else {
+            return Err(self.context().gone());
+        };
+        if !self.context().is_destroyed() {
+            // The device may still use the memory.
+            std::mem::take(&mut completion.sg_list).keep();
+        }
+        Ok(Some(completion))
+    }
+
+    /// Takes up to `limit` completions, oldest first, without a system call, and appends them to
+    /// `completions`. Returns how many.
+    ///
+    /// Poll so where many requests complete, with a vector that is kept: the completions share
+    /// what a call costs, and taking them out by [`drain`](Vec::drain) moves each only once.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll). If some completions were taken, the next call returns
+    /// the error.
+    #[doc(alias = "ibv_poll_cq")]
+    pub fn poll_many(&self, completions: &mut Vec<Completion>, limit: usize) -> Result<usize> {
+        // It never has more of them.
+        let mut left = limit.min(self.entries() as usize);
+        let before = completions.len();
+        let mut state = self.state();
+        loop {
+            let take = |places: &mut Spare<'_>| self.take_next(&mut state, places);
+            let (count, taken) = append(completions, left, take);
+            left -= count;
+            if taken.is_all || left == 0 {
+                break;
+            }
+            let mut completion = None;
+            let failed = self.poll_any(&mut state, &mut completion);
+            match (failed, completion) {
+                (None, None) => break,
+                (None, Some(completion)) => {
+                    completions.push(completion);
+                    left -= 1;
+                }
+                (Some(error), _) if completions.len() == before => return Err(*error),
+                (Some(error), _) => {
+                    // The next call returns it, or finds again that the device is gone.
+                    if let Error::Stray { number } = *error {
+                        state.stray = Some(number);
+                        state.is_behind = true;
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(completions.len() - before)
+    }
+}
+
+/// What was taken from the ring.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// How many completions.
+    count: usize,
+    /// Whether there are no others.
+    is_all: bool,
+}

@@ -1,0 +1,110 @@
+//! Waiting for completions.
+
+use std::time::Instant;
+
+use rdmacm_abi::uverbs::ReqNotifyCq;
+use rdmacm_core::Deadline;
+
+use super::CompletionQueue;
+use crate::completion::Completion;
+use crate::completion_channel::CompletionChannel;
+use crate::error::{Error, Result};
+use crate::operation::Operation;
+use crate::provider::CompletionRing;
+
+impl CompletionQueue {
+    /// Requests a notification on the channel for the next completion; with
+    /// `solicited_only`, for the next failed or solicited one. siw ignores that and notifies
+    /// for any. Completions that are already in the queue cause no notification: poll once
+    /// more after this, then wait.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] without a channel; [`Error::Command`].
+    #[doc(alias = "ibv_req_notify_cq")]
+    pub fn arm(&self, solicited_only: bool) -> Result<()> {
+        if self.0.channel.is_none() {
+            let reason = "it was made without a completion channel";
+            return Err(Error::invalid(Operation::Arm, reason));
+        }
+        let uverbs = self.context().uverbs();
+        if uverbs.is_in_child() {
+            return Err(uverbs.gone());
+        }
+        // Not while the command is carried out: other threads may poll meanwhile.
+        let is_armed = self.state().ring.arm();
+        if is_armed {
+            return Ok(());
+        }
+        let request = ReqNotifyCq {
+            handle: self.0.handle,
+            solicited_only: solicited_only.into(),
+        };
+        uverbs.ask(Operation::Arm, &request).map(drop)
+    }
+
+    /// Waits for the next completion; `None` if the deadline passes. Polls a few times before it
+    /// sleeps if [`CqOptions::polls_before_sleep`](super::CqOptions::polls_before_sleep) says so.
+    ///
+    /// # Errors
+    /// Those of [`poll`](Self::poll) and [`arm`](Self::arm);
+    /// [`Error::InvalidInput`] if its channel has other queues, whose notifications this
+    /// would take.
+    #[doc(alias = "rdma_get_send_comp", alias = "rdma_get_recv_comp")]
+    pub fn next(&self, deadline: impl Into<Deadline>) -> Result<Option<Completion>> {
+        if let Some(completion) = self.poll()? {
+            return Ok(Some(completion));
+        }
+        for _ in 0..self.0.polls {
+            std::hint::spin_loop();
+            if let Some(completion) = self.poll()? {
+                return Ok(Some(completion));
+            }
+        }
+        let until = match deadline.into() {
+            Deadline::Never => None,
+            deadline => deadline.until(Instant::now()),
+        };
+        match self.wait(until) {
+            // Outstanding requests are returned first.
+            Err(error) if error.is_gone() => self.poll(),
+            waited => waited,
+        }
+    }
+
+    fn wait(&self, until: Option<Instant>) -> Result<Option<Completion>> {
+        let channel = self.own_channel()?;
+        let Some(_guard) = self.0.leader.lead(until) else {
+            return self.poll();
+        };
+        loop {
+            if !channel.is_notification_due() {
+                self.arm(false)?;
+                channel.set_notification_due();
+            }
+            if let Some(completion) = self.poll()? {
+                return Ok(Some(completion));
+            }
+            if !channel.wait(until)? {
+                return self.poll();
+            }
+            // One notification, if there is one: the queue is armed once for each.
+            let _ = channel.take();
+            if let Some(completion) = self.poll()? {
+                return Ok(Some(completion));
+            }
+        }
+    }
+
+    /// Its completion channel, checked to have no other queue.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] if the channel has another queue, or there is no channel.
+    pub fn own_channel(&self) -> Result<&CompletionChannel> {
+        let reason = match &self.0.channel {
+            None => "it was made without a completion channel",
+            Some(channel) if channel.queues() > 1 => "its completion channel has other queues too",
+            Some(channel) => return Ok(channel),
+        };
+        Err(Error::invalid(Operation::Wait, reason))
+    }
+}

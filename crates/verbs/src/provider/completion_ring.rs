@@ -1,0 +1,94 @@
+//! Completion queues that this process shares with a device.
+
+use rdmacm_abi::uverbs::WorkCompletion;
+
+use super::{Uverbs, of_driver, rxe, siw};
+use crate::error::Result;
+
+/// A completion queue in memory shared with the device.
+pub(crate) trait CompletionRing {
+    /// How many completions it holds.
+    fn capacity(&self) -> u32;
+
+    /// The oldest completion, if there is one, and its place. It stays in the queue. What the
+    /// caller does not use is not read.
+    fn oldest(&self) -> Option<(u32, WorkCompletion)>;
+
+    /// Removes the oldest completion, which is at this place: that is the device's again.
+    fn remove(&mut self, place: u32);
+
+    /// Takes the oldest completion.
+    #[inline]
+    fn pop(&mut self) -> Option<WorkCompletion> {
+        let (place, completion) = self.oldest()?;
+        self.remove(place);
+        Some(completion)
+    }
+
+    /// Requests a notification on the queue's channel for the next completion; `false` if that
+    /// takes a command.
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    /// Resizes it to hold at least `entries` completions.
+    ///
+    /// # Errors
+    /// Those of [`Uverbs::ask`]: the queue is unchanged. Those of [`Uverbs::map`]: the
+    /// context is closed, because the queue is lost.
+    fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()>;
+}
+
+/// The completion queue of one of the drivers.
+#[derive(Debug)]
+pub(crate) enum CompletionRings {
+    /// Of rxe.
+    Rxe(rxe::CompletionQueue),
+    /// Of siw.
+    Siw(siw::CompletionQueue),
+    /// Of the tests.
+    #[cfg(test)]
+    Stub(super::stub::Ring),
+}
+
+impl CompletionRing for CompletionRings {
+    fn capacity(&self) -> u32 {
+        of_driver!(self, ring => ring.capacity())
+    }
+
+    fn oldest(&self) -> Option<(u32, WorkCompletion)> {
+        of_driver!(self, ring => ring.oldest())
+    }
+
+    #[inline]
+    fn remove(&mut self, place: u32) {
+        of_driver!(self, ring => ring.remove(place));
+    }
+
+    fn arm(&mut self) -> bool {
+        of_driver!(self, ring => ring.arm())
+    }
+
+    fn resize(&mut self, uverbs: &Uverbs, queue: u32, entries: u32) -> Result<()> {
+        of_driver!(self, ring => ring.resize(uverbs, queue, entries))
+    }
+}
+
+impl From<rxe::CompletionQueue> for CompletionRings {
+    fn from(ring: rxe::CompletionQueue) -> Self {
+        Self::Rxe(ring)
+    }
+}
+
+impl From<siw::CompletionQueue> for CompletionRings {
+    fn from(ring: siw::CompletionQueue) -> Self {
+        Self::Siw(ring)
+    }
+}
+
+#[cfg(test)]
+impl From<super::stub::Ring> for CompletionRings {
+    fn from(ring: super::stub::Ring) -> Self {
+        Self::Stub(ring)
+    }
+}

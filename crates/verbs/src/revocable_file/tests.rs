@@ -1,0 +1,116 @@
+//! Files that are closed while threads use them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use super::RevocableFile;
+
+/// A file that knows whether it is open.
+struct Probe {
+    is_open: Arc<AtomicBool>,
+}
+
+impl Probe {
+    fn new() -> (Self, Arc<AtomicBool>) {
+        let is_open = Arc::new(AtomicBool::new(true));
+        let file = Self {
+            is_open: Arc::clone(&is_open),
+        };
+        (file, is_open)
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.is_open.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn it_is_closed_once_after_a_last_use() {
+    let (file, is_open) = Probe::new();
+    let file = RevocableFile::new(file);
+    assert_eq!(file.with(Probe::is_open), Some(true));
+    assert_eq!(file.close(Probe::is_open), Some(true));
+    assert!(!is_open.load(Ordering::Relaxed));
+    assert_eq!(file.with(Probe::is_open), None);
+    assert_eq!(file.close(Probe::is_open), None);
+    assert_eq!(
+        format!("{file:?}"),
+        "RevocableFile { is_closed: true, users: 0, .. }"
+    );
+}
+
+#[test]
+fn closing_waits_for_its_users_and_lets_no_more_in() {
+    let (file, is_open) = Probe::new();
+    let file = RevocableFile::new(file);
+    let (leave, left) = mpsc::channel::<()>();
+    let (enter, entered) = mpsc::channel();
+    thread::scope(|scope| {
+        let using = move |file: &Probe| {
+            enter.send(()).unwrap();
+            left.recv().unwrap();
+            file.is_open()
+        };
+        let shared = &file;
+        let user = scope.spawn(move || shared.with(using));
+        entered.recv().unwrap();
+        let closing = scope.spawn(|| file.close(|_| ()));
+        // Until the closing thread has closed it, users are let in.
+        let late = scope.spawn(|| while file.with(|_| ()).is_some() {});
+        while !format!("{file:?}").contains("is_closed: true") {
+            thread::yield_now();
+        }
+        assert!(is_open.load(Ordering::Relaxed));
+        assert!(!closing.is_finished() && !late.is_finished());
+        leave.send(()).unwrap();
+        assert_eq!(user.join().unwrap(), Some(true));
+        assert_eq!(closing.join().unwrap(), Some(()));
+        late.join().unwrap();
+    });
+    assert!(!is_open.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_user_that_panics_leaves() {
+    let (file, _is_open) = Probe::new();
+    let file = RevocableFile::new(file);
+    let panicking = || file.with(|_| panic!("expected"));
+    catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
+    let closing = || file.close(|_| panic!("expected"));
+    catch_unwind(AssertUnwindSafe(closing)).unwrap_err();
+    assert_eq!(file.close(|_| ()), None);
+    assert!(file.with(|_| ()).is_none());
+}
+
+#[test]
+fn no_user_sees_a_closed_file() {
+    const ROUNDS: usize = if cfg!(miri) { 20 } else { 2_000 };
+    for _ in 0..ROUNDS {
+        let (file, is_open) = Probe::new();
+        let file = RevocableFile::new(file);
+        let closed = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| while file.with(|file| assert!(file.is_open())).is_some() {});
+            }
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let last = file.close(|file| assert!(file.is_open()));
+                    closed.fetch_add(last.iter().count(), Ordering::Relaxed);
+                    // Also the one that has not closed it returns only then.
+                    assert!(!is_open.load(Ordering::Relaxed));
+                });
+            }
+        });
+        assert_eq!(closed.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,39 @@
+//! The open verbs node of a context.
+
+use std::io;
+use std::ops::Deref;
+
+use super::{KernelFile, UverbsFile};
+
+/// The open verbs node of a context.
+#[derive(Debug)]
+// Its kind is read for each doorbell: a byte, not what some field cannot be.
+#[repr(u8)]
+pub(crate) enum OpenFile {
+    /// The kernel's. Its doorbell is a known call, which is inlined.
+    Kernel(KernelFile),
+    /// Of the caller, such as a simulated one.
+    Other(Box<dyn UverbsFile>),
+}
+
+impl OpenFile {
+    /// Makes the device process the send queue of this queue pair.
+    #[inline]
+    pub(super) fn ring_doorbell(&self, queue_pair: u32) -> io::Result<()> {
+        match self {
+            Self::Kernel(file) => file.ring_doorbell(queue_pair),
+            Self::Other(file) => file.ring_doorbell(queue_pair),
+        }
+    }
+}
+
+impl Deref for OpenFile {
+    type Target = dyn UverbsFile;
+
+    fn deref(&self) -> &(dyn UverbsFile + 'static) {
+        match self {
+            Self::Kernel(file) => file,
+            Self::Other(file) => &**file,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What is measured: each workload with its group and what it is compared with.
+
+use serde::Serialize;
+
+use crate::work::{self, Workload};
+
+/// Related measures: one table and one plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Group {
+    ColdStart,
+    Ids,
+    Names,
+    Events,
+    DataPath,
+    Messages,
+    Connections,
+    Throughput,
+    Memory,
+    Growth,
+}
+
+/// The devices on which a workload is worth its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Devices {
+    /// It is the same on every device.
+    One,
+    /// Each has a driver of its own.
+    All,
+}
+
+/// Which counts of a workload mean something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Counts {
+    /// Instructions, calls and allocations are the same in every run.
+    Exact,
+    /// Calls and allocations are: a wait for an event takes instructions if it is not there
+    /// yet.
+    Calls,
+    /// Allocations are: instructions and calls depend on how long the peer takes.
+    Allocations,
+    /// They are not compared: they depend on the peer, or it takes long to count them.
+    Varying,
+    /// None: it is only timed.
+    Nothing,
+}
+
+/// A workload that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    pub(crate) workload: &'static str,
+    pub(crate) group: Group,
+    pub(crate) devices: Devices,
+    /// The number of operations.
+    pub(crate) count: u32,
+    pub(crate) counts: Counts,
+    /// Whether it is a process as a whole instead of a workload.
+    pub(crate) process: bool,
+    /// How often it is timed at most.
+    pub(crate) rounds: u32,
+    /// The workload of the C program that does the same.
+    pub(crate) c: Option<&'static str>,
+    /// The workload that makes the same calls and nothing else.
+    pub(crate) bare: Option<&'static str>,
+}
+
+impl Measure {
+    const fn new(group: Group, workload: &'static str, count: u32) -> Self {
+        Self {
+            workload,
+            group,
+            devices: Devices::All,
+            count,
+            counts: Counts::Exact,
+            process: false,
+            rounds: u32::MAX,
+            c: Some(workload),
+            bare: None,
+        }
+    }
+
+    const fn on_one_device(mut self) -> Self {
+        self.devices = Devices::One;
+        self
+    }
+
+    const fn counts(mut self, counts: Counts) -> Self {
+        self.counts = counts;
+        self
+    }
+
+    /// A process from its start to its end.
+    const fn process(mut self) -> Self {
+        self.counts = Counts::Nothing;
+        self.process = true;
+        self
+    }
+
+    /// It takes many seconds.
+    const fn once(mut self) -> Self {
+        self.counts = Counts::Nothing;
+        self.rounds = 1;
+        self
+    }
+
+    /// It takes seconds.
+    const fn slow(mut self) -> Self {
+        self.counts = Counts::Nothing;
+        self.rounds = 3;
+        self
+    }
+
+    const fn c(mut self, workload: Option<&'static str>) -> Self {
+        self.c = workload;
+        self
+    }
+
+    const fn bare(mut self, workload: &'static str) -> Self {
+        self.bare = Some(workload);
+        self
+    }
+
+    /// What it does.
+    pub(crate) fn workload(&self) -> anyhow::Result<&'static Workload> {
+        work::find(self.workload)
+    }
+}
+
+/// All measures, in the order of the report.
+pub(crate) const MEASURES: &[Measure] = &[
+    Measure::new(Group::ColdStart, "first-address", 1)
+        .on_one_device()
+        .process(),
+    Measure::new(Group::ColdStart, "first-address-static", 1)
+        .on_one_device()
+        .process()
+        .c(None),
+    Measure::new(Group::Ids, "id", 64)
+        .on_one_device()
+        .counts(Counts::Calls)
+        .bare("bare-id"),
+    Measure::new(Group::Ids, "id-create", 64)
+        .on_one_device()
+        .bare("bare-id-create"),
+    Measure::new(Group::Ids, "id-destroy", 64)
+        .on_one_device()
+        .bare("bare-id-destroy"),
+    Measure::new(Group::Names, "resolve-numeric", 32)
+        .on_one_device()
+        .counts(Counts::Calls)
+        .bare("bare-resolve-numeric"),
+    Measure::new(Group::Events, "event", 64)
+        .on_one_device()
+        .bare("bare-event"),
+    Measure::new(Group::Connections, "connect", 16).counts(Counts::Varying),
+    Measure::new(Group::Connections, "connect-messages", 16).counts(Counts::Varying),
+    Measure::new(Group::Connections, "connect-tokio", 16)
+        .counts(Counts::Varying)
+        .c(Some("connect")),
+    Measure::new(Group::Connections, "connect-64-at-once", 64)
+        .on_one_device()
+        .slow(),
+    Measure::new(Group::DataPath, "post-send", 64),
+    Measure::new(Group::DataPath, "poll-send", 64),
+    Measure::new(Group::DataPath, "poll-sends", 64)
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::DataPath, "post-receive", 64),
+    Measure::new(Group::DataPath, "next-completion", 64).counts(Counts::Allocations),
+    Measure::new(Group::Messages, "round-trip", 64).counts(Counts::Allocations),
+    Measure::new(Group::Messages, "round-trip-tokio", 64)
+        .counts(Counts::Allocations)
+        .c(Some("round-trip")),
+    Measure::new(Group::Messages, "round-trip-late", 64)
+        .counts(Counts::Allocations)
+        .c(None),
+    Measure::new(Group::Messages, "round-trip-late-tokio", 64)
+        .counts(Counts::Allocations)
+        .c(None),
+    Measure::new(Group::Messages, "round-trip-stream", 64)
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::Throughput, "send-64k", 32).slow(),
+    Measure::new(Group::Throughput, "write-64k", 32).slow(),
+    Measure::new(Group::Throughput, "read-64k", 32).slow(),
+    Measure::new(Group::Throughput, "send-1m", 8).slow(),
+    Measure::new(Group::Throughput, "write-1m", 8).slow(),
+    Measure::new(Group::Throughput, "read-1m", 8).slow(),
+    Measure::new(Group::Memory, "idle-ids", 1000).on_one_device(),
+    Measure::new(Group::Memory, "idle-connections", 64).slow(),
+    Measure::new(Group::Memory, "idle-connections-messages", 16).slow(),
+    Measure::new(Group::Growth, "id-at-10", 64)
+        .on_one_device()
+        .counts(Counts::Calls),
+    Measure::new(Group::Growth, "id-at-100", 64)
+        .on_one_device()
+        .counts(Counts::Calls),
+    Measure::new(Group::Growth, "id-at-1000", 64)
+        .on_one_device()
+        .counts(Counts::Calls),
+    Measure::new(Group::Growth, "id-at-10000", 64)
+        .on_one_device()
+        .counts(Counts::Varying),
+    Measure::new(Group::Growth, "queue-pair-100", 16)
+        .on_one_device()
+        .c(None),
+    Measure::new(Group::Growth, "queue-pair-1000", 16)
+        .on_one_device()
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::Growth, "connect-at-10", 8)
+        .on_one_device()
+        .slow(),
+    Measure::new(Group::Growth, "connect-at-100", 8)
+        .on_one_device()
+        .slow(),
+    Measure::new(Group::Growth, "connect-at-1000", 8)
+        .on_one_device()
+        .once(),
+    Measure::new(Group::Growth, "waiters-10", 32)
+        .on_one_device()
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::Growth, "waiters-100", 32)
+        .on_one_device()
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::Growth, "waiters-1000", 32)
+        .on_one_device()
+        .counts(Counts::Varying)
+        .c(None),
+    Measure::new(Group::Growth, "waiters-10000", 32)
+        .on_one_device()
+        .once()
+        .c(None),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_measured_once() {
+        for workload in work::all() {
+            let measures = |measure: &&Measure| {
+                measure.workload == workload.name || measure.bare == Some(workload.name)
+            };
+            let times = MEASURES.iter().filter(measures).count();
+            assert_eq!(times, 1, "{}", workload.name);
+        }
+    }
+
+    #[test]
+    fn every_measure_has_its_workloads() {
+        for measure in MEASURES.iter().filter(|measure| !measure.process) {
+            for name in [Some(measure.workload), measure.bare].into_iter().flatten() {
+                assert!(work::find(name).is_ok(), "{name}");
+            }
+        }
+    }
+}

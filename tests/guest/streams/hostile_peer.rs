@@ -1,0 +1,242 @@
+//! Peers that violate the protocol: each ends its own stream with an error.
+
+use std::io::{ErrorKind, Read};
+use std::thread;
+use std::time::Instant;
+
+use rdmacm::{Cause, CmConnection, Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_core::AccessFlags;
+use rdmacm_rsocket::{
+    Announcement, ByteOrder, Control, Handshake, Message, ProtocolError, RemoteTable, Transport,
+};
+use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_tests_macros::case;
+use rdmacm_verbs::{
+    QpCaps, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest,
+};
+
+use super::{Pair, carry};
+
+/// A peer that posts what it likes.
+struct Peer {
+    connection: CmConnection<QueuePair>,
+    handshake: Handshake,
+    transport: Transport,
+    memory: RemoteAccessRegion,
+}
+
+const RECEIVES: u32 = 64;
+
+impl Peer {
+    /// Connects, with a handshake that may be changed before.
+    fn connect(
+        site: &Site,
+        listener: &RdmaListener,
+        change: impl FnOnce(&mut [u8; 40]),
+    ) -> rdmacm::Result<Self> {
+        let queue_pair = site.queue_pair_with(QpCaps {
+            max_send_wr: 512,
+            max_recv_wr: RECEIVES,
+            max_inline_data: 64,
+            ..QpCaps::default()
+        });
+        let domain = queue_pair.protection_domain().clone();
+        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+        let memory = domain.expose(4096, access).unwrap();
+        let remote = memory.remote();
+        let handshake = Handshake {
+            byte_order: ByteOrder::NATIVE,
+            credits: 32,
+            map_entries: 0,
+            table: RemoteTable {
+                address: remote.address(),
+                key: remote.key(),
+                entries: 2,
+            },
+            announcement: Announcement {
+                address: remote.address() + 1024,
+                key: remote.key(),
+                length: 1024,
+            },
+        };
+        let mut bytes = handshake.to_bytes();
+        change(&mut bytes);
+        let port = listener.local_addr().unwrap().port();
+        let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
+        let resolved = connector.private_data(&bytes).unwrap().resolve()?;
+        resolved.id().with_queue_pair(&queue_pair).init().unwrap();
+        for room in domain.allocate(256).unwrap().into_chunks(4) {
+            queue_pair.post_receive(room).unwrap();
+        }
+        let connection = resolved.connect_on(queue_pair)?;
+        let handshake = Handshake::from_bytes(connection.private_data()).unwrap();
+        Ok(Self {
+            connection,
+            handshake,
+            transport: match site.soft {
+                Soft::Rxe => Transport::Immediate,
+                Soft::Siw => Transport::Send,
+            },
+            memory,
+        })
+    }
+
+    /// Writes bytes at this place of the announced memory, and then a message.
+    fn write(&self, at: u64, bytes: &[u8], word: u32) {
+        let Announcement { address, key, .. } = self.handshake.announcement;
+        let remote = RemoteMemory::new(address + at, bytes.len() as u64, key).unwrap();
+        self.post(SendRequest::inline(SendOperation::Write(remote), bytes));
+        self.send(word);
+    }
+
+    fn send(&self, word: u32) {
+        match self.transport {
+            Transport::Immediate => {
+                let write = SendOperation::WriteWithImmediate(RemoteMemory::NONE, word);
+                self.post(SendRequest::inline(write, &[]));
+            }
+            Transport::Send => {
+                let bytes = self.transport.encode(word);
+                self.post(SendRequest::inline(SendOperation::Send, &bytes));
+            }
+        }
+    }
+
+    fn post(&self, request: SendRequest<'_>) {
+        // The stream may have ended already.
+        let _ = self.connection.queue_pair().post_send(request);
+    }
+}
+
+fn word(message: Message) -> u32 {
+    message.encode().unwrap()
+}
+
+fn listener(site: &Site) -> RdmaListener {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    RdmaListener::new(listener, StreamOptions::new())
+}
+
+/// A hostile peer, and the stream to it.
+fn connected(site: &Site) -> (Peer, RdmaStream) {
+    let listener = listener(site);
+    thread::scope(|scope| {
+        let peer = scope.spawn(|| Peer::connect(site, &listener, |_| ()).unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        (peer.join().unwrap(), stream)
+    })
+}
+
+/// The violation that ends a stream, after what was read before. If the peer has shut it down,
+/// reads find its end until the violation arrives.
+fn violation(stream: &RdmaStream) -> ProtocolError {
+    let until = Instant::now() + PATIENCE;
+    let error = loop {
+        assert!(Instant::now() < until, "no violation");
+        if let Err(error) = { stream }.read_exact(&mut [0]) {
+            if error.kind() != ErrorKind::UnexpectedEof {
+                break error;
+            }
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    assert!(stream.take_error().unwrap().is_some());
+    let error = error.into_inner().unwrap();
+    let error = error.downcast_ref::<rdmacm::Error>().unwrap();
+    match error.cause() {
+        Cause::Protocol(error) => *error,
+        cause => panic!("{cause:?}"),
+    }
+}
+
+#[case]
+fn messages_against_the_protocol_end_the_stream(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    let data = |length| word(Message::Data(length));
+    let beyond = |length, left| ProtocolError::BeyondAnnouncement { length, left };
+    let (index, entries) = (3, 0);
+    for (sent, expected) in [
+        (vec![data(0)], ProtocolError::EmptyData),
+        (vec![data(65_537)], beyond(65_537, 65_536)),
+        (vec![1 << 29], ProtocolError::ReservedOperation(1)),
+        (
+            vec![word(Message::Map(3))],
+            ProtocolError::MapEntry { index, entries },
+        ),
+        (
+            vec![word(Message::Control(Control::Shutdown)), data(1)],
+            ProtocolError::AfterShutdown,
+        ),
+    ] {
+        let (peer, stream) = connected(site);
+        for word in sent {
+            peer.send(word);
+        }
+        assert_eq!(violation(&stream), expected);
+        // Another stream of the same device goes on.
+        carry(&client, &server, &[7; 1000]);
+        drop(peer.memory);
+    }
+}
+
+/// Two messages are never answered.
+#[case]
+fn unknown_controls_are_ignored(site: &Site) {
+    let (peer, stream) = connected(site);
+    for word in [0xE000_0001, 0xE000_0063, 0x4000_0000] {
+        peer.send(word);
+    }
+    peer.write(0, b"hello", word(Message::Data(5)));
+    let mut read = [0; 5];
+    (&stream).read_exact(&mut read).unwrap();
+    assert_eq!(read, *b"hello");
+    peer.send(word(Message::Control(Control::Disconnect)));
+    assert_eq!((&stream).read(&mut read).unwrap(), 0);
+}
+
+/// The stream handles messages only after the last of them has arrived.
+#[case(needs(AcknowledgedSends))]
+fn messages_beyond_the_credits_end_the_stream(site: &Site) {
+    let (peer, stream) = connected(site);
+    for _ in 0..257 {
+        peer.send(word(Message::Data(1)));
+    }
+    for _ in 0..257 {
+        let sent = peer.connection.next_sent(PATIENCE).unwrap();
+        sent.result().unwrap();
+    }
+    assert_eq!(violation(&stream), ProtocolError::NoCredit);
+}
+
+/// The device refuses it.
+#[case]
+fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {
+    let (peer, stream) = connected(site);
+    peer.write(1 << 30, b"x", word(Message::Data(1)));
+    let error = (&stream).read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+}
+
+#[case]
+fn handshakes_that_cannot_work_are_rejected(site: &Site) {
+    let listener = listener(site);
+    let accepted = thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept().unwrap().0);
+        for (range, byte) in [
+            (0..1, 0),
+            (0..1, 2),
+            (20..24, 0),
+            (23..24, 1),
+            (8..16, 0xff),
+            (24..32, 0xff),
+        ] {
+            let change = |bytes: &mut [u8; 40]| bytes[range.clone()].fill(byte);
+            let error = Peer::connect(site, &listener, change).err().unwrap();
+            assert!(error.is_rejected(), "{range:?} {byte}: {error}");
+        }
+        let peer = Peer::connect(site, &listener, |_| ()).unwrap();
+        (accepting.join().unwrap(), peer)
+    });
+    drop(accepted);
+}

@@ -1,0 +1,203 @@
+//! rdma-core's rstream as the peer, in both roles. It is judged by what it prints: it reports
+//! success in its exit status also without having received everything.
+
+use std::io::{ErrorKind, Read, Write};
+
+use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
+use rdmacm_tests_macros::case;
+
+use crate::c_tools::listening::wait_until_its_socket_listens;
+use crate::c_tools::tool::{Ended, Tool};
+use crate::packet_delay::hold_back_first_messages;
+use crate::rdma_core::RdmaCore;
+
+/// A test of rstream: as often as `iterations`, the client sends `count` messages of `size`
+/// bytes, and then the server does.
+#[derive(Clone, Copy)]
+struct Test {
+    size: usize,
+    count: usize,
+    iterations: usize,
+    /// More arguments.
+    more: &'static [&'static str],
+}
+
+impl Test {
+    const fn new(size: usize, count: usize, iterations: usize) -> Self {
+        Self {
+            size,
+            count,
+            iterations,
+            more: &[],
+        }
+    }
+
+    const fn with(mut self, more: &'static [&'static str]) -> Self {
+        self.more = more;
+        self
+    }
+
+    /// Starts rstream, which waits for events rather than spins, and verifies bytes.
+    fn start(self, rdma_core: RdmaCore, port: u16, role: &[&str]) -> Tool {
+        let numbers = [port as usize, self.size, self.count, self.iterations];
+        let [port, size, count, iterations] = numbers.map(|number| number.to_string());
+        let mut arguments = vec!["-T", "b", "-T", "v", "-p", &port];
+        arguments.extend(["-S", &size, "-C", &count, "-I", &iterations]);
+        arguments.extend(self.more.iter().chain(role));
+        Tool::start_with(rdma_core, "rstream", &arguments)
+    }
+
+    /// What rstream's peer does.
+    fn run(self, stream: &RdmaStream, is_client: bool) {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut sent = Counter::default();
+        let mut received = Counter::default();
+        let mut exchange = |bytes| {
+            if is_client {
+                sent.send(stream, bytes);
+                received.receive(stream, bytes);
+            } else {
+                received.receive(stream, bytes);
+                sent.send(stream, bytes);
+            }
+        };
+        exchange(16);
+        for _ in 0..self.iterations {
+            exchange(self.count * self.size);
+        }
+    }
+
+    /// Checks that rstream printed its result, and nothing else.
+    fn check(ended: &Ended) {
+        ended.assert_success();
+        let printed = ended.printed();
+        let results = |line: &&String| line.starts_with("custom");
+        assert_eq!(printed.iter().filter(results).count(), 1, "{printed:?}");
+        assert_eq!(printed.len(), 2, "{printed:?}");
+    }
+
+    fn as_client(self, site: &Site, rdma_core: RdmaCore, options: &StreamOptions) {
+        let (server, stream) = self.connected(site, rdma_core, options);
+        self.run(&stream, true);
+        expect_end(site, &stream);
+        drop(stream);
+        Self::check(&server.finish());
+    }
+
+    /// rstream as a server, and a stream to it.
+    ///
+    /// On siw a server of librdmacm sometimes closes a connection instead of accepting it, and
+    /// then waits for bytes of it for ever: a new one is started.
+    fn connected(
+        self,
+        site: &Site,
+        rdma_core: RdmaCore,
+        options: &StreamOptions,
+    ) -> (Tool, RdmaStream) {
+        let mut closed = 0;
+        loop {
+            let port = free_port();
+            hold_back_first_messages(site, &port.to_string());
+            let server = self.start(rdma_core, port, &["-b", &site.v4.to_string()]);
+            wait_until_its_socket_listens(&server, &format!("{}:{port}", site.v4));
+            let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
+            match connector.connect_stream(options.clone()) {
+                Err(error) if site.soft == Soft::Siw && closed < 3 => {
+                    assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
+                    closed += 1;
+                }
+                connected => break (server, connected.unwrap()),
+            }
+        }
+    }
+
+    fn as_server(self, site: &Site, rdma_core: RdmaCore, options: &StreamOptions) {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        let port = listener.local_addr().port();
+        hold_back_first_messages(site, &port.to_string());
+        let listener = RdmaListener::new(listener, options.clone());
+        let client = self.start(rdma_core, port, &["-s", &site.v4.to_string()]);
+        let (stream, _) = listener.accept().unwrap();
+        self.run(&stream, false);
+        expect_end(site, &stream);
+        drop(stream);
+        Self::check(&client.finish());
+    }
+
+    fn in_both_roles(self, site: &Site, options: &StreamOptions) {
+        for rdma_core in RdmaCore::compared() {
+            self.as_client(site, *rdma_core, options);
+            self.as_server(site, *rdma_core, options);
+        }
+    }
+}
+
+/// rstream closes the stream. siw may not read the last message of a peer that disconnects: it
+/// skips what arrives while it changes the state of the queue pair (`siw_qp_llp_data_ready`).
+fn expect_end(site: &Site, mut stream: &RdmaStream) {
+    match stream.read(&mut [0]) {
+        Err(error) if site.soft == Soft::Siw => {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
+        end => assert_eq!(end.unwrap(), 0),
+    }
+}
+
+/// The bytes of rstream: each is one more than that before it.
+#[derive(Default)]
+struct Counter(u8);
+
+impl Counter {
+    fn next(&mut self) -> u8 {
+        let byte = self.0;
+        self.0 = byte.wrapping_add(1);
+        byte
+    }
+
+    fn send(&mut self, mut stream: &RdmaStream, length: usize) {
+        let bytes: Vec<u8> = (0..length).map(|_| self.next()).collect();
+        stream.write_all(&bytes).unwrap();
+    }
+
+    fn receive(&mut self, mut stream: &RdmaStream, length: usize) {
+        let mut bytes = vec![0; length];
+        stream.read_exact(&mut bytes).unwrap();
+        assert!(bytes.into_iter().all(|byte| byte == self.next()));
+    }
+}
+
+#[case]
+fn pages_are_exchanged(site: &Site) {
+    Test::new(4096, 100, 5).in_both_roles(site, &StreamOptions::new());
+}
+
+/// More messages than the credits allow, within one half of the receive buffer: updates without
+/// an announcement.
+#[case]
+fn small_messages_are_exchanged(site: &Site) {
+    Test::new(64, 1, 500).in_both_roles(site, &StreamOptions::new());
+}
+
+#[case]
+fn sizes_that_fill_no_buffer_are_exchanged(site: &Site) {
+    for size in [17, 2047, 2049, 65_535, 65_537, 300_003] {
+        Test::new(size, 2, 2).in_both_roles(site, &StreamOptions::new());
+    }
+}
+
+#[case]
+fn tiny_buffers_are_exchanged(site: &Site) {
+    let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let small = small.receives(16).sends(16);
+    let test = Test::new(100_000, 1, 1).with(&["-B", "4096"]);
+    test.in_both_roles(site, &small);
+}
+
+#[case]
+fn streams_are_polled(site: &Site) {
+    Test::new(1000, 10, 10)
+        .with(&["-T", "a"])
+        .in_both_roles(site, &StreamOptions::new());
+}
