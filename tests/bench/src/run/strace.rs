@@ -1,6 +1,6 @@
 //! System calls, by strace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use anyhow::{Context as _, ensure};
@@ -61,27 +61,43 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
 /// The calls in the sections of each workload.
 fn calls(output: &str) -> Vec<Calls> {
     let (mut workloads, mut calls, mut measures) = (Vec::new(), Calls::new(), false);
+    // A thread that was started outside of sections, by a connection's handshake, may end in one.
+    let mut threads = HashSet::new();
     for line in output.lines() {
-        // A process, a call, its result.
-        let call = line
-            .split_once(' ')
-            .map_or(line, |(_, call)| call.trim_start());
+        // A thread, a call, its result.
+        let (thread, call) = line.split_once(' ').unwrap_or_default();
+        let call = call.trim_start();
         if call.starts_with(RESULT) {
             workloads.push(std::mem::take(&mut calls));
             continue;
+        }
+        if measures && let Some(started) = started_thread(call) {
+            threads.insert(started);
         }
         let Some((name, rest)) = call.split_once('(') else {
             continue;
         };
         if name == MARK {
             measures = !measures;
-        } else if measures && !name.contains(' ') && !WITHOUT_A_CALL.contains(&name) {
+            threads.insert(thread);
+        } else if measures
+            && threads.contains(thread)
+            && !name.contains(' ')
+            && !WITHOUT_A_CALL.contains(&name)
+        {
             let nothing = rest.contains(" = -1 EAGAIN");
             let key = format!("{name}{}", if nothing { " EAGAIN" } else { "" });
             *calls.entry(key).or_default() += 1;
         }
     }
     workloads
+}
+
+/// The thread that the call has started.
+fn started_thread(call: &str) -> Option<&str> {
+    let name = call.strip_prefix("<... ").unwrap_or(call);
+    let (_, result) = call.rsplit_once(" = ")?;
+    (name.starts_with("clone") && !result.starts_with('-')).then_some(result)
 }
 
 #[cfg(test)]
@@ -91,13 +107,18 @@ mod tests {
     #[test]
     fn the_calls_between_two_marks_are_counted() {
         let output = "\
+80    clone3({flags=CLONE_VM, ...} => {parent_tid=[82]}, 88) = 82
 80    openat(AT_FDCWD, \"/dev/infiniband/rdma_cm\", O_RDWR) = 3
 80    getppid() = 79
+80    clone3({flags=CLONE_VM, ...} <unfinished ...>
+80    <... clone3 resumed> => {parent_tid=[81]}, 88) = 81
+81    set_robust_list(0x7ffe, 24) = 0
 80    clock_gettime(CLOCK_MONOTONIC, {tv_sec=31, tv_nsec=0}) = 0
 80    write(3, \"\\25\\0\\0\\0\"..., 280) = 280
 81    futex(0x7ffe, FUTEX_WAIT_PRIVATE, 0, NULL <unfinished ...>
 80    read(4, 0x7ffe, 8) = -1 EAGAIN (Resource temporarily unavailable)
 81    <... futex resumed>) = 0
+82    madvise(0x7ffe, 4096, MADV_DONTNEED) = 0
 80    getppid() = 79
 80    close(3) = 0
 80    getppid() = 79
@@ -109,7 +130,13 @@ mod tests {
 80    exit_group(0) = ?
 ";
         let calls = calls(output);
-        let first = [("futex", 1), ("read EAGAIN", 1), ("write", 2)];
+        let first = [
+            ("clone3", 1),
+            ("futex", 1),
+            ("read EAGAIN", 1),
+            ("set_robust_list", 1),
+            ("write", 2),
+        ];
         let first = first.map(|(name, times)| (name.to_owned(), times));
         assert_eq!(calls, [first.into(), Calls::new()]);
     }
