@@ -17,7 +17,7 @@ use rdmacm_core::{Error, EventChannel, IdHandle};
 
 use crate::blocking_executor::BlockingExecutor;
 use crate::runtime::Reactor;
-use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 mod cm_events;
 mod connecting;
@@ -26,6 +26,7 @@ mod extensions;
 mod failure;
 mod handshakes;
 mod managed_id;
+mod parked;
 mod pending_events;
 mod runtime;
 mod source;
@@ -49,6 +50,7 @@ pub(crate) use waiter_queue::WaiterQueue;
 pub(crate) use waiter_queue::new_waker;
 
 use cm_events::CmEvents;
+use parked::ParkedThreads;
 use runtime::{DrainState, RuntimeRegistration};
 use source::ReadySources;
 use timers::{TimerId, Timers};
@@ -61,8 +63,6 @@ pub(crate) struct EventLoop {
     handshakes: Arc<HandshakeLimit>,
     extensions: Extensions,
     state: Mutex<State>,
-    /// A leading thread has stepped down, or a thread has been woken.
-    leader_changed: Condvar,
     /// `None` if only threads wait.
     runtime: Option<RuntimeRegistration>,
     /// Set by the runtime: a source may be readable, or a timer is due.
@@ -92,15 +92,14 @@ struct State {
     drain: DrainState,
     /// Why reading or waiting failed the last time.
     failure: Option<Error>,
-    /// How many threads wait for the leader to step down.
-    parked: usize,
+    parked: ParkedThreads,
 }
 
 impl State {
     /// How many events of the connection manager are probably there: mostly, each waiter waits
     /// for one. Reading the one that is not there would be a system call for nothing.
     fn expected_events(&self) -> usize {
-        let threads = self.parked + 1;
+        let threads = self.parked.len() + 1;
         self.waiters.len().max(threads).min(MAX_EVENTS)
     }
 }
@@ -113,8 +112,15 @@ enum Leader {
     None,
     /// It reads the sources.
     Awake,
-    /// It sleeps until a source is readable, a timer is due or another thread wakes it.
-    Asleep,
+    /// The thread with this number sleeps until a source is readable, a timer is due or
+    /// another thread wakes it.
+    Asleep(u64),
+}
+
+impl Leader {
+    fn is_asleep(self) -> bool {
+        matches!(self, Self::Asleep(_))
+    }
 }
 
 impl EventLoop {
@@ -137,7 +143,6 @@ impl EventLoop {
             handshakes: HandshakeLimit::new(parts.max_handshakes),
             extensions: parts.extensions,
             state: Mutex::default(),
-            leader_changed: Condvar::new(),
             runtime: reactor.map(|reactor| RuntimeRegistration::new(reactor, this.clone())),
             due,
             failures: AtomicU64::new(0),
@@ -188,7 +193,7 @@ impl EventLoop {
     /// The error number of `epoll_ctl(2)`.
     pub(crate) fn watch(&self, source: &Arc<dyn EventSource>) -> Result<(), nix::errno::Errno> {
         let is_first = self.sources.watch(source)?;
-        if is_first && self.state().leader == Leader::Asleep {
+        if is_first && self.state().leader.is_asleep() {
             // It waits for the event channel alone.
             self.channel().waker().wake();
         }
@@ -284,7 +289,7 @@ impl EventLoop {
             (None, None) => (replaced, None),
             (None, Some(at)) => {
                 let is_first = state.timers.first().is_none_or(|first| at < first);
-                oversleeps = is_first && state.leader == Leader::Asleep;
+                oversleeps = is_first && state.leader.is_asleep();
                 *timer = Some(state.timers.add(at, waker));
                 (replaced, None)
             }

@@ -8,8 +8,8 @@ use super::EventLoop;
 use crate::sync::Ordering;
 
 impl EventLoop {
-    /// Reports a failure to all waiters; threads look for one whenever the leader steps
-    /// down. Later waits try again: what is short now, such as memory, may be available by
+    /// Reports a failure to all waiters; each thread looks for one when
+    /// it becomes the leader. Later waits try again: what is short now, such as memory, may be available by
     /// then.
     pub(super) fn fail(&self, error: Error) {
         if self.runtime.is_some() {

@@ -2,13 +2,14 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Instant;
 
+use super::parked::NOWHERE;
 use super::source::ReadySources;
-use super::{EventLoop, Leader};
-use crate::sync::{AtomicBool, MutexGuard, Ordering};
+use super::{EventLoop, Leader, State};
+use crate::sync::{AtomicBool, Condvar, MutexGuard, Ordering};
 
 /// Runs a future of this event loop to completion on the calling thread.
 pub(crate) fn block_on<F: Future>(event_loop: &Arc<EventLoop>, future: F) -> F::Output {
@@ -43,13 +44,39 @@ impl WaitingThread {
 /// that one look once too often.
 #[derive(Debug)]
 pub(super) struct ThreadWaker {
+    /// Unique in its event loop.
+    number: u64,
     is_woken: AtomicBool,
     /// It reads the sources, and looks whether it was woken afterwards.
     is_reading: AtomicBool,
+    /// Where it is among the [parked](super::parked) threads. Changes under the lock of the
+    /// event loop's state only, so that no schedule depends on it.
+    pub(super) place: AtomicUsize,
+    /// It is parked, and was woken or is to lead.
+    changed: Condvar,
     event_loop: Weak<EventLoop>,
 }
 
 impl ThreadWaker {
+    pub(super) fn new(number: u64, event_loop: Weak<EventLoop>) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            is_woken: AtomicBool::new(false),
+            is_reading: AtomicBool::new(false),
+            place: AtomicUsize::new(NOWHERE),
+            changed: Condvar::new(),
+            event_loop,
+        })
+    }
+
+    pub(super) fn set_place(&self, place: usize) {
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_parked(&self) -> bool {
+        self.place.load(Ordering::Relaxed) != NOWHERE
+    }
+
     fn take_woken(&self) -> bool {
         self.is_woken.swap(false, Ordering::SeqCst)
     }
@@ -67,7 +94,7 @@ impl Wake for ThreadWaker {
             return;
         }
         if let Some(event_loop) = self.event_loop.upgrade() {
-            event_loop.unpark();
+            event_loop.unpark(self);
         }
     }
 }
@@ -76,18 +103,42 @@ impl Wake for ThreadWaker {
 struct LeaderGuard<'a> {
     event_loop: &'a EventLoop,
     thread: &'a ThreadWaker,
+    has_stepped_down: bool,
 }
 
-impl Drop for LeaderGuard<'_> {
-    fn drop(&mut self) {
+impl<'a> LeaderGuard<'a> {
+    fn step_down(mut self) -> MutexGuard<'a, State> {
+        self.has_stepped_down = true;
         // Before the thread looks whether it was woken: whoever sees the flag set has woken it
         // before that.
         self.thread.is_reading.store(false, Ordering::SeqCst);
         let mut state = self.event_loop.state();
         state.leader = Leader::None;
-        let parked = state.parked;
-        drop(state);
-        self.event_loop.notify(parked);
+        state
+    }
+}
+
+impl Drop for LeaderGuard<'_> {
+    fn drop(&mut self) {
+        if self.has_stepped_down {
+            return;
+        }
+        self.thread.is_reading.store(false, Ordering::SeqCst);
+        let mut state = self.event_loop.state();
+        state.leader = Leader::None;
+        hand_over(state);
+    }
+}
+
+/// Has a parked thread lead if no other one does, after a thread that waits no more.
+fn hand_over(state: MutexGuard<'_, State>) {
+    let next = match state.leader {
+        Leader::None => state.parked.any().cloned(),
+        Leader::Awake | Leader::Asleep(_) => None,
+    };
+    drop(state);
+    if let Some(next) = next {
+        next.changed.notify_one();
     }
 }
 
@@ -95,11 +146,7 @@ impl EventLoop {
     pub(crate) fn waiting_thread(self: &Arc<Self>) -> WaitingThread {
         let spare = self.spare_threads().pop();
         spare.unwrap_or_else(|| {
-            let state = Arc::new(ThreadWaker {
-                is_woken: AtomicBool::new(false),
-                is_reading: AtomicBool::new(false),
-                event_loop: Arc::downgrade(self),
-            });
+            let state = ThreadWaker::new(self.new_key(), Arc::downgrade(self));
             let waker = Waker::from(Arc::clone(&state));
             WaitingThread { state, waker }
         })
@@ -119,37 +166,47 @@ impl EventLoop {
     /// Returns when the thread was woken, or the event loop has failed more often than
     /// `failures`. Leads while no other thread does.
     pub(crate) fn park(&self, thread: &WaitingThread, failures: u64) {
-        loop {
-            let mut state = self.state();
-            if thread.state.take_woken() || self.failures() != failures {
-                return;
-            }
-            if state.leader == Leader::None {
-                // Under one lock with the reads of `is_woken` and the timers: a thread that
-                // changes either from here on wakes the leader, unless the leader reads and
-                // looks at `is_woken` afterwards.
-                state.leader = Leader::Asleep;
-                let until = state.timers.first();
-                drop(state);
-                self.lead(&thread.state, until);
-                if thread.state.take_woken() {
-                    return;
-                }
-            } else {
-                state.parked += 1;
-                let changed = self.leader_changed.wait(state);
-                changed.unwrap_or_else(PoisonError::into_inner).parked -= 1;
-            }
+        let thread = &thread.state;
+        let mut state = self.state();
+        while !thread.take_woken() && self.failures() == failures {
+            state = match state.leader {
+                Leader::None => self.lead(state, thread),
+                Leader::Awake | Leader::Asleep(_) => Self::follow(state, thread),
+            };
         }
+        hand_over(state);
+    }
+
+    /// Waits until the thread was woken or is to lead.
+    fn follow<'a>(
+        mut state: MutexGuard<'a, State>,
+        thread: &Arc<ThreadWaker>,
+    ) -> MutexGuard<'a, State> {
+        state.parked.add(thread);
+        let changed = thread.changed.wait(state);
+        let mut state = changed.unwrap_or_else(PoisonError::into_inner);
+        state.parked.remove(thread);
+        state
     }
 
     /// Sleeps until a source is readable or the first timer is due, reads the sources, and
     /// steps down. The clock is read once: after a sleep that a source has ended, the next
     /// leader looks at the timers.
-    fn lead(&self, thread: &ThreadWaker, first: Option<Instant>) {
-        let _guard = LeaderGuard {
+    fn lead<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        thread: &'a ThreadWaker,
+    ) -> MutexGuard<'a, State> {
+        // Under one lock with the reads of `is_woken` and the timers: a thread that changes
+        // either from here on wakes the leader, unless the leader reads and looks at
+        // `is_woken` afterwards.
+        state.leader = Leader::Asleep(thread.number);
+        let first = state.timers.first();
+        drop(state);
+        let guard = LeaderGuard {
             event_loop: self,
             thread,
+            has_stepped_down: false,
         };
         let timer = first.map(|first| (first, self.now()));
         let is_due = timer.is_some_and(|(first, now)| first <= now);
@@ -175,24 +232,19 @@ impl EventLoop {
             Some(_) if ready.is_empty() => self.fire_timers(),
             _ => {}
         }
+        guard.step_down()
     }
 
-    /// A thread was woken: the sleeping leader, or one that waits for the leader to step
-    /// down.
-    fn unpark(&self) {
+    /// A thread was woken: one that is parked, or the sleeping leader. Any other one looks
+    /// before it waits.
+    fn unpark(&self, thread: &ThreadWaker) {
         let state = self.state();
-        let (leader, parked) = (state.leader, state.parked);
+        let (leader, is_parked) = (state.leader, thread.is_parked());
         drop(state);
-        self.notify(parked);
-        if leader == Leader::Asleep {
+        if is_parked {
+            thread.changed.notify_one();
+        } else if leader == Leader::Asleep(thread.number) {
             self.channel().waker().wake();
-        }
-    }
-
-    /// Wakes the parked threads. Without any, that would be a system call for nothing.
-    fn notify(&self, parked: usize) {
-        if parked > 0 {
-            self.leader_changed.notify_all();
         }
     }
 }

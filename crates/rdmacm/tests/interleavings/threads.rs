@@ -62,6 +62,21 @@ fn a_leader_hands_over() {
     });
 }
 
+/// The thread that is chosen to lead next may be woken at the same time, and leave.
+#[test]
+fn a_thread_that_need_not_lead_hands_over() {
+    check(|| {
+        let node = Node::of_threads(3);
+        let late = wait_for(&node, 2, 1);
+        let early = [0, 1].map(|id| wait_for(&node, id, 1));
+        node.device.post(0);
+        node.device.post(1);
+        join_all(early);
+        node.device.post(2);
+        late.join().unwrap();
+    });
+}
+
 #[test]
 fn closing_a_queue_wakes_all_its_waiters() {
     check(|| {
