@@ -2,6 +2,7 @@
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 /// How many waits in a row poll in vain before the next ones sleep at once.
@@ -10,7 +11,7 @@ const MAX_MISSES: u32 = 2;
 const MAX_SKIPPED: u32 = 64;
 /// How often the processor pauses between two polls: others need the bus.
 const PAUSES: u32 = 8;
-/// How many polls there are between two looks at the clock.
+/// How many polls there are between two looks at the clock, and before other threads may run.
 const POLLS: u32 = 8;
 
 /// Whether polling before sleeping is worth it on a connection.
@@ -45,6 +46,8 @@ impl BusyPolling {
                     return polled;
                 }
             }
+            // A device in software needs a processor to bring what is awaited.
+            yield_now();
             if start.elapsed() >= time {
                 self.missed();
                 break;
