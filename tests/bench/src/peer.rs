@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::ensure;
-use rdmacm::{Incoming, Listener, MessageOptions, Result, StreamOptions};
+use anyhow::bail;
+use rdmacm::{Incoming, Listener, MessageOptions, Result, StreamOptions, tokio as on_tokio};
 use rdmacm_core::{AccessFlags, Deadline, IdHandle};
 
 use crate::work::{PeerKind, QueuePairs};
@@ -22,18 +23,22 @@ const LATE: Duration = Duration::from_millis(2);
 
 /// Serves until the process is killed; prints the port first.
 pub(crate) fn serve(address: IpAddr, peer: PeerKind) -> anyhow::Result<()> {
-    ensure!(peer != PeerKind::None, "the workload has no peer");
-    let queue_pairs = QueuePairs::default();
-    let serve_one = |incoming| match peer {
-        PeerKind::None => Ok(()),
-        PeerKind::Sink => sink(incoming),
-        PeerKind::Echo => echo(incoming, Duration::ZERO),
-        PeerKind::LateEcho => echo(incoming, LATE),
-        PeerKind::Acceptor => accept(incoming, &queue_pairs),
-        PeerKind::MessageAcceptor => accept_messages(incoming),
-        PeerKind::Memory => memory(incoming),
-        PeerKind::StreamEcho => echo_stream(incoming),
-    };
+    match peer {
+        PeerKind::None => bail!("the workload has no peer"),
+        PeerKind::Acceptor | PeerKind::MessageAcceptor => accept_all(address, peer),
+        PeerKind::Sink => serve_each(address, sink),
+        PeerKind::Echo => serve_each(address, |incoming| echo(incoming, Duration::ZERO)),
+        PeerKind::LateEcho => serve_each(address, |incoming| echo(incoming, LATE)),
+        PeerKind::Memory => serve_each(address, memory),
+        PeerKind::StreamEcho => serve_each(address, echo_stream),
+    }
+}
+
+/// Serves each connection on a thread of its own.
+fn serve_each(
+    address: IpAddr,
+    serve_one: impl Fn(Incoming) -> Result<()> + Sync,
+) -> anyhow::Result<()> {
     let listener = Listener::bind((address, 0))?;
     println!("{}", listener.local_addr().port());
     thread::scope(|scope| {
@@ -74,16 +79,41 @@ fn echo_stream(incoming: Incoming) -> Result<()> {
     Ok(())
 }
 
-fn accept(incoming: Incoming, queue_pairs: &QueuePairs) -> Result<()> {
+/// Accepts connections on one thread, as the C program does, and keeps them until they close.
+fn accept_all(address: IpAddr, peer: PeerKind) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = on_tokio::Listener::bind((address, 0))?;
+        println!("{}", listener.local_addr().port());
+        let queue_pairs = Arc::new(QueuePairs::default());
+        loop {
+            let incoming = listener.accept(Deadline::Never).await?;
+            let queue_pairs = Arc::clone(&queue_pairs);
+            tokio::spawn(async move {
+                let served = match peer {
+                    PeerKind::MessageAcceptor => accept_messages(incoming).await,
+                    _ => accept(incoming, &queue_pairs).await,
+                };
+                if let Err(error) = served {
+                    eprintln!("{error}");
+                }
+            });
+        }
+    })
+}
+
+async fn accept(incoming: on_tokio::Incoming, queue_pairs: &QueuePairs) -> Result<()> {
     let create = |id: &IdHandle| queue_pairs.create(id);
-    let connection = incoming.accept_with(create)?;
-    connection.closed(Deadline::Never)?;
+    let connection = incoming.accept_with(create).await?;
+    connection.closed(Deadline::Never).await?;
     Ok(())
 }
 
-fn accept_messages(incoming: Incoming) -> Result<()> {
-    let connection = incoming.accept()?;
-    connection.closed(Deadline::Never)?;
+async fn accept_messages(incoming: on_tokio::Incoming) -> Result<()> {
+    let connection = incoming.accept().await?;
+    connection.closed(Deadline::Never).await?;
     Ok(())
 }
 

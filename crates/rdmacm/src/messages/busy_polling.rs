@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How often the processor pauses between two polls: others need the bus.
+/// How many polls follow each other without a system call: what comes within a microsecond
+/// costs none.
+const POLLS: u64 = 4;
+/// How often the processor pauses between two of them: others need the bus.
 const PAUSES: u32 = 8;
-/// How many polls there are between two looks at the clock, and before other threads may run.
-const POLLS: u32 = 8;
+/// How many polls there are between two looks at the clock.
+const POLLS_BY_CLOCK: u64 = 8;
 
 /// Whether polling before sleeping is worth it on a connection.
 ///
@@ -37,21 +40,24 @@ impl BusyPolling {
             return None;
         }
         let start = Instant::now();
+        let mut polls = 0_u64;
         while !is_over() {
-            for _ in 0..POLLS {
-                (0..PAUSES).for_each(|_| spin_loop());
-                let polled = poll();
-                if polled.is_some() {
-                    self.misses.store(0, Ordering::Relaxed);
-                    return polled;
-                }
+            let polled = poll();
+            if polled.is_some() {
+                self.misses.store(0, Ordering::Relaxed);
+                return polled;
             }
-            // A device in software needs a processor to bring what is awaited.
-            yield_now();
-            if start.elapsed() >= time {
+            polls += 1;
+            if polls <= POLLS {
+                (0..PAUSES).for_each(|_| spin_loop());
+                continue;
+            }
+            if polls % POLLS_BY_CLOCK == 0 && start.elapsed() >= time {
                 self.missed();
                 break;
             }
+            // A device in software needs a processor to bring what is awaited.
+            yield_now();
         }
         None
     }
