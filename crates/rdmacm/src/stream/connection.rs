@@ -116,12 +116,20 @@ impl StreamConnection {
     fn address(&self, address: rdmacm_core::Result<CmAddr>) -> Result<SocketAddr> {
         let address = address.map_err(Cause::from);
         let address = address.and_then(|one| one.socket_addr().ok_or(Cause::InvalidAddress));
-        address.map_err(|cause| self.fail(Stage::Bind, cause))
+        address.map_err(|cause| self.fail_at_once(Stage::Bind, cause))
     }
 
-    fn fail(&self, stage: Stage, cause: Cause) -> Error {
-        let attempt = Attempt::until(self.event_loop(), Deadline::Never, Target::default());
+    fn attempt(&self, deadline: Deadline) -> Attempt {
+        Attempt::until(self.event_loop(), deadline, Target::default())
+    }
+
+    fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
         attempt.fail_on(self.established.id.id(), stage, cause)
+    }
+
+    /// A failure of a step that has not waited.
+    fn fail_at_once(&self, stage: Stage, cause: Cause) -> Error {
+        self.fail(&self.attempt(Deadline::Never), stage, cause)
     }
 
     /// Why the connection has closed, as far as events say so. What came before is in the
@@ -212,21 +220,35 @@ impl StreamConnection {
     /// Waits until `take` returns something, which it has not done just now.
     async fn wait<T>(
         &self,
-        deadline: Deadline,
+        attempt: &Attempt,
         interest: StreamInterest,
         take: &mut (dyn FnMut() -> Option<T> + Send),
     ) -> Result<T, Cause> {
-        let until = deadline.until(self.event_loop().now());
-        let mut wait = StreamWait::after_look(self, interest, until);
+        let mut wait = StreamWait::after_look(self, interest, attempt.until);
         std::future::poll_fn(|context| wait.poll(context, take)).await
     }
 
+    /// Transfers what can be transferred next, after `take` has found that nothing can be.
+    async fn transfer_next(
+        &self,
+        deadline: Deadline,
+        interest: StreamInterest,
+        stage: Stage,
+        take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),
+    ) -> Result<usize> {
+        let attempt = self.attempt(deadline);
+        let transferred = self.wait(&attempt, interest, take).await;
+        transferred
+            .and_then(|transferred| transferred)
+            .map_err(|cause| self.fail(&attempt, stage, cause))
+    }
+
     fn read_result(&self, read: Result<usize, Cause>) -> Result<usize> {
-        read.map_err(|cause| self.fail(Stage::Receive, cause))
+        read.map_err(|cause| self.fail_at_once(Stage::Receive, cause))
     }
 
     fn write_result(&self, written: Result<usize, Cause>) -> Result<usize> {
-        written.map_err(|cause| self.fail(Stage::Send, cause))
+        written.map_err(|cause| self.fail_at_once(Stage::Send, cause))
     }
 
     /// Reads what has arrived, if something has.
@@ -242,8 +264,13 @@ impl StreamConnection {
         deadline: Deadline,
     ) -> Result<usize> {
         let mut take = || self.try_read_with(into, ReceiveState::read);
-        let read = self.wait(deadline, StreamInterest::Readable, &mut take);
-        self.read_result(read.await.and_then(|read| read))
+        self.transfer_next(
+            deadline,
+            StreamInterest::Readable,
+            Stage::Receive,
+            &mut take,
+        )
+        .await
     }
 
     /// Copies what has arrived, if something has.
@@ -259,8 +286,13 @@ impl StreamConnection {
         deadline: Deadline,
     ) -> Result<usize> {
         let mut take = || self.try_read_with(into, ReceiveState::peek);
-        let read = self.wait(deadline, StreamInterest::Readable, &mut take);
-        self.read_result(read.await.and_then(|read| read))
+        self.transfer_next(
+            deadline,
+            StreamInterest::Readable,
+            Stage::Receive,
+            &mut take,
+        )
+        .await
     }
 
     /// Writes what there is room for, if there is any.
@@ -272,8 +304,8 @@ impl StreamConnection {
     /// Writes once there is room, after [`try_write`](Self::try_write).
     pub(crate) async fn write(&self, slices: &[IoSlice<'_>], deadline: Deadline) -> Result<usize> {
         let mut take = || self.try_write_of(slices);
-        let written = self.wait(deadline, StreamInterest::Writable, &mut take);
-        self.write_result(written.await.and_then(|written| written))
+        self.transfer_next(deadline, StreamInterest::Writable, Stage::Send, &mut take)
+            .await
     }
 
     pub(crate) fn poll_read(
@@ -317,18 +349,19 @@ impl StreamConnection {
             (None, Some(reason)) => Cause::Closed(reason),
             (None, None) => return None,
         };
-        Some(self.fail(Stage::Receive, cause))
+        Some(self.fail_at_once(Stage::Receive, cause))
     }
 
     /// Closes both directions, and waits until the peer's device has acknowledged all that
     /// was written, unless the peer has closed both directions, too.
     pub(crate) async fn close(&self, deadline: Deadline) -> Result<()> {
         self.shut_down(How::Both);
+        let attempt = self.attempt(deadline);
         let mut take = || self.is_ended().then_some(());
         let ended = match take() {
             Some(()) => Ok(()),
             None => {
-                self.wait(deadline, StreamInterest::Flushed, &mut take)
+                self.wait(&attempt, StreamInterest::Flushed, &mut take)
                     .await
             }
         };
@@ -340,7 +373,7 @@ impl StreamConnection {
             (Err(cause), _) => cause,
             (Ok(()), _) => return Ok(()),
         };
-        Err(self.fail(Stage::Close, cause))
+        Err(self.fail(&attempt, Stage::Close, cause))
     }
 
     /// Whether nothing that was written is under way any more.

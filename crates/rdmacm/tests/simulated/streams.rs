@@ -206,6 +206,24 @@ fn many_streams_share_a_node() {
 }
 
 #[test]
+fn a_read_that_times_out_says_after_which_time() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        client.set_read_timeout(Some(SECOND)).unwrap();
+        let error = { &client }.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(cause_of(&error).elapsed() >= SECOND, "{error}");
+        drop(server);
+    }
+}
+
+/// The library's own error in one of `std::io`.
+fn cause_of(error: &std::io::Error) -> &rdmacm::Error {
+    let inner = error.get_ref().unwrap();
+    inner.downcast_ref().unwrap()
+}
+
+#[test]
 fn a_write_that_no_device_acknowledges_is_reported() {
     let hosts = Hosts::new(Fabric::roce(["client", "server"]), "rxe0");
     let (client, server) = hosts.connect();
@@ -213,11 +231,11 @@ fn a_write_that_no_device_acknowledges_is_reported() {
     (&client).write_all(&[1; 100]).unwrap();
     let error = client.close(SECOND).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    let error = error.into_inner().unwrap();
-    let error = error.downcast_ref::<rdmacm::Error>().unwrap();
+    let error = cause_of(&error);
     assert!(
         matches!(error.cause(), Cause::NotAcknowledged(100)),
         "{error}"
     );
+    assert!(error.elapsed() >= SECOND, "{error}");
     drop(server);
 }
