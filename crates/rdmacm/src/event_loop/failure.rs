@@ -8,9 +8,9 @@ use super::EventLoop;
 use crate::sync::Ordering;
 
 impl EventLoop {
-    /// Reports a failure to all waiters; each thread looks for one when
-    /// it becomes the leader. Later waits try again: what is short now, such as memory, may be available by
-    /// then.
+    /// Reports a failure to all waiters. A thread looks for one when it is to lead, and has the
+    /// next one lead then, so that all learn of it. Later waits try again: what is short now,
+    /// such as memory, may be available by then.
     pub(super) fn fail(&self, error: Error) {
         if self.runtime.is_some() {
             // The sources may still be readable.

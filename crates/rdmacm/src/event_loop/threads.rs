@@ -109,6 +109,10 @@ struct LeaderGuard<'a> {
 impl<'a> LeaderGuard<'a> {
     fn step_down(mut self) -> MutexGuard<'a, State> {
         self.has_stepped_down = true;
+        self.release()
+    }
+
+    fn release(&self) -> MutexGuard<'a, State> {
         // Before the thread looks whether it was woken: whoever sees the flag set has woken it
         // before that.
         self.thread.is_reading.store(false, Ordering::SeqCst);
@@ -120,13 +124,9 @@ impl<'a> LeaderGuard<'a> {
 
 impl Drop for LeaderGuard<'_> {
     fn drop(&mut self) {
-        if self.has_stepped_down {
-            return;
+        if !self.has_stepped_down {
+            hand_over(self.release());
         }
-        self.thread.is_reading.store(false, Ordering::SeqCst);
-        let mut state = self.event_loop.state();
-        state.leader = Leader::None;
-        hand_over(state);
     }
 }
 

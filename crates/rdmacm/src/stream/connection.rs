@@ -243,6 +243,18 @@ impl StreamConnection {
             .map_err(|cause| self.fail(&attempt, stage, cause))
     }
 
+    async fn read_next(
+        &self,
+        into: &mut [IoSliceMut<'_>],
+        deadline: Deadline,
+        read: Read,
+    ) -> Result<usize> {
+        let mut take = || self.try_read_with(into, read);
+        let interest = StreamInterest::Readable;
+        self.transfer_next(deadline, interest, Stage::Receive, &mut take)
+            .await
+    }
+
     fn read_result(&self, read: Result<usize, Cause>) -> Result<usize> {
         read.map_err(|cause| self.fail_at_once(Stage::Receive, cause))
     }
@@ -263,14 +275,7 @@ impl StreamConnection {
         into: &mut [IoSliceMut<'_>],
         deadline: Deadline,
     ) -> Result<usize> {
-        let mut take = || self.try_read_with(into, ReceiveState::read);
-        self.transfer_next(
-            deadline,
-            StreamInterest::Readable,
-            Stage::Receive,
-            &mut take,
-        )
-        .await
+        self.read_next(into, deadline, ReceiveState::read).await
     }
 
     /// Copies what has arrived, if something has.
@@ -285,14 +290,7 @@ impl StreamConnection {
         into: &mut [IoSliceMut<'_>],
         deadline: Deadline,
     ) -> Result<usize> {
-        let mut take = || self.try_read_with(into, ReceiveState::peek);
-        self.transfer_next(
-            deadline,
-            StreamInterest::Readable,
-            Stage::Receive,
-            &mut take,
-        )
-        .await
+        self.read_next(into, deadline, ReceiveState::peek).await
     }
 
     /// Writes what there is room for, if there is any.
