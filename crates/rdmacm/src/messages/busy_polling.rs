@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
 const MAX_SKIPPED: u32 = 64;
-/// How many polls follow each other without a system call: what comes within a microsecond
+/// How many looks follow each other without a system call: what comes within a microsecond
 /// costs none.
-const POLLS: u64 = 4;
+const LOOKS: u64 = 4;
 /// How often the processor pauses between two of them: others need the bus.
 const PAUSES: u32 = 8;
-/// How many polls there are between two looks at the clock.
-const POLLS_BY_CLOCK: u64 = 8;
+/// After how many looks come a poll in any case, and a look at the clock.
+const LOOKS_BY_POLL: u64 = 8;
 
 /// Whether polling before sleeping is worth it on a connection.
 ///
@@ -29,30 +29,36 @@ pub(super) struct BusyPolling {
 }
 
 impl BusyPolling {
-    /// Polls until there is something, for `time` at most, and not after `is_over`.
+    /// Polls until there is something, for `time` at most, and not after `is_over`. Between two
+    /// polls it looks whether something `has_come`, which costs less, and need not find all that
+    /// a poll finds.
     pub(super) fn poll<T>(
         &self,
         time: Duration,
         is_over: impl Fn() -> bool,
+        has_come: impl Fn() -> bool,
         mut poll: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         if time.is_zero() || self.skips() {
             return None;
         }
-        let start = Instant::now();
-        let mut polls = 0_u64;
-        while !is_over() {
-            let polled = poll();
-            if polled.is_some() {
-                self.misses.store(0, Ordering::Relaxed);
-                return polled;
+        let mut start = None;
+        let mut looks = 0_u64;
+        while looks % LOOKS_BY_POLL != 0 || !is_over() {
+            looks += 1;
+            let is_due = looks % LOOKS_BY_POLL == 0;
+            if is_due || has_come() {
+                let polled = poll();
+                if polled.is_some() {
+                    self.misses.store(0, Ordering::Relaxed);
+                    return polled;
+                }
             }
-            polls += 1;
-            if polls <= POLLS {
+            if looks <= LOOKS {
                 (0..PAUSES).for_each(|_| spin_loop());
                 continue;
             }
-            if polls % POLLS_BY_CLOCK == 0 && start.elapsed() >= time {
+            if is_due && start.get_or_insert_with(Instant::now).elapsed() >= time {
                 self.missed();
                 break;
             }
@@ -84,6 +90,8 @@ impl BusyPolling {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     const SHORT: Duration = Duration::from_nanos(1);
@@ -95,6 +103,7 @@ mod tests {
             let none: Option<()> = busy.poll(
                 SHORT,
                 || false,
+                || true,
                 || {
                     polls = true;
                     None
@@ -109,7 +118,8 @@ mod tests {
     fn what_comes_is_returned() {
         let busy = BusyPolling::default();
         let mut polls = 0..10;
-        let polled = busy.poll(Duration::MAX, || false, || polls.next().filter(|n| *n == 9));
+        let mut poll = || polls.next().filter(|n| *n == 9);
+        let polled = busy.poll(Duration::MAX, || false, || true, &mut poll);
         assert_eq!(polled, Some(9));
     }
 
@@ -119,14 +129,32 @@ mod tests {
         assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
         assert!(polling_waits(&busy, 1000) < 30);
         busy.skips.store(0, Ordering::Relaxed);
-        assert_eq!(busy.poll(SHORT, || false, || Some(1)), Some(1));
+        assert_eq!(busy.poll(SHORT, || false, || true, || Some(1)), Some(1));
         assert_eq!(polling_waits(&busy, MAX_MISSES), MAX_MISSES);
+    }
+
+    #[test]
+    fn what_a_look_does_not_find_is_polled_for() {
+        let busy = BusyPolling::default();
+        let mut polls = 0..;
+        let mut poll = || polls.next().filter(|n| *n == 2);
+        let looks = Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            false
+        };
+        let polled = busy.poll(Duration::MAX, || false, look, &mut poll);
+        assert_eq!(polled, Some(2));
+        assert_eq!(looks.get(), 3 * (LOOKS_BY_POLL - 1));
     }
 
     #[test]
     fn no_time_or_the_end_turns_it_off() {
         let busy = BusyPolling::default();
-        assert_eq!(busy.poll(Duration::ZERO, || false, || Some(1)), None);
-        assert_eq!(busy.poll(Duration::MAX, || true, || Some(1)), None);
+        assert_eq!(
+            busy.poll(Duration::ZERO, || false, || true, || Some(1)),
+            None
+        );
+        assert_eq!(busy.poll(Duration::MAX, || true, || true, || Some(1)), None);
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rdmacm_verbs::ProtectionDomain;
 
-/// About twice as long as a reply takes on the same host.
 /// Longer than a round trip takes, also of a device in software on an emulated machine.
 const BUSY_POLL: Duration = Duration::from_micros(500);
 

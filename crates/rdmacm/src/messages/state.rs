@@ -18,6 +18,9 @@ use crate::event_loop::WaitingThread;
 /// How many requests mostly complete, at most, while they are being posted.
 const EARLY: usize = 2;
 
+/// How many completions are polled for together, at most.
+const MAX_COMPLETIONS: usize = 16;
+
 /// The result of a request, and its memory.
 pub(crate) type Completed = (Result<Done, CompletionError>, SgList);
 
@@ -46,6 +49,8 @@ pub(crate) struct State {
     /// Completions of requests that are being posted.
     early: Vec<(WorkId, Completed)>,
     completed: VecDeque<(WorkId, Completed)>,
+    /// Room for completions that are polled for together.
+    pub(super) completions: Vec<Completion>,
     pub(super) waiters: Waiters,
     failure: Option<Failure>,
     /// When a caller first learned of the failure.
@@ -158,6 +163,7 @@ impl State {
             finished: 0,
             early: Vec::with_capacity(EARLY),
             completed: VecDeque::new(),
+            completions: Vec::with_capacity((max_sends / 2).clamp(1, MAX_COMPLETIONS)),
             waiters: Waiters::default(),
             failure: None,
             failed_at: None,

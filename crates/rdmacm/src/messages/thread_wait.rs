@@ -17,8 +17,9 @@ impl MessageConnection {
         let options = self.queue_pair().options();
         let next = || self.queue_pair().next_arrival();
         let is_over = || self.id().queue().is_ready();
+        let has_come = || self.queue_pair().has_completed_receives();
         let busy = &self.queue_pair().busy_polling;
-        let polled = busy.poll(options.busy_poll, is_over, next);
+        let polled = busy.poll(options.busy_poll, is_over, has_come, next);
         match polled {
             Some(arrival) => Some(Ok(arrival)),
             None => self.sleep_on_thread(),

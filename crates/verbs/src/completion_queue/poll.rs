@@ -30,6 +30,15 @@ impl CompletionQueue {
         }
     }
 
+    /// Whether there is a completion to [`poll`](Self::poll) for, without a system call. It costs
+    /// less than a poll that finds nothing. It does not find that the device was removed: poll
+    /// now and then as well.
+    #[must_use]
+    pub fn has_completions(&self) -> bool {
+        let state = self.state();
+        state.is_behind || state.ring.oldest().is_some()
+    }
+
     /// Puts the oldest completion into `into`, which is empty.
     #[inline(never)]
     fn poll_one(&self, into: &mut Option<Completion>) -> Option<Box<Error>> {

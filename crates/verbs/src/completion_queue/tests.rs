@@ -185,6 +185,7 @@ fn several_completions_are_polled_up_to_the_limit() {
     let device = Stub::new(false);
     let (queue_pair, queue) = device.queue_pair(CAPS, 4);
     let works = [send(&queue_pair), send(&queue_pair)];
+    assert!(!queue.has_completions());
     for number in device.sends() {
         device.complete(number, WcStatus::SUCCESS, WcOpcode::SEND);
     }
@@ -192,7 +193,9 @@ fn several_completions_are_polled_up_to_the_limit() {
     assert_eq!(queue.poll_many(&mut taken, 0), Ok(0));
     assert_eq!(queue.poll_many(&mut taken, 1), Ok(1));
     assert_eq!(taken.len(), 1);
+    assert!(queue.has_completions());
     assert_eq!(queue.poll_many(&mut taken, usize::MAX), Ok(1));
+    assert!(!queue.has_completions());
     assert_eq!(queue.poll_many(&mut taken, 1), Ok(0));
     let taken: Vec<_> = taken.iter().map(|one| one.work).collect();
     assert_eq!(taken, works);

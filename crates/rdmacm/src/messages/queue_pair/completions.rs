@@ -100,17 +100,42 @@ impl MessageQueuePair {
         taken
     }
 
-    /// Handles requests that have completed before another one is posted: mostly one, so that
-    /// they do not pile up, and no more while half of the room is free.
+    /// Handles requests that have completed before another one is posted: several together, once
+    /// half of the room is taken. A queue pair that fails completes its receive requests too, so
+    /// a caller who only sends learns of it by the next message.
     #[inline]
     pub(super) fn complete_sends(&self, state: &mut State, deferred: &mut Deferred) {
-        if state.is_idle() {
-            return;
+        if state.is_half_full() || self.has_completed_receives() && !state.is_idle() {
+            self.complete_many_sends(state, deferred);
         }
-        while self.complete_one(Side::Sends, state, deferred) && state.is_half_full() {}
         if state.failure().is_some() {
             self.complete_all(state, deferred);
         }
+    }
+
+    #[inline(never)]
+    fn complete_many_sends(&self, state: &mut State, deferred: &mut Deferred) {
+        let mut completions = std::mem::take(&mut state.completions);
+        loop {
+            let limit = completions.capacity();
+            let polled = self.sends.poll_many(&mut completions, limit);
+            for mut completion in completions.drain(..) {
+                state.complete_request(&mut completion, deferred);
+            }
+            let may_be_more = match polled {
+                Ok(count) => count == limit,
+                Err(error) => poll_failed(error, state, deferred),
+            };
+            if !may_be_more || !state.is_half_full() {
+                break;
+            }
+        }
+        state.completions = completions;
+    }
+
+    /// Whether there is a message or the end of the connection to poll for, most of the time.
+    pub(in crate::messages) fn has_completed_receives(&self) -> bool {
+        self.receives.has_completions()
     }
 
     fn complete_all(&self, state: &mut State, deferred: &mut Deferred) {
