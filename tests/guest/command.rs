@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::c_tools::tool::{Ended, Tool};
 
+pub(crate) mod cat;
 pub(crate) mod clients;
 pub(crate) mod devices;
 pub(crate) mod killed;

@@ -9,17 +9,20 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use rdmacm::addrinfo::{DEFAULT_DEADLINE, Hints, allowed_qp_types, parse_numeric};
 use rdmacm::core::{Family, IbAddr, PortSpace, QpType};
 
+mod cat;
 mod peer;
 mod perf;
 mod ping;
 mod server;
 
+pub(crate) use cat::CatArgs;
 pub(crate) use peer::Role;
 pub(crate) use perf::{Goal, PerfArgs};
 pub(crate) use ping::PingArgs;
 pub(crate) use server::ServerArgs;
 
-/// Resolves names for RDMA, lists RDMA devices, and tries and measures connections.
+/// Resolves names for RDMA, lists RDMA devices, tries and measures connections, and copies
+/// data through them.
 #[derive(Debug, Parser)]
 #[command(name = "rdmacm", version)]
 pub(crate) struct Args {
@@ -52,6 +55,16 @@ pub(crate) enum Task {
     /// Exits with 0 if all was measured, with 1 and the reason otherwise, with 2 for
     /// bad usage. A server exits with 1 if a client that it accepted has failed.
     Perf(PerfArgs),
+    /// Copies standard input to a peer, and what the peer sends to standard output, by a
+    /// stream.
+    ///
+    /// The peer may be any program that uses rsockets or `RdmaStream`. The end of the input
+    /// ends the direction to the peer; the command ends when both directions have. If the
+    /// input is a terminal, it ends when the peer has ended its direction.
+    ///
+    /// Exits with 0 if all was sent and received, with 1 and the reason otherwise, with 2
+    /// for bad usage.
+    Cat(CatArgs),
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! The `rdmacm` command: resolves names for RDMA, lists RDMA devices, and tests and
-//! measures connections.
+//! The `rdmacm` command: resolves names for RDMA, lists RDMA devices, tests and
+//! measures connections, and copies data through them.
 #![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
 use std::io::{self, Write};
@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use clap::Parser;
 
 mod args;
+mod cat;
 mod connection_path;
 mod devices;
 mod endpoint;
@@ -48,6 +49,7 @@ fn run() -> u8 {
         Task::Devices(args) => devices::run(&args),
         Task::Ping(args) => ping::run(&args),
         Task::Perf(args) => perf::run(&args),
+        Task::Cat(args) => cat::run(&args),
     };
     match print(&outcome) {
         Ok(()) if outcome.success => 0,

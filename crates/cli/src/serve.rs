@@ -73,7 +73,7 @@ where
 
 /// Checks that a device can be opened. Listening needs only the connection manager's node,
 /// serving also the device's verbs node.
-fn check_devices(listener: &Listener) -> Result<(), String> {
+pub(crate) fn check_devices(listener: &Listener) -> Result<(), String> {
     let mut ids = listener.ids();
     let bound = ids.find_map(|id| id.addresses().ok()?.device);
     if let Some(device) = bound {

@@ -67,15 +67,31 @@ impl Tool {
         Self::spawn(rdma_core.system_tool(name).args(arguments))
     }
 
+    /// Starts the `rdmacm` command with this input, and this output, which is not kept.
+    pub(crate) fn rdmacm_on(
+        arguments: &[&str],
+        input: impl Into<Stdio>,
+        output: impl Into<Stdio>,
+    ) -> Self {
+        let mut command = Command::new(built("rdmacm"));
+        Self::spawn_on(command.args(arguments), input.into(), output.into())
+    }
+
     fn spawn(command: &mut Command) -> Self {
+        Self::spawn_on(command, Stdio::null(), Stdio::piped())
+    }
+
+    fn spawn_on(command: &mut Command, input: Stdio, output: Stdio) -> Self {
         let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
+            .stdin(input)
+            .stdout(output)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let (sender, lines) = channel();
-        read(child.stdout.take().unwrap(), sender.clone(), Line::Output);
+        if let Some(output) = child.stdout.take() {
+            read(output, sender.clone(), Line::Output);
+        }
         read(child.stderr.take().unwrap(), sender, Line::Error);
         Self {
             child,

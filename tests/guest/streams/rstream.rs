@@ -3,12 +3,15 @@
 
 use std::io::{ErrorKind, Read, Write};
 
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
 use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::{Ended, Tool};
+use crate::command::cat;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
@@ -113,6 +116,11 @@ impl Test {
         }
     }
 
+    /// How many bytes it sends in each direction.
+    fn bytes(self) -> usize {
+        16 + self.iterations * self.count * self.size
+    }
+
     fn as_server(self, site: &Site, rdma_core: RdmaCore, options: &StreamOptions) {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let port = listener.local_addr().port();
@@ -145,6 +153,11 @@ fn expect_end(site: &Site, mut stream: &RdmaStream) {
     }
 }
 
+/// Whether a server of librdmacm closed the connection instead of accepting it.
+fn is_closed_at_once(ended: &Ended) -> bool {
+    ended.printed().iter().any(|line| line.contains("EINVAL"))
+}
+
 /// The bytes of rstream: each is one more than that before it.
 #[derive(Default)]
 struct Counter(u8);
@@ -156,8 +169,12 @@ impl Counter {
         byte
     }
 
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.next()).collect()
+    }
+
     fn send(&mut self, mut stream: &RdmaStream, length: usize) {
-        let bytes: Vec<u8> = (0..length).map(|_| self.next()).collect();
+        let bytes = self.bytes(length);
         stream.write_all(&bytes).unwrap();
     }
 
@@ -200,4 +217,52 @@ fn streams_are_polled(site: &Site) {
     Test::new(1000, 10, 10)
         .with(&["-T", "a"])
         .in_both_roles(site, &StreamOptions::new());
+}
+
+/// `rdmacm cat` sends back what a client sends: its output is its input.
+#[case]
+fn cat_serves_a_client(site: &Site) {
+    let test = Test::new(5000, 20, 5);
+    for rdma_core in RdmaCore::compared() {
+        let (input, output) = pipe2(OFlag::O_CLOEXEC).unwrap();
+        let (server, port) = cat::server(site, input, output);
+        hold_back_first_messages(site, &port);
+        let port = port.parse().unwrap();
+        let client = test.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
+        Test::check(&client.finish());
+        let ended = server.finish();
+        if site.soft == Soft::Rxe {
+            ended.assert_success();
+        }
+    }
+}
+
+/// `rdmacm cat` sends what a client sends, and its output is what the server sends.
+#[case]
+fn cat_is_a_client(site: &Site) {
+    let test = Test::new(5000, 20, 5);
+    let bytes = Counter::default().bytes(test.bytes());
+    for rdma_core in RdmaCore::compared() {
+        let mut closed = 0;
+        loop {
+            let port = free_port();
+            hold_back_first_messages(site, &port.to_string());
+            let server = test.start(*rdma_core, port, &["-b", &site.v4.to_string()]);
+            wait_until_its_socket_listens(&server, &format!("{}:{port}", site.v4));
+            let received = cat::memory_file(b"");
+            let output = received.try_clone().unwrap();
+            let client = cat::client(site, &port.to_string(), cat::memory_file(&bytes), output);
+            let ended = client.finish();
+            if site.soft == Soft::Siw && closed < 3 && is_closed_at_once(&ended) {
+                closed += 1;
+                continue;
+            }
+            if site.soft == Soft::Rxe {
+                ended.assert_success();
+            }
+            assert!(cat::content(&received) == bytes);
+            Test::check(&server.finish());
+            break;
+        }
+    }
 }

@@ -1,0 +1,103 @@
+//! Copying in both directions.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
+use std::io::{self, IsTerminal};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::terminal::Progress;
+
+/// How many bytes are copied at once.
+const PIECE: usize = 64 << 10;
+
+/// A direction, as seen from this side.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Direction {
+    Sent,
+    Received,
+}
+
+/// How much was copied in each direction so far.
+pub(super) struct Transfer {
+    sent: Cell<u64>,
+    received: Cell<u64>,
+    /// None where it would mix with what the peer sends.
+    progress: Option<RefCell<Progress>>,
+}
+
+impl Transfer {
+    pub(super) fn new() -> Self {
+        let mixes = io::stdout().is_terminal();
+        Self {
+            sent: Cell::new(0),
+            received: Cell::new(0),
+            progress: (!mixes).then(|| RefCell::new(Progress::new())),
+        }
+    }
+
+    /// Copies until `from` ends, and ends `to` then.
+    pub(super) async fn copy(
+        &self,
+        direction: Direction,
+        mut from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let count = from.read(&mut piece).await?;
+            let bytes = piece.get(..count).unwrap_or_default();
+            if bytes.is_empty() {
+                return to.shutdown().await;
+            }
+            to.write_all(bytes).await?;
+            to.flush().await?;
+            self.copied(direction, bytes.len() as u64);
+        }
+    }
+
+    fn copied(&self, direction: Direction, bytes: u64) {
+        let count = match direction {
+            Direction::Sent => &self.sent,
+            Direction::Received => &self.received,
+        };
+        count.set(count.get() + bytes);
+        if let Some(progress) = &self.progress {
+            progress.borrow_mut().show(|| self.counts());
+        }
+    }
+
+    /// Why it failed, and how far it came.
+    pub(super) fn failed(&self, error: &impl Display) -> String {
+        format!("{error} after {}", self.counts())
+    }
+
+    fn counts(&self) -> String {
+        let (sent, received) = (self.sent.get(), self.received.get());
+        format!("{sent} bytes sent, {received} bytes received")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_byte_is_copied_and_counted() {
+        let transfer = Transfer::new();
+        let bytes: Vec<u8> = (0..=255).cycle().take(3 * PIECE + 1).collect();
+        let mut copied = Vec::new();
+        let from = Cursor::new(&bytes);
+        transfer
+            .copy(Direction::Sent, from, &mut copied)
+            .await
+            .unwrap();
+        assert_eq!(copied, bytes);
+        let none = transfer.copy(Direction::Received, tokio::io::empty(), &mut copied);
+        none.await.unwrap();
+        let expected = format!("lost after {} bytes sent, 0 bytes received", bytes.len());
+        assert_eq!(transfer.failed(&"lost"), expected);
+    }
+}

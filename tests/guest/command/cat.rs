@@ -1,0 +1,135 @@
+//! `rdmacm cat`, with itself as the peer.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::process::Stdio;
+
+use nix::pty::openpty;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use rdmacm_tests::{Site, Soft, free_port};
+
+use super::{PATIENT, check_failure};
+use crate::c_tools::tool::Tool;
+use rdmacm_tests_macros::case;
+
+/// A file in memory with these bytes, to be read from its beginning.
+pub(crate) fn memory_file(bytes: &[u8]) -> File {
+    let file = memfd_create("rdmacm-cat", MFdFlags::MFD_CLOEXEC).unwrap();
+    let mut file = File::from(file);
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+/// All bytes of the file.
+pub(crate) fn content(mut file: &File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A listening server, and its port.
+pub(crate) fn server(
+    site: &Site,
+    input: impl Into<Stdio>,
+    output: impl Into<Stdio>,
+) -> (Tool, String) {
+    let (address, port) = (site.v4.to_string(), free_port().to_string());
+    let arguments = ["cat", "--listen", &address, "--port", &port];
+    let mut server = Tool::rdmacm_on(&arguments, input, output);
+    server.wait_for("rdmacm: listening on ");
+    (server, port)
+}
+
+pub(crate) fn client(
+    site: &Site,
+    port: &str,
+    input: impl Into<Stdio>,
+    output: impl Into<Stdio>,
+) -> Tool {
+    let address = site.v4.to_string();
+    let common = ["cat", &address, "--port", port];
+    Tool::rdmacm_on(&[&common, &PATIENT[..]].concat(), input, output)
+}
+
+/// Bytes whose period is no power of two.
+fn some_bytes(count: usize) -> Vec<u8> {
+    (0..251).cycle().take(count).collect()
+}
+
+#[case]
+fn both_directions_are_copied(site: &Site) {
+    let sizes = [
+        (3_000_001, 1_000_003),
+        (0, 500_000),
+        (500_000, 0),
+        (1, 1),
+        (0, 0),
+    ];
+    for (to_server, to_client) in sizes {
+        let (to_server, to_client) = (some_bytes(to_server), some_bytes(to_client));
+        let at_server = memory_file(b"");
+        let output = at_server.try_clone().unwrap();
+        let (server, port) = server(site, memory_file(&to_client), output);
+        let at_client = memory_file(b"");
+        let output = at_client.try_clone().unwrap();
+        let client = client(site, &port, memory_file(&to_server), output);
+        client.finish().assert_success();
+        server.finish().assert_success();
+        assert!(
+            content(&at_server) == to_server,
+            "{} bytes",
+            to_server.len()
+        );
+        assert!(
+            content(&at_client) == to_client,
+            "{} bytes",
+            to_client.len()
+        );
+    }
+}
+
+/// Nobody types at the terminal.
+#[case]
+fn a_side_with_a_terminal_ends_with_its_peer(site: &Site) {
+    let bytes = some_bytes(100_000);
+    let terminal = openpty(None, None).unwrap();
+    let at_server = memory_file(b"");
+    let (server, port) = server(site, terminal.slave, at_server.try_clone().unwrap());
+    let client = client(site, &port, memory_file(&bytes), Stdio::null());
+    client.finish().assert_success();
+    server.finish().assert_success();
+    assert!(content(&at_server) == bytes);
+}
+
+#[case]
+fn an_interrupted_server_says_how_far_it_came(site: &Site) {
+    let (server, _) = server(site, Stdio::null(), Stdio::null());
+    server.interrupt();
+    let words = "rdmacm: interrupted after 0 bytes sent, 0 bytes received";
+    check_failure(&server.finish(), words);
+}
+
+#[case]
+fn a_client_without_a_server_says_why(site: &Site) {
+    let port = free_port().to_string();
+    let client = client(site, &port, Stdio::null(), Stdio::null());
+    let reason = match site.soft {
+        Soft::Rxe => "no listener",
+        Soft::Siw => "no server listens on the port",
+    };
+    check_failure(&client.finish(), reason);
+}
+
+/// The peer is killed: what it had not sent is missing, and that is no success.
+#[case]
+fn a_killed_peer_is_a_failure(site: &Site) {
+    let (at_server, at_client) = (openpty(None, None).unwrap(), openpty(None, None).unwrap());
+    let (mut server, port) = server(site, at_server.slave, Stdio::null());
+    let client = client(site, &port, at_client.slave, Stdio::null());
+    server.wait_for(&format!("rdmacm: {}:", site.v4));
+    drop(server);
+    let ended = client.finish();
+    assert_eq!(ended.status.code(), Some(1), "{:?}", ended.printed());
+}
