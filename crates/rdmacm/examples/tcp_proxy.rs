@@ -1,0 +1,60 @@
+//! Programs that speak TCP, over RDMA: a proxy beside each of them.
+//!
+//! ```text
+//! server$ tcp_proxy from-rdma 10.1.0.7:7471 127.0.0.1:80
+//! client$ tcp_proxy to-rdma 127.0.0.1:8080 10.1.0.7:7471
+//! client$ curl http://127.0.0.1:8080/
+//! ```
+//!
+//! The end of each direction is passed on, and so are connections that fail.
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use rdmacm::tokio::{RdmaListener, RdmaStream};
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [direction, listen, peer] = arguments.as_slice() else {
+        return Err("usage: tcp_proxy to-rdma|from-rdma LISTEN PEER".into());
+    };
+    let peer: SocketAddr = peer.parse()?;
+    match direction.as_str() {
+        "to-rdma" => {
+            let listener = TcpListener::bind(listen).await?;
+            println!("listening on {}", listener.local_addr()?);
+            loop {
+                let (stream, from) = listener.accept().await?;
+                tokio::spawn(forward(stream, from, RdmaStream::connect(peer)));
+            }
+        }
+        "from-rdma" => {
+            let listener = RdmaListener::bind(listen.parse::<SocketAddr>()?)?;
+            println!("listening on {}", listener.local_addr()?);
+            loop {
+                let (stream, from) = listener.accept().await?;
+                tokio::spawn(forward(stream, from, TcpStream::connect(peer)));
+            }
+        }
+        _ => Err("a direction is to-rdma or from-rdma".into()),
+    }
+}
+
+/// Copies both directions until both have ended.
+async fn forward<T: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    from: SocketAddr,
+    peer: impl Future<Output = io::Result<T>>,
+) {
+    let copied = async { copy_bidirectional(&mut stream, &mut peer.await?).await };
+    match copied.await {
+        Ok((there, back)) => println!("{from}: {there} bytes there, {back} bytes back"),
+        Err(error) => println!("{from}: {error}"),
+    }
+}
