@@ -197,9 +197,9 @@ impl Drop for Proxy {
 #[case]
 fn tcp_is_forwarded_over_rdma(site: &Site) {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let served = server.local_addr().unwrap();
+    let exit = server.local_addr().unwrap();
     let rdma = SocketAddr::from((site.v4, free_port()));
-    let _from_rdma = Proxy::start("from-rdma", &rdma, &served);
+    let _from_rdma = Proxy::start("from-rdma", &rdma, &exit);
     let entrance = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let _to_rdma = Proxy::start("to-rdma", &entrance, &rdma);
     let server = thread::spawn(move || {
