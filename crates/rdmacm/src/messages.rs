@@ -3,6 +3,7 @@
 mod busy_polling;
 mod completions;
 mod connection;
+mod deferred;
 mod device;
 mod factory;
 mod failure;

@@ -1,7 +1,6 @@
 //! The requests of a queue pair that carries messages, and what has arrived.
 
 use std::collections::VecDeque;
-use std::task::Waker;
 use std::time::Instant;
 
 use rdmacm_core::{Deadline, Transport};
@@ -9,6 +8,7 @@ use rdmacm_verbs::{
     Buffer, Completion, CompletionError, DatagramSource, Done, SgList, WcOpcode, WorkId,
 };
 
+use super::deferred::Deferred;
 use super::failure::Failure;
 use super::in_flight::{InFlight, InFlightRequests};
 use super::keep_alive::KeepAlive;
@@ -81,68 +81,6 @@ pub(crate) struct Counts {
 pub(super) struct Armed {
     pub(super) sends: bool,
     pub(super) receives: bool,
-}
-
-/// What is done without the lock: dropping the last waker of a task ends the task, and
-/// dropping the last reference to memory is a system call.
-#[derive(Debug, Default)]
-pub(super) struct Deferred {
-    /// Mostly there is at most one.
-    waker: Option<Waker>,
-    more: Option<Box<More>>,
-}
-
-/// What there mostly is none of.
-#[derive(Debug, Default)]
-struct More {
-    wakers: Vec<Waker>,
-    garbage: Vec<SgList>,
-}
-
-impl Deferred {
-    #[inline]
-    pub(super) fn run(self) {
-        if self.waker.is_some() || self.more.is_some() {
-            self.run_all();
-        }
-    }
-
-    fn run_all(self) {
-        if let Some(waker) = self.waker {
-            waker.wake();
-        }
-        if let Some(more) = self.more {
-            more.wakers.into_iter().for_each(Waker::wake);
-        }
-    }
-
-    /// Whether someone is woken.
-    pub(super) fn wakes(&self) -> bool {
-        self.waker.is_some()
-    }
-
-    fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
-    }
-
-    fn discard(&mut self, memory: impl IntoIterator<Item = SgList>) {
-        let memory = memory.into_iter().filter(|memory| !memory.is_empty());
-        let mut memory = memory.peekable();
-        if memory.peek().is_some() {
-            self.more().garbage.extend(memory);
-        }
-    }
-
-    fn wake(&mut self, waker: Option<&Waker>) {
-        let Some(waker) = waker else {
-            return;
-        };
-        let waker = waker.clone();
-        match self.waker {
-            None => self.waker = Some(waker),
-            Some(_) => self.more().wakers.push(waker),
-        }
-    }
 }
 
 impl State {

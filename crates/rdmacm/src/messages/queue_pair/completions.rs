@@ -6,8 +6,9 @@ use rdmacm_verbs::Error;
 
 use super::{MessageQueuePair, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
+use crate::messages::deferred::Deferred;
 use crate::messages::failure::Failure;
-use crate::messages::state::{Arrival, Deferred, State};
+use crate::messages::state::{Arrival, State};
 use crate::messages::waiters::Interest;
 
 impl MessageQueuePair {
@@ -113,11 +114,13 @@ impl MessageQueuePair {
         }
     }
 
+    /// Handles the oldest requests that have completed, and more while half of the room is taken.
     #[inline(never)]
     fn complete_many_sends(&self, state: &mut State, deferred: &mut Deferred) {
         let mut completions = std::mem::take(&mut state.completions);
         loop {
-            let limit = completions.capacity();
+            // After a panic in between there is no room left.
+            let limit = completions.capacity().max(1);
             let polled = self.sends.poll_many(&mut completions, limit);
             for mut completion in completions.drain(..) {
                 state.complete_request(&mut completion, deferred);

@@ -5,8 +5,9 @@ use std::task::{Wake, Waker};
 
 use super::{MessageQueuePair, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
+use crate::messages::deferred::Deferred;
 use crate::messages::failure::Failure;
-use crate::messages::state::{Armed, Deferred, State};
+use crate::messages::state::{Armed, State};
 use crate::messages::waiters::Interest;
 
 /// Wakes all waiters of a queue pair.

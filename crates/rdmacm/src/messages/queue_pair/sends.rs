@@ -9,8 +9,9 @@ use rdmacm_verbs::{
 };
 
 use super::MessageQueuePair;
+use crate::messages::deferred::Deferred;
 use crate::messages::in_flight::InFlight;
-use crate::messages::state::{Deferred, State};
+use crate::messages::state::State;
 
 /// Where a datagram is sent.
 #[derive(Clone, Debug)]
