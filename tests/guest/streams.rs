@@ -15,6 +15,8 @@ use crate::connector::asynchronous::on_one_thread;
 
 pub(crate) mod hostile_peer;
 pub(crate) mod killed_peer;
+pub(crate) mod mapped_memory;
+pub(crate) mod riostream;
 pub(crate) mod rstream;
 pub(crate) mod tasks;
 

@@ -1,9 +1,9 @@
 //! `rdmacm cat`.
 
 use std::fs::File;
-use std::future;
 use std::io::{self, IsTerminal, stdin};
 use std::net::SocketAddr;
+use std::pin::pin;
 
 use nix::unistd::dup2_stdout;
 use rdmacm::tokio::{Connector, Listener, RdmaListener, RdmaStream};
@@ -77,28 +77,28 @@ fn end_output() -> io::Result<()> {
 /// have ended.
 async fn copy(stream: RdmaStream, transfer: &Transfer) -> io::Result<()> {
     let (mut from_peer, mut to_peer) = stream.into_split();
-    let receive = async {
+    let output = async {
         let output = tokio::io::stdout();
         transfer
             .copy(Direction::Received, &mut from_peer, output)
             .await?;
         end_output()
     };
-    let send = transfer.copy(Direction::Sent, tokio::io::stdin(), &mut to_peer);
+    let input = transfer.copy(Direction::Sent, tokio::io::stdin(), &mut to_peer);
+    // What the peer has sent arrives also if it takes no more.
     if stdin().is_terminal() {
-        // Nobody would type an end of input to a peer that has nothing more to say.
-        let send = async {
-            match send.await {
-                Ok(()) => future::pending().await,
-                Err(error) => error,
-            }
-        };
+        let mut output = pin!(output);
         tokio::select! {
-            received = receive => received?,
-            error = send => return Err(error),
+            // Nobody would type an end of input to a peer that has nothing more to say.
+            received = &mut output => received?,
+            sent = input => {
+                output.await?;
+                sent?;
+            }
         }
     } else {
-        tokio::try_join!(send, receive)?;
+        let (sent, ()) = tokio::try_join!(async { Ok(input.await) }, output)?;
+        sent?;
     }
     match from_peer.reunite(to_peer) {
         Ok(stream) => stream.close(CLOSE_DEADLINE).await,

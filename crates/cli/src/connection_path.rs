@@ -1,9 +1,10 @@
 //! The addresses and the device of a connection.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use rdmacm::core::CmAddr;
-use rdmacm::tokio::CmConnection;
+use rdmacm::tokio::{CmConnection, RdmaStream};
 use serde::Serialize;
 
 use crate::endpoint::Endpoint;
@@ -24,6 +25,15 @@ impl ConnectionPath {
             peer: connection.peer_addr().ok().map(text),
             source: connection.local_addr().ok().map(text),
             device: Some(context.device_name().to_owned()),
+        }
+    }
+
+    pub(crate) fn of_stream(stream: &RdmaStream) -> Self {
+        let text = |address: SocketAddr| address.to_string();
+        Self {
+            peer: stream.peer_addr().ok().map(text),
+            source: stream.local_addr().ok().map(text),
+            device: Some(stream.device_name().to_owned()),
         }
     }
 

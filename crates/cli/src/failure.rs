@@ -1,5 +1,7 @@
 //! Errors of data transfer.
 
+use std::io;
+
 use rdmacm_verbs::{CompletionError, Error, PostError};
 
 /// Why a transfer failed.
@@ -17,6 +19,9 @@ pub(crate) enum Failure {
     /// A request completed with an error.
     #[error(transparent)]
     Request(CompletionError),
+    /// A stream failed.
+    #[error(transparent)]
+    Stream(#[from] io::Error),
     /// The peer violated the protocol or returned wrong data.
     #[error("{0}")]
     Peer(String),

@@ -11,6 +11,7 @@ mod parameters;
 mod report;
 mod server;
 mod side;
+mod streams;
 mod test_end;
 
 pub(crate) use parameters::{MAX_AT_ONCE, MAX_DEPTH, MAX_SIZE, Parameters, Test};
@@ -20,6 +21,9 @@ pub(crate) fn run(args: &PerfArgs) -> Outcome {
         usage_error(&contradiction);
     }
     let outcome = runtime::run(async |interrupt| match args.role() {
+        Role::Client(node) if args.parameters().test.is_of_stream() => {
+            streams::run(args, node, &interrupt).await
+        }
         Role::Client(node) => client::run(args, node, &interrupt).await,
         Role::Server(address) => server::run(args, address, &interrupt).await,
     });

@@ -79,7 +79,9 @@ async fn reason(connection: &CmConnection<Endpoint>, failure: Failure) -> WorkEr
     let wait = match failure {
         Failure::Over => CLOSE_DEADLINE,
         Failure::Request(_) | Failure::Post(_) => DISCONNECT_DELAY,
-        Failure::Verbs(_) | Failure::Peer(_) => return WorkError::Failed(failure),
+        Failure::Verbs(_) | Failure::Stream(_) | Failure::Peer(_) => {
+            return WorkError::Failed(failure);
+        }
     };
     let ended = connection.closed(wait).await;
     ended.map_or(WorkError::Failed(failure), WorkError::Ended)

@@ -127,6 +127,9 @@ mod halves;
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]
+#[path = "modes/mapped_memory.rs"]
+mod mapped_memory;
+#[cfg(feature = "verbs")]
 #[path = "modes/message_connect.rs"]
 mod message_connect;
 #[cfg(feature = "verbs")]

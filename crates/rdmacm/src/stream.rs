@@ -10,18 +10,20 @@ mod connection;
 mod failure;
 mod handle;
 mod handshake;
+mod mapped_memory;
 mod options;
+mod peer_maps;
 mod pending_handshakes;
 mod queue_pair;
 mod receive_state;
 mod send_state;
 mod slices;
 mod status;
+mod timeouts;
 mod wait;
 
 pub use options::StreamOptions;
 
-pub(crate) use connection::Timeouts;
 pub(crate) use handle::StreamHandle;
 pub(crate) use handshake::{accept, connect};
 pub(crate) use pending_handshakes::PendingHandshakes;

@@ -1,13 +1,15 @@
 //! What may be sent, and where it goes.
 
 use crate::announcement::Announcement;
+use crate::byte_order::ByteOrder;
 use crate::credits::Credits;
 use crate::handshake::{Handshake, RemoteTable, TABLE_ENTRIES};
+use crate::map_entry::{MAP_ENTRY_SIZE, MapEntry};
 use crate::message::{MAX_DATA, Message};
 use crate::transport::Transport;
 
 const MAP_ENTRY_LENGTH: u32 = 24;
-const _: () = assert!(MAP_ENTRY_LENGTH as usize == crate::MAP_ENTRY_SIZE);
+const _: () = assert!(MAP_ENTRY_LENGTH as usize == MAP_ENTRY_SIZE);
 
 /// The table of this side, into which the peer writes announcements.
 pub trait AnnouncementTable {
@@ -53,6 +55,7 @@ pub struct Sender {
     /// The peer's table of maps: where to write an entry, and how many it has.
     table: RemoteTable,
     map_entries: u16,
+    byte_order: ByteOrder,
 }
 
 impl Sender {
@@ -74,6 +77,7 @@ impl Sender {
             requests,
             table: peer.table,
             map_entries: peer.map_entries,
+            byte_order: peer.byte_order,
         }
     }
 
@@ -117,20 +121,26 @@ impl Sender {
         Some(write)
     }
 
-    /// Takes one credit and room in the send queue to write an entry of the peer's map
-    /// table; `None` if that must wait, or if the peer has no such entry.
-    pub fn write_map_entry(&mut self, index: u16) -> Option<Write> {
+    /// Takes one credit and room in the send queue to write an entry of the peer's map table,
+    /// and returns the entry as the peer reads it; `None` if that must wait, or if the peer has
+    /// no such entry.
+    pub fn write_map_entry(
+        &mut self,
+        index: u16,
+        entry: MapEntry,
+    ) -> Option<(Write, [u8; MAP_ENTRY_SIZE])> {
         let requests = self.transport.requests_per_write();
         if index >= self.map_entries || self.requests < requests || !self.credits.take() {
             return None;
         }
         self.requests -= requests;
-        Some(Write {
+        let write = Write {
             address: self.table.map_entry_address(index),
             key: self.table.key,
             length: MAP_ENTRY_LENGTH,
             message: Message::Map(index.into()),
-        })
+        };
+        Some((write, entry.to_bytes(self.byte_order)))
     }
 
     /// Takes room in the send queue for one request that no message reports, such as a
@@ -185,7 +195,6 @@ fn next(index: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::byte_order::ByteOrder;
 
     const FIRST: Announcement = Announcement {
         address: 0x1000,
@@ -304,17 +313,21 @@ mod tests {
     #[test]
     fn map_entries_are_written_behind_the_peers_announcements() {
         let mut sender = sender();
-        let write = sender.write_map_entry(1).unwrap();
+        let entry = MapEntry {
+            offset: 1,
+            address: 2,
+            key: 3,
+            length: 4,
+        };
+        let (write, bytes) = sender.write_map_entry(1, entry).unwrap();
         assert_eq!(
             (write.address, write.key, write.length),
             (0x9020 + 24, 6, 24)
         );
         assert_eq!(write.message, Message::Map(1));
-        assert_eq!(
-            sender.write_map_entry(2),
-            None,
-            "the peer's table has two entries"
-        );
+        assert_eq!(MapEntry::from_bytes(bytes, PEER.byte_order), entry);
+        let beyond = sender.write_map_entry(2, entry);
+        assert_eq!(beyond, None, "the peer's table has two entries");
         assert_eq!(sender.writes_left(), 2, "it took a credit");
     }
 

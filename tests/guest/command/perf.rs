@@ -71,6 +71,26 @@ fn bandwidth_is_measured(site: &Site) {
 }
 
 #[case]
+fn streams_are_measured(site: &Site) {
+    for size in [1, 1000, 300_001] {
+        let arguments = ["--count", "30", "--size", &size.to_string()];
+        let document = measured(site, "stream-bw", &arguments);
+        check_rate(&document, 30, size);
+        assert_eq!(document["latency_ns"], Value::Null);
+        let document = measured(site, "stream-lat", &arguments);
+        check_rate(&document, 30, size);
+        check_latency(&document);
+    }
+}
+
+fn check_latency(document: &Value) {
+    let latency = &document["latency_ns"];
+    let percentiles = ["min", "p50", "p90", "p99", "p99.9", "max"];
+    let values = percentiles.map(|name| latency[name].as_u64().unwrap());
+    assert!(values.is_sorted() && values[0] > 0, "{latency}");
+}
+
+#[case]
 fn latency_is_measured(site: &Site) {
     for test in ["send-lat", "write-lat", "read-lat"] {
         for more in [&[][..], &["--poll", "--size", "1"]] {
@@ -78,10 +98,7 @@ fn latency_is_measured(site: &Site) {
             let bytes = if more.is_empty() { 64 } else { 1 };
             check_rate(&document, 150, bytes);
             assert_eq!(document["depth"], 1);
-            let latency = &document["latency_ns"];
-            let percentiles = ["min", "p50", "p90", "p99", "p99.9", "max"];
-            let values = percentiles.map(|name| latency[name].as_u64().unwrap());
-            assert!(values.is_sorted() && values[0] > 0, "{latency}");
+            check_latency(&document);
         }
     }
 }

@@ -18,17 +18,19 @@ use crate::rdma_core::RdmaCore;
 /// A test of rstream: as often as `iterations`, the client sends `count` messages of `size`
 /// bytes, and then the server does.
 #[derive(Clone, Copy)]
-struct Test {
-    size: usize,
+pub(super) struct Test {
+    tool: &'static str,
+    pub(super) size: usize,
     count: usize,
-    iterations: usize,
+    pub(super) iterations: usize,
     /// More arguments.
     more: &'static [&'static str],
 }
 
 impl Test {
-    const fn new(size: usize, count: usize, iterations: usize) -> Self {
+    pub(super) const fn new(size: usize, count: usize, iterations: usize) -> Self {
         Self {
+            tool: "rstream",
             size,
             count,
             iterations,
@@ -36,19 +38,25 @@ impl Test {
         }
     }
 
+    /// With a tool that takes the same arguments.
+    pub(super) const fn of_tool(mut self, tool: &'static str) -> Self {
+        self.tool = tool;
+        self
+    }
+
     const fn with(mut self, more: &'static [&'static str]) -> Self {
         self.more = more;
         self
     }
 
-    /// Starts rstream, which waits for events rather than spins, and verifies bytes.
-    fn start(self, rdma_core: RdmaCore, port: u16, role: &[&str]) -> Tool {
+    /// Starts the tool, which waits for events rather than spins, and verifies bytes.
+    pub(super) fn start(self, rdma_core: RdmaCore, port: u16, role: &[&str]) -> Tool {
         let numbers = [port as usize, self.size, self.count, self.iterations];
         let [port, size, count, iterations] = numbers.map(|number| number.to_string());
         let mut arguments = vec!["-T", "b", "-T", "v", "-p", &port];
         arguments.extend(["-S", &size, "-C", &count, "-I", &iterations]);
         arguments.extend(self.more.iter().chain(role));
-        Tool::start_with(rdma_core, "rstream", &arguments)
+        Tool::start_with(rdma_core, self.tool, &arguments)
     }
 
     /// What rstream's peer does.
@@ -73,7 +81,7 @@ impl Test {
     }
 
     /// Checks that rstream printed its result, and nothing else.
-    fn check(ended: &Ended) {
+    pub(super) fn check(ended: &Ended) {
         ended.assert_success();
         let printed = ended.printed();
         let results = |line: &&String| line.starts_with("custom");
@@ -93,7 +101,7 @@ impl Test {
     ///
     /// On siw a server of librdmacm sometimes closes a connection instead of accepting it, and
     /// then waits for bytes of it for ever: a new one is started.
-    fn connected(
+    pub(super) fn connected(
         self,
         site: &Site,
         rdma_core: RdmaCore,
@@ -160,7 +168,7 @@ fn is_closed_at_once(ended: &Ended) -> bool {
 
 /// The bytes of rstream: each is one more than that before it.
 #[derive(Default)]
-struct Counter(u8);
+pub(super) struct Counter(u8);
 
 impl Counter {
     fn next(&mut self) -> u8 {
@@ -169,7 +177,7 @@ impl Counter {
         byte
     }
 
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| self.next()).collect()
     }
 
@@ -257,10 +265,15 @@ fn cat_is_a_client(site: &Site) {
                 closed += 1;
                 continue;
             }
-            if site.soft == Soft::Rxe {
+            let received = cat::content(&received);
+            if site.soft == Soft::Siw && !ended.status.success() {
+                // What it has not sent yet is lost, too, when librdmacm closes the connection.
+                let printed = ended.printed();
+                assert!(bytes.starts_with(&received), "{printed:?}");
+            } else {
                 ended.assert_success();
+                assert!(received == bytes, "{} bytes", received.len());
             }
-            assert!(cat::content(&received) == bytes);
             Test::check(&server.finish());
             break;
         }

@@ -21,8 +21,8 @@ pub(crate) struct PerfArgs {
     #[arg(long, value_name = "BYTES", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: Option<u32>,
-    /// Requests in flight, for bandwidth; 16 unless given. Latency is measured with one
-    /// request at a time.
+    /// Requests in flight, for bandwidth of messages, writes and reads; 16 unless given.
+    /// Latency is measured with one request at a time.
     #[arg(long, value_name = "N", conflicts_with = "listen")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH)))]
     depth: Option<u32>,
@@ -64,10 +64,11 @@ impl PerfArgs {
     /// The parameters of the test.
     pub(crate) fn parameters(&self) -> Parameters {
         let is_latency = self.test.is_latency();
+        let is_one_by_one = is_latency || self.test.is_of_stream();
         Parameters {
             test: self.test,
             size: self.size.unwrap_or(if is_latency { 64 } else { 65536 }),
-            depth: self.depth.unwrap_or(if is_latency { 1 } else { 16 }),
+            depth: self.depth.unwrap_or(if is_one_by_one { 1 } else { 16 }),
             poll: self.poll,
         }
     }
@@ -81,8 +82,13 @@ impl PerfArgs {
 
     /// Why the arguments contradict each other; a usage error.
     pub(crate) fn contradiction(&self) -> Option<String> {
+        let test = self.test.name();
+        if self.test.is_of_stream() && (self.depth.is_some() || self.poll) {
+            return Some(format!(
+                "--depth and --poll are not for a stream, as in {test}"
+            ));
+        }
         if self.test.is_latency() && self.depth.is_some() {
-            let test = self.test.name();
             return Some(format!("--depth is for bandwidth, and {test} is latency"));
         }
         let Parameters { size, depth, .. } = self.parameters();

@@ -13,6 +13,7 @@ use super::report::ClientReport;
 use super::side::{TestSide, shape};
 use super::test_end::TestEnd;
 use crate::args::PerfArgs;
+use crate::connection_path::ConnectionPath;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -26,7 +27,7 @@ pub(super) async fn run(args: &PerfArgs, node: &str, interrupt: &Interrupt) -> O
     let mut report = ClientReport::new(args, node);
     match connect(args, node, interrupt).await {
         Ok(connection) => {
-            report.connected(&connection);
+            report.connected(ConnectionPath::of_connection(&connection));
             let work = measure(args, connection.queue_pair(), &mut report);
             let done = run_until_closed(&connection, interrupt, Duration::ZERO, work).await;
             report.over(done);

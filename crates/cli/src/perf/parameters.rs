@@ -1,4 +1,4 @@
-//! The parameters of a test, which the client sends as private data.
+//! The parameters of a test, which the client sends as private data, or first on its stream.
 
 use std::fmt;
 
@@ -32,16 +32,22 @@ pub(crate) enum Test {
     ReadBw,
     /// Time of a read.
     ReadLat,
+    /// Bandwidth of a byte stream.
+    StreamBw,
+    /// Round trip over a byte stream.
+    StreamLat,
 }
 
 impl Test {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::SendBw,
         Self::SendLat,
         Self::WriteBw,
         Self::WriteLat,
         Self::ReadBw,
         Self::ReadLat,
+        Self::StreamBw,
+        Self::StreamLat,
     ];
 
     /// Its name on the command line.
@@ -53,11 +59,20 @@ impl Test {
             Self::WriteLat => "write-lat",
             Self::ReadBw => "read-bw",
             Self::ReadLat => "read-lat",
+            Self::StreamBw => "stream-bw",
+            Self::StreamLat => "stream-lat",
         }
     }
 
     pub(crate) fn is_latency(self) -> bool {
-        matches!(self, Self::SendLat | Self::WriteLat | Self::ReadLat)
+        matches!(
+            self,
+            Self::SendLat | Self::WriteLat | Self::ReadLat | Self::StreamLat
+        )
+    }
+
+    pub(crate) fn is_of_stream(self) -> bool {
+        matches!(self, Self::StreamBw | Self::StreamLat)
     }
 }
 
@@ -74,7 +89,7 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    const SIZE: usize = 16;
+    pub(super) const SIZE: usize = 16;
 
     /// Magic, version, test, flags, a zero, size, depth; big-endian.
     pub(super) fn to_bytes(self) -> [u8; Self::SIZE] {
@@ -93,6 +108,15 @@ impl Parameters {
     /// Reads the parameters that a client asks for; the reason if they are invalid. On a
     /// transport whose private data have a fixed length, zeros follow.
     pub(super) fn from_private_data(data: &[u8]) -> Result<Self, String> {
+        Self::from_bytes(data, |test| !test.is_of_stream())
+    }
+
+    /// Reads the parameters of a test of a stream; the reason if they are invalid.
+    pub(super) fn from_stream(bytes: &[u8]) -> Result<Self, String> {
+        Self::from_bytes(bytes, Test::is_of_stream)
+    }
+
+    fn from_bytes(data: &[u8], is_served: fn(Test) -> bool) -> Result<Self, String> {
         check_version(data)?;
         let Some((bytes, _)) = data.split_first_chunk::<{ Self::SIZE }>() else {
             return Err("the parameters are too short".to_owned());
@@ -100,7 +124,10 @@ impl Parameters {
         let [_, _, _, _, _, test, flags, _, size @ .., d0, d1, d2, d3] = *bytes;
         let unknown = || format!("test {test} is not known here");
         let parameters = Self {
-            test: *Test::ALL.get(usize::from(test)).ok_or_else(unknown)?,
+            test: *Test::ALL
+                .get(usize::from(test))
+                .filter(|test| is_served(**test))
+                .ok_or_else(unknown)?,
             size: u32::from_be_bytes(size),
             depth: u32::from_be_bytes([d0, d1, d2, d3]),
             poll: flags & POLL != 0,
@@ -127,12 +154,19 @@ impl fmt::Display for Parameters {
         let Self {
             test, size, depth, ..
         } = self;
-        write!(f, "{}, {size} bytes, {depth} at once", test.name())
+        write!(f, "{}, {size} bytes", test.name())?;
+        if test.is_of_stream() {
+            return Ok(());
+        }
+        write!(f, ", {depth} at once")
     }
 }
 
+/// The length of the server's answer to parameters that it accepts.
+pub(super) const AGREED_SIZE: usize = 5;
+
 /// The server's answer to parameters that it accepts.
-pub(super) fn agreed() -> [u8; 5] {
+pub(super) fn agreed() -> [u8; AGREED_SIZE] {
     let [a, b, c, d] = MAGIC;
     [a, b, c, d, VERSION]
 }
@@ -165,7 +199,17 @@ mod tests {
             };
             let mut field = parameters.to_bytes().to_vec();
             field.resize(56, 0);
-            assert_eq!(Parameters::from_private_data(&field), Ok(parameters));
+            let (on_stream, in_request) = (
+                Parameters::from_stream(&field),
+                Parameters::from_private_data(&field),
+            );
+            let (expected, other) = if test.is_of_stream() {
+                (on_stream, in_request)
+            } else {
+                (in_request, on_stream)
+            };
+            assert_eq!(expected, Ok(parameters));
+            assert!(other.is_err(), "{test:?}");
             let value = test.to_possible_value();
             assert_eq!(
                 value.as_ref().map(PossibleValue::get_name),

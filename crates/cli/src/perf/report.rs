@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use rdmacm::tokio::CmConnection;
 use serde::Serialize;
 
 use super::Test;
 use crate::args::PerfArgs;
 use crate::connection_path::ConnectionPath;
-use crate::endpoint::Endpoint;
 use crate::latencies::{Latencies, Summary, time};
 use crate::outcome::Outcome;
 use crate::until_closed::WorkError;
@@ -81,8 +79,8 @@ impl ClientReport {
         });
     }
 
-    pub(super) fn connected(&mut self, connection: &CmConnection<Endpoint>) {
-        self.document.path = ConnectionPath::of_connection(connection);
+    pub(super) fn connected(&mut self, path: ConnectionPath) {
+        self.document.path = path;
     }
 
     /// The warm-up has ended: starts to count.
@@ -163,8 +161,9 @@ impl ClientReport {
             test, size, depth, ..
         } = self.document;
         let kind = match self.test {
-            Test::SendLat | Test::WriteLat => "there and back",
+            Test::SendLat | Test::WriteLat | Test::StreamLat => "there and back",
             Test::ReadLat => "there",
+            Test::StreamBw => return format!("{test}, {size} bytes"),
             _ => return format!("{test}, {size} bytes, {depth} at once"),
         };
         format!("{test}, {size} bytes, {kind}")

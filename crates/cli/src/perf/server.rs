@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use rdmacm::CLOSE_DEADLINE;
 use rdmacm::core::{ConnParam, IdHandle};
 use rdmacm::tokio::{CmConnection, Incoming};
+use rdmacm_rsocket::Handshake;
 
 use super::parameters::agreed;
 use super::side::{TestEvent, TestSide, shape};
-use super::{Parameters, Test, bandwidth, latency};
+use super::{Parameters, Test, bandwidth, latency, streams};
 use crate::args::PerfArgs;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
@@ -29,6 +30,9 @@ pub(super) async fn run(args: &PerfArgs, address: SocketAddr, interrupt: &Interr
 
 /// Serves one peer, from its request to its disconnect.
 async fn take_part(incoming: Incoming, interrupt: Interrupt) -> PeerResult {
+    if Handshake::from_bytes(incoming.private_data()).is_ok() {
+        return streams::take_part(incoming, &interrupt).await;
+    }
     let parameters = match Parameters::from_private_data(incoming.private_data()) {
         Ok(parameters) => parameters,
         Err(refusal) => return reject(incoming, refusal),
@@ -84,7 +88,7 @@ async fn serve_measuring(
             Test::SendLat => latency::send_back(&side).await,
             Test::WriteLat => latency::write_back(&side).await,
             // The device does all the work; the memory must stay registered.
-            Test::WriteBw | Test::ReadBw | Test::ReadLat => until_finish(&side).await,
+            _ => until_finish(&side).await,
         }
     };
     // The message that ends the test may be processed after the disconnect.

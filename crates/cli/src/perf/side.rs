@@ -100,9 +100,9 @@ impl<'a> TestSide<'a> {
     /// Posts one request of the test.
     pub(super) fn post(&self) -> Result<(), Failure> {
         let operation = match self.parameters.test {
-            Test::SendBw | Test::SendLat => SendOperation::Send,
             Test::WriteBw | Test::WriteLat => SendOperation::Write(self.remote),
             Test::ReadBw | Test::ReadLat => SendOperation::Read(self.remote),
+            _ => SendOperation::Send,
         };
         let request = SendRequest::new(operation, self.sge()?);
         self.endpoint.queue_pair().post_send(request)?;

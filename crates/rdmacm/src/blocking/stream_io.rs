@@ -4,11 +4,9 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use rdmacm_core::Deadline;
-
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
-use crate::stream::{StreamHandle, Timeouts};
+use crate::stream::StreamHandle;
 
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
@@ -89,23 +87,6 @@ fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
     Ok(timeout)
-}
-
-impl Timeouts {
-    fn read_deadline(self) -> io::Result<Deadline> {
-        self.deadline(self.read)
-    }
-
-    fn write_deadline(self) -> io::Result<Deadline> {
-        self.deadline(self.write)
-    }
-
-    fn deadline(self, timeout: Option<Duration>) -> io::Result<Deadline> {
-        if self.is_nonblocking {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        Ok(timeout.map_or(Deadline::Never, Deadline::After))
-    }
 }
 
 fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {

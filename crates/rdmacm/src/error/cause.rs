@@ -120,6 +120,15 @@ pub enum Cause {
     /// The peer's device has not acknowledged this many bytes of a stream in time.
     #[error("{0} bytes were not acknowledged")]
     NotAcknowledged(u64),
+    /// The peer of a stream has mapped no memory at this offset.
+    #[error("the peer has mapped no memory there")]
+    NotMapped,
+    /// The peer of a stream has room for no further mapped region.
+    #[error("the peer has no room for another mapped region")]
+    NoMapEntry,
+    /// A region to map is longer than 4 GiB, or ends beyond the last offset.
+    #[error("memory of 4 GiB, or beyond the last offset, cannot be mapped")]
+    NotMappable,
     /// The text is not an address with a port.
     #[error("not an address with a port")]
     InvalidAddress,

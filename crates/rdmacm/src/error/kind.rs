@@ -159,6 +159,9 @@ fn kind(error: &Error) -> io::ErrorKind {
         Cause::InvalidAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
+        | Cause::NotMapped
+        | Cause::NoMapEntry
+        | Cause::NotMappable
         | Cause::MessageTooLong(_)
         | Cause::DatagramTooLong { .. } => InvalidInput,
         Cause::SocketClosed(_) => io::ErrorKind::NotConnected,

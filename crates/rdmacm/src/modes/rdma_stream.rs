@@ -119,6 +119,12 @@ impl RdmaStream {
         Ok(self.inner.peer_addr()?)
     }
 
+    /// The name of the RDMA device that carries the stream, such as `rxe0`.
+    #[must_use]
+    pub fn device_name(&self) -> &str {
+        self.inner.device_name()
+    }
+
     /// Why the stream has failed, if it has: the error that reads and writes return.
     ///
     /// # Errors

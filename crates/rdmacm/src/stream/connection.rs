@@ -4,7 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rdmacm_core::{CmAddr, Deadline, EventKind};
 use rdmacm_rsocket::How;
@@ -14,6 +14,7 @@ use super::options::StreamOptions;
 use super::queue_pair::{StreamQueuePair, Transferred};
 use super::receive_state::ReceiveState;
 use super::status::StreamInterest;
+use super::timeouts::Timeouts;
 use super::wait::{PollSlot, StreamWait};
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
@@ -32,15 +33,6 @@ pub(crate) struct StreamConnection {
     read_slot: PollSlot,
     write_slot: PollSlot,
     timeouts: Mutex<Timeouts>,
-}
-
-/// How long threads wait that read or write.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Timeouts {
-    pub(crate) read: Option<Duration>,
-    pub(crate) write: Option<Duration>,
-    /// Calls that would wait fail instead.
-    pub(crate) is_nonblocking: bool,
 }
 
 /// Wakes all waiters of a stream.
@@ -113,22 +105,26 @@ impl StreamConnection {
         self.address(self.established.peer_addr())
     }
 
+    pub(crate) fn device_name(&self) -> &str {
+        self.queue_pair.device().context().device_name()
+    }
+
     fn address(&self, address: rdmacm_core::Result<CmAddr>) -> Result<SocketAddr> {
         let address = address.map_err(Cause::from);
         let address = address.and_then(|one| one.socket_addr().ok_or(Cause::InvalidAddress));
         address.map_err(|cause| self.fail_at_once(Stage::Bind, cause))
     }
 
-    fn attempt(&self, deadline: Deadline) -> Attempt {
+    pub(super) fn attempt(&self, deadline: Deadline) -> Attempt {
         Attempt::until(self.event_loop(), deadline, Target::default())
     }
 
-    fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
+    pub(super) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
         attempt.fail_on(self.established.id.id(), stage, cause)
     }
 
     /// A failure of a step that has not waited.
-    fn fail_at_once(&self, stage: Stage, cause: Cause) -> Error {
+    pub(super) fn fail_at_once(&self, stage: Stage, cause: Cause) -> Error {
         self.fail(&self.attempt(Deadline::Never), stage, cause)
     }
 
@@ -166,8 +162,9 @@ impl StreamConnection {
         }
     }
 
-    /// Reads what has arrived; `None` if nothing has. No bytes are the end of the stream.
-    fn transfer(
+    /// Transfers what can be transferred; `None` if nothing can be. No bytes are the end of the
+    /// stream.
+    pub(super) fn transfer(
         &self,
         transfer: &mut dyn FnMut() -> Option<Transferred>,
     ) -> Option<Result<usize, Cause>> {
@@ -175,6 +172,8 @@ impl StreamConnection {
         match (transfer(), closed) {
             (Some(Transferred::Bytes(bytes)), _) => Some(Ok(bytes)),
             (Some(Transferred::ShutDown), _) => Some(Err(Cause::ShutDown)),
+            (Some(Transferred::NotMapped), _) => Some(Err(Cause::NotMapped)),
+            (Some(Transferred::NoMapEntry), _) => Some(Err(Cause::NoMapEntry)),
             (Some(Transferred::Failed(failure)), closed) => {
                 self.abandon();
                 Some(Err(self.cause(&failure, closed)))
@@ -229,7 +228,7 @@ impl StreamConnection {
     }
 
     /// Transfers what can be transferred next, after `take` has found that nothing can be.
-    async fn transfer_next(
+    pub(super) async fn transfer_next(
         &self,
         deadline: Deadline,
         interest: StreamInterest,

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use rdmacm_core::Deadline;
+use rdmacm_rsocket::MAX_MAP_ENTRIES;
 
 use crate::connect::CLOSE_DEADLINE;
 
@@ -31,6 +32,7 @@ pub struct StreamOptions {
     pub(super) send_buffer: u32,
     pub(super) receives: u32,
     pub(super) sends: u32,
+    pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
     pub(super) close_deadline: Deadline,
 }
@@ -50,6 +52,7 @@ impl StreamOptions {
             send_buffer: 128 * 1024,
             receives: 256,
             sends: 128,
+            map_entries: 0,
             keep_alive: None,
             close_deadline: CLOSE_DEADLINE.into(),
         }
@@ -87,6 +90,17 @@ impl StreamOptions {
     #[doc(alias = "RDMA_SQSIZE")]
     pub fn sends(mut self, requests: u32) -> Self {
         self.sends = requests;
+        self
+    }
+
+    /// How many regions of memory the peer may map into this stream, for
+    /// [`write_at`](crate::RdmaStream::write_at); none by default, and at most 32512. The wire
+    /// has no numbers from 129 to 255, and above that only multiples of 256: another one is
+    /// rounded down.
+    #[must_use]
+    #[doc(alias = "RDMA_IOMAPSIZE")]
+    pub fn map_entries(mut self, regions: u16) -> Self {
+        self.map_entries = regions;
         self
     }
 
@@ -130,6 +144,8 @@ impl StreamOptions {
             "the receive buffer is too large"
         } else if !requests.contains(&self.receives) || !(2..=MAX_REQUESTS).contains(&self.sends) {
             "a stream has 1 to 16383 receive requests, and 2 to 16383 send requests"
+        } else if self.map_entries > MAX_MAP_ENTRIES {
+            "the peer of a stream maps 32512 regions or fewer"
         } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
             "a keep-alive interval of zero"
         } else {
@@ -154,6 +170,7 @@ mod tests {
             options.clone().receives(0),
             options.clone().receives(0x4000),
             options.clone().sends(1),
+            options.clone().map_entries(MAX_MAP_ENTRIES + 1),
             options.clone().keep_alive(Duration::ZERO),
         ] {
             let refused = wrong.check().unwrap_err();

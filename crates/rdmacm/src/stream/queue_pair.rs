@@ -22,6 +22,7 @@ use crate::event_loop::EventLoop;
 use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice, Side};
 
 mod completions;
+mod mapped_memory;
 mod waiters;
 
 /// Bytes of inline data: a short write, an announcement, or a message.
@@ -59,9 +60,16 @@ pub(super) enum Transferred {
     Bytes(usize),
     /// This direction was shut down.
     ShutDown,
+    /// The peer has mapped no memory there.
+    NotMapped,
+    /// The peer has no room for another mapped region.
+    NoMapEntry,
     /// The stream has failed.
     Failed(StreamFailure),
 }
+
+/// Posts requests, if there is room.
+type Post<'a> = &'a mut dyn FnMut(&mut SendState) -> Result<Option<Transferred>, StreamFailure>;
 
 /// Each statement leaves what is locked consistent, so it is after a panic as well.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,9 +98,7 @@ impl StreamQueuePair {
         let sends = create_queue(options.send_requests())?;
         let receives = create_queue(options.receive_requests())?;
         let domain = context.create_protection_domain()?;
-        let remote_write = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
-        let region = domain.expose(PeerMemory::size(options.receive_buffer), remote_write)?;
-        let memory = PeerMemory::new(region, options.receive_buffer);
+        let memory = PeerMemory::expose(&domain, &options)?;
         let send_memory = domain.expose(options.send_buffer as usize, AccessFlags::LOCAL_WRITE)?;
         let queue_pair = QueuePair::options(QpType::RC)
             .caps(QpCaps {
@@ -109,7 +115,8 @@ impl StreamQueuePair {
             Fabric::IWarp => Transport::Send,
             _ => Transport::Immediate,
         };
-        let ring = Receiver::new(transport, memory.ring(), options.window(), 0);
+        let window = options.window();
+        let bytes = Receiver::new(transport, memory.ring(), window, options.map_entries);
         let keep_alive = KeepAlive::new(options.keep_alive, now);
         let this = Arc::new(Self {
             queue_pair,
@@ -119,7 +126,7 @@ impl StreamQueuePair {
             options,
             transport,
             has_posted_receives: AtomicBool::new(false),
-            receive: Mutex::new(ReceiveState::new(ring, memory)),
+            receive: Mutex::new(ReceiveState::new(bytes, memory)),
             send: Mutex::new(SendState::new(transport, send_memory, UPDATE_REQUESTS)),
             status: Mutex::new(Status::new(keep_alive)),
             has_failed: AtomicBool::new(false),
@@ -155,7 +162,7 @@ impl StreamQueuePair {
         Handshake {
             byte_order: ByteOrder::NATIVE,
             credits: self.options.window(),
-            map_entries: 0,
+            map_entries: self.options.map_entries,
             table: receive.table(),
             announcement: receive.receiver.announcement(),
         }
@@ -222,18 +229,30 @@ impl StreamQueuePair {
 
     /// Writes what there is room for; `None` if there is none.
     pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
+        let mut slices = Slices::new(slices);
+        self.post(&mut |send| {
+            let before = slices.left();
+            send.write(&self.queue_pair, &mut slices)?;
+            let bytes = before - slices.left();
+            Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
+        })
+    }
+
+    /// Posts what there is room for; `None` if there is none. Handles what has completed
+    /// before.
+    fn post(&self, post: Post<'_>) -> Option<Transferred> {
         let mut wakers = Wakers::default();
         // Not while another caller reads, who does the same.
         if let Ok(mut receive) = self.receive.try_lock() {
             self.poll_receives(&mut receive, &mut wakers);
             self.update_peer(&mut receive, &mut wakers);
         }
-        let outcome = self.write_in(&mut Slices::new(slices), &mut wakers);
+        let outcome = self.post_unless_closed(post, &mut wakers);
         wakers.wake();
         outcome
     }
 
-    fn write_in(&self, slices: &mut Slices<'_>, wakers: &mut Wakers) -> Option<Transferred> {
+    fn post_unless_closed(&self, post: Post<'_>, wakers: &mut Wakers) -> Option<Transferred> {
         let status = self.status();
         if !status.shutdown.can_write() {
             return Some(Transferred::ShutDown);
@@ -244,15 +263,12 @@ impl StreamQueuePair {
         drop(status);
         let mut send = lock(&self.send);
         self.poll_sends(&mut send, wakers);
-        let before = slices.left();
-        let written = send.write(&self.queue_pair, slices);
-        let bytes = before - slices.left();
+        let posted = post(&mut send);
         drop(send);
-        if let Err(failure) = written {
+        posted.unwrap_or_else(|failure| {
             self.fail(failure.clone(), wakers);
-            return Some(Transferred::Failed(failure));
-        }
-        (bytes > 0).then_some(Transferred::Bytes(bytes))
+            Some(Transferred::Failed(failure))
+        })
     }
 
     /// Closes one direction or both, and tells the peer.

@@ -3,30 +3,40 @@
 use std::io::IoSliceMut;
 use std::sync::atomic::Ordering;
 
+use rdmacm_core::AccessFlags;
 use rdmacm_rsocket::{
-    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, Receiver, RemoteTable,
-    TABLE_ENTRIES,
+    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, MAP_ENTRY_SIZE, MapEntry,
+    Receiver, RemoteTable, TABLE_ENTRIES,
 };
-use rdmacm_verbs::RemoteAccessRegion;
+use rdmacm_verbs::{ProtectionDomain, RemoteAccessRegion, Result};
+
+use super::options::StreamOptions;
 
 /// Bytes of the table into which the peer writes announcements.
 const TABLE_SIZE: usize = ANNOUNCEMENT_SIZE * TABLE_ENTRIES as usize;
 
-/// Memory that the peer writes into: the table of announcements, and behind it the ring.
+/// Memory that the peer writes into: the table of announcements, behind it that of maps, and
+/// then the ring.
 #[derive(Clone, Debug)]
 pub(super) struct PeerMemory {
     region: RemoteAccessRegion,
-    ring: u32,
+    /// Where the ring begins.
+    ring_start: usize,
+    ring_length: u32,
 }
 
 impl PeerMemory {
-    /// The bytes to register for a ring of this size.
-    pub(super) fn size(ring: u32) -> usize {
-        TABLE_SIZE + ring as usize
-    }
-
-    pub(super) fn new(region: RemoteAccessRegion, ring: u32) -> Self {
-        Self { region, ring }
+    /// Registers it.
+    pub(super) fn expose(domain: &ProtectionDomain, options: &StreamOptions) -> Result<Self> {
+        let ring_start = TABLE_SIZE + usize::from(options.map_entries) * MAP_ENTRY_SIZE;
+        let ring_length = options.receive_buffer;
+        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+        let region = domain.expose(ring_start + ring_length as usize, access)?;
+        Ok(Self {
+            region,
+            ring_start,
+            ring_length,
+        })
     }
 
     pub(super) fn table(&self) -> RemoteTable {
@@ -41,14 +51,24 @@ impl PeerMemory {
     pub(super) fn ring(&self) -> Announcement {
         let remote = self.region.remote();
         Announcement {
-            address: remote.address() + TABLE_SIZE as u64,
+            address: remote.address() + self.ring_start as u64,
             key: remote.key(),
-            length: self.ring,
+            length: self.ring_length,
         }
     }
 
     fn read(&self, offset: u32, into: &mut [u8]) {
-        self.region.read(TABLE_SIZE + offset as usize, into);
+        self.region.read(self.ring_start + offset as usize, into);
+    }
+
+    /// An entry of the map table; an empty one beyond it.
+    fn map_entry(&self, index: u32) -> MapEntry {
+        let start = TABLE_SIZE + index as usize * MAP_ENTRY_SIZE;
+        let mut bytes = [0; MAP_ENTRY_SIZE];
+        if start + MAP_ENTRY_SIZE <= self.ring_start {
+            self.region.read(start, &mut bytes);
+        }
+        MapEntry::from_bytes(bytes, ByteOrder::NATIVE)
     }
 }
 
@@ -93,6 +113,11 @@ impl ReceiveState {
 
     pub(super) fn table_mut(&mut self) -> &mut PeerMemory {
         &mut self.memory
+    }
+
+    /// An entry of this side's map table, which the peer has reported.
+    pub(super) fn map_entry(&self, index: u32) -> MapEntry {
+        self.memory.map_entry(index)
     }
 
     /// Copies what has arrived, and frees its memory.

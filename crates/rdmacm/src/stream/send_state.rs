@@ -9,7 +9,10 @@ use rdmacm_verbs::{
 };
 
 use super::failure::StreamFailure;
+use super::peer_maps::PeerMaps;
 use super::slices::Slices;
+
+mod mapped_memory;
 
 /// Writes of up to this many bytes are posted inline, which all soft devices support.
 const MAX_INLINE: usize = 64;
@@ -33,6 +36,11 @@ pub(super) struct SendState {
     /// Bytes that were written, and those whose write has completed.
     written: u64,
     acknowledged: u64,
+    /// What the peer has mapped, by its entries in this side's table.
+    pub(super) peer_maps: PeerMaps,
+    /// What this side has mapped, by entries in the peer's table. The peer may write there
+    /// until the stream ends.
+    maps: Vec<RemoteAccessRegion>,
 }
 
 /// A request that the device has, and what its completion gives back.
@@ -71,6 +79,8 @@ impl SendState {
             may_send: false,
             written: 0,
             acknowledged: 0,
+            peer_maps: PeerMaps::default(),
+            maps: Vec::new(),
         }
     }
 
@@ -202,11 +212,8 @@ impl SendState {
     /// Posts an empty write that no message reports.
     pub(super) fn keep_alive(&mut self, queue_pair: &QueuePair) -> Result<WorkId, StreamFailure> {
         let nothing = SendOperation::Write(RemoteMemory::NONE);
-        let posted = queue_pair.post_send(SendRequest::new(nothing, SgList::NONE));
-        let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
-        let charge = Charge::default();
-        self.in_flight.push_back(InFlight { work, charge });
-        Ok(work)
+        let request = SendRequest::new(nothing, SgList::NONE);
+        self.post_one(queue_pair, request, Charge::default())
     }
 
     fn post(
@@ -236,10 +243,20 @@ impl SendState {
             Payload::Inline(remote, bytes) => SendRequest::inline(write(remote), bytes),
             Payload::Ring(remote, sge) => SendRequest::new(write(remote), sge),
         };
+        self.post_one(queue_pair, request, charge)?;
+        Ok(())
+    }
+
+    fn post_one(
+        &mut self,
+        queue_pair: &QueuePair,
+        request: SendRequest<'_>,
+        charge: Charge,
+    ) -> Result<WorkId, StreamFailure> {
         let posted = queue_pair.post_send(request);
         let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
         self.in_flight.push_back(InFlight { work, charge });
-        Ok(())
+        Ok(work)
     }
 
     /// A write, and the message behind it.
@@ -254,9 +271,7 @@ impl SendState {
         let message = SendRequest::inline(SendOperation::Send, &bytes);
         let write = match payload {
             Payload::None => {
-                let posted = queue_pair.post_send(message);
-                let work = posted.map_err(|refused| StreamFailure::refused(refused.error))?;
-                self.in_flight.push_back(InFlight { work, charge });
+                self.post_one(queue_pair, message, charge)?;
                 return Ok(());
             }
             Payload::Inline(remote, bytes) => {

@@ -17,6 +17,8 @@ pub(crate) enum StreamInterest {
     Writable,
     /// The completion of all that was posted.
     Flushed,
+    /// More room in the send queue, or more credits.
+    Progress,
 }
 
 /// What both halves of a stream share.
@@ -28,6 +30,7 @@ pub(super) struct Status {
     readers: WaiterQueue,
     writers: WaiterQueue,
     flushers: WaiterQueue,
+    for_progress: WaiterQueue,
 }
 
 impl Status {
@@ -39,6 +42,7 @@ impl Status {
             readers: WaiterQueue::default(),
             writers: WaiterQueue::default(),
             flushers: WaiterQueue::default(),
+            for_progress: WaiterQueue::default(),
         }
     }
 
@@ -62,6 +66,7 @@ impl Status {
             StreamInterest::Readable => &mut self.readers,
             StreamInterest::Writable => &mut self.writers,
             StreamInterest::Flushed => &mut self.flushers,
+            StreamInterest::Progress => &mut self.for_progress,
         }
     }
 
@@ -70,12 +75,13 @@ impl Status {
             StreamInterest::Readable => &self.readers,
             StreamInterest::Writable => &self.writers,
             StreamInterest::Flushed => &self.flushers,
+            StreamInterest::Progress => &self.for_progress,
         }
     }
 
     /// How many wait.
     pub(super) fn waiters(&self) -> usize {
-        self.readers.len() + self.writers.len() + self.flushers.len()
+        self.queues().iter().map(|queue| queue.len()).sum()
     }
 
     /// Wakes the waiter that has waited for the longest time.
@@ -83,9 +89,22 @@ impl Status {
         wakers.extend(self.queue(interest).first());
     }
 
+    /// Wakes those that wait for progress, which may be enough for each of them.
+    pub(super) fn made_progress(&self, wakers: &mut Wakers) {
+        wakers.extend(self.for_progress.iter());
+    }
+
     pub(super) fn wake_all(&self, wakers: &mut Wakers) {
-        let queues = [&self.readers, &self.writers, &self.flushers];
-        wakers.extend(queues.into_iter().flat_map(WaiterQueue::iter));
+        wakers.extend(self.queues().into_iter().flat_map(WaiterQueue::iter));
+    }
+
+    fn queues(&self) -> [&WaiterQueue; 4] {
+        [
+            &self.readers,
+            &self.writers,
+            &self.flushers,
+            &self.for_progress,
+        ]
     }
 }
 

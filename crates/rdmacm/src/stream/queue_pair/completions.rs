@@ -1,7 +1,7 @@
 //! What has completed, and what the peer has sent.
 
 use rdmacm_core::QueuePair as _;
-use rdmacm_rsocket::{Message, ProtocolError, Transport};
+use rdmacm_rsocket::{Message, ProtocolError, Received, Transport};
 use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
 
 use super::{MESSAGE_SIZE, StreamQueuePair, lock};
@@ -83,8 +83,13 @@ impl StreamQueuePair {
             }
             status.wake_first(StreamInterest::Readable, wakers);
         }
-        if received.is_none() {
-            self.handle_control(receive, message, may_announce, wakers);
+        match received {
+            Some(Received::Map(index)) => {
+                let entry = receive.map_entry(index);
+                lock(&self.send).peer_maps.set(index, entry);
+            }
+            Some(Received::Data(_)) => {}
+            None => self.handle_control(receive, message, may_announce, wakers),
         }
         Ok(())
     }
@@ -102,6 +107,7 @@ impl StreamQueuePair {
                 if let Some(sender) = &mut send.sender {
                     sender.updated(limit, may_announce, receive.table_mut());
                 }
+                self.status().made_progress(wakers);
             }
             Message::Control(control) => {
                 let mut status = self.status();
@@ -179,12 +185,14 @@ impl StreamQueuePair {
                 }
             }
         }
+        let status = self.status();
         if !had_room && send.is_writable() {
-            self.status().wake_first(StreamInterest::Writable, wakers);
+            status.wake_first(StreamInterest::Writable, wakers);
         }
         if send.is_idle() {
-            self.status().wake_first(StreamInterest::Flushed, wakers);
+            status.wake_first(StreamInterest::Flushed, wakers);
         }
+        status.made_progress(wakers);
     }
 
     /// Whether siw may complete a request twice: it does so while a connection closes.

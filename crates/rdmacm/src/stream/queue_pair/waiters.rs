@@ -64,6 +64,8 @@ impl StreamQueuePair {
             StreamInterest::Readable => lock(&self.receive).receiver.readable() > 0,
             StreamInterest::Writable => lock(&self.send).is_writable(),
             StreamInterest::Flushed => lock(&self.send).is_idle(),
+            // All of them were woken.
+            StreamInterest::Progress => false,
         };
         let mut wakers = Wakers::default();
         let mut status = self.status();

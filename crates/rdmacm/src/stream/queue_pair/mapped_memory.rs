@@ -1,0 +1,46 @@
+//! Memory that one side maps, and the other one writes at an offset.
+
+use rdmacm_core::AccessFlags;
+use rdmacm_verbs::{RemoteAccessRegion, Result};
+
+use super::{StreamQueuePair, Transferred, lock};
+
+impl StreamQueuePair {
+    /// Registers memory that the peer may write.
+    pub(in crate::stream) fn expose(&self, length: usize) -> Result<RemoteAccessRegion> {
+        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
+        self.queue_pair.protection_domain().expose(length, access)
+    }
+
+    /// Whether the peer has room for another mapped region.
+    pub(in crate::stream) fn has_map_entry(&self) -> bool {
+        lock(&self.send).has_map_entry()
+    }
+
+    /// Tells the peer of memory that it may write at an offset; `None` if that must wait.
+    pub(in crate::stream) fn map(
+        &self,
+        memory: &RemoteAccessRegion,
+        offset: u64,
+    ) -> Option<Transferred> {
+        self.post(&mut |send| {
+            if !send.has_map_entry() {
+                return Ok(Some(Transferred::NoMapEntry));
+            }
+            let is_posted = send.map(&self.queue_pair, memory, offset)?;
+            Ok(is_posted.then_some(Transferred::Bytes(0)))
+        })
+    }
+
+    /// Writes into memory that the peer has mapped, as many bytes as there is room for; `None`
+    /// if there is none.
+    pub(in crate::stream) fn write_at(&self, bytes: &[u8], offset: u64) -> Option<Transferred> {
+        self.post(&mut |send| {
+            if send.peer_maps.locate(offset).is_none() {
+                return Ok(Some(Transferred::NotMapped));
+            }
+            let bytes = send.write_at(&self.queue_pair, bytes, offset)?;
+            Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! rdma-core's riostream as the peer, in both roles. Each side maps a buffer, and the other side
+//! writes there. A side that waits polls the last byte of its buffer.
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Instant;
+
+use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
+use rdmacm_verbs::RemoteAccessRegion;
+
+use super::rstream::{Counter, Test};
+use crate::packet_delay::hold_back_first_messages;
+use crate::rdma_core::RdmaCore;
+
+/// A side of the test.
+struct Side<'a> {
+    test: Test,
+    stream: &'a RdmaStream,
+    memory: RemoteAccessRegion,
+    sent: Counter,
+    received: Counter,
+    /// The last byte of a buffer, which tells one round from another.
+    marker: u8,
+}
+
+impl<'a> Side<'a> {
+    fn new(test: Test, stream: &'a RdmaStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let memory = stream.map(test.size, 0).unwrap();
+        memory.write(test.size - 1, &[u8::MAX]);
+        Self {
+            test,
+            stream,
+            memory,
+            sent: Counter::default(),
+            received: Counter::default(),
+            marker: 0,
+        }
+    }
+
+    fn run(mut self, is_client: bool) {
+        let mut stream = self.stream;
+        let mut message = [0; 16];
+        if is_client {
+            stream.write_all(&message).unwrap();
+            stream.read_exact(&mut message).unwrap();
+        } else {
+            stream.read_exact(&mut message).unwrap();
+            stream.write_all(&message).unwrap();
+        }
+        for _ in 0..self.test.iterations {
+            if is_client {
+                self.send();
+                self.receive();
+            } else {
+                self.receive();
+                self.send();
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let mut buffer = self.sent.bytes(self.test.size - 1);
+        buffer.push(self.next_marker());
+        self.stream.write_all_at(&buffer, 0).unwrap();
+    }
+
+    fn receive(&mut self) {
+        let last = self.test.size - 1;
+        let marker = self.next_marker();
+        let until = Instant::now() + PATIENCE;
+        let mut buffer = vec![0; self.test.size];
+        while {
+            self.memory.read(last, &mut buffer[last..]);
+            buffer[last] != marker
+        } {
+            assert!(Instant::now() < until, "{buffer:?}");
+            thread::yield_now();
+        }
+        self.memory.read(0, &mut buffer);
+        assert!(buffer[..last] == self.received.bytes(last));
+    }
+
+    fn next_marker(&mut self) -> u8 {
+        let marker = self.marker;
+        self.marker = marker.wrapping_add(1);
+        marker
+    }
+}
+
+fn as_client(site: &Site, test: Test, rdma_core: RdmaCore) {
+    let (server, stream) = test.connected(site, rdma_core, &StreamOptions::new().map_entries(1));
+    Side::new(test, &stream).run(true);
+    Test::check(&server.finish());
+}
+
+fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let port = listener.local_addr().port();
+    hold_back_first_messages(site, &port.to_string());
+    let listener = RdmaListener::new(listener, StreamOptions::new().map_entries(1));
+    let client = test.start(rdma_core, port, &["-s", &site.v4.to_string()]);
+    let (stream, _) = listener.accept().unwrap();
+    Side::new(test, &stream).run(false);
+    Test::check(&client.finish());
+}
+
+#[case]
+fn buffers_are_written_at_their_offsets(site: &Site) {
+    for size in [64, 4097, 65_536] {
+        let test = Test::new(size, 1, 5).of_tool("riostream");
+        for rdma_core in RdmaCore::compared() {
+            as_client(site, test, *rdma_core);
+            as_server(site, test, *rdma_core);
+        }
+    }
+}
