@@ -110,7 +110,7 @@ fn as_server(site: &Site, test: Test, rdma_core: RdmaCore) {
 
 #[case]
 fn buffers_are_written_at_their_offsets(site: &Site) {
-    for size in [64, 4097, 65_536] {
+    for size in [64, 65_537] {
         let test = Test::new(size, 1, 5).of_tool("riostream");
         for rdma_core in RdmaCore::compared() {
             as_client(site, test, *rdma_core);
