@@ -35,6 +35,7 @@ pub struct Frame<'buffers, const N: usize> {
 impl<'buffers, const N: usize> Frame<'buffers, N> {
     /// A frame of this header, of 8 bytes, and request.
     #[must_use]
+    #[inline]
     pub fn new(header: &[u8], request: &[u8]) -> Option<Self> {
         let length = HEADER.checked_add(request.len())?;
         let mut bytes = [0; N];
@@ -53,6 +54,7 @@ impl<'buffers, const N: usize> Frame<'buffers, N> {
 
     /// Writes the address of the response, to which the kernel writes.
     #[must_use]
+    #[inline]
     pub fn set_response(&mut self, offset: usize, response: &'buffers mut [u8]) -> Option<()> {
         let address = response.as_mut_ptr().expose_provenance();
         self.put(offset, (address as u64).as_bytes())
@@ -60,6 +62,7 @@ impl<'buffers, const N: usize> Frame<'buffers, N> {
 
     /// The bytes to write.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }

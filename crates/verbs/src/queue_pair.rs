@@ -257,7 +257,7 @@ impl QueuePair {
     }
 
     /// Checks the kernel's answer to its creation.
-    fn check(self, asked: QpCaps) -> Result<Self> {
+    fn check(&self, asked: QpCaps) -> Result<()> {
         let asked = match &self.shared {
             None => asked,
             Some(_) => QpCaps {
@@ -271,7 +271,7 @@ impl QueuePair {
         } else if !self.caps.hold(asked) {
             "queues smaller than asked for"
         } else {
-            return Ok(self);
+            return Ok(());
         };
         let operation = Operation::CreateQueuePair(self.qp_type);
         Err(Error::answer(operation, CommandNumber::CREATE_QP, what))

@@ -169,8 +169,8 @@ impl Uverbs {
 
     /// Calls `using` with the open file, which is not closed meanwhile. New resources of the
     /// driver must be recorded in this call.
-    fn with<T>(&self, using: impl FnOnce(&dyn UverbsFile) -> Result<T>) -> Result<T> {
-        match self.file.with(|file| using(&**file)) {
+    fn with<T>(&self, using: impl FnOnce(&OpenFile) -> Result<T>) -> Result<T> {
+        match self.file.with(using) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                 // The kernel has disconnected the file from the device.
                 self.close();
@@ -218,7 +218,7 @@ impl Uverbs {
     /// Takes ownership of a descriptor that an answer names.
     fn adopt_fd(
         &self,
-        file: &dyn UverbsFile,
+        file: &OpenFile,
         operation: Operation,
         command: CommandNumber,
         number: u32,
@@ -258,7 +258,7 @@ impl Uverbs {
             // Before the kernel can reuse the handle.
             let groups = self.resources().queue_pairs.remove(&handle);
             let groups = groups.unwrap_or_default();
-            let destroyed = destroy_qp(&**file, handle, &groups);
+            let destroyed = destroy_qp(file, handle, &groups);
             if !destroyed {
                 self.resources().queue_pairs.insert(handle, groups);
             }
@@ -304,7 +304,7 @@ impl Uverbs {
     /// The kernel refuses only after a change of credentials, and then every command: the
     /// object is then destroyed when the file is closed.
     pub(crate) fn destroy<C: Command>(&self, request: &C) -> bool {
-        let destroyed = self.file.with(|file| destroy(&**file, request));
+        let destroyed = self.file.with(|file| destroy(file, request));
         destroyed.unwrap_or_else(|| self.is_destroyed())
     }
 
@@ -329,7 +329,7 @@ impl Uverbs {
             let queue_pairs = std::mem::take(&mut self.resources().queue_pairs);
             let mut all_destroyed = true;
             for (handle, groups) in queue_pairs {
-                all_destroyed &= destroy_qp(&**file, handle, &groups);
+                all_destroyed &= destroy_qp(file, handle, &groups);
             }
             let how = if all_destroyed {
                 Closed::Destroyed
@@ -429,11 +429,7 @@ fn mark() -> Result<ProcessMark> {
     ProcessMark::new().map_err(|error| Error::map(&error))
 }
 
-fn ask<C: Command>(
-    file: &dyn UverbsFile,
-    operation: Operation,
-    request: &C,
-) -> Result<C::Response> {
+fn ask<C: Command>(file: &OpenFile, operation: Operation, request: &C) -> Result<C::Response> {
     let mut response = C::Response::new_zeroed();
     match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => Ok(response),
@@ -449,7 +445,7 @@ fn detachment(group: &AttachMulticast) -> DetachMulticast {
 }
 
 /// Returns whether the queue pair no longer uses memory.
-fn destroy_qp(file: &dyn UverbsFile, handle: u32, groups: &[DetachMulticast]) -> bool {
+fn destroy_qp(file: &OpenFile, handle: u32, groups: &[DetachMulticast]) -> bool {
     for group in groups {
         destroy(file, group);
     }
@@ -457,7 +453,7 @@ fn destroy_qp(file: &dyn UverbsFile, handle: u32, groups: &[DetachMulticast]) ->
 }
 
 /// Returns whether the object is destroyed.
-fn destroy<C: Command>(file: &dyn UverbsFile, request: &C) -> bool {
+fn destroy<C: Command>(file: &OpenFile, request: &C) -> bool {
     let mut response = C::Response::new_zeroed();
     match file.execute(&mut Call::new(request, &mut response)) {
         Ok(()) => true,

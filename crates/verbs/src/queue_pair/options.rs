@@ -215,7 +215,8 @@ impl QpOptions {
         let made = context.uverbs().create_qp(operation, request)?;
         let indices = [sends.keep(), receives.keep()];
         let queue_pair = self.assemble(made, parts, tokens, indices);
-        queue_pair.check(self.caps)
+        queue_pair.check(self.caps)?;
+        Ok(queue_pair)
     }
 
     fn check(&self, context: &Context) -> Result<(), &'static str> {

@@ -15,6 +15,7 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// A command with its request and the memory for its response.
+    #[inline]
     pub fn new<C: Command>(request: &'a C, response: &'a mut C::Response) -> Self {
         Self {
             header: Header::of::<C>(),

@@ -13,10 +13,12 @@ pub(super) type UverbsFrame<'response> = Frame<'response, { size_of::<Header>() 
 
 /// The frame of this call. The address that the kernel takes from the request is
 /// overwritten, so that no value of the caller reaches the kernel.
+#[inline]
 pub(super) fn frame<'call>(call: &'call mut Call<'_>) -> io::Result<UverbsFrame<'call>> {
     fill(call).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
+#[inline]
 fn fill<'call>(call: &'call mut Call<'_>) -> Option<UverbsFrame<'call>> {
     let mut frame = Frame::new(call.header.as_bytes(), call.request)?;
     match call.pointer {

@@ -147,6 +147,7 @@ impl KernelFile {
 
 impl UverbsFile for KernelFile {
     /// One `write(2)`: the kernel accepts only a whole command.
+    #[inline]
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         let frame = frame(call)?;
         // SAFETY: the kernel uses the address in the frame. `frame` wrote it to the only

@@ -3,20 +3,33 @@
 use std::io;
 use std::ops::Deref;
 
-use super::{KernelFile, UverbsFile};
+use super::{Call, KernelFile, UverbsFile};
 
 /// The open verbs node of a context.
 #[derive(Debug)]
 // Its kind is read for each doorbell: a byte, not what some field cannot be.
 #[repr(u8)]
 pub(crate) enum OpenFile {
-    /// The kernel's. Its doorbell is a known call, which is inlined.
+    /// The kernel's. Commands are known calls, which are inlined.
     Kernel(KernelFile),
     /// Of the caller, such as a simulated one.
     Other(Box<dyn UverbsFile>),
 }
 
 impl OpenFile {
+    /// Executes one command.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the sizes of a command are constants where it is sent"
+    )]
+    pub(super) fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        match self {
+            Self::Kernel(file) => file.execute(call),
+            Self::Other(file) => file.execute(call),
+        }
+    }
+
     /// Makes the device process the send queue of this queue pair.
     #[inline]
     pub(super) fn ring_doorbell(&self, queue_pair: u32) -> io::Result<()> {
