@@ -49,18 +49,18 @@ impl Attempt {
     /// The same attempt at one of several addresses.
     pub(crate) fn at_address(&self, address: CmAddr) -> Self {
         Self {
+            event_loop: Arc::clone(&self.event_loop),
+            started: self.started,
+            until: self.until,
             target: address.into(),
-            ..self.clone()
+            device: self.device,
         }
     }
 
-    /// The same attempt, which ends after `limit` at the latest.
-    pub(crate) fn with_limit(&self, limit: Option<Duration>) -> Self {
+    /// The end of a part of the attempt that takes `limit` at the most.
+    pub(crate) fn end_within(&self, limit: Option<Duration>) -> Option<Instant> {
         let sooner = limit.and_then(|limit| self.event_loop.now().checked_add(limit));
-        Self {
-            until: [self.until, sooner].into_iter().flatten().min(),
-            ..self.clone()
-        }
+        [self.until, sooner].into_iter().flatten().min()
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -1,5 +1,6 @@
 //! From a name to a connection, over all addresses and attempts.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -26,39 +27,32 @@ pub(crate) struct ConnectAttempts<'a> {
 
 impl ConnectAttempts<'_> {
     /// The first address that resolves.
-    pub(crate) async fn resolve(&self) -> Result<Routed> {
-        self.first(|attempt, target| self.resolve_one(attempt, target))
-            .await
+    pub(crate) fn resolve(&self) -> impl Future<Output = Result<Routed>> {
+        let resolve = move |attempt, target| async move {
+            let (attempt, target) = (&attempt, &target);
+            resolve(attempt, self.config, target).await
+        };
+        self.first(resolve)
     }
 
     /// The first address that connects, with a queue pair of its own.
-    pub(crate) async fn connect<F: QueuePairFactory>(
+    pub(crate) fn connect<F: QueuePairFactory>(
         &self,
         factory: &F,
-    ) -> Result<(Established, Arc<F::QueuePair>)> {
-        self.first(|attempt, target| self.connect_one(attempt, target, factory))
-            .await
-    }
-
-    async fn resolve_one(&self, attempt: Attempt, target: ConnectTarget) -> Result<Routed> {
-        resolve(&attempt, self.config, &target).await
-    }
-
-    async fn connect_one<F: QueuePairFactory>(
-        &self,
-        attempt: Attempt,
-        target: ConnectTarget,
-        factory: &F,
-    ) -> Result<(Established, Arc<F::QueuePair>)> {
-        let routed = resolve(&attempt, self.config, &target).await?;
-        let id = routed.id.id();
-        let queue_pair = factory
-            .create(id)
-            .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))?;
-        let queue_pair = Arc::new(queue_pair);
-        let shared: Arc<dyn QueuePair> = queue_pair.clone();
-        let established = handshake(attempt, routed, shared, self.config.param.clone()).await?;
-        Ok((established, queue_pair))
+    ) -> impl Future<Output = Result<(Established, Arc<F::QueuePair>)>> {
+        // No `async fn`, whose future holds each argument twice.
+        let connect = move |attempt: Attempt, target| async move {
+            let routed = resolve(&attempt, self.config, &target).await?;
+            let id = routed.id.id();
+            let queue_pair = factory
+                .create(id)
+                .map_err(|error| attempt.fail_on(id, Stage::QueuePair, Cause::queue_pair(error)))?;
+            let queue_pair = Arc::new(queue_pair);
+            let shared: Arc<dyn QueuePair> = queue_pair.clone();
+            let established = handshake(attempt, routed, shared, self.config.param.clone()).await?;
+            Ok((established, queue_pair))
+        };
+        self.first(connect)
     }
 
     /// Races the addresses, as often as the retry policy allows. `start` starts an attempt at
@@ -76,11 +70,13 @@ impl ConnectAttempts<'_> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let attempt = whole.with_limit(config.retry.limit());
+            let end = whole.end_within(config.retry.limit());
             let start = |target: &ConnectTarget| {
-                start(attempt.at_address(target.destination), target.clone())
+                let mut attempt = whole.at_address(target.destination);
+                attempt.until = end;
+                start(attempt, target.clone())
             };
-            let outcome = if let [only] = targets.as_slice() {
+            let outcome = if let [only] = &*targets {
                 start(only).await
             } else {
                 let attempts = targets.iter().map(|target| Box::pin(start(target)));
@@ -106,13 +102,13 @@ impl ConnectAttempts<'_> {
     }
 
     /// The peer's addresses.
-    async fn targets(&self, attempt: &Attempt) -> Result<Vec<ConnectTarget>> {
+    async fn targets(&self, attempt: &Attempt) -> Result<Cow<'_, [ConnectTarget]>> {
         let (node, service) = match self.peer {
-            Peer::Targets(targets) => return Ok(targets.clone()),
+            Peer::Targets(targets) => return Ok(targets.into()),
             Peer::Invalid(_) => {
                 return Err(attempt.fail(Stage::LookUp, Cause::InvalidAddress));
             }
-            Peer::Name { node, service } => (node.clone(), service.clone()),
+            Peer::Name { node, service } => (node, service),
         };
         // From now by the system's clock, which is the only one that name servers know.
         let left = attempt.time_left().map_or(Deadline::Never, Deadline::After);
@@ -121,13 +117,14 @@ impl ConnectAttempts<'_> {
             _ => Hints::rc(),
         };
         let hints = hints.deadline(left);
-        let directory = self.directory.clone();
-        let is_numeric = parse_numeric(&node).is_some() && service.parse::<u16>().is_ok();
-        let look_up = move || directory.addresses(&*node, &*service, &hints);
+        let is_numeric = parse_numeric(node).is_some() && service.parse::<u16>().is_ok();
         // A numeric address is parsed here; a name server may block.
         let found = if is_numeric {
-            look_up()
+            self.directory.addresses(&**node, &**service, &hints)
         } else {
+            let (directory, node, service) =
+                (self.directory.clone(), node.clone(), service.clone());
+            let look_up = move || directory.addresses(&*node, &*service, &hints);
             let found = spawn_blocking(self.event_loop, attempt.until, look_up).await;
             found.ok_or_else(|| attempt.fail(Stage::LookUp, Cause::Deadline))?
         };

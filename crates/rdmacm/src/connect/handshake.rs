@@ -1,5 +1,6 @@
 //! The connecting side of the handshake.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use rdmacm_core::{ConnParam, Error, Event, EventKind, IdHandle, QueuePair};
@@ -11,77 +12,85 @@ use crate::error::{Cause, Result};
 use crate::event_loop::{HandshakePermit, ManagedId, QueuedEvent, is_iwarp, wait_for};
 use crate::stage::Stage;
 
+const STAGE: Stage = Stage::Connect;
+
 /// Sends the connect request, and completes the handshake.
-pub(crate) async fn handshake(
+pub(crate) fn handshake(
     mut attempt: Attempt,
     routed: Routed,
     queue_pair: Arc<dyn QueuePair>,
     param: ConnParam,
-) -> Result<Established> {
+) -> impl Future<Output = Result<Established>> {
     let Routed {
         id: mut managed,
         connect_data,
     } = routed;
-    let id = managed.id().clone();
-    let param = param.private_data_behind(&connect_data);
-    let param = param.map_err(|error| attempt.fail_on(&id, Stage::Connect, error))?;
     managed.attach(Arc::clone(&queue_pair));
-    let initialized = id.with_queue_pair(queue_pair.as_ref()).init();
-    initialized.map_err(|error| attempt.fail_on(&id, Stage::QueuePair, error))?;
-    send_request(&mut attempt, &mut managed, queue_pair.as_ref(), param).await?;
-    complete(&attempt, managed, queue_pair.as_ref()).await
+    // Not an `async fn`, whose future holds each argument twice.
+    async move {
+        let queue_pair = queue_pair.as_ref();
+        let param = param.private_data_behind(&connect_data);
+        let param = param.map_err(|error| attempt.fail_on(managed.id(), STAGE, error))?;
+        let initialized = managed.id().with_queue_pair(queue_pair).init();
+        initialized.map_err(|error| attempt.fail_on(managed.id(), Stage::QueuePair, error))?;
+        if is_iwarp(queue_pair) {
+            send_iwarp_request(&mut attempt, &mut managed, queue_pair, param).await?;
+        } else {
+            let sent = managed.id().with_queue_pair(queue_pair).connect(param);
+            sent.map_err(|error| attempt.fail_on(managed.id(), STAGE, error))?;
+        }
+        let event = complete(&attempt, &mut managed, queue_pair).await?;
+        Ok(Established::new(&attempt, STAGE, managed, &event))
+    }
 }
 
-async fn send_request(
+/// CONNECT performs the TCP handshake in the kernel, with the id locked.
+async fn send_iwarp_request(
     attempt: &mut Attempt,
     managed: &mut ManagedId,
     queue_pair: &dyn QueuePair,
     param: ConnParam,
 ) -> Result<()> {
-    let id = managed.id().clone();
-    let stage = Stage::Connect;
-    if !is_iwarp(queue_pair) {
-        let sent = id.with_queue_pair(queue_pair).connect(param);
-        return sent.map_err(|error| attempt.fail_on(&id, stage, error));
-    }
-    // CONNECT performs the TCP handshake in the kernel, with the id locked.
-    attempt.query_device(&id);
-    let param = id.with_queue_pair(queue_pair).connect_param(param);
-    let param = param.map_err(|error| attempt.fail_on(&id, stage, error))?;
+    attempt.query_device(managed.id());
+    let param = managed
+        .id()
+        .with_queue_pair(queue_pair)
+        .connect_param(param);
+    let param = param.map_err(|error| attempt.fail_on(managed.id(), STAGE, error))?;
     let permit = handshake_permit(attempt).await;
-    let permit = permit.map_err(|cause| attempt.fail_on(&id, stage, cause))?;
+    let permit = permit.map_err(|cause| attempt.fail_on(managed.id(), STAGE, cause))?;
     managed.set_in_handshake(true);
     spawn_connect(managed, param, permit);
     Ok(())
 }
 
+/// Waits until the connection is established; returns the event with the peer's reply.
 async fn complete(
     attempt: &Attempt,
-    mut managed: ManagedId,
+    managed: &mut ManagedId,
     queue_pair: &dyn QueuePair,
-) -> Result<Established> {
-    let id = managed.id().clone();
-    let stage = Stage::Connect;
+) -> Result<Event> {
     loop {
-        let event = next_event(attempt, &managed).await;
-        let event = event.map_err(|cause| attempt.fail_on(&id, stage, cause))?;
+        let event = next_event(attempt, managed).await;
+        let event = event.map_err(|cause| attempt.fail_on(managed.id(), STAGE, cause))?;
         match event.kind() {
             EventKind::ConnectResponse => {
                 managed.reply_to_disconnect();
+                let id = managed.id();
                 let established = id.with_queue_pair(queue_pair).establish(&event);
-                established.map_err(|error| attempt.fail_on(&id, stage, peer_gone_or(error)))?;
-                return Ok(Established::new(attempt, stage, managed, &event));
+                established.map_err(|error| attempt.fail_on(id, STAGE, peer_gone_or(error)))?;
+                return Ok(event);
             }
             EventKind::Established if event.failure().is_none() => {
                 managed.set_in_handshake(false);
                 managed.reply_to_disconnect();
-                return Ok(Established::new(attempt, stage, managed, &event));
+                return Ok(event);
             }
             _ if ends_attempt(&event) => {
                 if ends_handshake(&event) {
                     managed.set_in_handshake(false);
                 }
-                return Err(attempt.failed(&id, stage, &event));
+                return Err(attempt.failed(managed.id(), STAGE, &event));
             }
             _ => {}
         }
@@ -129,9 +138,9 @@ async fn handshake_permit(attempt: &Attempt) -> Result<HandshakePermit, Cause> {
 /// Runs CONNECT on the blocking executor. The task does not own the queue pair, so that its
 /// owners destroy it, however late the task runs: without its id the queue pair's number is
 /// of no use. Only a queue pair that is dropped while CONNECT runs is kept until then.
-fn spawn_connect(managed: &ManagedId, param: ConnParam, permit: HandshakePermit) {
+fn spawn_connect(managed: &mut ManagedId, param: ConnParam, permit: HandshakePermit) {
     let (id, queue) = (managed.id().clone(), Arc::clone(managed.queue()));
-    let connecting = Arc::clone(managed.connecting());
+    let connecting = managed.begin_connecting();
     managed.event_loop().executor().spawn(Box::new(move || {
         connecting.run(|| {
             // If it succeeds, its event says how the handshake ends.

@@ -17,7 +17,8 @@ pub(crate) struct ManagedId {
     former: Vec<Weak<EventLoop>>,
     queue: Arc<EventQueue>,
     handle: IdHandle,
-    connecting: Arc<Connecting>,
+    /// The CONNECT command, if it runs on the blocking executor.
+    connecting: Option<Arc<Connecting>>,
     resources: Option<IdResources>,
 }
 
@@ -39,7 +40,7 @@ impl ManagedId {
             former: Vec::new(),
             queue,
             handle: id.handle(),
-            connecting: Arc::default(),
+            connecting: None,
             resources: Some(IdResources {
                 id,
                 queue_pair: None,
@@ -79,9 +80,9 @@ impl ManagedId {
         }
     }
 
-    /// The CONNECT command, if it runs on the blocking executor.
-    pub(crate) fn connecting(&self) -> &Arc<Connecting> {
-        &self.connecting
+    /// The CONNECT command is about to run on the blocking executor.
+    pub(crate) fn begin_connecting(&mut self) -> Arc<Connecting> {
+        Arc::clone(self.connecting.insert(Arc::default()))
     }
 
     /// From now on reading the peer's disconnect request also replies to it: a RoCE peer
@@ -168,9 +169,13 @@ impl Drop for ManagedId {
             return;
         };
         if resources.in_handshake {
-            let connecting = Arc::clone(&self.connecting);
-            let destroy =
-                move || resources.destroy(|id, queue_pair| connecting.abort(id, queue_pair));
+            let connecting = self.connecting.take();
+            let destroy = move || {
+                resources.destroy(|id, queue_pair| match &connecting {
+                    Some(connecting) => connecting.abort(id, queue_pair),
+                    None => drop(id),
+                });
+            };
             self.event_loop.executor().spawn(Box::new(destroy));
         } else {
             resources.destroy(|id, _| drop(id));

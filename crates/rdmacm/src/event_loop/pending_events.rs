@@ -22,9 +22,11 @@ impl PendingEvents {
     }
 
     pub(super) fn pop(&mut self) -> Option<QueuedEvent> {
-        let first = self.first.take()?;
-        self.first = self.rest.pop_front();
-        Some(first)
+        let first = self.first.take();
+        if !self.rest.is_empty() {
+            self.first = self.rest.pop_front();
+        }
+        first
     }
 
     pub(super) fn is_empty(&self) -> bool {
