@@ -79,6 +79,7 @@ impl IdHandle {
     }
 
     /// Begins a command; the id is not destroyed before the result is dropped.
+    #[inline]
     pub(crate) fn enter(&self) -> Result<InFlight> {
         match self.state.upgrade().and_then(IdState::enter) {
             Some(id) => Ok(id),

@@ -157,7 +157,7 @@ impl InFlight {
         let join_any_family = || {
             let mut answer = CreateIdResponse::new_zeroed();
             let request = JoinMulticast::new(uid, self.kernel_id(), to_storage(&address), flags);
-            self.send(|| operation, &request, &mut answer, Attachment::None)?;
+            self.send(|| operation, request, &mut answer, Attachment::None)?;
             Ok(answer.id)
         };
         let join_ip = || {
@@ -167,7 +167,7 @@ impl InFlight {
             let mut answer = CreateIdResponse::new_zeroed();
             let request =
                 JoinIpMulticast::new(uid, self.kernel_id(), ip_slot(operation, &address)?);
-            self.send(|| operation, &request, &mut answer, Attachment::None)?;
+            self.send(|| operation, request, &mut answer, Attachment::None)?;
             Ok(answer.id)
         };
         self.with_address_abi(join_any_family, join_ip)
@@ -184,7 +184,7 @@ impl InFlight {
         let operation = Operation::LeaveMulticast(membership.address());
         self.send(
             || operation,
-            &request,
+            request,
             &mut events_reported,
             Attachment::None,
         )

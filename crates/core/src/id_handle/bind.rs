@@ -30,11 +30,11 @@ impl IdHandle {
             id.with_address_abi(
                 || {
                     let request = Bind::new(id.kernel_id(), to_storage(&address));
-                    id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+                    id.send(|| operation, request, &mut NoResponse, Attachment::None)
                 },
                 || {
                     let request = BindIp::new(id.kernel_id(), ip_slot(operation, &address)?);
-                    id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+                    id.send(|| operation, request, &mut NoResponse, Attachment::None)
                 },
             )
         })

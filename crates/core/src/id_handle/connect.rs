@@ -51,7 +51,7 @@ impl IdHandle {
         self.check_private_data(CmMessage::Request, param.data())?;
         let id = self.enter()?;
         let request = Connect::new(id.kernel_id(), wire, param.options());
-        id.expecting_answer(|| id.send(|| operation, &request, &mut NoResponse, Attachment::None))
+        id.expecting_answer(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
     }
 
     /// Accepts the connect request that created this id. An [`Established`] event
@@ -81,7 +81,7 @@ impl IdHandle {
         let wire = param.for_accept(operation, id.requested_depths())?;
         self.check_private_data(CmMessage::Accept, param.data())?;
         let request = Accept::new(id.token().uid(), id.kernel_id(), wire, param.options());
-        let send = || id.send(|| operation, &request, &mut NoResponse, Attachment::None);
+        let send = || id.send(|| operation, request, &mut NoResponse, Attachment::None);
         if self.qp_type() == QpType::UD {
             // Nothing follows.
             return id.invalidating(send);
@@ -103,7 +103,7 @@ impl IdHandle {
         let operation = Operation::Establish;
         let id = self.enter_after_answer(operation)?;
         let request = Accept::ready_to_use(id.kernel_id());
-        id.invalidating(|| id.send(|| operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
     }
 
     /// Rejects the connect request that created this id or, on the connecting side, the
@@ -138,7 +138,7 @@ impl IdHandle {
         let id = self.enter_after_answer(operation)?;
         let request = Reject::new(id.kernel_id(), reason, private_data)
             .map_err(|_| Error::private_data(private_data.len(), usize::from(u8::MAX)))?;
-        id.invalidating(|| id.send(|| operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
     }
 
     /// Disconnects, or answers a peer that has disconnected. A
@@ -157,7 +157,7 @@ impl IdHandle {
         let id = self.enter()?;
         let request = Disconnect::new(id.kernel_id());
         let operation = Operation::Disconnect;
-        id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+        id.send(|| operation, request, &mut NoResponse, Attachment::None)
     }
 
     /// Notifies the connection manager of an event of the queue pair. iWARP ignores it.
@@ -175,7 +175,7 @@ impl IdHandle {
         let id = self.enter()?;
         let request = Notify::new(id.kernel_id(), event);
         let operation = Operation::Notify(what);
-        id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+        id.send(|| operation, request, &mut NoResponse, Attachment::None)
     }
 
     /// Begins a command that answers the peer. Refuses it while the id itself waits for

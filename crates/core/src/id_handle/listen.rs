@@ -34,6 +34,6 @@ impl IdHandle {
         let operation = Operation::Listen;
         // Before a request can arrive.
         id.set_listening();
-        id.invalidating(|| id.send(|| operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
     }
 }

@@ -86,13 +86,13 @@ impl IdHandle {
         let id = self.enter()?;
         let request = SetOption::ib(id.kernel_id(), IbOption::PATH);
         let value = Attachment::OptionValue(value.as_bytes());
-        id.invalidating(|| id.send(|| operation, &request, &mut NoResponse, value))
+        id.invalidating(|| id.send(|| operation, request, &mut NoResponse, value))
     }
 
     fn set(&self, operation: Operation, option: IdOption, value: &[u8]) -> Result<()> {
         let id = self.enter()?;
         let request = SetOption::id(id.kernel_id(), option);
         let value = Attachment::OptionValue(value);
-        id.send(|| operation, &request, &mut NoResponse, value)
+        id.send(|| operation, request, &mut NoResponse, value)
     }
 }

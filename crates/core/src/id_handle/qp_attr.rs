@@ -28,7 +28,7 @@ impl IdHandle {
         let mut attr = QpAttr::new_zeroed();
         let request = InitQpAttr::new(id.kernel_id(), state);
         let operation = Operation::InitQpAttr(state);
-        id.send(|| operation, &request, &mut attr, Attachment::None)?;
+        id.send(|| operation, request, &mut attr, Attachment::None)?;
         // The kernel does not set it.
         attr.qp_state = state;
         Ok(attr)

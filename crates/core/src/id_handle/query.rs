@@ -130,7 +130,7 @@ impl InFlight {
             || {
                 let mut answer = blank_addresses();
                 let request = QueryAddr::new(self.kernel_id());
-                self.send(|| operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, request, &mut answer, Attachment::None)?;
                 Ok(Addresses {
                     source: slot(operation, &answer.source, answer.source_size)?,
                     destination: slot(operation, &answer.destination, answer.destination_size)?
@@ -145,7 +145,8 @@ impl InFlight {
                 })
             },
             || {
-                let answer = self.query_route(operation)?;
+                let mut answer = blank_route();
+                self.query_route(operation, &mut answer)?;
                 Ok(ip_addresses(&answer))
             },
         )
@@ -157,14 +158,15 @@ impl InFlight {
             || {
                 let mut answer = blank_addresses();
                 let request = QueryGid::new(self.kernel_id());
-                self.send(|| operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, request, &mut answer, Attachment::None)?;
                 Ok(Gids {
                     source: gid(operation, &answer.source)?,
                     destination: peer(gid(operation, &answer.destination)?),
                 })
             },
             || {
-                let answer = self.query_route(operation)?;
+                let mut answer = blank_route();
+                self.query_route(operation, &mut answer)?;
                 Ok(ip_gids(&answer))
             },
         )
@@ -179,7 +181,7 @@ impl InFlight {
                 type Ask = QueryPath<{ PathRecords::MOST + 1 }>;
                 let mut answer = QueryPathResponse::new_zeroed();
                 let request = Ask::new(self.kernel_id());
-                self.send(|| operation, &request, &mut answer, Attachment::None)?;
+                self.send(|| operation, request, &mut answer, Attachment::None)?;
                 let records = answer.paths().iter().map(PathData::from);
                 Ok((
                     Ask::NUMBER,
@@ -187,7 +189,8 @@ impl InFlight {
                 ))
             },
             || {
-                let answer = self.query_route(operation)?;
+                let mut answer = blank_route();
+                self.query_route(operation, &mut answer)?;
                 let records = answer.paths.iter().map(PathData::from);
                 Ok((
                     QueryRoute::NUMBER,
@@ -199,12 +202,14 @@ impl InFlight {
             .ok_or_else(|| Error::answer(operation, command, "it counts more paths than an id has"))
     }
 
-    pub(super) fn query_route(&self, operation: Operation) -> Result<QueryRouteResponse> {
-        let mut answer = QueryRouteResponse::new_zeroed();
-        answer.device_index = NO_INDEX;
+    /// Fills in a [blank](blank_route) answer.
+    pub(super) fn query_route(
+        &self,
+        operation: Operation,
+        answer: &mut QueryRouteResponse,
+    ) -> Result<()> {
         let request = QueryRoute::new(self.kernel_id());
-        self.send(|| operation, &request, &mut answer, Attachment::None)?;
-        Ok(answer)
+        self.send(|| operation, request, answer, Attachment::None)
     }
 }
 
@@ -232,6 +237,12 @@ pub(super) fn ip_gids(answer: &QueryRouteResponse) -> Gids {
         source: Gid(path.source_gid),
         destination: peer(Gid(path.destination_gid)),
     }
+}
+
+pub(super) fn blank_route() -> QueryRouteResponse {
+    let mut answer = QueryRouteResponse::new_zeroed();
+    answer.device_index = NO_INDEX;
+    answer
 }
 
 fn blank_addresses() -> QueryAddrResponse {

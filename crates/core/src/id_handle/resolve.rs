@@ -53,13 +53,13 @@ impl IdHandle {
                     let from = source.as_ref().map(to_storage);
                     let to = to_storage(&destination);
                     let request = ResolveAddr::new(id.kernel_id(), from, to, timeout);
-                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                    id.send(operation, request, &mut NoResponse, Attachment::None)
                 },
                 || {
                     let from = source.map(|source| ip_slot(operation(), &source));
                     let to = ip_slot(operation(), &destination)?;
                     let request = ResolveIp::new(id.kernel_id(), from.transpose()?, to, timeout);
-                    id.send(operation, &request, &mut NoResponse, Attachment::None)
+                    id.send(operation, request, &mut NoResponse, Attachment::None)
                 },
             )
         })
@@ -89,7 +89,7 @@ impl IdHandle {
         let timeout = milliseconds(timeout, operation)?;
         let id = self.enter()?;
         let request = ResolveRoute::new(id.kernel_id(), timeout);
-        id.invalidating(|| id.send(operation, &request, &mut NoResponse, Attachment::None))
+        id.invalidating(|| id.send(operation, request, &mut NoResponse, Attachment::None))
     }
 }
 

@@ -3,7 +3,7 @@
 use rdmacm_abi::{Command, QueryRoute, QueryRouteResponse};
 
 use super::IdHandle;
-use super::query::{ip_addresses, ip_gids, peer};
+use super::query::{blank_route, ip_addresses, ip_gids, peer};
 use crate::address::CmAddr;
 use crate::address_abi::AddressAbi;
 use crate::error::{Error, Result};
@@ -27,7 +27,8 @@ impl IdHandle {
     /// Those of [`addresses`](Self::addresses).
     pub fn route(&self, with_path_records: bool) -> Result<IdRoute> {
         let id = self.enter()?;
-        let answer = id.query_route(Operation::QueryAddresses)?;
+        let mut answer = blank_route();
+        id.query_route(Operation::QueryAddresses, &mut answer)?;
         let mut addresses = ip_addresses(&answer);
         let Some(source) = addresses.source else {
             return id.native_route(with_path_records);

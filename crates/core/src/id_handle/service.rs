@@ -43,7 +43,7 @@ impl IdHandle {
         let request = ResolveIbService::new(id.kernel_id(), service);
         let operation = Operation::ResolveIbService;
         let begun = id.if_supported(CommandNumber::RESOLVE_IB_SERVICE, || {
-            id.invalidating(|| id.send(|| operation, &request, &mut NoResponse, Attachment::None))
+            id.invalidating(|| id.send(|| operation, request, &mut NoResponse, Attachment::None))
         });
         if begun.is_err() {
             id.resolution().cancel();
@@ -80,7 +80,7 @@ impl IdHandle {
         let mut answer = QueryIbServiceResponse::<N>::new_zeroed();
         let request = QueryIbService::<N>::new(id.kernel_id());
         let operation = Operation::QueryIbService;
-        match id.send(|| operation, &request, &mut answer, Attachment::None) {
+        match id.send(|| operation, request, &mut answer, Attachment::None) {
             // QUERY's answer to an option that it does not know.
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
                 Err(Error::unsupported(CommandNumber::RESOLVE_IB_SERVICE))

@@ -24,7 +24,7 @@ impl IdHandle {
         let request = WriteCmEvent::new(id.kernel_id(), EventNumber::USER, status, argument);
         id.if_supported(CommandNumber::WRITE_CM_EVENT, || {
             let operation = Operation::WriteEvent;
-            id.send(|| operation, &request, &mut NoResponse, Attachment::None)
+            id.send(|| operation, request, &mut NoResponse, Attachment::None)
         })
     }
 }

@@ -37,11 +37,11 @@ impl InFlight {
     pub(crate) fn send<C: Command>(
         &self,
         operation: impl FnOnce() -> Operation,
-        request: &C,
+        request: C,
         response: &mut C::Response,
         attachment: Attachment<'_>,
     ) -> Result<()> {
-        let mut frame = Frame::new(*request);
+        let mut frame = Frame::new(request);
         let mut call = Call::new(&mut frame, response, attachment);
         match self.location.channel.ucma.execute(&mut call) {
             Ok(()) => Ok(()),

@@ -150,9 +150,8 @@ impl<'a> Iterator for Attributes<'a> {
         let length = usize::from(u16::from_ne_bytes([length, more]));
         // The two top bits say "nested" and "network order".
         let kind = u16::from_ne_bytes([low, high]) & 0x3fff;
-        let (attribute, padding) = self.0.split_at_checked(length)?;
-        let value = attribute.get(4..)?;
-        self.0 = padding.get(aligned(length) - length..).unwrap_or_default();
+        let value = self.0.get(4..length)?;
+        self.0 = self.0.get(aligned(length)..).unwrap_or_default();
         Some((kind, Attribute(value)))
     }
 }
