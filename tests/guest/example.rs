@@ -1,15 +1,16 @@
 //! The examples, run as their documentation says.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Output, Stdio};
 
-use rdmacm_tests::{PATIENCE, PLAIN, Site, free_port};
+use rdmacm_tests::{PLAIN, Site, free_port};
 
 use crate::command::built;
 use rdmacm_tests_macros::case;
+
+pub(crate) mod on_streams;
+pub(crate) mod tcp_proxy;
 
 /// Runs an example and returns its output.
 fn printed(name: &str, arguments: &[&str]) -> String {
@@ -165,71 +166,4 @@ fn no_candidate_is_a_failure(_: &Site) {
 fn missing_arguments_are_bad_usage(_: &Site) {
     let output = connect_candidates(&["pair"]);
     assert_eq!(output.status.code(), Some(2));
-}
-
-/// A running example, killed when dropped, whose first line was read.
-struct Proxy(Child);
-
-impl Proxy {
-    fn start(direction: &str, listen: &SocketAddr, peer: &SocketAddr) -> Self {
-        let mut proxy = Command::new(built("examples/tcp_proxy"))
-            .args([direction, &listen.to_string(), &peer.to_string()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(proxy.stdout.take().unwrap()).lines();
-        let listening = lines.next().unwrap().unwrap();
-        assert_eq!(listening, format!("listening on {listen}"));
-        thread::spawn(move || lines.for_each(drop));
-        Self(proxy)
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A client of TCP, a proxy, RDMA, a proxy, and a server of TCP, which sends back what it
-/// received once the client has ended its direction.
-#[case]
-fn tcp_is_forwarded_over_rdma(site: &Site) {
-    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let exit = server.local_addr().unwrap();
-    let rdma = SocketAddr::from((site.v4, free_port()));
-    let _from_rdma = Proxy::start("from-rdma", &rdma, &exit);
-    let entrance = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let _to_rdma = Proxy::start("to-rdma", &entrance, &rdma);
-    let server = thread::spawn(move || {
-        for _ in 0..2 {
-            let (mut stream, _) = server.accept().unwrap();
-            let mut received = Vec::new();
-            stream.read_to_end(&mut received).unwrap();
-            stream.write_all(&received).unwrap();
-        }
-    });
-    for size in [1_000_003, 1] {
-        let bytes: Vec<u8> = (0..251).cycle().take(size).collect();
-        let mut client = TcpStream::connect(entrance).unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
-        client.write_all(&bytes).unwrap();
-        client.shutdown(Shutdown::Write).unwrap();
-        let mut back = Vec::new();
-        client.read_to_end(&mut back).unwrap();
-        assert!(back == bytes, "{size} bytes");
-    }
-    server.join().unwrap();
-}
-
-/// The entrance is open, but nobody listens behind it: the client sees the end.
-#[case]
-fn a_connection_that_cannot_be_forwarded_is_closed(site: &Site) {
-    let entrance = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-    let nobody = SocketAddr::from((site.v4, free_port()));
-    let _to_rdma = Proxy::start("to-rdma", &entrance, &nobody);
-    let mut client = TcpStream::connect(entrance).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }

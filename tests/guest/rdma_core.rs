@@ -10,6 +10,10 @@ use crate::newer_commands;
 /// The folder with the programs of the newest release, beside this program.
 const FOLDER: &str = "newest-rdma-core";
 const LIBRARY: &str = "librdmacm.so.1";
+/// The library that a program preloads, beside that one.
+const PRELOADED: &str = "rsocket/librspreload.so";
+/// A program that is built with each installation.
+const COMPARED_PROGRAM: &str = "rdmacm-c-actor";
 
 /// An installation of rdma-core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +56,27 @@ impl RdmaCore {
         let mut tool = Command::new("/usr/bin/stdbuf");
         tool.args(["-oL", "-eL"]).arg(Self::System.tool(name));
         if self == Self::Newest {
-            let library = self.library("rdmacm-c-actor");
+            let library = self.library(COMPARED_PROGRAM);
             tool.env("LD_LIBRARY_PATH", library.parent().unwrap());
         }
         tool
+    }
+
+    /// The installations whose library for preloading fits this kernel, and has at least this
+    /// release.
+    pub(crate) fn preloaded_since(release: u32) -> impl Iterator<Item = Self> {
+        let compared = Self::compared().iter().copied();
+        compared.filter(move |one| one.release(COMPARED_PROGRAM) >= release)
+    }
+
+    /// A program that uses rsockets instead of the sockets of TCP.
+    pub(crate) fn preloaded(self, program: &str) -> Command {
+        let library = self.library(COMPARED_PROGRAM);
+        let library = library.with_file_name(PRELOADED);
+        assert!(library.exists(), "{}", library.display());
+        let mut program = Command::new(program);
+        program.env("LD_PRELOAD", library);
+        program
     }
 
     /// The first part of a test's name, unless it is the system's.

@@ -88,8 +88,8 @@ impl Need {
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
     ];
     /// To run the guest suite: the C library with its drivers, which tests compare with, its
-    /// tools, which tests connect to, and a name server.
-    pub(crate) const GUEST_SUITE: [Self; 7] = [
+    /// tools, which tests connect to, programs that speak TCP, and a name server.
+    pub(crate) const GUEST_SUITE: [Self; 13] = [
         need(Program("gcc"), "gcc"),
         need(Header("stdio.h"), "libc6-dev"),
         need(Header("rdma/rdma_cma.h"), "librdmacm-dev"),
@@ -97,6 +97,12 @@ impl Need {
         need(Program("ucmatose"), "rdmacm-utils"),
         need(Program("strace"), "strace"),
         need(Program("dnsmasq"), "dnsmasq-base"),
+        need(Program("openssl"), "openssl"),
+        need(Program("iperf3"), "iperf3"),
+        need(Program("nc.traditional"), "netcat-traditional"),
+        need(Program("nc.openbsd"), "netcat-openbsd"),
+        need(Program("curl"), "curl"),
+        need(File("/usr/bin/python3"), "python3"),
     ];
 
     /// To count instructions and system calls.

@@ -31,6 +31,26 @@ fn wait_for_listener(address: &str, is_idle: impl Fn() -> bool) {
     }
 }
 
+/// Waits until a program listens at this port of TCP, on an IPv4 address.
+pub(crate) fn wait_until_tcp_listens(port: u16) {
+    // The local address and the state, both in hexadecimal (proc_net_tcp).
+    let (port, listening) = (format!(":{port:04X}"), "0A");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let is_it = |socket: &str| {
+            let mut fields = socket.split_whitespace().skip(1);
+            let ends_with = |local: &str| local.ends_with(&port);
+            fields.next().is_some_and(ends_with) && fields.nth(1) == Some(listening)
+        };
+        if sockets.lines().any(is_it) {
+            break;
+        }
+        assert!(Instant::now() < until, "{port}");
+        std::thread::yield_now();
+    }
+}
+
 /// Waits until only a listener is left at this address and port.
 pub(crate) fn wait_until_it_only_listens(address: &str) {
     wait_for_ids(

@@ -81,7 +81,8 @@ impl Tool {
         Self::spawn_on(command, Stdio::null(), Stdio::piped())
     }
 
-    fn spawn_on(command: &mut Command, input: Stdio, output: Stdio) -> Self {
+    /// Starts a command with this input, and this output, which is read if it is piped.
+    pub(crate) fn spawn_on(command: &mut Command, input: Stdio, output: Stdio) -> Self {
         let mut child = command
             .stdin(input)
             .stdout(output)

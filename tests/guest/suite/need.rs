@@ -7,6 +7,7 @@ use rdmacm_tests::{Site, Soft};
 
 use crate::c_tools::{self, cmtime, one_message};
 use crate::rdma_core::RdmaCore;
+use crate::streams::preload;
 use crate::{command, getaddrinfo};
 
 /// Something that not every kernel, device or guest has.
@@ -38,6 +39,8 @@ pub(crate) enum Need {
     Cmtime,
     /// The newest rdma-core's `cmtime`.
     NewestCmtime,
+    /// A library for preloading that knows the calls of newer programs.
+    NewestPreloaded,
     /// `strace`.
     Strace,
     /// `tests/c/getaddrinfo.c` with the system's librdmacm, and `dnsmasq`.
@@ -54,6 +57,7 @@ static ONE_MESSAGE_TOOLS: LazyLock<bool> =
     LazyLock::new(|| one_message::TOOLS.into_iter().all(c_tools::installed));
 static CMTIME: LazyLock<bool> = LazyLock::new(cmtime::is_alone);
 static NEWEST_CMTIME: LazyLock<bool> = LazyLock::new(cmtime::mesh::is_there);
+static NEWEST_PRELOADED: LazyLock<bool> = LazyLock::new(preload::has_newest);
 
 const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
 
@@ -87,6 +91,7 @@ impl Need {
                 "there is no cmtime that needs nothing but connections: rdmacm-utils before 52",
             ),
             Self::NewestCmtime => (*NEWEST_CMTIME, cmtime::mesh::WITHOUT),
+            Self::NewestPreloaded => (*NEWEST_PRELOADED, preload::WITHOUT_NEWEST),
             Self::Strace => (
                 Path::new("/usr/bin/strace").exists(),
                 "strace is not installed",

@@ -26,7 +26,17 @@ pub(crate) const OPTIONS: &[&str] = &[
     "-DNO_PYVERBS=1",
 ];
 /// The targets: the libraries, the drivers' plug-ins, and a tool.
-pub(crate) const TARGETS: &[&str] = &["ibverbs", "rdmacm", "rxe-rdmav", "siw-rdmav", "cmtime"];
+pub(crate) const TARGETS: &[&str] = &[
+    "ibverbs",
+    "rdmacm",
+    "rspreload",
+    "rxe-rdmav",
+    "siw-rdmav",
+    "cmtime",
+];
+/// The library that a program preloads to use rsockets, and its folder among the libraries.
+const PRELOADED: &str = "librspreload.so";
+const PRELOADED_FOLDER: &str = "rsocket";
 /// The suffix of a driver's target, before the number of the drivers' interface.
 const INTERFACE: &str = "-rdmav";
 
@@ -86,12 +96,17 @@ fn install(build: &Path, prefix: &Path) -> anyhow::Result<()> {
     for folder in ["lib", "include", "bin"].map(|folder| prefix.join(folder)) {
         fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
     }
-    for folder in [&drivers, &configuration] {
+    let preloaded = prefix.join("lib").join(PRELOADED_FOLDER);
+    for folder in [&drivers, &configuration, &preloaded] {
         fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     }
     for name in ["libibverbs", "librdmacm"] {
         library(&build.join("lib"), &prefix.join("lib"), name)?;
     }
+    copy(
+        &build.join("lib").join(PRELOADED),
+        &preloaded.join(PRELOADED),
+    )?;
     for driver in ["rxe", "siw"] {
         let file = configuration.join(format!("{driver}.driver"));
         fs::write(&file, format!("driver {driver}\n")).context("name a driver")?;
