@@ -62,21 +62,24 @@ impl RdmaCore {
         tool
     }
 
-    /// The installations whose library for preloading fits this kernel, and has at least this
+    /// The installations to compare with that have a library for preloading, of at least this
     /// release.
     pub(crate) fn preloaded_since(release: u32) -> impl Iterator<Item = Self> {
         let compared = Self::compared().iter().copied();
+        let compared = compared.filter(|one| one.program(COMPARED_PROGRAM).exists());
+        let compared = compared.filter(|one| one.preloaded_library().exists());
         compared.filter(move |one| one.release(COMPARED_PROGRAM) >= release)
     }
 
     /// A program that uses rsockets instead of the sockets of TCP.
     pub(crate) fn preloaded(self, program: &str) -> Command {
-        let library = self.library(COMPARED_PROGRAM);
-        let library = library.with_file_name(PRELOADED);
-        assert!(library.exists(), "{}", library.display());
         let mut program = Command::new(program);
-        program.env("LD_PRELOAD", library);
+        program.env("LD_PRELOAD", self.preloaded_library());
         program
+    }
+
+    fn preloaded_library(self) -> PathBuf {
+        self.library(COMPARED_PROGRAM).with_file_name(PRELOADED)
     }
 
     /// The first part of a test's name, unless it is the system's.

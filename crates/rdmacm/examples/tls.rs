@@ -1,4 +1,5 @@
-//! TLS over RDMA, with rustls.
+//! TLS over RDMA, with rustls and a provider of cryptography that needs no C compiler. The server
+//! sends back what it receives.
 //!
 //! ```text
 //! server$ openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256 -days 30 \
@@ -7,9 +8,6 @@
 //! server$ tls serve 10.1.0.7:7471 certificate.pem key.pem
 //! client$ tls 10.1.0.7:7471 certificate.pem hello
 //! ```
-//!
-//! The server sends back what it receives. Any provider of cryptography will do; this one needs no C
-//! compiler.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
@@ -34,9 +32,7 @@ async fn main() -> Result<()> {
     match *arguments {
         ["serve", address, certificate, key] => serve(address.parse()?, certificate, key).await,
         [address, certificate, text] => send(address.parse()?, certificate, text).await,
-        _ => {
-            Err("usage: tls serve ADDRESS CERTIFICATE KEY, or tls ADDRESS CERTIFICATE TEXT".into())
-        }
+        _ => Err("usage: tls serve ADDRESS CERTIFICATE KEY | ADDRESS CERTIFICATE TEXT".into()),
     }
 }
 

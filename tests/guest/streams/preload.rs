@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use rdmacm_tests::{Site, Soft, free_port};
 
+use crate::c_tools::installed;
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
 use crate::example::tcp_proxy;
@@ -29,8 +30,15 @@ pub(crate) fn has_newest() -> bool {
     RdmaCore::preloaded_since(NEWEST).next().is_some()
 }
 
-/// A release that every program has.
+/// Any release.
 const ANY: u32 = 0;
+pub(crate) const WITHOUT: &str =
+    "librspreload, iperf3, curl, python3 or one of the programs netcat is not installed";
+
+pub(crate) fn is_there() -> bool {
+    let programs = ["curl", "iperf3", "nc.openbsd", "nc.traditional", "python3"];
+    programs.into_iter().all(installed) && RdmaCore::preloaded_since(ANY).next().is_some()
+}
 
 /// How often a server may close connections instead of accepting them.
 const CLOSED_AT_MOST: usize = 3;

@@ -39,7 +39,9 @@ pub(crate) enum Need {
     Cmtime,
     /// The newest rdma-core's `cmtime`.
     NewestCmtime,
-    /// A library for preloading that knows the calls of newer programs.
+    /// Programs that speak TCP, and librdmacm's library for preloading.
+    Preloaded,
+    /// Such a library that knows the calls of newer programs.
     NewestPreloaded,
     /// `strace`.
     Strace,
@@ -57,6 +59,7 @@ static ONE_MESSAGE_TOOLS: LazyLock<bool> =
     LazyLock::new(|| one_message::TOOLS.into_iter().all(c_tools::installed));
 static CMTIME: LazyLock<bool> = LazyLock::new(cmtime::is_alone);
 static NEWEST_CMTIME: LazyLock<bool> = LazyLock::new(cmtime::mesh::is_there);
+static PRELOADED: LazyLock<bool> = LazyLock::new(preload::is_there);
 static NEWEST_PRELOADED: LazyLock<bool> = LazyLock::new(preload::has_newest);
 
 const WITHOUT_TOOLS: &str = "rdma-core's tools are not installed: rdmacm-utils";
@@ -91,6 +94,7 @@ impl Need {
                 "there is no cmtime that needs nothing but connections: rdmacm-utils before 52",
             ),
             Self::NewestCmtime => (*NEWEST_CMTIME, cmtime::mesh::WITHOUT),
+            Self::Preloaded => (*PRELOADED, preload::WITHOUT),
             Self::NewestPreloaded => (*NEWEST_PRELOADED, preload::WITHOUT_NEWEST),
             Self::Strace => (
                 Path::new("/usr/bin/strace").exists(),

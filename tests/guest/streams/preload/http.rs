@@ -15,8 +15,8 @@ use crate::command::cat::{content, memory_file};
 use crate::rdma_core::RdmaCore;
 use crate::streams::bytes;
 
-/// The size of the file.
-const SIZE: usize = 3_000_001;
+/// The size of the file: several times the buffers of a stream.
+const SIZE: usize = 1_000_003;
 /// The system's, whatever else is in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -63,7 +63,7 @@ fn upload(server: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-#[case(needs(NewestPreloaded))]
+#[case(needs(Preloaded, NewestPreloaded))]
 fn python_serves_a_file(site: &Site) {
     let folder = std::env::temp_dir().join(format!("served-{}", free_port()));
     fs::create_dir(&folder).unwrap();
@@ -101,7 +101,7 @@ fn check_client(site: &Site, rdma_core: RdmaCore, program: &[&str]) {
     drop(serving.join().unwrap());
 }
 
-#[case]
+#[case(needs(Preloaded))]
 fn curl_downloads_a_file(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(ANY) {
         check_client(site, rdma_core, &["curl", "--silent", "--show-error"]);
@@ -111,7 +111,7 @@ fn curl_downloads_a_file(site: &Site) {
 const DOWNLOAD: &str = "import sys, urllib.request
 sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())";
 
-#[case(needs(NewestPreloaded))]
+#[case(needs(Preloaded, NewestPreloaded))]
 fn python_downloads_a_file(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(NEWEST) {
         check_client(site, rdma_core, &[PYTHON, "-c", DOWNLOAD]);

@@ -13,11 +13,9 @@ use crate::c_tools::tool::Tool;
 use crate::rdma_core::RdmaCore;
 
 const PROGRAM: &str = "iperf3";
-/// What the sending side sends.
-const SENT: u64 = 12_000_000;
-/// What the receiving side has received at least when the sending side has sent everything: the
-/// rest may be in the buffers of two connections of TCP, of up to 4 and 6 MiB on each.
-const RECEIVED: u64 = 1_000_000;
+/// What the sending side sends. When it has sent everything, the receiving side stops to count:
+/// up to 10 MiB may still be in the buffers of TCP.
+const SENT: u64 = 4_000_000;
 
 fn server(mut program: Command, address: SocketAddr) -> Tool {
     let (ip, port) = (address.ip().to_string(), address.port().to_string());
@@ -39,14 +37,14 @@ fn measure(mut program: Command, server: SocketAddr, more: &[&str]) -> io::Resul
         return Err(io::Error::other(report["error"].to_string()));
     };
     assert!(sent >= SENT, "{sent} bytes sent");
-    assert!(received >= RECEIVED, "{received} bytes received");
+    assert!((1..=sent).contains(&received), "{received} bytes received");
     Ok(())
 }
 
 /// The client sends, and the server does.
 const DIRECTIONS: [&[&str]; 2] = [&[], &["--reverse"]];
 
-#[case(needs(NewestPreloaded))]
+#[case(needs(Preloaded, NewestPreloaded))]
 fn it_is_a_server(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(NEWEST) {
         for direction in DIRECTIONS {
@@ -58,7 +56,7 @@ fn it_is_a_server(site: &Site) {
     }
 }
 
-#[case]
+#[case(needs(Preloaded))]
 fn it_is_a_client(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(ANY) {
         for direction in DIRECTIONS {
