@@ -31,8 +31,8 @@ fn measure(mut program: Command, server: SocketAddr, more: &[&str]) -> io::Resul
     let client = Tool::spawn_on(program.args(more), Stdio::null(), Stdio::piped());
     let report = client.finish().document();
     let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64();
-    // It also reports an error if it only fails to ask for the algorithm of congestion control,
-    // which older releases of rsockets do not know.
+    // It also reports an error, besides its results, if only `TCP_INFO` fails, which older releases
+    // of rsockets do not know.
     let (Some(sent), Some(received)) = (bytes("sum_sent"), bytes("sum_received")) else {
         return Err(io::Error::other(report["error"].to_string()));
     };
