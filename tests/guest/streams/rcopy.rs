@@ -114,10 +114,10 @@ fn from_client(site: &Site, rdma_core: RdmaCore) {
     stream.read_exact(&mut name).unwrap();
     assert!(name.starts_with(b"its-name\0"), "{name:?}");
     answer(&stream, OPEN);
-    let mut size = [0; 8];
-    assert_eq!(expect(&stream, WRITE), size.len());
-    stream.read_exact(&mut size).unwrap();
-    assert_eq!(u64::from_ne_bytes(size), SIZE as u64);
+    let mut length = [0; 8];
+    assert_eq!(expect(&stream, WRITE), length.len());
+    stream.read_exact(&mut length).unwrap();
+    assert_eq!(u64::from_ne_bytes(length), SIZE as u64);
     let mut received = vec![0; SIZE];
     stream.read_exact(&mut received).unwrap();
     answer(&stream, WRITE);
