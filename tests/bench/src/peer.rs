@@ -1,13 +1,14 @@
 //! The peers of workloads.
 
-use std::io;
+mod streams;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use rdmacm::{Incoming, Listener, MessageOptions, Result, StreamOptions, tokio as on_tokio};
+use rdmacm::{Incoming, Listener, MessageOptions, Result, tokio as on_tokio};
 use rdmacm_core::{AccessFlags, Deadline, IdHandle};
 
 use crate::work::{PeerKind, QueuePairs};
@@ -30,7 +31,13 @@ pub(crate) fn serve(address: IpAddr, peer: PeerKind) -> anyhow::Result<()> {
         PeerKind::Echo => serve_each(address, |incoming| echo(incoming, Duration::ZERO)),
         PeerKind::LateEcho => serve_each(address, |incoming| echo(incoming, LATE)),
         PeerKind::Memory => serve_each(address, memory),
-        PeerKind::StreamEcho => serve_each(address, echo_stream),
+        PeerKind::StreamEcho => {
+            serve_each(address, |incoming| streams::echo(incoming, Duration::ZERO))
+        }
+        PeerKind::LateStreamEcho => serve_each(address, |incoming| streams::echo(incoming, LATE)),
+        PeerKind::StreamSink => serve_each(address, streams::sink),
+        PeerKind::TcpEcho => streams::echo_tcp(address),
+        PeerKind::TcpSink => streams::sink_tcp(address),
     }
 }
 
@@ -67,14 +74,6 @@ fn echo(incoming: Incoming, late: Duration) -> Result<()> {
             thread::sleep(late);
         }
         connection.send(&message)?;
-    }
-    Ok(())
-}
-
-fn echo_stream(incoming: Incoming) -> Result<()> {
-    let stream = incoming.accept_stream(StreamOptions::new())?;
-    if let Err(error) = io::copy(&mut &stream, &mut &stream) {
-        eprintln!("{error}");
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(crate) enum Group {
     Events,
     DataPath,
     Messages,
+    Streams,
     Connections,
     Throughput,
     Memory,
@@ -63,6 +64,14 @@ pub(crate) struct Measure {
     pub(crate) c: Option<&'static str>,
     /// The workload that makes the same calls and nothing else.
     pub(crate) bare: Option<&'static str>,
+    /// The workload that does the same by TCP.
+    pub(crate) tcp: Option<&'static str>,
+    /// The bytes that an operation transfers, if that is what it is about.
+    pub(crate) bytes: Option<u32>,
+    /// Whether the peer is of this library for the C program, too.
+    pub(crate) has_own_peer: bool,
+    /// Whether what the operations make is kept: memory is looked at.
+    pub(crate) is_kept: bool,
 }
 
 impl Measure {
@@ -77,6 +86,10 @@ impl Measure {
             rounds: u32::MAX,
             c: Some(workload),
             bare: None,
+            tcp: None,
+            bytes: None,
+            has_own_peer: false,
+            is_kept: false,
         }
     }
 
@@ -121,11 +134,36 @@ impl Measure {
         self
     }
 
+    const fn tcp(mut self, workload: &'static str) -> Self {
+        self.tcp = Some(workload);
+        self
+    }
+
+    const fn bytes(mut self, bytes: u32) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// A process of librdmacm 44 that accepts more than five rsockets hangs: its thread that
+    /// watches them polls an array whose end it has not written.
+    const fn with_own_peer(mut self) -> Self {
+        self.has_own_peer = true;
+        self
+    }
+
+    const fn kept(mut self) -> Self {
+        self.is_kept = true;
+        self
+    }
+
     /// What it does.
     pub(crate) fn workload(&self) -> anyhow::Result<&'static Workload> {
         work::find(self.workload)
     }
 }
+
+const KIB_64: u32 = 64 << 10;
+const MIB: u32 = 1 << 20;
 
 /// All measures, in the order of the report.
 pub(crate) const MEASURES: &[Measure] = &[
@@ -178,18 +216,61 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Messages, "round-trip-late-tokio", 64)
         .counts(Counts::Allocations)
         .c(None),
-    Measure::new(Group::Messages, "round-trip-stream", 64)
+    Measure::new(Group::Streams, "round-trip-stream", 64)
+        .counts(Counts::Allocations)
+        .tcp("tcp-round-trip"),
+    Measure::new(Group::Streams, "round-trip-stream-late", 64).counts(Counts::Allocations),
+    Measure::new(Group::Streams, "stream-64", 512)
+        .counts(Counts::Allocations)
+        .tcp("tcp-64"),
+    Measure::new(Group::Streams, "stream-64k", 64)
         .counts(Counts::Varying)
-        .c(None),
-    Measure::new(Group::Throughput, "send-64k", 32).slow(),
-    Measure::new(Group::Throughput, "write-64k", 32).slow(),
-    Measure::new(Group::Throughput, "read-64k", 32).slow(),
-    Measure::new(Group::Throughput, "send-1m", 8).slow(),
-    Measure::new(Group::Throughput, "write-1m", 8).slow(),
-    Measure::new(Group::Throughput, "read-1m", 8).slow(),
-    Measure::new(Group::Memory, "idle-ids", 1000).on_one_device(),
-    Measure::new(Group::Memory, "idle-connections", 64).slow(),
-    Measure::new(Group::Memory, "idle-connections-messages", 16).slow(),
+        .tcp("tcp-64k")
+        .bytes(KIB_64),
+    Measure::new(Group::Streams, "stream-1m", 16)
+        .counts(Counts::Varying)
+        .tcp("tcp-1m")
+        .bytes(MIB),
+    Measure::new(Group::Streams, "idle-streams", 16)
+        .slow()
+        .with_own_peer()
+        .kept(),
+    Measure::new(Group::Streams, "idle-streams-small", 16)
+        .slow()
+        .with_own_peer()
+        .kept(),
+    Measure::new(Group::Streams, "idle-streams-1000", 1000)
+        .on_one_device()
+        .once()
+        .with_own_peer()
+        .kept(),
+    Measure::new(Group::Throughput, "send-64k", 32)
+        .slow()
+        .bytes(KIB_64),
+    Measure::new(Group::Throughput, "write-64k", 32)
+        .slow()
+        .bytes(KIB_64),
+    Measure::new(Group::Throughput, "read-64k", 32)
+        .slow()
+        .bytes(KIB_64),
+    Measure::new(Group::Throughput, "send-1m", 8)
+        .slow()
+        .bytes(MIB),
+    Measure::new(Group::Throughput, "write-1m", 8)
+        .slow()
+        .bytes(MIB),
+    Measure::new(Group::Throughput, "read-1m", 8)
+        .slow()
+        .bytes(MIB),
+    Measure::new(Group::Memory, "idle-ids", 1000)
+        .on_one_device()
+        .kept(),
+    Measure::new(Group::Memory, "idle-connections", 64)
+        .slow()
+        .kept(),
+    Measure::new(Group::Memory, "idle-connections-messages", 16)
+        .slow()
+        .kept(),
     Measure::new(Group::Growth, "id-at-10", 64)
         .on_one_device()
         .counts(Counts::Calls),
@@ -244,7 +325,8 @@ mod tests {
     fn every_workload_is_measured_once() {
         for workload in work::all() {
             let measures = |measure: &&Measure| {
-                measure.workload == workload.name || measure.bare == Some(workload.name)
+                let names = [Some(measure.workload), measure.bare, measure.tcp];
+                names.contains(&Some(workload.name))
             };
             let times = MEASURES.iter().filter(measures).count();
             assert_eq!(times, 1, "{}", workload.name);
@@ -254,7 +336,8 @@ mod tests {
     #[test]
     fn every_measure_has_its_workloads() {
         for measure in MEASURES.iter().filter(|measure| !measure.process) {
-            for name in [Some(measure.workload), measure.bare].into_iter().flatten() {
+            let names = [Some(measure.workload), measure.bare, measure.tcp];
+            for name in names.into_iter().flatten() {
                 assert!(work::find(name).is_ok(), "{name}");
             }
         }

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let own = std::env::current_exe().context("find this program")?;
     let selection = Selection::new(&args.device, &args.filters);
     let mut parts = vec![selection.repeatable()];
-    let mut peers = Peers::default();
+    let mut peers = Peers::new(Library::own(&own));
     if args.counts {
         count(&parts, &Library::own(&own), &mut peers);
         return Ok(());
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut libraries = vec![Library::bare(&own)];
     let c = args.c.iter();
     libraries.extend(c.map(|(name, program)| Library::c(name, program)));
+    libraries.push(Library::tcp(&own));
     libraries.push(Library::own(&own));
     times::run(&selection, &libraries, args.rounds, &mut peers);
     parts.extend(selection.varying());

@@ -48,6 +48,15 @@ pub(crate) enum PeerKind {
     Memory,
     /// Accepts byte streams, and returns every byte.
     StreamEcho,
+    /// The same, some time after each read.
+    LateStreamEcho,
+    /// Accepts byte streams, reads as many bytes as the first eight announce, and replies with
+    /// one.
+    StreamSink,
+    /// As [`StreamEcho`](Self::StreamEcho), by TCP.
+    TcpEcho,
+    /// As [`StreamSink`](Self::StreamSink), by TCP.
+    TcpSink,
 }
 
 /// Something to measure: `run` does `count` operations in sections of the meter.
@@ -68,6 +77,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Workload> {
         queue_pairs::WORKLOADS,
         messages::WORKLOADS,
         streams::WORKLOADS,
+        streams::IDLE,
+        streams::TCP,
         throughput::WORKLOADS,
         waiters::WORKLOADS,
     ];

@@ -38,11 +38,13 @@ extern const struct workload data_path_workloads[];
 extern const struct workload message_workloads[];
 extern const struct workload connection_workloads[];
 extern const struct workload throughput_workloads[];
+extern const struct workload stream_workloads[];
 
 // These serve until the process is killed, and print their ports.
 void serve_messages(const char *address, bool echo);
 void serve_connections(const char *address, bool messages);
 void serve_memory(const char *address);
+void serve_streams(const char *address, const char *name);
 
 // The address as a socket address.
 struct rdma_addrinfo *numeric(struct target target, int flags);

@@ -158,7 +158,8 @@ static void work(char **words)
 	    run(data_path_workloads, words[0], target, count) ||
 	    run(message_workloads, words[0], target, count) ||
 	    run(connection_workloads, words[0], target, count) ||
-	    run(throughput_workloads, words[0], target, count))
+	    run(throughput_workloads, words[0], target, count) ||
+	    run(stream_workloads, words[0], target, count))
 		return;
 	fprintf(stderr, "no workload %s\n", words[0]);
 	exit(2);
@@ -178,6 +179,8 @@ static void serve(const char *name, const char *address)
 		serve_connections(address, strstr(name, "-messages"));
 	else if (is_in(throughput_workloads, name))
 		serve_memory(address);
+	else if (is_in(stream_workloads, name))
+		serve_streams(address, name);
 	else
 		serve_messages(address, !strncmp(name, "round-trip", 10));
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use crate::bench::before;
 use crate::bench::plot::Plot;
-use crate::bench::results::{Numbers, OWN, Results, Row};
+use crate::bench::results::{Numbers, OWN, Results, Row, TCP};
 use crate::bench::table::{NOTHING, Table, number};
 use crate::workspace::Workspace;
 
@@ -22,20 +22,21 @@ const BEFORE: &str = "before";
 const INTRODUCTION: &str = "\
 # Benchmarks
 
-`cargo xtask bench` measures this library, librdmacm and bare writes doing the same work on the same
-devices, and writes this page. Every number is for one operation. [testing.md](testing.md#benchmarks)
+`cargo xtask bench` measures this library, librdmacm, TCP and bare writes doing the same work on the
+same devices, and writes this page. Every number is for one operation. [testing.md](testing.md#benchmarks)
 explains how it is measured, and which of the counts are tests.
 
 | library | what it is |
 |---|---|
 | bare | the same commands, prepared before, written with `write(2)` and nothing else: the floor |
 | C | librdmacm and libibverbs of this release |
+| TCP | `TcpStream` of Rust's standard library, between the same addresses |
 | before | this library before it was measured |
 | rdmacm | this library |
 
 Times are those of an emulated machine if the machine below is one: compare them only with each
-other. A ratio is this library's time divided by that of C in the same round: the median of all
-rounds, and the quartiles. In the plots, a point further left is better.
+other. A ratio is this library's time divided by that of C, or of TCP, in the same round: the median of
+all rounds, and the quartiles. In the plots, a point further left is better.
 ";
 
 /// A group's title.
@@ -48,6 +49,7 @@ fn title(group: &str) -> &str {
         "connections" => "Connections",
         "data-path" => "Posting and polling",
         "messages" => "Messages",
+        "streams" => "Byte streams",
         "throughput" => "Throughput",
         "memory" => "Memory",
         "growth" => "Growth",
@@ -98,6 +100,8 @@ fn rows<'a>(results: &'a Results, group: &str) -> impl Iterator<Item = &'a Row> 
 pub(crate) fn label(library: &str) -> String {
     if library.starts_with(|character: char| character.is_ascii_digit()) {
         format!("C {library}")
+    } else if library == TCP {
+        library.to_uppercase()
     } else {
         library.to_owned()
     }
@@ -105,11 +109,6 @@ pub(crate) fn label(library: &str) -> String {
 
 fn group_tables(results: &Results, group: &str) -> String {
     let rows: Vec<_> = rows(results, group).collect();
-    // Of few operations, it is that of a page or none.
-    let resident: fn(&Numbers) -> Option<f64> = match group {
-        "memory" => |numbers| numbers.resident_bytes,
-        _ => |_| None,
-    };
     let number_of = |what: fn(&Numbers) -> Option<f64>| {
         move |row: &Row, library: &str| number(row.of(library).and_then(what))
     };
@@ -125,7 +124,7 @@ fn group_tables(results: &Results, group: &str) -> String {
     if let Some(own) = libraries.iter().position(|library| *library == OWN) {
         libraries.insert(own, BEFORE);
     }
-    let c: Vec<_> = results.c_libraries().map(String::as_str).collect();
+    let compared: Vec<_> = results.compared().map(String::as_str).collect();
     let ratio = |row: &Row, library: &str| {
         let ratio = row.ratio(library);
         ratio.map_or_else(|| NOTHING.to_owned(), |ratio| ratio.to_string())
@@ -133,7 +132,7 @@ fn group_tables(results: &Results, group: &str) -> String {
     let columns = |libraries: &[&str]| -> Vec<String> {
         libraries.iter().map(|library| label(library)).collect()
     };
-    let own_over = c
+    let own_over = compared
         .iter()
         .map(|library| format!("rdmacm / {}", label(library)));
     let tables = [
@@ -165,7 +164,9 @@ fn group_tables(results: &Results, group: &str) -> String {
         (
             "Bytes of the process in memory that remain",
             columns(&all),
-            table(&rows, &all, &number_of(resident)),
+            table(&rows, &all, &|row, library| {
+                number(row.resident_bytes(library))
+            }),
         ),
         (
             "Time in µs",
@@ -177,9 +178,23 @@ fn group_tables(results: &Results, group: &str) -> String {
             ),
         ),
         (
+            "Megabytes in a second",
+            columns(&all),
+            table(&rows, &all, &|row, library| {
+                number(row.megabytes_in_a_second(library))
+            }),
+        ),
+        (
+            "Instructions for a KiB",
+            columns(&all),
+            table(&rows, &all, &|row, library| {
+                number(row.instructions_for_a_kib(library))
+            }),
+        ),
+        (
             "Ratio of times",
             own_over.collect(),
-            table(&rows, &c, &ratio),
+            table(&rows, &compared, &ratio),
         ),
     ];
     let mut text = String::new();
@@ -218,10 +233,10 @@ mod tests {
     use crate::bench::record::Record;
 
     const LINES: &str = r#"
-{"library":"bare","group":"ids","device":"rxe","workload":"id","counts":"exact","kind":"instructions","operations":64,"instructions":12503}
-{"library":"44","group":"ids","device":"rxe","workload":"id","counts":"exact","kind":"time","round":0,"operations":2,"nanoseconds":4000,"allocations":16,"live_bytes":0,"resident_bytes":0}
-{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","kind":"time","round":0,"operations":2,"nanoseconds":2000,"allocations":2,"live_bytes":0,"resident_bytes":0}
-{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","kind":"calls","operations":2,"calls":12,"by_name":{"write":12},"allocations":2}
+{"library":"bare","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"instructions","operations":64,"instructions":12503}
+{"library":"44","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"time","round":0,"operations":2,"nanoseconds":4000,"allocations":16,"live_bytes":0,"resident_bytes":0}
+{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"time","round":0,"operations":2,"nanoseconds":2000,"allocations":2,"live_bytes":0,"resident_bytes":0}
+{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"calls","operations":2,"calls":12,"by_name":{"write":12},"allocations":2}
 "#;
 
     fn results() -> Results {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bench::page::label;
-use crate::bench::results::{BARE, OWN, Results, Row};
+use crate::bench::results::{BARE, OWN, Results, Row, TCP};
 use crate::bench::statistics::Quartiles;
 
 const ROW: f64 = 26.0;
@@ -22,6 +22,7 @@ fn colour(library: &str, c_index: usize) -> &'static str {
     match library {
         OWN => "#0072b2",
         BARE => "#999999",
+        TCP => "#009e73",
         _ => C_COLOURS[c_index % C_COLOURS.len()],
     }
 }
@@ -37,6 +38,13 @@ struct Series {
     ratios: Vec<Option<Quartiles>>,
 }
 
+impl Series {
+    fn has_points(&self) -> bool {
+        let has_instructions = self.instructions.iter().any(Option::is_some);
+        has_instructions || self.ratios.iter().any(Option::is_some)
+    }
+}
+
 /// A plot.
 #[derive(Debug)]
 pub(crate) struct Plot {
@@ -50,10 +58,11 @@ impl Plot {
         let mut c_index = 0;
         let series = results.libraries.iter().map(|library| {
             let colour = colour(library, c_index);
-            let is_c = ![OWN, BARE].contains(&library.as_str());
+            let is_c = ![OWN, BARE, TCP].contains(&library.as_str());
             c_index += usize::from(is_c);
+            let is_compared = results.compared().any(|compared| compared == library);
             let instructions = |row: &&Row| row.of(library)?.instructions;
-            let ratio = |row: &&Row| if is_c { row.ratio(library) } else { None };
+            let ratio = |row: &&Row| row.ratio(library).filter(|_| is_compared);
             Series {
                 name: label(library),
                 colour,
@@ -64,7 +73,7 @@ impl Plot {
         let name = |row: &&Row| format!("{} {}", row.subject.workload, row.subject.device);
         Self {
             title: title.to_owned(),
-            series: series.collect(),
+            series: series.filter(Series::has_points).collect(),
             rows: rows.iter().map(name).collect(),
         }
     }
@@ -216,7 +225,7 @@ impl fmt::Display for Plot {
         // 1 is always shown.
         let ends = ratios.flat_map(|ratio| [ratio.first, ratio.third]);
         let times = Axis::new(right, 2.0, ends.chain([0.95, 1.05]));
-        times.draw(formatter, "time / time of C, with quartiles", bottom)?;
+        times.draw(formatter, "time / time of C or TCP, with quartiles", bottom)?;
         let one = times.x(1.0);
         line(formatter, (one, TOP), (one, bottom), "#666666", 1.5)?;
         for series in &self.series {

@@ -20,6 +20,10 @@ pub(crate) struct Subject {
     pub(crate) device: String,
     pub(crate) workload: String,
     pub(crate) counts: Repeat,
+    /// The bytes that an operation transfers, if that is what it is about.
+    pub(crate) bytes: Option<u32>,
+    /// Whether what the operations make is kept.
+    pub(crate) is_kept: bool,
 }
 
 /// Which counts are the same in every run.
@@ -83,7 +87,7 @@ mod tests {
     #[test]
     fn lines_of_the_driver_are_parsed() {
         let line = r#"{"library":"44","group":"ids","device":"rxe","workload":"id","counts":"exact",
-            "kind":"calls","operations":2,"calls":3,"by_name":{"write":3},"allocations":1}"#;
+            "bytes":null,"is_kept":false,"kind":"calls","operations":2,"calls":3,"by_name":{"write":3},"allocations":1}"#;
         let record: Record = serde_json::from_str(line).unwrap();
         assert_eq!(record.subject.unwrap().name(), "rxe/id");
         let Value::Calls {

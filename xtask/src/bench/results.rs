@@ -9,6 +9,8 @@ use crate::bench::statistics::Quartiles;
 pub(crate) const OWN: &str = "rdmacm";
 /// The name of bare writes.
 pub(crate) const BARE: &str = "bare";
+/// The name of TCP.
+pub(crate) const TCP: &str = "tcp";
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -49,8 +51,8 @@ impl Results {
         for record in records {
             results.add(record);
         }
-        // Bare writes first, this library last.
-        let order = |name: &String| (name != BARE, name == OWN);
+        // Bare writes first, TCP and this library last.
+        let order = |name: &String| (name != BARE, name == OWN, name == TCP);
         results.libraries.sort_by_key(order);
         results
     }
@@ -95,10 +97,10 @@ impl Results {
         groups
     }
 
-    /// The releases of the C library.
-    pub(crate) fn c_libraries(&self) -> impl Iterator<Item = &String> {
-        let is_c = |name: &&String| ![OWN, BARE].contains(&name.as_str());
-        self.libraries.iter().filter(is_c)
+    /// What this library's times are divided by: those of the C library's releases, and of TCP.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = &String> {
+        let is_compared = |name: &&String| ![OWN, BARE].contains(&name.as_str());
+        self.libraries.iter().filter(is_compared)
     }
 }
 
@@ -106,6 +108,26 @@ impl Row {
     /// The numbers of a library.
     pub(crate) fn of(&self, library: &str) -> Option<&Numbers> {
         self.numbers.get(library)
+    }
+
+    /// How much more of a library's process was in memory afterwards. If nothing was kept, it is
+    /// that of a page or none.
+    pub(crate) fn resident_bytes(&self, library: &str) -> Option<f64> {
+        let numbers = self.of(library).filter(|_| self.subject.is_kept)?;
+        numbers.resident_bytes
+    }
+
+    /// How fast a library transfers, in the median.
+    pub(crate) fn megabytes_in_a_second(&self, library: &str) -> Option<f64> {
+        let bytes = f64::from(self.subject.bytes?);
+        let nanoseconds = self.of(library)?.time()?;
+        (nanoseconds > 0.0).then(|| bytes * 1_000.0 / nanoseconds)
+    }
+
+    /// What a library needs to transfer 1,024 bytes.
+    pub(crate) fn instructions_for_a_kib(&self, library: &str) -> Option<f64> {
+        let bytes = f64::from(self.subject.bytes?);
+        Some(self.of(library)?.instructions? * 1_024.0 / bytes)
     }
 
     /// This library's time divided by another's, of each round.
@@ -185,6 +207,8 @@ mod tests {
             device: "rxe".to_owned(),
             workload: "id".to_owned(),
             counts: Repeat::Exact,
+            bytes: None,
+            is_kept: false,
         };
         let value = Value::Time {
             round,

@@ -1,4 +1,4 @@
-//! What does a workload: this library, a release of the C library, or nothing but writes.
+//! What does a workload: this library, a release of the C library, TCP, or nothing but writes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ enum Kind {
     Own,
     C,
     Bare,
+    Tcp,
 }
 
 /// A library and the program that measures it.
@@ -41,6 +42,10 @@ impl Library {
         Self::new("bare", program, Kind::Bare)
     }
 
+    pub(crate) fn tcp(program: &Path) -> Self {
+        Self::new("tcp", program, Kind::Tcp)
+    }
+
     fn new(name: &str, program: &Path, kind: Kind) -> Self {
         let (name, program) = (name.to_owned(), program.to_owned());
         Self {
@@ -56,6 +61,7 @@ impl Library {
             Kind::Own => Some(measure.workload),
             Kind::C => measure.c,
             Kind::Bare => measure.bare,
+            Kind::Tcp => measure.tcp,
         }
     }
 
@@ -74,7 +80,7 @@ impl Library {
                 let words = ["work", measure.c?, address, "0", "1"].map(OsString::from);
                 Some([&[self.program.clone().into()], &words[..]].concat())
             }
-            Kind::Bare => None,
+            Kind::Bare | Kind::Tcp => None,
         }
     }
 

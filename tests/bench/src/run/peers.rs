@@ -27,10 +27,19 @@ impl Drop for Peer {
 }
 
 /// One peer for each library, device and kind, started when it is first needed.
-#[derive(Debug, Default)]
-pub(crate) struct Peers(HashMap<(String, String, PeerKind), Peer>);
+#[derive(Debug)]
+pub(crate) struct Peers {
+    own: Library,
+    running: HashMap<(String, String, PeerKind), Peer>,
+}
 
 impl Peers {
+    /// `own` is this library.
+    pub(crate) fn new(own: Library) -> Self {
+        let running = HashMap::new();
+        Self { own, running }
+    }
+
     /// The port of the peer for this measure; 0 if it has none.
     pub(crate) fn port(
         &mut self,
@@ -42,14 +51,19 @@ impl Peers {
         if kind == PeerKind::None {
             return Ok(0);
         }
+        let library = if measure.has_own_peer {
+            &self.own
+        } else {
+            library
+        };
         let key = (library.name.clone(), device.name.clone(), kind);
-        if let Some(peer) = self.0.get(&key) {
+        if let Some(peer) = self.running.get(&key) {
             return Ok(peer.port);
         }
         let workload = library.workload(measure).context("a workload")?;
         let peer = start(library, device, workload)?;
         let port = peer.port;
-        self.0.insert(key, peer);
+        self.running.insert(key, peer);
         Ok(port)
     }
 }

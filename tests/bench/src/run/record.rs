@@ -25,6 +25,8 @@ struct Subject<'a> {
     device: &'a str,
     workload: &'a str,
     counts: Counts,
+    bytes: Option<u32>,
+    is_kept: bool,
 }
 
 /// What was measured, of all operations together.
@@ -65,6 +67,8 @@ pub(crate) fn print(library: &Library, selected: &Selected<'_>, value: &Value) {
         device: &selected.device.name,
         workload: selected.measure.workload,
         counts: selected.measure.counts,
+        bytes: selected.measure.bytes,
+        is_kept: selected.measure.is_kept,
     };
     print_line(library, Some(subject), value);
 }

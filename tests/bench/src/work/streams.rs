@@ -1,32 +1,73 @@
-//! Byte streams.
+//! Byte streams of this library, and of TCP.
 
-use std::io::{Read as _, Write as _};
+mod idle;
+mod tcp;
+mod transfer;
 
-use anyhow::ensure;
-use rdmacm::{CLOSE_DEADLINE, RdmaStream};
+use rdmacm::{CLOSE_DEADLINE, Connector, RdmaStream, StreamOptions};
 
+use self::transfer::{KIB_64, MIB, SMALL};
 use super::{PeerKind, Target, Workload};
-use crate::meter::Meter;
 
-const BYTES: [u8; 64] = [7; 64];
+pub(super) use self::idle::WORKLOADS as IDLE;
+pub(super) use self::tcp::WORKLOADS as TCP;
 
-pub(super) const WORKLOADS: &[Workload] = &[Workload {
-    name: "round-trip-stream",
-    peer: PeerKind::StreamEcho,
-    run: round_trip,
-}];
+pub(super) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "round-trip-stream",
+        peer: PeerKind::StreamEcho,
+        run: |target, count, meter| {
+            on_stream(target, StreamOptions::new(), |stream| {
+                transfer::round_trips(stream, count, meter)
+            })
+        },
+    },
+    Workload {
+        name: "round-trip-stream-late",
+        peer: PeerKind::LateStreamEcho,
+        run: |target, count, meter| {
+            let options = StreamOptions::new();
+            on_stream(target, options, |stream| {
+                transfer::round_trips(stream, count, meter)
+            })
+        },
+    },
+    Workload {
+        name: "stream-64",
+        peer: PeerKind::StreamSink,
+        run: |target, count, meter| {
+            on_stream(target, StreamOptions::new(), |stream| {
+                transfer::messages(stream, SMALL, count, meter)
+            })
+        },
+    },
+    Workload {
+        name: "stream-64k",
+        peer: PeerKind::StreamSink,
+        run: |target, count, meter| {
+            on_stream(target, StreamOptions::new(), |stream| {
+                transfer::writes(stream, KIB_64, count, meter)
+            })
+        },
+    },
+    Workload {
+        name: "stream-1m",
+        peer: PeerKind::StreamSink,
+        run: |target, count, meter| {
+            on_stream(target, StreamOptions::new(), |stream| {
+                transfer::writes(stream, MIB, count, meter)
+            })
+        },
+    },
+];
 
-/// 64 bytes and their return, blocking.
-fn round_trip(target: Target, count: u32, meter: &mut Meter) -> anyhow::Result<()> {
-    let stream = RdmaStream::connect((target.address, target.port))?;
-    let one = || -> anyhow::Result<()> {
-        (&stream).write_all(&BYTES)?;
-        let mut reply = [0; BYTES.len()];
-        (&stream).read_exact(&mut reply)?;
-        ensure!(reply == BYTES, "{reply:?}");
-        Ok(())
-    };
-    one()?;
-    meter.section(count.into(), || (0..count).try_for_each(|_| one()))?;
+fn on_stream(
+    target: Target,
+    options: StreamOptions,
+    work: impl FnOnce(&RdmaStream) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let connector = Connector::new((target.address, target.port));
+    let stream = connector.connect_stream(options)?;
+    work(&stream)?;
     Ok(stream.close(CLOSE_DEADLINE)?)
 }

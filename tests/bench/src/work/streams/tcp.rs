@@ -1,0 +1,36 @@
+//! The same by TCP.
+
+use std::net::TcpStream;
+
+use super::transfer::{self, KIB_64, MIB, SMALL};
+use crate::work::{PeerKind, Target, Workload};
+
+pub(in crate::work) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "tcp-round-trip",
+        peer: PeerKind::TcpEcho,
+        run: |target, count, meter| transfer::round_trips(&connect(target)?, count, meter),
+    },
+    Workload {
+        name: "tcp-64",
+        peer: PeerKind::TcpSink,
+        run: |target, count, meter| transfer::messages(&connect(target)?, SMALL, count, meter),
+    },
+    Workload {
+        name: "tcp-64k",
+        peer: PeerKind::TcpSink,
+        run: |target, count, meter| transfer::writes(&connect(target)?, KIB_64, count, meter),
+    },
+    Workload {
+        name: "tcp-1m",
+        peer: PeerKind::TcpSink,
+        run: |target, count, meter| transfer::writes(&connect(target)?, MIB, count, meter),
+    },
+];
+
+fn connect(target: Target) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect((target.address, target.port))?;
+    // What was written is under way, as with the other streams.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
