@@ -73,6 +73,8 @@
 pub mod asynchronous;
 mod blocking;
 mod blocking_executor;
+#[cfg(feature = "verbs")]
+mod busy_polling;
 mod close_reason;
 mod connect;
 mod connection;

@@ -1,6 +1,5 @@
 //! Connections that carry messages, and read and write memory of the peer.
 
-mod busy_polling;
 mod completions;
 mod connection;
 mod deferred;

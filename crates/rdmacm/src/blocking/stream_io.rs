@@ -93,16 +93,26 @@ fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize
     if let Some(outcome) = inner.try_read(slices) {
         return Ok(outcome?);
     }
-    let read = inner.read(slices, inner.timeouts().read_deadline()?);
-    Ok(block_on(inner.event_loop(), read)?)
+    let deadline = inner.timeouts().read_deadline()?;
+    if deadline == Deadline::Never {
+        if let Some(outcome) = inner.read_busily(slices) {
+            return Ok(outcome?);
+        }
+    }
+    Ok(block_on(inner.event_loop(), inner.read(slices, deadline))?)
 }
 
 fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     if let Some(outcome) = inner.try_write(slices) {
         return Ok(outcome?);
     }
-    let written = inner.write(slices, inner.timeouts().write_deadline()?);
-    Ok(block_on(inner.event_loop(), written)?)
+    let deadline = inner.timeouts().write_deadline()?;
+    if deadline == Deadline::Never {
+        if let Some(outcome) = inner.write_busily(slices) {
+            return Ok(outcome?);
+        }
+    }
+    Ok(block_on(inner.event_loop(), inner.write(slices, deadline))?)
 }
 
 macro_rules! read_by {

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use rdmacm_verbs::ProtectionDomain;
 
-/// Longer than a round trip takes, also of a device in software on an emulated machine.
-const BUSY_POLL: Duration = Duration::from_micros(500);
+use crate::busy_polling::BUSY_POLL;
 
 /// How many receive requests are posted together, at most.
 const MAX_BATCH: u32 = 16;

@@ -7,11 +7,11 @@ use std::time::Instant;
 use rdmacm_core::{DepthLimits, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _, Transport};
 use rdmacm_verbs::{CompletionQueue, Error, ProtectionDomain, QpCaps, QueuePair, Result};
 
-use super::busy_polling::BusyPolling;
 use super::device::{CompletionHandler, OpenDevice, Side};
 use super::keep_alive::KeepAlive;
 use super::options::MessageOptions;
 use super::state::State;
+use crate::busy_polling::BusyPolling;
 
 mod completions;
 mod notifications;

@@ -16,6 +16,7 @@ use super::receive_state::ReceiveState;
 use super::status::StreamInterest;
 use super::timeouts::Timeouts;
 use super::wait::{PollSlot, StreamWait};
+use crate::busy_polling::BusyPolling;
 use crate::close_reason::CloseReason;
 use crate::connect::Attempt;
 use crate::connection::Established;
@@ -292,10 +293,26 @@ impl StreamConnection {
         self.read_next(into, deadline, ReceiveState::peek).await
     }
 
+    /// Reads what arrives while the thread polls, before it sleeps.
+    pub(crate) fn read_busily(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
+        self.busily(&self.queue_pair.busy_reads, || self.try_read(into))
+    }
+
+    fn busily<T>(&self, busy: &BusyPolling, poll: impl FnMut() -> Option<T>) -> Option<T> {
+        let is_over = || self.established.id.queue().is_ready();
+        let has_come = || self.queue_pair.has_completions();
+        busy.poll(self.options().busy_poll, is_over, has_come, poll)
+    }
+
     /// Writes what there is room for, if there is any.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize>> {
         let written = self.try_write_of(slices)?;
         Some(self.write_result(written))
+    }
+
+    /// Writes once there is room while the thread polls, before it sleeps.
+    pub(crate) fn write_busily(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize>> {
+        self.busily(&self.queue_pair.busy_writes, || self.try_write(slices))
     }
 
     /// Writes once there is room, after [`try_write`](Self::try_write).

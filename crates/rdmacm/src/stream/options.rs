@@ -6,6 +6,7 @@ use std::time::Duration;
 use rdmacm_core::Deadline;
 use rdmacm_rsocket::MAX_MAP_ENTRIES;
 
+use crate::busy_polling::BUSY_POLL;
 use crate::connect::CLOSE_DEADLINE;
 
 /// Receive requests beyond the credits of the peer, for its messages without data: these need
@@ -35,6 +36,7 @@ pub struct StreamOptions {
     pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
     pub(super) close_deadline: Deadline,
+    pub(super) busy_poll: Duration,
 }
 
 impl Default for StreamOptions {
@@ -55,6 +57,7 @@ impl StreamOptions {
             map_entries: 0,
             keep_alive: None,
             close_deadline: CLOSE_DEADLINE.into(),
+            busy_poll: BUSY_POLL,
         }
     }
 
@@ -121,6 +124,16 @@ impl StreamOptions {
     #[doc(alias = "SO_LINGER")]
     pub fn close_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
         self.close_deadline = deadline.into();
+        self
+    }
+
+    /// How long a thread that would wait, to read or for room to write, polls before it sleeps:
+    /// 500 µs by default. See [`MessageOptions::busy_poll`](crate::MessageOptions::busy_poll).
+    /// Threads with a timeout do not poll, and neither do tasks.
+    #[must_use]
+    #[doc(alias = "SO_BUSY_POLL", alias = "polling_time")]
+    pub fn busy_poll(mut self, time: Duration) -> Self {
+        self.busy_poll = time;
         self
     }
 

@@ -18,6 +18,7 @@ use super::receive_state::{PeerMemory, ReceiveState};
 use super::send_state::SendState;
 use super::slices::Slices;
 use super::status::{Status, Wakers};
+use crate::busy_polling::BusyPolling;
 use crate::event_loop::EventLoop;
 use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice, Side};
 
@@ -49,6 +50,8 @@ pub(crate) struct StreamQueuePair {
     status: Mutex<Status>,
     /// Whether there is a failure. Read without the lock.
     has_failed: AtomicBool,
+    pub(super) busy_reads: BusyPolling,
+    pub(super) busy_writes: BusyPolling,
     are_sends_armed: AtomicBool,
     are_receives_armed: AtomicBool,
 }
@@ -130,6 +133,8 @@ impl StreamQueuePair {
             send: Mutex::new(SendState::new(transport, send_memory, UPDATE_REQUESTS)),
             status: Mutex::new(Status::new(keep_alive)),
             has_failed: AtomicBool::new(false),
+            busy_reads: BusyPolling::default(),
+            busy_writes: BusyPolling::default(),
             are_sends_armed: AtomicBool::new(false),
             are_receives_armed: AtomicBool::new(false),
         });
@@ -318,6 +323,11 @@ impl StreamQueuePair {
 
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// Whether there is something to poll for, most of the time.
+    pub(super) fn has_completions(&self) -> bool {
+        self.receives.has_completions() || self.sends.has_completions()
     }
 
     fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {

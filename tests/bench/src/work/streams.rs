@@ -4,6 +4,8 @@ mod idle;
 mod tcp;
 mod transfer;
 
+use std::time::Duration;
+
 use rdmacm::{CLOSE_DEADLINE, Connector, RdmaStream, StreamOptions};
 
 use self::transfer::{KIB_64, MIB, SMALL};
@@ -26,7 +28,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         name: "round-trip-stream-late",
         peer: PeerKind::LateStreamEcho,
         run: |target, count, meter| {
-            let options = StreamOptions::new();
+            let options = StreamOptions::new().busy_poll(Duration::ZERO);
             on_stream(target, options, |stream| {
                 transfer::round_trips(stream, count, meter)
             })

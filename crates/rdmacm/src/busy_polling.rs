@@ -5,6 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
+/// How long a thread polls by default: longer than a round trip takes, also of a device in
+/// software on an emulated machine.
+pub(crate) const BUSY_POLL: Duration = Duration::from_micros(500);
+
 /// How many waits in a row poll in vain before the next ones sleep at once.
 const MAX_MISSES: u32 = 2;
 /// How many waits sleep at once, at most, before one polls again.
@@ -21,7 +25,7 @@ const LOOKS_BY_POLL: u64 = 8;
 ///
 /// Threads that poll at the same time may lose count, which does no harm.
 #[derive(Debug, Default)]
-pub(super) struct BusyPolling {
+pub(crate) struct BusyPolling {
     /// The waits that polled in vain since the last that did not.
     misses: AtomicU32,
     /// How many of the next waits sleep at once.
@@ -32,7 +36,7 @@ impl BusyPolling {
     /// Polls until there is something, for `time` at most, and not after `is_over`. Between two
     /// polls it looks whether something `has_come`, which costs less, and need not find all that
     /// a poll finds.
-    pub(super) fn poll<T>(
+    pub(crate) fn poll<T>(
         &self,
         time: Duration,
         is_over: impl Fn() -> bool,
