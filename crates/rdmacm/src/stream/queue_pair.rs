@@ -120,6 +120,7 @@ impl StreamQueuePair {
         };
         let window = options.window();
         let bytes = Receiver::new(transport, memory.ring(), window, options.map_entries);
+        let sends_at_once = options.sends as usize;
         let keep_alive = KeepAlive::new(options.keep_alive, now);
         let this = Arc::new(Self {
             queue_pair,
@@ -130,7 +131,12 @@ impl StreamQueuePair {
             transport,
             has_posted_receives: AtomicBool::new(false),
             receive: Mutex::new(ReceiveState::new(bytes, memory)),
-            send: Mutex::new(SendState::new(transport, send_memory, UPDATE_REQUESTS)),
+            send: Mutex::new(SendState::new(
+                transport,
+                send_memory,
+                sends_at_once,
+                UPDATE_REQUESTS,
+            )),
             status: Mutex::new(Status::new(keep_alive)),
             has_failed: AtomicBool::new(false),
             busy_reads: BusyPolling::default(),
@@ -247,14 +253,21 @@ impl StreamQueuePair {
     /// before.
     fn post(&self, post: Post<'_>) -> Option<Transferred> {
         let mut wakers = Wakers::default();
-        // Not while another caller reads, who does the same.
-        if let Ok(mut receive) = self.receive.try_lock() {
-            self.poll_receives(&mut receive, &mut wakers);
-            self.update_peer(&mut receive, &mut wakers);
+        // Mostly the peer has sent nothing, and there is room.
+        if self.receives.has_completions() || !lock(&self.send).is_writable() {
+            self.hear_peer(&mut wakers);
         }
         let outcome = self.post_unless_closed(post, &mut wakers);
         wakers.wake();
         outcome
+    }
+
+    /// Handles what the peer has sent, unless another caller reads, who does the same.
+    fn hear_peer(&self, wakers: &mut Wakers) {
+        if let Ok(mut receive) = self.receive.try_lock() {
+            self.poll_receives(&mut receive, wakers);
+            self.update_peer(&mut receive, wakers);
+        }
     }
 
     fn post_unless_closed(&self, post: Post<'_>, wakers: &mut Wakers) -> Option<Transferred> {
@@ -267,7 +280,10 @@ impl StreamQueuePair {
         }
         drop(status);
         let mut send = lock(&self.send);
-        self.poll_sends(&mut send, wakers);
+        // Several at once. A queue pair that fails completes its receive requests, too.
+        if send.is_half_full() || !send.is_writable() {
+            self.poll_sends(&mut send, wakers);
+        }
         let posted = post(&mut send);
         drop(send);
         posted.unwrap_or_else(|failure| {

@@ -29,6 +29,8 @@ pub(super) struct SendState {
     ring: SendRing,
     memory: RemoteAccessRegion,
     in_flight: VecDeque<InFlight>,
+    /// How many data requests fit.
+    requests: usize,
     /// How many more requests for updates fit.
     updates: u32,
     /// On iWARP the connecting side sends first (RFC 5044 §7.1).
@@ -67,7 +69,12 @@ enum Payload<'a> {
 }
 
 impl SendState {
-    pub(super) fn new(transport: Transport, memory: RemoteAccessRegion, updates: u32) -> Self {
+    pub(super) fn new(
+        transport: Transport,
+        memory: RemoteAccessRegion,
+        requests: usize,
+        updates: u32,
+    ) -> Self {
         let size = u32::try_from(memory.len()).unwrap_or(u32::MAX);
         Self {
             transport,
@@ -75,6 +82,7 @@ impl SendState {
             ring: SendRing::new(size),
             memory,
             in_flight: VecDeque::new(),
+            requests,
             updates,
             may_send: false,
             written: 0,
@@ -97,6 +105,12 @@ impl SendState {
     pub(super) fn is_writable(&self) -> bool {
         let writable = self.sender.as_ref().map_or(0, Sender::writable);
         self.may_send && writable > 0 && self.ring.free_bytes() > 0
+    }
+
+    /// Whether half of the requests or of the memory are taken.
+    pub(super) fn is_half_full(&self) -> bool {
+        let has_few_requests = self.in_flight.len() >= self.requests.div_ceil(2);
+        has_few_requests || self.unacknowledged() * 2 >= self.memory.len() as u64
     }
 
     pub(super) fn has_room_for_update(&self, requests: u32) -> bool {
