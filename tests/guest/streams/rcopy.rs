@@ -86,11 +86,11 @@ fn to_server(site: &Site, rdma_core: RdmaCore) {
         &[&header(OPEN, HEADER + name.len(), 0o600), &name],
     );
     let content = bytes(SIZE);
-    let size = (SIZE as u64).to_ne_bytes();
+    let length = (SIZE as u64).to_ne_bytes();
     ask(
         &stream,
         WRITE,
-        &[&header(WRITE, HEADER + size.len(), 0), &size, &content],
+        &[&header(WRITE, HEADER + length.len(), 0), &length, &content],
     );
     ask(&stream, CLOSE, &[&header(CLOSE, HEADER, 0)]);
     drop(server.stop());

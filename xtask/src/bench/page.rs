@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 use crate::bench::before;
 use crate::bench::plot::Plot;
-use crate::bench::results::{Numbers, OWN, Results, Row, TCP};
+use crate::bench::results::{OWN, Results, Row, TCP};
 use crate::bench::table::{NOTHING, Table, number};
 use crate::workspace::Workspace;
 
@@ -107,110 +107,81 @@ pub(crate) fn label(library: &str) -> String {
     }
 }
 
+/// What a table shows of a workload, for a library.
+type Quantity = fn(&Row, &str) -> Option<f64>;
+
+/// The titles of tables, and what they show for each library.
+const QUANTITIES: [(&str, Quantity); 8] = [
+    ("System calls", |row, library| row.of(library)?.calls),
+    ("Reads that found nothing", |row, library| {
+        row.of(library)?.reads_of_nothing
+    }),
+    ("Allocations", |row, library| row.of(library)?.allocations),
+    ("Bytes on the heap that remain", |row, library| {
+        row.of(library)?.live_bytes
+    }),
+    (
+        "Bytes of the process in memory that remain",
+        |row, library| row.resident_bytes(library),
+    ),
+    ("Time in µs", |row, library| {
+        Some(row.of(library)?.time()? / 1_000.0)
+    }),
+    ("Megabytes in a second", Row::megabytes_in_a_second),
+    ("Instructions for a KiB", Row::instructions_for_a_kib),
+];
+
 fn group_tables(results: &Results, group: &str) -> String {
     let rows: Vec<_> = rows(results, group).collect();
-    let number_of = |what: fn(&Numbers) -> Option<f64>| {
-        move |row: &Row, library: &str| number(row.of(library).and_then(what))
-    };
-    let instructions = |row: &Row, library: &str| match library {
-        BEFORE => {
-            let subject = &row.subject;
-            number(before::instructions(&subject.device, &subject.workload))
-        }
-        library => number(row.of(library).and_then(|numbers| numbers.instructions)),
-    };
-    let mut libraries: Vec<&str> = results.libraries.iter().map(String::as_str).collect();
-    let all = libraries.clone();
-    if let Some(own) = libraries.iter().position(|library| *library == OWN) {
-        libraries.insert(own, BEFORE);
-    }
-    let compared: Vec<_> = results.compared().map(String::as_str).collect();
-    let ratio = |row: &Row, library: &str| {
-        let ratio = row.ratio(library);
-        ratio.map_or_else(|| NOTHING.to_owned(), |ratio| ratio.to_string())
-    };
+    let libraries: Vec<&str> = results.libraries.iter().map(String::as_str).collect();
     let columns = |libraries: &[&str]| -> Vec<String> {
         libraries.iter().map(|library| label(library)).collect()
     };
-    let own_over = compared
-        .iter()
-        .map(|library| format!("rdmacm / {}", label(library)));
-    let tables = [
-        (
-            "Instructions in user space",
-            columns(&libraries),
-            table(&rows, &libraries, &instructions),
-        ),
-        (
-            "System calls",
-            columns(&all),
-            table(&rows, &all, &number_of(|numbers| numbers.calls)),
-        ),
-        (
-            "Reads that found nothing",
-            columns(&all),
-            table(&rows, &all, &number_of(|numbers| numbers.reads_of_nothing)),
-        ),
-        (
-            "Allocations",
-            columns(&all),
-            table(&rows, &all, &number_of(|numbers| numbers.allocations)),
-        ),
-        (
-            "Bytes on the heap that remain",
-            columns(&all),
-            table(&rows, &all, &number_of(|numbers| numbers.live_bytes)),
-        ),
-        (
-            "Bytes of the process in memory that remain",
-            columns(&all),
-            table(&rows, &all, &|row, library| {
-                number(row.resident_bytes(library))
-            }),
-        ),
-        (
-            "Time in µs",
-            columns(&all),
-            table(
-                &rows,
-                &all,
-                &number_of(|numbers| Some(numbers.time()? / 1_000.0)),
-            ),
-        ),
-        (
-            "Megabytes in a second",
-            columns(&all),
-            table(&rows, &all, &|row, library| {
-                number(row.megabytes_in_a_second(library))
-            }),
-        ),
-        (
-            "Instructions for a KiB",
-            columns(&all),
-            table(&rows, &all, &|row, library| {
-                number(row.instructions_for_a_kib(library))
-            }),
-        ),
-        (
-            "Ratio of times",
-            own_over.collect(),
-            table(&rows, &compared, &ratio),
-        ),
-    ];
-    let mut text = String::new();
-    for (title, columns, cells) in tables {
-        let headings = ["workload".to_owned(), "device".to_owned()];
-        let mut table = Table::new([&headings[..], &columns].concat());
-        for row in cells {
-            table.add(row);
-        }
-        let table = table.without_empty_columns();
-        if !table.is_empty() {
-            // Writing to a string never fails.
-            let _ = write!(text, "{title}:\n\n{table}\n");
-        }
+    let mut text = instructions(&rows, &libraries);
+    for (title, quantity) in QUANTITIES {
+        let cells = table(&rows, &libraries, &|row, library| {
+            number(quantity(row, library))
+        });
+        text += &titled(title, &columns(&libraries), cells);
     }
-    text
+    let compared: Vec<_> = results.compared().map(String::as_str).collect();
+    let own_over = |library: &String| format!("rdmacm / {library}");
+    let own_over: Vec<_> = columns(&compared).iter().map(own_over).collect();
+    let cells = table(&rows, &compared, &|row, library| {
+        let ratio = row.ratio(library);
+        ratio.map_or_else(|| NOTHING.to_owned(), |ratio| ratio.to_string())
+    });
+    text + &titled("Ratio of times", &own_over, cells)
+}
+
+/// The table of instructions, with what there were before.
+fn instructions(rows: &[&Row], libraries: &[&str]) -> String {
+    let mut libraries = libraries.to_vec();
+    if let Some(own) = libraries.iter().position(|library| *library == OWN) {
+        libraries.insert(own, BEFORE);
+    }
+    let cells = table(rows, &libraries, &|row, library| {
+        number(match library {
+            BEFORE => before::instructions(&row.subject.device, &row.subject.workload),
+            library => row.of(library).and_then(|numbers| numbers.instructions),
+        })
+    });
+    let columns: Vec<_> = libraries.iter().map(|library| label(library)).collect();
+    titled("Instructions in user space", &columns, cells)
+}
+
+/// A table below its title; nothing if no cell has a number.
+fn titled(title: &str, columns: &[String], cells: Vec<Vec<String>>) -> String {
+    let headings = ["workload".to_owned(), "device".to_owned()];
+    let mut table = Table::new([&headings[..], columns].concat());
+    for row in cells {
+        table.add(row);
+    }
+    let table = table.without_empty_columns();
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("{title}:\n\n{table}\n")
 }
 
 /// A row of cells for each workload.

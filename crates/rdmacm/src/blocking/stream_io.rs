@@ -4,6 +4,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::time::Duration;
 
+use rdmacm_core::Deadline;
+
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
 use crate::stream::StreamHandle;

@@ -45,10 +45,11 @@ fn serve_tcp(
         for stream in listener.incoming() {
             let serve_one = &serve_one;
             scope.spawn(move || {
-                report(stream.and_then(|stream| {
+                let served = stream.and_then(|stream| {
                     stream.set_nodelay(true)?;
                     serve_one(&stream)
-                }))
+                });
+                report(served);
             });
         }
     });
