@@ -212,8 +212,6 @@ static void run_idle_small(struct target target, uint32_t count)
 	idle(target, count, true);
 }
 
-// The peer does not close its streams: while one thread closes and another one accepts, the
-// thread of rsockets that reads events may wait for ever, and with it all that accept.
 static bool is_late;
 
 static void *return_bytes(void *argument)
@@ -229,6 +227,7 @@ static void *return_bytes(void *argument)
 			break;
 	}
 	free(bytes);
+	close_stream(fd);
 	return NULL;
 }
 
@@ -255,6 +254,7 @@ static void *read_announced(void *argument)
 	       drain(fd, bytes, announced) && write_all(fd, &reply, 1))
 		;
 	free(bytes);
+	close_stream(fd);
 	return NULL;
 }
 
