@@ -35,7 +35,12 @@ fn exchange(address: &str) -> Result<()> {
     let listener = Listener::options().with_node(&node).bind(address)?;
     let server = listener.local_addr();
     thread::scope(|scope| {
-        scope.spawn(|| listener.accept(LIMIT)?.accept()?.receive());
+        scope.spawn(|| {
+            let connection = listener.accept(LIMIT)?.accept()?;
+            connection.receive()?;
+            // If this side closed first, the other one might not learn that all has arrived.
+            connection.closed(LIMIT)
+        });
         let connector = Connector::new(server).with_node(&node).deadline(LIMIT);
         let connection = connector.connect()?;
         connection.set_deadline(LIMIT);
