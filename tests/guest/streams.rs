@@ -20,6 +20,7 @@ pub(crate) mod preload;
 pub(crate) mod rcopy;
 pub(crate) mod riostream;
 pub(crate) mod rstream;
+pub(crate) mod send_slots;
 pub(crate) mod tasks;
 
 /// Both sides of a stream.

@@ -129,7 +129,7 @@ pub use stage::Stage;
 pub use stop_group::StopGroup;
 pub use stop_handle::StopHandle;
 #[cfg(feature = "verbs")]
-pub use stream::StreamOptions;
+pub use stream::{SendSlot, StreamOptions};
 
 /// The examples of the documents, compiled.
 #[cfg(all(doctest, feature = "verbs"))]

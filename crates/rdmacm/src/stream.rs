@@ -16,6 +16,8 @@ mod peer_maps;
 mod pending_handshakes;
 mod queue_pair;
 mod receive_state;
+mod send_buffers;
+mod send_slot;
 mod send_state;
 mod slices;
 mod status;
@@ -23,6 +25,7 @@ mod timeouts;
 mod wait;
 
 pub use options::StreamOptions;
+pub use send_slot::SendSlot;
 
 pub(crate) use handle::StreamHandle;
 pub(crate) use handshake::{accept, connect};

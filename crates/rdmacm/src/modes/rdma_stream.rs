@@ -11,7 +11,7 @@ use rdmacm_rsocket::How;
 use super::{Connector, Incoming, Node};
 use crate::connect::PeerAddr;
 use crate::error::Result;
-use crate::stream::{self, StreamHandle, StreamOptions};
+use crate::stream::{self, SendSlot, StreamHandle, StreamOptions};
 
 by_mode! {
     /// A byte stream over RDMA, as a TCP stream is: what one side writes, the other side reads.
@@ -153,6 +153,44 @@ impl RdmaStream {
         }
     }
 
+    waits! {
+        /// Reserves registered memory for up to `bytes` of the next bytes, once the peer has room
+        /// for at least one. The caller fills it, and [`SendSlot::commit`] sends it from there:
+        /// this saves the copy of a write. It may have fewer bytes, at most 64 KiB and half of
+        /// [`StreamOptions::send_buffer`].
+        blocking {
+            ///
+            /// ```no_run
+            /// # fn example(stream: &mut rdmacm::RdmaStream) -> std::io::Result<()> {
+            /// use std::fs::File;
+            /// use std::io::Read;
+            ///
+            /// let mut file = File::open("picture.png")?;
+            /// loop {
+            ///     let mut slot = stream.reserve(64 * 1024)?;
+            ///     match file.read(&mut slot)? {
+            ///         0 => break,
+            ///         bytes => slot.commit(bytes)?,
+            ///     }
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        awaited {
+            /// Dropping the future reserves nothing.
+        }
+        both {
+            ///
+            /// # Errors
+            /// [`InvalidInput`](io::ErrorKind::InvalidInput) for 0 bytes; those of writing and, the
+            /// first time, of registering memory.
+        }
+        pub fn reserve(&mut self, bytes: usize) -> io::Result<SendSlot<'_>> {
+            self.inner.event_loop() => self.inner.reserve(bytes)
+        }
+    }
+
     /// Splits the stream into halves that different threads or tasks can own. They share no lock
     /// while they read and write.
     #[must_use]
@@ -211,6 +249,16 @@ impl OwnedReadHalf {
 }
 
 impl OwnedWriteHalf {
+    waits! {
+        /// As [`RdmaStream::reserve`].
+        ///
+        /// # Errors
+        /// Those of [`RdmaStream::reserve`].
+        pub fn reserve(&mut self, bytes: usize) -> io::Result<SendSlot<'_>> {
+            self.inner.event_loop() => self.inner.reserve(bytes)
+        }
+    }
+
     /// As [`RdmaStream::peer_addr`].
     ///
     /// # Errors

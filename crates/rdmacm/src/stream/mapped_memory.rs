@@ -50,7 +50,7 @@ impl StreamConnection {
     }
 
     /// Transfers as soon as there is room, within the timeout of writing.
-    async fn progress(
+    pub(super) async fn progress(
         &self,
         stage: Stage,
         take: &mut (dyn FnMut() -> Option<Result<usize, Cause>> + Send),

@@ -24,6 +24,7 @@ use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice,
 
 mod completions;
 mod mapped_memory;
+mod send_buffers;
 mod waiters;
 
 /// Bytes of inline data: a short write, an announcement, or a message.

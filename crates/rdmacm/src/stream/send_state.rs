@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use rdmacm_rsocket::{Message, ProtocolError, SendRing, Sender, Transport, Update, Write};
 use rdmacm_verbs::{
-    Completion, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest, SgList,
-    Sge, WorkId,
+    Buffer, Completion, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest,
+    SgList, Sge, WorkId,
 };
 
 use super::failure::StreamFailure;
 use super::peer_maps::PeerMaps;
+use super::send_buffers::SendBuffers;
 use super::slices::Slices;
 
 mod mapped_memory;
@@ -19,7 +20,7 @@ const MAX_INLINE: usize = 64;
 
 /// The most bytes of one write, so that the peer reads the first ones while others are under
 /// way.
-const MAX_WRITE: u32 = 64 * 1024;
+pub(super) const MAX_WRITE: u32 = 64 * 1024;
 
 /// The sending half of a stream.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub(super) struct SendState {
     /// What this side has mapped, by entries in the peer's table. The peer may write there
     /// until the stream ends.
     maps: Vec<RemoteAccessRegion>,
+    pub(super) buffers: SendBuffers,
 }
 
 /// A request that the device has, and what its completion gives back.
@@ -65,7 +67,7 @@ struct Charge {
 enum Payload<'a> {
     None,
     Inline(RemoteMemory, &'a [u8]),
-    Ring(RemoteMemory, Sge),
+    Registered(RemoteMemory, Sge),
 }
 
 impl SendState {
@@ -89,6 +91,7 @@ impl SendState {
             acknowledged: 0,
             peer_maps: PeerMaps::default(),
             maps: Vec::new(),
+            buffers: SendBuffers::default(),
         }
     }
 
@@ -109,8 +112,9 @@ impl SendState {
 
     /// Whether half of the requests or of the memory are taken.
     pub(super) fn is_half_full(&self) -> bool {
-        let has_few_requests = self.in_flight.len() >= self.requests.div_ceil(2);
-        has_few_requests || self.unacknowledged() * 2 >= self.memory.len() as u64
+        let are_requests_taken = self.in_flight.len() >= self.requests.div_ceil(2);
+        let is_memory_taken = self.unacknowledged() * 2 >= self.memory.len() as u64;
+        are_requests_taken || is_memory_taken || self.buffers.are_taken()
     }
 
     pub(super) fn has_room_for_update(&self, requests: u32) -> bool {
@@ -185,11 +189,42 @@ impl SendState {
         let sge = sge.map_err(StreamFailure::refused)?;
         self.post(
             queue_pair,
-            Payload::Ring(remote, sge),
+            Payload::Registered(remote, sge),
             write.message,
             charge,
         )?;
         Ok(true)
+    }
+
+    /// How many bytes one write may have, whatever memory they are in.
+    pub(super) fn room(&self) -> usize {
+        let sender = self.sender.as_ref().filter(|_| self.may_send);
+        sender.map_or(0, Sender::writable) as usize
+    }
+
+    /// Sends the first bytes of a buffer, for which there is [room](Self::room).
+    pub(super) fn commit(
+        &mut self,
+        queue_pair: &QueuePair,
+        buffer: Buffer,
+        bytes: usize,
+    ) -> Result<(), StreamFailure> {
+        // No more than there is room for, which is 32 bits.
+        let length = u32::try_from(bytes).unwrap_or(0);
+        let write = self.sender.as_mut().and_then(|sender| sender.write(length));
+        let Some(write) = write else {
+            return Ok(());
+        };
+        let charge = Charge {
+            bytes: write.length,
+            data_requests: self.transport.requests_per_write(),
+            ..Charge::default()
+        };
+        self.written += u64::from(write.length);
+        let sge = buffer.part(0..write.length as usize);
+        let sge = sge.map_err(|refused| StreamFailure::refused(refused.error))?;
+        let payload = Payload::Registered(remote(write)?, sge);
+        self.post(queue_pair, payload, write.message, charge)
     }
 
     /// Posts an update for the peer, for which there is [room](Self::has_room_for_update).
@@ -255,7 +290,7 @@ impl SendState {
         let request = match payload {
             Payload::None => SendRequest::new(write(RemoteMemory::NONE), SgList::NONE),
             Payload::Inline(remote, bytes) => SendRequest::inline(write(remote), bytes),
-            Payload::Ring(remote, sge) => SendRequest::new(write(remote), sge),
+            Payload::Registered(remote, sge) => SendRequest::new(write(remote), sge),
         };
         self.post_one(queue_pair, request, charge)?;
         Ok(())
@@ -291,7 +326,7 @@ impl SendState {
             Payload::Inline(remote, bytes) => {
                 SendRequest::inline(SendOperation::Write(remote), bytes)
             }
-            Payload::Ring(remote, sge) => SendRequest::new(SendOperation::Write(remote), sge),
+            Payload::Registered(remote, sge) => SendRequest::new(SendOperation::Write(remote), sge),
         };
         let mut requests = vec![write, message];
         let posted = queue_pair.post_sends(&mut requests);
@@ -306,7 +341,7 @@ impl SendState {
     }
 
     /// A request has completed. Requests complete in the order of posting.
-    pub(super) fn complete(&mut self, completion: &Completion) {
+    pub(super) fn complete(&mut self, completion: Completion) {
         let first = self.in_flight.front();
         // siw may complete a request twice while the connection closes.
         if first.is_none_or(|first| first.work != completion.work) {
@@ -322,6 +357,9 @@ impl SendState {
         }
         if completion.result().is_ok() {
             self.acknowledged += u64::from(charge.bytes);
+        }
+        if let Some(buffer) = completion.sg_list.into_buffer() {
+            self.buffers.give_back(buffer);
         }
     }
 

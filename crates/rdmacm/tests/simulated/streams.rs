@@ -75,7 +75,7 @@ impl Hosts {
 /// Buffers that wrap around often, and few requests.
 fn small() -> StreamOptions {
     let options = StreamOptions::new().receive_buffer(1000).send_buffer(700);
-    let options = options.receives(8).sends(6);
+    let options = options.receives(8).sends(6).map_entries(1);
     // Of the machine's clock, for tasks.
     options.close_deadline(Duration::from_millis(20))
 }
@@ -103,6 +103,48 @@ fn bytes_arrive_in_order_in_both_directions() {
                 }
             });
         }
+    }
+}
+
+#[test]
+fn what_is_put_into_slots_arrives() {
+    for hosts in Hosts::each() {
+        let (mut client, mut server) = hosts.connect();
+        let bytes = bytes(10_000);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut left = &bytes[..];
+                while !left.is_empty() {
+                    let mut slot = client.reserve(left.len()).unwrap();
+                    let (now, later) = left.split_at(slot.len());
+                    slot.copy_from_slice(now);
+                    slot.commit(now.len()).unwrap();
+                    left = later;
+                }
+            });
+            let mut received = vec![0; bytes.len()];
+            server.read_exact(&mut received).unwrap();
+            assert!(received == bytes);
+        });
+    }
+}
+
+#[test]
+fn mapped_memory_is_written_at_its_offset() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        let memory = client.map(5000, 7).unwrap();
+        (&client).write_all(b"m").unwrap();
+        (&server).read_exact(&mut [0]).unwrap();
+        let bytes = bytes(5000);
+        server.write_all_at(&bytes, 7).unwrap();
+        let beyond = server.write_at(b"x", 5007).unwrap_err();
+        assert_eq!(beyond.kind(), ErrorKind::InvalidInput);
+        (&server).write_all(b"w").unwrap();
+        (&client).read_exact(&mut [0]).unwrap();
+        let mut written = vec![0; bytes.len()];
+        memory.read(0, &mut written);
+        assert!(written == bytes);
     }
 }
 

@@ -74,7 +74,7 @@ impl StreamQueuePair {
     ) -> Result<(), ProtocolError> {
         let received = receive.receiver.message(message)?;
         if self.is_iwarp() {
-            lock(&self.send).may_send = true;
+            self.peer_has_sent(wakers);
         }
         if let Message::Data(_) = message {
             let status = self.status();
@@ -92,6 +92,14 @@ impl StreamQueuePair {
             None => self.handle_control(receive, message, may_announce, wakers),
         }
         Ok(())
+    }
+
+    /// From now on the accepting side may send on iWARP.
+    fn peer_has_sent(&self, wakers: &mut Wakers) {
+        let mut send = lock(&self.send);
+        if !std::mem::replace(&mut send.may_send, true) {
+            self.status().wake_all(wakers);
+        }
     }
 
     fn handle_control(
@@ -170,8 +178,9 @@ impl StreamQueuePair {
         loop {
             match self.sends.poll() {
                 Ok(Some(completion)) => {
-                    send.complete(&completion);
-                    if let Err(error) = completion.result() {
+                    let result = completion.result();
+                    send.complete(completion);
+                    if let Err(error) = result {
                         let fabric = self.queue_pair.transport();
                         let failure = Failure::from_completion(error, fabric);
                         self.fail(StreamFailure::Requests(failure), wakers);

@@ -1,0 +1,61 @@
+//! Writes from memory that a caller has filled in place.
+
+use rdmacm_verbs::{Buffer, Result};
+
+use super::{StreamQueuePair, Transferred, lock};
+use crate::stream::send_state::MAX_WRITE;
+
+impl StreamQueuePair {
+    /// Registers the buffers, if there are none: two or more, so that one is filled while
+    /// another one is under way.
+    pub(in crate::stream) fn make_send_buffers(&self) -> Result<()> {
+        if lock(&self.send).buffers.are_made() {
+            return Ok(());
+        }
+        let bytes = self.options.send_buffer;
+        let memory = self
+            .queue_pair
+            .protection_domain()
+            .allocate(bytes as usize)?;
+        let size = bytes.div_ceil(2).min(MAX_WRITE);
+        let buffers = memory.into_chunks(size as usize);
+        lock(&self.send).buffers.fill(buffers);
+        Ok(())
+    }
+
+    /// Takes a buffer for up to this many bytes, and returns for how many; `None` if that must
+    /// wait.
+    pub(in crate::stream) fn reserve(
+        &self,
+        buffer: &mut Option<Buffer>,
+        bytes: usize,
+    ) -> Option<Transferred> {
+        self.post(&mut |send| {
+            let room = send.room();
+            if room == 0 {
+                return Ok(None);
+            }
+            *buffer = send.buffers.take();
+            let size = buffer.as_ref().map(|buffer| buffer.len());
+            Ok(size.map(|size| Transferred::Bytes(bytes.min(size).min(room))))
+        })
+    }
+
+    /// Sends the first bytes of a reserved buffer. Nobody else has written since.
+    pub(in crate::stream) fn commit(
+        &self,
+        buffer: &mut Option<Buffer>,
+        bytes: usize,
+    ) -> Option<Transferred> {
+        self.post(&mut |send| {
+            if let Some(buffer) = buffer.take_if(|_| bytes > 0) {
+                send.commit(&self.queue_pair, buffer, bytes)?;
+            }
+            Ok(Some(Transferred::Bytes(bytes)))
+        })
+    }
+
+    pub(in crate::stream) fn give_back(&self, buffer: Buffer) {
+        lock(&self.send).buffers.give_back(buffer);
+    }
+}

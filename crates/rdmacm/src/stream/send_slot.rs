@@ -1,0 +1,93 @@
+//! Memory that was reserved for the next bytes of a stream.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+use rdmacm_verbs::Buffer;
+
+use super::connection::StreamConnection;
+use crate::messages::device_error;
+use crate::stage::Stage;
+
+/// Memory for the next bytes of a stream, from [`RdmaStream::reserve`](crate::RdmaStream::reserve):
+/// what is written there is sent from there, without a copy. It has the bytes of an earlier use.
+///
+/// Dropping it sends nothing.
+#[derive(Debug)]
+pub struct SendSlot<'a> {
+    stream: &'a StreamConnection,
+    /// None once it was committed.
+    buffer: Option<Buffer>,
+    length: usize,
+}
+
+impl SendSlot<'_> {
+    /// Sends the first `bytes` of it, or all of it if it has fewer. Never waits.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn commit(mut self, bytes: usize) -> io::Result<()> {
+        let Some(buffer) = self.buffer.take() else {
+            return Ok(());
+        };
+        let mut buffer = Some(buffer);
+        let bytes = bytes.min(self.length);
+        let queue_pair = self.stream.queue_pair();
+        let mut commit = || queue_pair.commit(&mut buffer, bytes);
+        let committed = self.stream.transfer(&mut commit);
+        if let Some(unsent) = buffer {
+            queue_pair.give_back(unsent);
+        }
+        let Some(outcome) = committed else {
+            return Ok(());
+        };
+        outcome.map_err(|cause| self.stream.fail_at_once(Stage::Send, cause))?;
+        Ok(())
+    }
+}
+
+impl Deref for SendSlot<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let buffer = self.buffer.as_deref();
+        let bytes = buffer.and_then(|buffer| buffer.get(..self.length));
+        bytes.unwrap_or_default()
+    }
+}
+
+impl DerefMut for SendSlot<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let buffer = self.buffer.as_deref_mut();
+        let bytes = buffer.and_then(|buffer| buffer.get_mut(..self.length));
+        bytes.unwrap_or_default()
+    }
+}
+
+impl Drop for SendSlot<'_> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.stream.queue_pair().give_back(buffer);
+        }
+    }
+}
+
+impl StreamConnection {
+    /// Reserves memory for the next bytes, once the peer has room for at least one.
+    pub(crate) async fn reserve(&self, bytes: usize) -> io::Result<SendSlot<'_>> {
+        if bytes == 0 {
+            let reason = "a reservation of no bytes";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let made = self.queue_pair().make_send_buffers();
+        made.map_err(|error| self.fail_at_once(Stage::Register, device_error(error)))?;
+        let mut buffer = None;
+        let mut reserve = || self.transfer(&mut || self.queue_pair().reserve(&mut buffer, bytes));
+        let length = self.progress(Stage::Send, &mut reserve).await?;
+        Ok(SendSlot {
+            stream: self,
+            buffer,
+            length,
+        })
+    }
+}
