@@ -217,15 +217,7 @@ fn large_messages_are_exchanged(site: &Site) {
     Test::new(4_194_304, 1, 1).in_both_roles(site, &StreamOptions::new());
 }
 
-/// `rdma_getaddrinfo` instead of `getaddrinfo`.
-#[case]
-fn its_names_may_be_resolved_by_librdmacm(site: &Site) {
-    Test::new(1000, 10, 5)
-        .with(&["-T", "r"])
-        .in_both_roles(site, &StreamOptions::new());
-}
-
-/// Queues of the size that librdmacm has at least, and no inline data.
+/// Queues of the least size that librdmacm has.
 #[case]
 fn queues_of_the_least_size_are_enough(site: &Site) {
     let least = StreamOptions::new().receives(16).sends(16);
