@@ -91,9 +91,10 @@ fn a_reservation_waits_for_the_peer(site: &Site) {
         }
     };
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    // On iWARP the accepting side says nothing before it has heard the other one.
-    let announced = if site.soft == Soft::Siw { 5000 } else { 10_000 };
-    assert_eq!(sent, announced);
+    // On iWARP the accepting side announces its second half when it has heard the other one:
+    // while it is accepted, or when it reads.
+    let is_half = site.soft == Soft::Siw && sent == 5000;
+    assert!(sent == 10_000 || is_half, "{sent} bytes");
     client.set_write_timeout(None).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| (&server).read_exact(&mut vec![0; sent + 1]).unwrap());
