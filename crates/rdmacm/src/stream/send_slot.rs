@@ -16,7 +16,7 @@ use crate::stage::Stage;
 #[derive(Debug)]
 pub struct SendSlot<'a> {
     stream: &'a StreamConnection,
-    /// None once it was committed.
+    /// None once it was sent.
     buffer: Option<Buffer>,
     length: usize,
 }
@@ -27,21 +27,12 @@ impl SendSlot<'_> {
     /// # Errors
     /// Those of writing.
     pub fn commit(mut self, bytes: usize) -> io::Result<()> {
-        let Some(buffer) = self.buffer.take() else {
-            return Ok(());
-        };
-        let mut buffer = Some(buffer);
         let bytes = bytes.min(self.length);
-        let queue_pair = self.stream.queue_pair();
-        let mut commit = || queue_pair.commit(&mut buffer, bytes);
-        let committed = self.stream.transfer(&mut commit);
-        if let Some(unsent) = buffer {
-            queue_pair.give_back(unsent);
+        let (stream, buffer) = (self.stream, &mut self.buffer);
+        let mut commit = || stream.queue_pair().commit(buffer, bytes);
+        if let Some(Err(cause)) = stream.transfer(&mut commit) {
+            return Err(stream.fail_at_once(Stage::Send, cause).into());
         }
-        let Some(outcome) = committed else {
-            return Ok(());
-        };
-        outcome.map_err(|cause| self.stream.fail_at_once(Stage::Send, cause))?;
         Ok(())
     }
 }
