@@ -17,6 +17,15 @@ fn synchronize(from: &RdmaStream, to: &RdmaStream) {
     to.read_exact(&mut [0]).unwrap();
 }
 
+/// A stream whose accepting side may send: the connecting side has sent something, after the
+/// other one has accepted. siw reads what came before that only then, or once the connecting side
+/// waits.
+fn pair(site: &Site, client: &StreamOptions) -> Pair {
+    let pair = Pair::with(site, client, &StreamOptions::new());
+    synchronize(&pair.client, &pair.server);
+    pair
+}
+
 fn content(memory: &RemoteAccessRegion) -> Vec<u8> {
     let mut content = vec![0; memory.len()];
     memory.read(0, &mut content);
@@ -41,7 +50,7 @@ fn cause<T>(outcome: std::io::Result<T>) -> String {
 #[case]
 fn bytes_go_where_they_are_mapped(site: &Site) {
     let with_entries = StreamOptions::new().map_entries(3);
-    let Pair { client, server } = Pair::with(site, &with_entries, &StreamOptions::new());
+    let Pair { client, server } = pair(site, &with_entries);
     assert_eq!(cause(client.write_at(b"x", 1000)), "not mapped");
     let first = server.map(100, 1000).unwrap();
     let second = server.map(300_000, 1100).unwrap();
@@ -72,7 +81,7 @@ fn bytes_go_where_they_are_mapped(site: &Site) {
 #[case]
 fn more_regions_than_credits_are_mapped(site: &Site) {
     let options = StreamOptions::new().map_entries(100).receives(16);
-    let Pair { client, server } = Pair::with(site, &options, &StreamOptions::new());
+    let Pair { client, server } = pair(site, &options);
     let regions: Vec<_> = thread::scope(|scope| {
         scope.spawn(|| (&client).read_exact(&mut [0]).unwrap());
         let regions = (0..100).map(|at| server.map(8, at * 8).unwrap()).collect();
@@ -91,7 +100,7 @@ fn more_regions_than_credits_are_mapped(site: &Site) {
 #[case]
 fn writes_at_offsets_wait_for_room(site: &Site) {
     let client = StreamOptions::new().map_entries(1).send_buffer(64).sends(2);
-    let Pair { client, server } = Pair::with(site, &client, &StreamOptions::new());
+    let Pair { client, server } = pair(site, &client);
     let memory = server.map(20_000, 0).unwrap();
     synchronize(&server, &client);
     let sent = bytes(20_000);
@@ -104,7 +113,7 @@ fn writes_at_offsets_wait_for_room(site: &Site) {
 #[case]
 fn mapped_memory_lives_as_long_as_the_stream(site: &Site) {
     let with_entry = StreamOptions::new().map_entries(1);
-    let Pair { client, server } = Pair::with(site, &with_entry, &StreamOptions::new());
+    let Pair { client, server } = pair(site, &with_entry);
     drop(server.map(5, 0).unwrap());
     synchronize(&server, &client);
     client.write_all_at(b"alive", 0).unwrap();
