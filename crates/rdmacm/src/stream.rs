@@ -19,8 +19,10 @@ mod receive_state;
 mod send_buffers;
 mod send_slot;
 mod send_state;
+mod shared_status;
 mod slices;
 mod status;
+mod thread_wait;
 mod timeouts;
 mod wait;
 

@@ -79,6 +79,12 @@ impl Shutdown {
         self.can_write &= !self.peer_disconnected;
     }
 
+    /// Whether neither side has closed a direction.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.can_read && self.can_write && !self.peer_finished
+    }
+
     /// Whether data may be sent.
     #[must_use]
     pub fn can_write(&self) -> bool {

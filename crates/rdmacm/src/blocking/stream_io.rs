@@ -97,7 +97,8 @@ fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize
     }
     let deadline = inner.timeouts().read_deadline()?;
     if deadline == Deadline::Never {
-        if let Some(outcome) = inner.read_busily(slices) {
+        let outcome = inner.read_busily(slices);
+        if let Some(outcome) = outcome.or_else(|| inner.read_on_thread(slices)) {
             return Ok(outcome?);
         }
     }

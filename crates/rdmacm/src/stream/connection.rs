@@ -129,6 +129,11 @@ impl StreamConnection {
         self.fail(&self.attempt(Deadline::Never), stage, cause)
     }
 
+    /// Whether there is an event.
+    pub(super) fn may_be_closed(&self) -> bool {
+        self.established.id.queue().is_ready()
+    }
+
     /// Why the connection has closed, as far as events say so. What came before is in the
     /// completion queues by then.
     fn close_reason(&self) -> Option<CloseReason> {
@@ -169,7 +174,8 @@ impl StreamConnection {
         &self,
         transfer: &mut dyn FnMut() -> Option<Transferred>,
     ) -> Option<Result<usize, Cause>> {
-        let closed = self.close_reason();
+        // Mostly there is no event.
+        let closed = self.may_be_closed().then(|| self.close_reason()).flatten();
         match (transfer(), closed) {
             (Some(Transferred::Bytes(bytes)), _) => Some(Ok(bytes)),
             (Some(Transferred::ShutDown), _) => Some(Err(Cause::ShutDown)),
@@ -295,12 +301,18 @@ impl StreamConnection {
 
     /// Reads what arrives while the thread polls, before it sleeps.
     pub(crate) fn read_busily(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
-        self.busily(&self.queue_pair.busy_reads, || self.try_read(into))
+        let busy = &self.queue_pair.busy_reads;
+        self.busily(busy, StreamInterest::Readable, || self.try_read(into))
     }
 
-    fn busily<T>(&self, busy: &BusyPolling, poll: impl FnMut() -> Option<T>) -> Option<T> {
-        let is_over = || self.established.id.queue().is_ready();
-        let has_come = || self.queue_pair.has_completions();
+    fn busily<T>(
+        &self,
+        busy: &BusyPolling,
+        interest: StreamInterest,
+        poll: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let is_over = || self.may_be_closed();
+        let has_come = || self.queue_pair.has_completions(interest);
         busy.poll(self.options().busy_poll, is_over, has_come, poll)
     }
 
@@ -312,7 +324,8 @@ impl StreamConnection {
 
     /// Writes once there is room while the thread polls, before it sleeps.
     pub(crate) fn write_busily(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize>> {
-        self.busily(&self.queue_pair.busy_writes, || self.try_write(slices))
+        let busy = &self.queue_pair.busy_writes;
+        self.busily(busy, StreamInterest::Writable, || self.try_write(slices))
     }
 
     /// Writes once there is room, after [`try_write`](Self::try_write).

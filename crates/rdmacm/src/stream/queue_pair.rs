@@ -12,12 +12,14 @@ use rdmacm_core::{
 use rdmacm_rsocket::{ByteOrder, Control, Handshake, How, Message, Receiver, Sender, Transport};
 use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, Result, SgList};
 
+use self::completions::ALL;
 use super::failure::StreamFailure;
 use super::options::{StreamOptions, UPDATE_REQUESTS};
 use super::receive_state::{PeerMemory, ReceiveState};
 use super::send_state::SendState;
+use super::shared_status::{SharedStatus, StatusGuard};
 use super::slices::Slices;
-use super::status::{Status, Wakers};
+use super::status::{Status, StreamInterest, Wakers};
 use crate::busy_polling::BusyPolling;
 use crate::event_loop::EventLoop;
 use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice, Side};
@@ -48,9 +50,7 @@ pub(crate) struct StreamQueuePair {
     has_posted_receives: AtomicBool,
     receive: Mutex<ReceiveState>,
     send: Mutex<SendState>,
-    status: Mutex<Status>,
-    /// Whether there is a failure. Read without the lock.
-    has_failed: AtomicBool,
+    status: SharedStatus,
     pub(super) busy_reads: BusyPolling,
     pub(super) busy_writes: BusyPolling,
     are_sends_armed: AtomicBool,
@@ -138,8 +138,7 @@ impl StreamQueuePair {
                 sends_at_once,
                 UPDATE_REQUESTS,
             )),
-            status: Mutex::new(Status::new(keep_alive)),
-            has_failed: AtomicBool::new(false),
+            status: SharedStatus::new(Status::new(keep_alive)),
             busy_reads: BusyPolling::default(),
             busy_writes: BusyPolling::default(),
             are_sends_armed: AtomicBool::new(false),
@@ -190,7 +189,7 @@ impl StreamQueuePair {
     /// The connection is established. On iWARP the accepting side waits until the connecting
     /// side has sent something.
     pub(super) fn established(&self, has_connected: bool) {
-        lock(&self.send).may_send = has_connected || !self.is_iwarp();
+        lock(&self.send).may_send |= has_connected || !self.is_iwarp();
         self.poll();
     }
 
@@ -200,10 +199,15 @@ impl StreamQueuePair {
         into: &mut [IoSliceMut<'_>],
         read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
     ) -> Option<Transferred> {
-        let mut wakers = Wakers::default();
         let mut receive = lock(&self.receive);
-        if receive.receiver.readable() == 0 {
-            self.poll_receives(&mut receive, &mut wakers);
+        let has_bytes = receive.receiver.readable() > 0;
+        if !has_bytes && !self.receives.has_completions() && self.status.is_open() {
+            return None;
+        }
+        let mut wakers = Wakers::default();
+        if !has_bytes {
+            let wanted = into.iter().map(|slice| slice.len()).sum();
+            self.poll_receives(&mut receive, wanted, &mut wakers);
         }
         let outcome = self.read_in(&mut receive, into, read);
         if receive.receiver.is_update_due() {
@@ -221,6 +225,9 @@ impl StreamQueuePair {
         read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
     ) -> Option<Transferred> {
         let has_bytes = receive.receiver.readable() > 0;
+        if self.status.is_open() {
+            return has_bytes.then(|| Transferred::Bytes(read(receive, into)));
+        }
         let status = self.status();
         if !status.shutdown.can_read() {
             return Some(Transferred::Bytes(0));
@@ -254,11 +261,15 @@ impl StreamQueuePair {
     /// before.
     fn post(&self, post: Post<'_>) -> Option<Transferred> {
         let mut wakers = Wakers::default();
+        let mut send = lock(&self.send);
         // Mostly the peer has sent nothing, and there is room.
-        if self.receives.has_completions() || !lock(&self.send).is_writable() {
+        if self.receives.has_completions() || !send.is_writable() {
+            drop(send);
             self.hear_peer(&mut wakers);
+            send = lock(&self.send);
         }
-        let outcome = self.post_unless_closed(post, &mut wakers);
+        let outcome = self.post_unless_closed(&mut send, post, &mut wakers);
+        drop(send);
         wakers.wake();
         outcome
     }
@@ -266,28 +277,31 @@ impl StreamQueuePair {
     /// Handles what the peer has sent, unless another caller reads, who does the same.
     fn hear_peer(&self, wakers: &mut Wakers) {
         if let Ok(mut receive) = self.receive.try_lock() {
-            self.poll_receives(&mut receive, wakers);
+            self.poll_receives(&mut receive, ALL, wakers);
             self.update_peer(&mut receive, wakers);
         }
     }
 
-    fn post_unless_closed(&self, post: Post<'_>, wakers: &mut Wakers) -> Option<Transferred> {
-        let status = self.status();
-        if !status.shutdown.can_write() {
-            return Some(Transferred::ShutDown);
+    fn post_unless_closed(
+        &self,
+        send: &mut SendState,
+        post: Post<'_>,
+        wakers: &mut Wakers,
+    ) -> Option<Transferred> {
+        if !self.status.is_open() {
+            let status = self.status();
+            if !status.shutdown.can_write() {
+                return Some(Transferred::ShutDown);
+            }
+            if let Some(failure) = status.failure() {
+                return Some(Transferred::Failed(failure.clone()));
+            }
         }
-        if let Some(failure) = status.failure() {
-            return Some(Transferred::Failed(failure.clone()));
-        }
-        drop(status);
-        let mut send = lock(&self.send);
         // Several at once. A queue pair that fails completes its receive requests, too.
         if send.is_half_full() || !send.is_writable() {
-            self.poll_sends(&mut send, wakers);
+            self.poll_sends(send, wakers);
         }
-        let posted = post(&mut send);
-        drop(send);
-        posted.unwrap_or_else(|failure| {
+        post(send).unwrap_or_else(|failure| {
             self.fail(failure.clone(), wakers);
             Some(Transferred::Failed(failure))
         })
@@ -334,22 +348,23 @@ impl StreamQueuePair {
         lock(&self.send).unacknowledged()
     }
 
-    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
-        lock(&self.status)
+    pub(super) fn status(&self) -> StatusGuard<'_> {
+        self.status.lock()
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Acquire)
+        self.status.has_failed()
     }
 
-    /// Whether there is something to poll for, most of the time.
-    pub(super) fn has_completions(&self) -> bool {
-        self.receives.has_completions() || self.sends.has_completions()
+    /// Whether there is something to poll for, most of the time: what the peer has sent, and for
+    /// a writer room in the send queue.
+    pub(super) fn has_completions(&self, interest: StreamInterest) -> bool {
+        let is_reader = interest == StreamInterest::Readable;
+        self.receives.has_completions() || !is_reader && self.sends.has_completions()
     }
 
     fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
         self.status().fail(failure, wakers);
-        self.has_failed.store(true, Ordering::Release);
     }
 
     /// Posts an empty write, which needs no memory, unless the last one is under way: that

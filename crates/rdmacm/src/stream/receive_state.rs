@@ -99,11 +99,17 @@ impl AnnouncementTable for PeerMemory {
 pub(super) struct ReceiveState {
     pub(super) receiver: Receiver,
     memory: PeerMemory,
+    /// Whether the peer has sent something.
+    pub(super) has_heard_peer: bool,
 }
 
 impl ReceiveState {
     pub(super) fn new(receiver: Receiver, memory: PeerMemory) -> Self {
-        Self { receiver, memory }
+        Self {
+            receiver,
+            memory,
+            has_heard_peer: false,
+        }
     }
 
     /// The table in this side's memory.

@@ -30,6 +30,8 @@ pub(super) struct SendState {
     ring: SendRing,
     memory: RemoteAccessRegion,
     in_flight: VecDeque<InFlight>,
+    /// Empty, for the completions that are handled.
+    pub(super) completions: Vec<Completion>,
     /// How many data requests fit.
     requests: usize,
     /// How many more requests for updates fit.
@@ -84,6 +86,7 @@ impl SendState {
             ring: SendRing::new(size),
             memory,
             in_flight: VecDeque::new(),
+            completions: Vec::new(),
             requests,
             updates,
             may_send: false,
@@ -167,16 +170,11 @@ impl SendState {
         };
         self.written += u64::from(write.length);
         if is_inline {
-            let mut inline = [0; MAX_INLINE];
-            slices.take(length, |at, bytes| {
-                for (to, from) in inline.iter_mut().skip(at).zip(bytes) {
-                    *to = *from;
-                }
-            });
-            let payload = inline.get(..length).unwrap_or_default();
+            let mut gathered = [0; MAX_INLINE];
+            let bytes = slices.gather(length, &mut gathered);
             self.post(
                 queue_pair,
-                Payload::Inline(remote, payload),
+                Payload::Inline(remote, bytes),
                 write.message,
                 charge,
             )?;
@@ -265,6 +263,7 @@ impl SendState {
         self.post_one(queue_pair, request, Charge::default())
     }
 
+    #[inline]
     fn post(
         &mut self,
         queue_pair: &QueuePair,
@@ -279,6 +278,7 @@ impl SendState {
         }
     }
 
+    #[inline]
     fn post_immediate(
         &mut self,
         queue_pair: &QueuePair,
@@ -296,6 +296,7 @@ impl SendState {
         Ok(())
     }
 
+    #[inline]
     fn post_one(
         &mut self,
         queue_pair: &QueuePair,

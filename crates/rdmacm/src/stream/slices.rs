@@ -43,6 +43,21 @@ impl<'a> Slices<'a> {
         &[]
     }
 
+    /// Takes the next `length` bytes. Copies them into the buffer if they are of several slices.
+    pub(super) fn gather<'b>(&mut self, length: usize, buffer: &'b mut [u8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        let first = self.next(length);
+        if first.len() == length {
+            return first;
+        }
+        copy(buffer, 0, first);
+        let rest = length - first.len();
+        self.take(rest, |at, bytes| copy(buffer, first.len() + at, bytes));
+        buffer.get(..length).unwrap_or(buffer)
+    }
+
     /// Takes the next `length` bytes, and passes them on with their positions.
     pub(super) fn take(&mut self, length: usize, mut copy: impl FnMut(usize, &[u8])) {
         let mut done = 0;
@@ -57,9 +72,26 @@ impl<'a> Slices<'a> {
     }
 }
 
+/// Copies bytes to a place of the buffer, as many as fit.
+fn copy(buffer: &mut [u8], at: usize, bytes: &[u8]) {
+    for (to, from) in buffer.iter_mut().skip(at).zip(bytes) {
+        *to = *from;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_several_slices_are_gathered() {
+        let slices = [IoSlice::new(b"abc"), IoSlice::new(b""), IoSlice::new(b"de")];
+        let mut slices = Slices::new(&slices);
+        assert_eq!(slices.gather(2, &mut [0; 2]), b"ab");
+        assert_eq!(slices.gather(3, &mut [0; 64]), b"cde");
+        assert_eq!(slices.left(), 0);
+        assert_eq!(slices.gather(0, &mut [0; 1]), b"");
+    }
 
     #[test]
     fn bytes_are_taken_across_slices() {

@@ -84,6 +84,12 @@ impl Status {
         self.queues().iter().map(|queue| queue.len()).sum()
     }
 
+    /// The only waiter, if it waits for bytes.
+    pub(super) fn only_reader(&self) -> Option<&Waker> {
+        let is_only = self.readers.len() == 1 && self.waiters() == 1;
+        self.readers.first().filter(|_| is_only)
+    }
+
     /// Wakes the waiter that has waited for the longest time.
     pub(super) fn wake_first(&self, interest: StreamInterest, wakers: &mut Wakers) {
         wakers.extend(self.queue(interest).first());
@@ -131,11 +137,17 @@ impl Wakers {
         }
     }
 
+    #[inline]
     pub(super) fn wake(self) {
-        self.first
-            .into_iter()
-            .chain(self.more)
-            .for_each(Waker::wake);
+        if self.first.is_some() {
+            self.wake_each();
+        }
+    }
+
+    #[cold]
+    fn wake_each(self) {
+        let wakers = self.first.into_iter().chain(self.more);
+        wakers.for_each(Waker::wake);
     }
 
     pub(super) fn len(&self) -> usize {

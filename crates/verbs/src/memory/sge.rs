@@ -243,6 +243,12 @@ impl SgList {
         }
     }
 
+    /// Whether there are no entries.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.0, Entries::None)
+    }
+
     /// The entry, if there is no other and it is a part of a buffer, which devices may write to.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
@@ -272,6 +278,7 @@ impl SgList {
     #[inline]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
+            Entries::None => None,
             Entries::One(Sge(Part::Buffer { buffer, .. })) => Some(buffer),
             other => first_buffer(Self(other)),
         }

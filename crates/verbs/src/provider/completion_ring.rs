@@ -14,6 +14,12 @@ pub(crate) trait CompletionRing {
     /// caller does not use is not read.
     fn oldest(&self) -> Option<(u32, WorkCompletion)>;
 
+    /// Whether there is one.
+    #[inline]
+    fn has_any(&self) -> bool {
+        self.oldest().is_some()
+    }
+
     /// Removes the oldest completion, which is at this place: that is the device's again.
     fn remove(&mut self, place: u32);
 
@@ -58,6 +64,11 @@ impl CompletionRing for CompletionRings {
 
     fn oldest(&self) -> Option<(u32, WorkCompletion)> {
         of_driver!(self, ring => ring.oldest())
+    }
+
+    #[inline]
+    fn has_any(&self) -> bool {
+        of_driver!(self, ring => ring.has_any())
     }
 
     #[inline]

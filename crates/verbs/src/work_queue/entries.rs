@@ -38,6 +38,9 @@ impl Entries {
             self.one = [sge.sge()];
             return &self.one;
         }
+        if sg_list.is_none() {
+            return &[];
+        }
         self.many_of(sg_list)
     }
 

@@ -75,7 +75,25 @@ impl ReceiveQueue {
     /// Posts memory to receive into.
     #[inline]
     pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
-        self.post_one(sg_list).map(|number| self.work(number))
+        let posted = if sg_list.is_none() {
+            self.post_empty()
+        } else {
+            self.post_one(sg_list)
+        };
+        posted.map(|number| self.work(number))
+    }
+
+    /// Posts a request without memory: for an empty message, or the immediate data of a write.
+    #[inline(never)]
+    fn post_empty(&self) -> Result<Number, Box<PostError<SgList>>> {
+        if !self.mark.is_here() {
+            return self.refused_in_child(SgList::NONE);
+        }
+        let mut state = self.state.lock();
+        match state.reserve(&self.parts) {
+            Ok(place) => Ok(place.push(self.parts.index, SgList::NONE).into()),
+            Err(reason) => refused(reason, SgList::NONE),
+        }
     }
 
     /// Posts memory, and returns the request's number.

@@ -16,6 +16,7 @@ use super::{AnyWorkQueue, QpStatus};
 use crate::completion::{WorkId, WorkIds};
 use crate::completion_queue::CompletionQueue;
 use crate::error::{Error, PostError, Result};
+use crate::memory::SgList;
 use crate::operation::Operation;
 use crate::process_mark::ProcessMark;
 use crate::protection_domain::ProtectionDomain;
@@ -125,6 +126,12 @@ impl SendQueue {
     /// Posts one request, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
+        if let Some(bytes) = request.inline {
+            return self.post_inline(request, bytes);
+        }
+        if !request.is_plain {
+            return self.post_any(request);
+        }
         self.post_plain(request, Self::post_after_lookup)
     }
 
@@ -174,6 +181,54 @@ impl SendQueue {
         let rest = Posted::new(WrOpcode::SEND, true, None);
         // First: the device may complete the request as soon as it is in its queue.
         ring.push_send(self.id(number), flags, sge, || vacancy.fill(sg_list, rest));
+        *unsignaled = 0;
+        drop(state);
+        self.ring_doorbell_of(number)
+    }
+
+    /// Posts a signalled request with inline data if there is known to be room for it, and
+    /// otherwise as any other.
+    #[inline(never)]
+    fn post_inline<'a>(
+        &self,
+        request: SendRequest<'a>,
+        bytes: &'a [u8],
+    ) -> Result<Number, Refused<'a>> {
+        if !self.rules.is_inline(&self.parts, &request, bytes) || !self.mark.is_here() {
+            return self.post_any(request);
+        }
+        let Some(mut state) = self.state.try_lock() else {
+            return self.post_any(request);
+        };
+        let State {
+            ring,
+            posted,
+            unsignaled,
+        } = &mut *state;
+        let vacancy = match posted.known_vacancy() {
+            // Checked under the lock, so that no request is added after a flush.
+            Some(vacancy)
+                if self.parts.qp_status.is_ready() && self.parts.completions.reserve_one() =>
+            {
+                vacancy
+            }
+            _ => {
+                drop(state);
+                return self.post_any(request);
+            }
+        };
+        let number = vacancy.number();
+        let slot = SendSlot {
+            number: self.id(number),
+            operation: &request.operation,
+            options: request.flags.into(),
+            payload: SlotPayload::Inline(bytes),
+            destination: None,
+        };
+        let rest = Posted::new(request.operation.opcode(), true, None);
+        // First: the device may complete the request as soon as it is in its queue.
+        vacancy.fill(SgList::NONE, rest);
+        ring.push(&slot);
         *unsignaled = 0;
         drop(state);
         self.ring_doorbell_of(number)
@@ -335,10 +390,13 @@ impl SendQueue {
         if !posted.has_room(count, || ring.room(requests)) {
             return Err(QUEUE_FULL);
         }
-        let free = posted.free();
-        let will_report = is_signaled || state.unsignaled < self.capacity - free;
-        if count == free && !will_report {
-            return Err("the send queue would be full of requests without a completion");
+        let mut will_report = is_signaled;
+        if !is_signaled {
+            let free = posted.free();
+            will_report = state.unsignaled < self.capacity - free;
+            if count == free && !will_report {
+                return Err("the send queue would be full of requests without a completion");
+            }
         }
         // One entry stays free for a signalled request, which completes the others.
         let spare = u32::from(!will_report);

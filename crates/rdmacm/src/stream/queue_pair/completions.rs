@@ -11,25 +11,40 @@ use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
 use crate::stream::status::{StreamInterest, Wakers};
 
+/// How many completions of writes are taken at once.
+const MAX_COMPLETIONS: usize = 16;
+
+/// All that has arrived.
+pub(super) const ALL: usize = usize::MAX;
+
 impl StreamQueuePair {
     /// Handles what has completed in both queues.
     pub(super) fn poll_all(&self, wakers: &mut Wakers) {
         let mut receive = lock(&self.receive);
-        self.poll_receives(&mut receive, wakers);
+        self.poll_receives(&mut receive, ALL, wakers);
         let mut send = lock(&self.send);
         self.poll_sends(&mut send, wakers);
         drop(send);
         self.update_peer(&mut receive, wakers);
     }
 
-    /// Handles what has completed in the receive queue. A peer that sends without end delays
-    /// the caller for no longer than one queue takes.
-    pub(super) fn poll_receives(&self, receive: &mut ReceiveState, wakers: &mut Wakers) {
+    /// Handles what has completed in the receive queue, until as many bytes are readable as are
+    /// wanted. A peer that sends without end delays the caller for no longer than one queue
+    /// takes.
+    pub(super) fn poll_receives(
+        &self,
+        receive: &mut ReceiveState,
+        wanted: usize,
+        wakers: &mut Wakers,
+    ) {
         for _ in 0..self.options.receive_requests() {
             match self.receives.poll() {
                 Ok(Some(completion)) => {
                     if let Err(failure) = self.received(receive, completion, wakers) {
                         self.fail(failure, wakers);
+                    }
+                    if receive.receiver.readable() as usize >= wanted {
+                        return;
                     }
                 }
                 Ok(None) => return,
@@ -38,9 +53,12 @@ impl StreamQueuePair {
                 Err(error) => return self.fail(StreamFailure::device(error), wakers),
             }
         }
+        // Perhaps there are more.
         self.status().wake_all(wakers);
     }
 
+    /// Handles a message of the peer, or the failure of a receive request.
+    #[inline(never)]
     fn received(
         &self,
         receive: &mut ReceiveState,
@@ -73,15 +91,16 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) -> Result<(), ProtocolError> {
         let received = receive.receiver.message(message)?;
-        if self.is_iwarp() {
+        if !std::mem::replace(&mut receive.has_heard_peer, true) {
             self.peer_has_sent(wakers);
         }
         if let Message::Data(_) = message {
-            let status = self.status();
-            if status.shutdown.peer_finished() {
+            if !self.status.is_open() && self.status().shutdown.peer_finished() {
                 return Err(ProtocolError::AfterShutdown);
             }
-            status.wake_first(StreamInterest::Readable, wakers);
+            if self.status.has_waiters() {
+                self.status().wake_first(StreamInterest::Readable, wakers);
+            }
         }
         match received {
             Some(Received::Map(index)) => {
@@ -96,8 +115,7 @@ impl StreamQueuePair {
 
     /// From now on the accepting side may send on iWARP.
     fn peer_has_sent(&self, wakers: &mut Wakers) {
-        let mut send = lock(&self.send);
-        if !std::mem::replace(&mut send.may_send, true) {
+        if self.is_iwarp() && !std::mem::replace(&mut lock(&self.send).may_send, true) {
             self.status().wake_all(wakers);
         }
     }
@@ -115,7 +133,9 @@ impl StreamQueuePair {
                 if let Some(sender) = &mut send.sender {
                     sender.updated(limit, may_announce, receive.table_mut());
                 }
-                self.status().made_progress(wakers);
+                if self.status.has_waiters() {
+                    self.status().made_progress(wakers);
+                }
             }
             Message::Control(control) => {
                 let mut status = self.status();
@@ -124,7 +144,7 @@ impl StreamQueuePair {
             }
             _ => {}
         }
-        if send.is_writable() {
+        if send.is_writable() && self.status.has_waiters() {
             self.status().wake_first(StreamInterest::Writable, wakers);
         }
     }
@@ -165,6 +185,9 @@ impl StreamQueuePair {
     }
 
     fn sends_no_updates(&self) -> bool {
+        if self.status.is_open() {
+            return false;
+        }
         let shutdown = self.status().shutdown;
         self.has_failed() || shutdown.peer_finished() || shutdown.is_over()
     }
@@ -175,24 +198,31 @@ impl StreamQueuePair {
             return;
         }
         let had_room = send.is_writable();
+        let mut completions = std::mem::take(&mut send.completions);
         loop {
-            match self.sends.poll() {
-                Ok(Some(completion)) => {
-                    let result = completion.result();
-                    send.complete(completion);
-                    if let Err(error) = result {
-                        let fabric = self.queue_pair.transport();
-                        let failure = Failure::from_completion(error, fabric);
-                        self.fail(StreamFailure::Requests(failure), wakers);
-                    }
+            let polled = self.sends.poll_many(&mut completions, MAX_COMPLETIONS);
+            for completion in completions.drain(..) {
+                let failed = completion.result().err();
+                send.complete(completion);
+                if let Some(error) = failed {
+                    let fabric = self.queue_pair.transport();
+                    let failure = Failure::from_completion(error, fabric);
+                    self.fail(StreamFailure::Requests(failure), wakers);
                 }
-                Ok(None) => break,
+            }
+            match polled {
+                Ok(MAX_COMPLETIONS) => {}
+                Ok(_) => break,
                 Err(Error::Stray { .. }) if self.may_complete_twice() => {}
                 Err(error) => {
                     self.fail(StreamFailure::device(error), wakers);
                     break;
                 }
             }
+        }
+        send.completions = completions;
+        if !self.status.has_waiters() {
+            return;
         }
         let status = self.status();
         if !had_room && send.is_writable() {

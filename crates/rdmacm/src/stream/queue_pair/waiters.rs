@@ -1,11 +1,13 @@
 //! Who waits, and the notifications for them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use rdmacm_verbs::CompletionQueue;
 
 use super::{StreamQueuePair, lock};
+use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::{CompletionHandler, Side};
 use crate::stream::failure::StreamFailure;
 use crate::stream::status::{StreamInterest, Wakers};
@@ -17,6 +19,26 @@ impl StreamQueuePair {
         let replaced = self.status().queue_mut(interest).add(key, waker);
         drop(replaced);
         self.arm_for(interest);
+    }
+
+    /// Adds a thread that waits for bytes, if nothing else can end its wait but the end of the
+    /// connection: no keep-alive, no failure. It looks next.
+    pub(in crate::stream) fn register_thread(
+        &self,
+        key: u64,
+        event_loop: &Arc<EventLoop>,
+    ) -> Option<WaitingThread> {
+        let mut status = self.status();
+        if status.failure().is_some() || status.keep_alive.next().is_some() {
+            return None;
+        }
+        let thread = event_loop.waiting_thread();
+        let readers = status.queue_mut(StreamInterest::Readable);
+        let replaced = readers.add(key, thread.waker());
+        drop(status);
+        drop(replaced);
+        self.arm(Side::Receives);
+        Some(thread)
     }
 
     fn arm_for(&self, interest: StreamInterest) {
@@ -78,6 +100,17 @@ impl StreamQueuePair {
         wakers.wake();
     }
 
+    /// After a read of a thread that was woken: wakes another reader if there is more to read.
+    pub(in crate::stream) fn wake_next_reader(&self) {
+        if !self.status.has_waiters() || lock(&self.receive).receiver.readable() == 0 {
+            return;
+        }
+        let mut wakers = Wakers::default();
+        self.status()
+            .wake_first(StreamInterest::Readable, &mut wakers);
+        wakers.wake();
+    }
+
     /// Wakes all waiters.
     pub(in crate::stream) fn wake_all(&self) {
         let mut wakers = Wakers::default();
@@ -96,6 +129,12 @@ impl StreamQueuePair {
 impl CompletionHandler for StreamQueuePair {
     fn notified(&self, side: Side) {
         self.set_armed(side, false);
+        if side == Side::Receives {
+            if let Some(waker) = self.status().only_reader().cloned() {
+                // It looks itself, and arms again if it waits again.
+                return waker.wake();
+            }
+        }
         let mut wakers = Wakers::default();
         self.poll_all(&mut wakers);
         let waiters = self.status().waiters();

@@ -103,22 +103,20 @@ impl<T: Element> Queue<T> {
         self.slots.slot(self.next_free())
     }
 
-    /// Writes an element and the scatter/gather entries after it into a slot. The caller has
-    /// checked that they fit.
+    /// Writes the scatter/gather entries after the element of the slot that is filled next. The
+    /// caller has checked that they fit.
     #[inline]
-    pub(super) fn write(&self, slot: u32, element: &T, sg_list: &[AbiSge]) {
-        self.slots.put(slot, 0, element);
+    pub(super) fn put_sges(&self, sg_list: &[AbiSge]) {
         let mut offset = size_of::<T>();
         for sge in sg_list {
-            self.slots.put(slot, offset, sge);
+            self.slots.put(self.next_free(), offset, sge);
             offset += size_of::<AbiSge>();
         }
     }
 
-    /// Writes an element and the inline data after it into a slot.
-    pub(super) fn write_inline(&self, slot: u32, element: &T, bytes: &[u8]) {
-        self.slots.put(slot, 0, element);
-        self.slots.write(slot, size_of::<T>(), bytes);
+    /// Writes inline data after the element of the slot that is filled next.
+    pub(super) fn put_inline(&self, bytes: &[u8]) {
+        self.slots.write(self.next_free(), size_of::<T>(), bytes);
     }
 
     /// How many slots the producer may fill.
@@ -161,6 +159,13 @@ impl<T: Element> Queue<T> {
 }
 
 impl Queue<RecvWqe> {
+    /// Writes the element of the next slot.
+    #[inline]
+    pub(super) fn put_element(&self, element: &RecvWqe) {
+        let slot = self.next_slot();
+        slot.put(offset_of!(One<RecvWqe>, element), element);
+    }
+
     /// Writes an element with one scatter/gather entry after it into the next slot.
     #[inline]
     pub(super) fn put_one(&self, element: &RecvWqe, sge: &AbiSge) {

@@ -29,12 +29,11 @@ impl ReceiveRing for Queue<RecvWqe> {
     }
 
     fn push(&mut self, number: u64, sg_list: &[AbiSge]) {
-        let slot = self.next_free();
         let length = sg_list.iter().map(|sge| sge.length).sum();
         // As many as fit into a slot.
         let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
-        let element = element(number, length, count);
-        self.write(slot, &element, sg_list);
+        self.put_element(&element(number, length, count));
+        self.put_sges(sg_list);
         self.produce();
     }
 }

@@ -37,10 +37,6 @@ impl SendRing for Queue<SendWqe> {
 
     #[inline]
     fn push_send(&mut self, number: u64, flags: SendFlags, sge: AbiSge, first: impl FnOnce()) {
-        const WR: usize = offset_of!(SendWqe, wr);
-        /// The driver's fields.
-        const STATUS: usize = offset_of!(SendWqe, status);
-        const DMA: usize = offset_of!(SendWqe, dma);
         let slot = self.next_slot();
         // The target of an earlier request may stay: the driver does not look at that of a SEND.
         slot.put(WR + offset_of!(SendWr, id), &number);
@@ -56,24 +52,44 @@ impl SendRing for Queue<SendWqe> {
     }
 
     fn push(&mut self, request: &SendSlot<'_>) {
-        let slot = self.next_free();
-        match request.payload {
+        let mut flags = flags(request.options);
+        let dma = match request.payload {
             SlotPayload::SgList(sg_list) => {
+                self.put_sges(sg_list);
                 let length = sg_list.iter().map(|sge| sge.length).sum();
                 // As many as fit into a slot.
-                let count = u32::try_from(sg_list.len()).unwrap_or(u32::MAX);
-                let dma = DmaInfo::new(length, count);
-                self.write(slot, &element(request, dma, SendFlags::empty()), sg_list);
+                DmaInfo::new(length, u32::try_from(sg_list.len()).unwrap_or(u32::MAX))
             }
             SlotPayload::Inline(bytes) => {
-                let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-                let dma = DmaInfo::new(length, 0);
-                self.write_inline(slot, &element(request, dma, SendFlags::INLINE), bytes);
+                self.put_inline(bytes);
+                flags |= SendFlags::INLINE;
+                DmaInfo::new(u32::try_from(bytes.len()).unwrap_or(u32::MAX), 0)
             }
-        }
+        };
+        let operation = request.operation;
+        let slot = self.next_slot();
+        slot.put(WR + offset_of!(SendWr, id), &request.number);
+        slot.put(WR + offset_of!(SendWr, reserved), &0_u32);
+        slot.put(WR + offset_of!(SendWr, opcode), &operation.opcode());
+        slot.put(WR + offset_of!(SendWr, flags), &flags);
+        let immediate_or_key = immediate_or_key(operation);
+        slot.put(WR + offset_of!(SendWr, immediate_or_key), &immediate_or_key);
+        let (target, iova) = target(request);
+        slot.put(WR + offset_of!(SendWr, target), &target);
+        slot.put(STATUS, &[0_u8; IOVA - STATUS]);
+        slot.put(IOVA, &iova);
+        slot.put(MASK, &[0_u8; DMA - MASK]);
+        slot.put(DMA, &dma);
         self.produce();
     }
 }
+
+const WR: usize = offset_of!(SendWqe, wr);
+/// The driver's fields, around the address in the peer's memory.
+const STATUS: usize = offset_of!(SendWqe, status);
+const IOVA: usize = offset_of!(SendWqe, iova);
+const MASK: usize = offset_of!(SendWqe, mask);
+const DMA: usize = offset_of!(SendWqe, dma);
 
 #[inline]
 fn flags(options: SlotOptions) -> SendFlags {
@@ -84,43 +100,20 @@ fn flags(options: SlotOptions) -> SendFlags {
     flags
 }
 
-/// A plain SEND.
-fn wr(request: &SendSlot<'_>, flags: SendFlags) -> SendWr {
-    SendWr {
-        id: request.number,
-        reserved: Reserved::ZERO,
-        opcode: WrOpcode::SEND,
-        flags,
-        immediate_or_key: ImmediateOrKey::NONE,
-        target: Target::NONE,
-    }
-}
-
-#[inline(never)]
-fn element(request: &SendSlot<'_>, dma: DmaInfo, flags: SendFlags) -> SendWqe {
-    let mut wr = wr(request, flags | self::flags(request.options));
+/// Where the request goes, and the address in the peer's memory, or 0.
+#[inline]
+fn target(request: &SendSlot<'_>) -> (Target, u64) {
     if let Some(destination) = request.destination {
-        wr.target = Target::from_datagram(&DatagramTarget {
+        let target = Target::from_datagram(&DatagramTarget {
             remote_qp_number: destination.queue_pair,
             remote_qkey: destination.queue_key,
             ah_number: destination.address_handle,
             ..DatagramTarget::default()
         });
+        return (target, 0);
     }
-    let mut iova = 0;
-    if request.operation != &SendOperation::Send {
-        iova = operate(&mut wr, request.operation);
-    }
-    SendWqe::new(wr, iova, dma)
-}
-
-/// Fills in what another operation than SEND does, and returns the address in the peer's
-/// memory.
-fn operate(wr: &mut SendWr, operation: &SendOperation) -> u64 {
-    wr.opcode = operation.opcode();
-    wr.immediate_or_key = immediate_or_key(operation);
-    let Some(remote) = operation.remote() else {
-        return 0;
+    let Some(remote) = request.operation.remote() else {
+        return (Target::NONE, 0);
     };
     let atomic = |compare_add, swap| {
         Target::from_atomic(&AtomicTarget {
@@ -131,7 +124,7 @@ fn operate(wr: &mut SendWr, operation: &SendOperation) -> u64 {
             reserved: Reserved::ZERO,
         })
     };
-    wr.target = match *operation {
+    let target = match *request.operation {
         SendOperation::CompareSwap { compare, swap, .. } => atomic(compare, swap),
         SendOperation::FetchAdd { add, .. } => atomic(add, 0),
         _ => Target::from_rdma(&RdmaTarget {
@@ -140,7 +133,7 @@ fn operate(wr: &mut SendWr, operation: &SendOperation) -> u64 {
             reserved: Reserved::ZERO,
         }),
     };
-    remote.address()
+    (target, remote.address())
 }
 
 fn immediate_or_key(operation: &SendOperation) -> ImmediateOrKey {

@@ -1,6 +1,6 @@
 //! Checks of requests before they are posted.
 
-use rdmacm_abi::uverbs::WrOpcode;
+use rdmacm_abi::uverbs::{SendFlags, WrOpcode};
 use rdmacm_core::QpType;
 
 use super::SendParts;
@@ -47,6 +47,26 @@ impl Rules {
         let is_valid =
             sge.is_some_and(|sge| sge.is_of(&queue.domain) && u64::from(sge.len()) <= MAX_MESSAGE);
         is_valid && request.is_plain && self.takes_plain
+    }
+
+    /// Whether the request is signalled, has inline data and no destination, and is valid.
+    #[inline]
+    pub(super) fn is_inline(
+        &self,
+        queue: &SendParts,
+        request: &SendRequest<'_>,
+        bytes: &[u8],
+    ) -> bool {
+        let opcode = request.operation.opcode();
+        let remote = request.operation.remote();
+        request.flags.contains(SendFlags::SIGNALED)
+            && request.destination.is_none()
+            && !self.is_datagram
+            && self.inline_operations.contain(opcode)
+            && self.operations.contain(opcode)
+            && !request.operation.fetches()
+            && bytes.len() <= queue.max_inline as usize
+            && remote.is_none_or(|remote| remote.len() >= bytes.len() as u64)
     }
 
     /// # Errors
