@@ -16,6 +16,7 @@ use crate::connector::asynchronous::on_one_thread;
 pub(crate) mod hostile_peer;
 pub(crate) mod killed_peer;
 pub(crate) mod mapped_memory;
+pub(crate) mod nonblocking;
 pub(crate) mod preload;
 pub(crate) mod rcopy;
 pub(crate) mod riostream;

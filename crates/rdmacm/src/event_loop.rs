@@ -9,6 +9,7 @@
 //! completion channel of a device.
 
 use std::fmt;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
@@ -175,6 +176,11 @@ impl EventLoop {
 
     pub(crate) fn now(&self) -> Instant {
         self.channel().now()
+    }
+
+    /// Readable while a source is.
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
+        self.sources.as_fd()
     }
 
     /// From now on events of the id go to the queue.

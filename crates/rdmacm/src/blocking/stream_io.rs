@@ -2,13 +2,14 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rdmacm_core::Deadline;
 
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
-use crate::stream::StreamHandle;
+use crate::stream::{StreamHandle, StreamInterest};
 
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
@@ -35,7 +36,11 @@ impl RdmaStream {
         if let Some(outcome) = self.inner.try_peek(&mut slices) {
             return Ok(outcome?);
         }
-        let deadline = self.inner.timeouts().read_deadline()?;
+        let deadline = self.inner.timeouts().read_deadline();
+        let Some(deadline) = deadline else {
+            let peek = || self.inner.try_peek(&mut slices);
+            return Ok(self.inner.retry(StreamInterest::Readable, peek)??);
+        };
         let peeked = self.inner.peek(&mut slices, deadline);
         Ok(block_on(self.inner.event_loop(), peeked)?)
     }
@@ -73,13 +78,52 @@ impl RdmaStream {
     }
 
     /// Whether reads and writes that would wait fail with
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) instead.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) instead. The first time, the stream gets a
+    /// [descriptor](Self::as_fd) of its own.
     ///
     /// # Errors
-    /// None.
+    /// Those of `eventfd(2)` and `epoll_create1(2)`, for want of descriptors or memory.
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
+        if is_nonblocking {
+            self.inner.make_descriptor()?;
+        }
         self.inner.timeouts().is_nonblocking = is_nonblocking;
         Ok(())
+    }
+}
+
+impl AsFd for RdmaStream {
+    /// A descriptor for `poll(2)`, `epoll(7)` and the crates around them: after a call has
+    /// returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is readable when the call is worth
+    /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
+    /// returns `WouldBlock` finds that out. Nothing can be read from it.
+    ///
+    /// It belongs to the stream once [`set_nonblocking`](Self::set_nonblocking) was called;
+    /// before, it is that of the stream's [`Node`](crate::Node). Keep-alives are sent only by
+    /// calls that wait.
+    ///
+    /// ```no_run
+    /// # fn example(stream: &rdmacm::RdmaStream) -> std::io::Result<()> {
+    /// use std::io::{ErrorKind, Read as _};
+    /// use std::os::fd::AsFd as _;
+    /// use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    ///
+    /// stream.set_nonblocking(true)?;
+    /// let mut bytes = [0; 1024];
+    /// let length = loop {
+    ///     match (&*stream).read(&mut bytes) {
+    ///         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+    ///         read => break read?,
+    ///     }
+    ///     let mut descriptors = [PollFd::new(stream.as_fd(), PollFlags::POLLIN)];
+    ///     poll(&mut descriptors, PollTimeout::NONE)?;
+    /// };
+    /// # drop(length);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.descriptor()
     }
 }
 
@@ -95,7 +139,11 @@ fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize
     if let Some(outcome) = inner.try_read(slices) {
         return Ok(outcome?);
     }
-    let deadline = inner.timeouts().read_deadline()?;
+    let deadline = inner.timeouts().read_deadline();
+    let Some(deadline) = deadline else {
+        let read = || inner.try_read(slices);
+        return Ok(inner.retry(StreamInterest::Readable, read)??);
+    };
     if deadline == Deadline::Never {
         let outcome = inner.read_busily(slices);
         if let Some(outcome) = outcome.or_else(|| inner.read_on_thread(slices)) {
@@ -109,7 +157,11 @@ fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     if let Some(outcome) = inner.try_write(slices) {
         return Ok(outcome?);
     }
-    let deadline = inner.timeouts().write_deadline()?;
+    let deadline = inner.timeouts().write_deadline();
+    let Some(deadline) = deadline else {
+        let write = || inner.try_write(slices);
+        return Ok(inner.retry(StreamInterest::Writable, write)??);
+    };
     if deadline == Deadline::Never {
         if let Some(outcome) = inner.write_busily(slices) {
             return Ok(outcome?);

@@ -170,11 +170,22 @@ impl EventLoop {
         let mut state = self.state();
         while !thread.take_woken() && self.failures() == failures {
             state = match state.leader {
-                Leader::None => self.lead(state, thread),
+                Leader::None => self.lead(state, thread, true),
                 Leader::Awake | Leader::Asleep(_) => Self::follow(state, thread),
             };
         }
         hand_over(state);
+    }
+
+    /// Reads the sources that are readable, without sleeping, unless another thread does so.
+    pub(crate) fn run_once(self: &Arc<Self>) {
+        let thread = self.waiting_thread();
+        let mut state = self.state();
+        if state.leader == Leader::None {
+            state = self.lead(state, &thread.state, false);
+        }
+        hand_over(state);
+        self.keep_thread(thread);
     }
 
     /// Waits until the thread was woken or is to lead.
@@ -189,13 +200,14 @@ impl EventLoop {
         state
     }
 
-    /// Sleeps until a source is readable or the first timer is due, reads the sources, and
-    /// steps down. The clock is read once: after a sleep that a source has ended, the next
+    /// Sleeps, if it may, until a source is readable or the first timer is due, reads the
+    /// sources, and steps down. The clock is read once: after a sleep that a source has ended, the next
     /// leader looks at the timers.
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         thread: &'a ThreadWaker,
+        sleeps: bool,
     ) -> MutexGuard<'a, State> {
         // Under one lock with the reads of `is_woken` and the timers: a thread that changes
         // either from here on wakes the leader, unless the leader reads and looks at
@@ -211,7 +223,7 @@ impl EventLoop {
         let timer = first.map(|first| (first, self.now()));
         let is_due = timer.is_some_and(|(first, now)| first <= now);
         let mut ready = ReadySources::default();
-        let waited = if is_due {
+        let waited = if is_due || !sleeps {
             // What came in time is read in time.
             self.sources.readable(&mut ready)
         } else {

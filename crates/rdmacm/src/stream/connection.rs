@@ -2,7 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use rdmacm_rsocket::How;
 use super::failure::StreamFailure;
 use super::options::StreamOptions;
 use super::queue_pair::{StreamQueuePair, Transferred};
+use super::readiness::Readiness;
 use super::receive_state::ReceiveState;
 use super::status::StreamInterest;
 use super::timeouts::Timeouts;
@@ -34,6 +35,8 @@ pub(crate) struct StreamConnection {
     read_slot: PollSlot,
     write_slot: PollSlot,
     timeouts: Mutex<Timeouts>,
+    /// Of calls that do not wait.
+    pub(super) readiness: OnceLock<Readiness>,
 }
 
 /// Wakes all waiters of a stream.
@@ -75,6 +78,7 @@ impl StreamConnection {
             read_slot: PollSlot::default(),
             write_slot: PollSlot::default(),
             timeouts: Mutex::default(),
+            readiness: OnceLock::new(),
         }
     }
 

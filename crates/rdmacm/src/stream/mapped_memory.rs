@@ -58,8 +58,12 @@ impl StreamConnection {
         if let Some(outcome) = take() {
             return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
         }
-        let deadline: Deadline = self.timeouts().write_deadline()?;
         let interest = StreamInterest::Progress;
+        let deadline: Option<Deadline> = self.timeouts().write_deadline();
+        let Some(deadline) = deadline else {
+            let outcome = self.retry(interest, take)?;
+            return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
+        };
         Ok(self.transfer_next(deadline, interest, stage, take).await?)
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Status {
     writers: WaiterQueue,
     flushers: WaiterQueue,
     for_progress: WaiterQueue,
+    /// Of the stream's descriptor, which is woken with any waiter.
+    descriptor: Option<Waker>,
 }
 
 impl Status {
@@ -43,7 +45,13 @@ impl Status {
             writers: WaiterQueue::default(),
             flushers: WaiterQueue::default(),
             for_progress: WaiterQueue::default(),
+            descriptor: None,
         }
+    }
+
+    /// From now on this waker is woken by all that concerns any waiter.
+    pub(super) fn wake_descriptor(&mut self, waker: Waker) {
+        self.descriptor = Some(waker);
     }
 
     pub(super) fn failure(&self) -> Option<&StreamFailure> {
@@ -79,9 +87,10 @@ impl Status {
         }
     }
 
-    /// How many wait.
+    /// How many wait, with the descriptor.
     pub(super) fn waiters(&self) -> usize {
-        self.queues().iter().map(|queue| queue.len()).sum()
+        let in_queues: usize = self.queues().iter().map(|queue| queue.len()).sum();
+        in_queues + usize::from(self.descriptor.is_some())
     }
 
     /// The only waiter, if it waits for bytes.
@@ -93,15 +102,18 @@ impl Status {
     /// Wakes the waiter that has waited for the longest time.
     pub(super) fn wake_first(&self, interest: StreamInterest, wakers: &mut Wakers) {
         wakers.extend(self.queue(interest).first());
+        wakers.extend(&self.descriptor);
     }
 
     /// Wakes those that wait for progress, which may be enough for each of them.
     pub(super) fn made_progress(&self, wakers: &mut Wakers) {
         wakers.extend(self.for_progress.iter());
+        wakers.extend(&self.descriptor);
     }
 
     pub(super) fn wake_all(&self, wakers: &mut Wakers) {
         wakers.extend(self.queues().into_iter().flat_map(WaiterQueue::iter));
+        wakers.extend(&self.descriptor);
     }
 
     fn queues(&self) -> [&WaiterQueue; 4] {

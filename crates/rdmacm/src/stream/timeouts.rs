@@ -1,6 +1,5 @@
 //! How long threads wait.
 
-use std::io;
 use std::time::Duration;
 
 use rdmacm_core::Deadline;
@@ -15,18 +14,18 @@ pub(crate) struct Timeouts {
 }
 
 impl Timeouts {
-    pub(crate) fn read_deadline(self) -> io::Result<Deadline> {
+    /// `None` if a read does not wait.
+    pub(crate) fn read_deadline(self) -> Option<Deadline> {
         self.deadline(self.read)
     }
 
-    pub(crate) fn write_deadline(self) -> io::Result<Deadline> {
+    /// `None` if a write does not wait.
+    pub(crate) fn write_deadline(self) -> Option<Deadline> {
         self.deadline(self.write)
     }
 
-    fn deadline(self, timeout: Option<Duration>) -> io::Result<Deadline> {
-        if self.is_nonblocking {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        Ok(timeout.map_or(Deadline::Never, Deadline::After))
+    fn deadline(self, timeout: Option<Duration>) -> Option<Deadline> {
+        let deadline = timeout.map_or(Deadline::Never, Deadline::After);
+        (!self.is_nonblocking).then_some(deadline)
     }
 }

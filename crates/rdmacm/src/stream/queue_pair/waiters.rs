@@ -41,7 +41,8 @@ impl StreamQueuePair {
         Some(thread)
     }
 
-    fn arm_for(&self, interest: StreamInterest) {
+    /// Requests the notifications that a waiter needs.
+    pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) {
         if interest != StreamInterest::Readable {
             self.arm(Side::Sends);
         }

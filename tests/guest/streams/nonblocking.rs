@@ -1,0 +1,173 @@
+//! Streams whose calls do not wait, and `poll(2)`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
+
+use super::{Pair, bytes};
+
+/// Which of the streams are ready.
+fn ready(streams: &[&RdmaStream], wait: Duration) -> Vec<bool> {
+    let mut descriptors: Vec<_> = streams
+        .iter()
+        .map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN))
+        .collect();
+    poll(&mut descriptors, PollTimeout::try_from(wait).unwrap()).unwrap();
+    descriptors.iter().map(|one| one.any().unwrap()).collect()
+}
+
+fn is_ready(stream: &RdmaStream, wait: Duration) -> bool {
+    ready(&[stream], wait)[0]
+}
+
+/// Repeats a call until it does not fail with `WouldBlock`.
+fn when_ready<T>(
+    stream: &RdmaStream,
+    mut call: impl FnMut(&RdmaStream) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    loop {
+        match call(stream) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                assert!(is_ready(stream, PATIENCE), "nothing has come");
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Calls until there is nothing to wait for.
+fn settle(stream: &RdmaStream, mut call: impl FnMut(&RdmaStream) -> std::io::Result<usize>) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let refused = call(stream).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+        if !is_ready(stream, Duration::ZERO) {
+            return;
+        }
+        assert!(Instant::now() < until, "it is always ready");
+    }
+}
+
+fn nonblocking(stream: RdmaStream) -> RdmaStream {
+    stream.set_nonblocking(true).unwrap();
+    assert!(is_ready(&stream, PATIENCE), "nobody has looked yet");
+    stream
+}
+
+#[case]
+fn poll_tells_of_bytes_and_of_the_end(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    let server = nonblocking(server);
+    for round in 0..10 {
+        settle(&server, |mut server| server.read(&mut [0; 10]));
+        (&client).write_all(&[round; 20]).unwrap();
+        for _ in 0..2 {
+            let mut read = [0; 10];
+            when_ready(&server, |mut server| server.read_exact(&mut read)).unwrap();
+            assert_eq!(read, [round; 10]);
+        }
+    }
+    settle(&server, |server| server.peek(&mut [0]));
+    client.shutdown(Shutdown::Write).unwrap();
+    let end = when_ready(&server, |mut server| server.read(&mut [0]));
+    assert_eq!(end.unwrap(), 0);
+    server.set_nonblocking(false).unwrap();
+    (&server).write_all(b"bye").unwrap();
+    (&client).read_exact(&mut [0; 3]).unwrap();
+}
+
+#[case]
+fn poll_tells_of_room(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    let client = nonblocking(client);
+    let mut written = 0;
+    for _ in 0..5 {
+        while let Ok(bytes) = (&client).write(&[1; 1000]) {
+            written += bytes;
+        }
+        settle(&client, |mut client| match client.write(&[1; 1000]) {
+            // What was under way made room.
+            Ok(bytes) => {
+                written += bytes;
+                Err(ErrorKind::WouldBlock.into())
+            }
+            refused => refused,
+        });
+        (&server).read_exact(&mut vec![0; written]).unwrap();
+        written = when_ready(&client, |mut client| client.write(&[1; 1000])).unwrap();
+    }
+}
+
+#[case]
+fn poll_tells_of_a_lost_peer(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
+    (&client).write_all(b"x").unwrap();
+    (&server).read_exact(&mut [0]).unwrap();
+    let server = nonblocking(server);
+    settle(&server, |mut server| server.read(&mut [0]));
+    drop(client);
+    let end = when_ready(&server, |mut server| server.read(&mut [0]));
+    assert!(matches!(end, Ok(0)), "{end:?}");
+    let refused = when_ready(&server, |mut server| server.write(b"x"));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+const CLIENTS: usize = 4;
+const MESSAGES: usize = 50;
+
+/// Returns what each stream sends, until all have ended.
+fn serve(mut streams: Vec<RdmaStream>) {
+    let mut buffer = vec![0; 3000];
+    while !streams.is_empty() {
+        let all: Vec<_> = streams.iter().collect();
+        let ready = ready(&all, PATIENCE);
+        assert!(ready.contains(&true), "nothing has come");
+        let mut ready = ready.into_iter();
+        streams.retain(|mut stream| {
+            if !ready.next().unwrap() {
+                return true;
+            }
+            loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => return false,
+                    Ok(length) => stream.write_all(&buffer[..length]).unwrap(),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+    }
+}
+
+#[case]
+fn one_thread_serves_several_streams(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let address = listener.local_addr();
+    let listener = RdmaListener::new(listener, StreamOptions::new());
+    let sent = bytes(3000);
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let connector = Connector::new(address).deadline(PATIENCE);
+                let stream = connector.connect_stream(StreamOptions::new()).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                for _ in 0..MESSAGES {
+                    (&stream).write_all(&sent).unwrap();
+                    let mut reply = vec![0; sent.len()];
+                    (&stream).read_exact(&mut reply).unwrap();
+                    assert!(reply == sent);
+                }
+            });
+        }
+        let accepted = (0..CLIENTS).map(|_| nonblocking(listener.accept().unwrap().0));
+        serve(accepted.collect());
+    });
+}
