@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::connector::asynchronous::on_one_thread;
 
 pub(crate) mod hostile_peer;
+pub(crate) mod in_place;
 pub(crate) mod killed_peer;
 pub(crate) mod mapped_memory;
 pub(crate) mod nonblocking;

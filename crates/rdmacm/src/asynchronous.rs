@@ -124,6 +124,9 @@ mod endpoint;
 #[path = "modes/halves.rs"]
 mod halves;
 #[cfg(feature = "verbs")]
+#[path = "modes/in_place_reader.rs"]
+mod in_place_reader;
+#[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]
@@ -172,6 +175,7 @@ pub use {
     datagram_socket::DatagramSocket,
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
+    in_place_reader::InPlaceReader,
     listening_endpoint::ListeningEndpoint,
     rdma_listener::RdmaListener,
     rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},

@@ -105,6 +105,11 @@ mod endpoint;
 #[path = "modes/halves.rs"]
 mod halves;
 #[cfg(feature = "verbs")]
+#[path = "modes/in_place_reader.rs"]
+mod in_place_reader;
+#[cfg(feature = "verbs")]
+mod in_place_reader_io;
+#[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]
@@ -145,6 +150,7 @@ pub use {
     datagram_socket::DatagramSocket,
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
+    in_place_reader::InPlaceReader,
     listening_endpoint::ListeningEndpoint,
     rdma_listener::RdmaListener,
     rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},

@@ -33,4 +33,5 @@ pub use send_slot::SendSlot;
 pub(crate) use handle::StreamHandle;
 pub(crate) use handshake::{accept, connect};
 pub(crate) use pending_handshakes::PendingHandshakes;
+pub(crate) use receive_state::Reading;
 pub(crate) use status::StreamInterest;

@@ -13,7 +13,11 @@ use tokio::time::timeout;
 use super::bytes;
 use crate::connector::asynchronous::{on_one_thread, on_threads};
 
-async fn pair(site: &Site, node: &Node, options: StreamOptions) -> (RdmaStream, RdmaStream) {
+pub(super) async fn pair(
+    site: &Site,
+    node: &Node,
+    options: StreamOptions,
+) -> (RdmaStream, RdmaStream) {
     let listener = Listener::options()
         .with_node(node)
         .bind(site.v4(0))

@@ -2,12 +2,15 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use futures_io::{AsyncRead, AsyncWrite};
+use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use rdmacm_rsocket::How;
 
+use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+use super::stream_io::poll_read;
+use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -17,7 +20,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 into: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                let read = self.inner.poll_read(context, &mut [IoSliceMut::new(into)]);
+                let read = poll_read(&self.inner, context, &mut [IoSliceMut::new(into)]);
                 read.map_err(io::Error::from)
             }
 
@@ -26,7 +29,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 slices: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                let read = self.inner.poll_read(context, slices);
+                let read = poll_read(&self.inner, context, slices);
                 read.map_err(io::Error::from)
             }
         })+
@@ -71,3 +74,26 @@ macro_rules! write_by {
 
 read_by!(RdmaStream, OwnedReadHalf);
 write_by!(RdmaStream, OwnedWriteHalf);
+
+impl AsyncRead for InPlaceReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.half).poll_read(context, into)
+    }
+}
+
+impl AsyncBufRead for InPlaceReader {
+    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let this = self.get_mut();
+        let looked = this.half.inner.poll_read(context, Reading::Look, &mut []);
+        ready!(looked)?;
+        Poll::Ready(Ok(this.received()))
+    }
+
+    fn consume(self: Pin<&mut Self>, bytes: usize) {
+        InPlaceReader::consume(self.get_mut(), bytes);
+    }
+}

@@ -6,6 +6,19 @@ use std::task::{Context, Poll};
 
 use super::rdma_stream::{RdmaStream, how};
 use crate::error::Result;
+use crate::stream::{Reading, StreamHandle};
+
+/// Reads into slices what arrives next.
+pub(super) fn poll_read(
+    inner: &StreamHandle,
+    context: &mut Context<'_>,
+    slices: &mut [IoSliceMut<'_>],
+) -> Poll<Result<usize>> {
+    if slices.iter().all(|slice| slice.is_empty()) {
+        return Poll::Ready(Ok(0));
+    }
+    inner.poll_read(context, Reading::Take, slices)
+}
 
 impl RdmaStream {
     /// Reads what arrives next, once something has. The last caller's waker is woken. No bytes
@@ -18,7 +31,7 @@ impl RdmaStream {
         context: &mut Context<'_>,
         slices: &mut [IoSliceMut<'_>],
     ) -> Poll<Result<usize>> {
-        self.inner.poll_read(context, slices)
+        poll_read(&self.inner, context, slices)
     }
 
     /// Writes once there is room. The last caller's waker is woken.

@@ -4,10 +4,13 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use rdmacm_rsocket::How;
 
+use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+use super::stream_io::poll_read;
+use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -18,7 +21,7 @@ macro_rules! read_by {
                 into: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let room = into.initialize_unfilled();
-                let read = self.inner.poll_read(context, &mut [IoSliceMut::new(room)]);
+                let read = poll_read(&self.inner, context, &mut [IoSliceMut::new(room)]);
                 into.advance(ready!(read)?);
                 Poll::Ready(Ok(()))
             }
@@ -68,3 +71,26 @@ macro_rules! write_by {
 
 read_by!(RdmaStream, OwnedReadHalf);
 write_by!(RdmaStream, OwnedWriteHalf);
+
+impl AsyncRead for InPlaceReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.half).poll_read(context, into)
+    }
+}
+
+impl AsyncBufRead for InPlaceReader {
+    fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        let this = self.get_mut();
+        let looked = this.half.inner.poll_read(context, Reading::Look, &mut []);
+        ready!(looked)?;
+        Poll::Ready(Ok(this.received()))
+    }
+
+    fn consume(self: Pin<&mut Self>, bytes: usize) {
+        InPlaceReader::consume(self.get_mut(), bytes);
+    }
+}

@@ -9,7 +9,7 @@ use rdmacm_core::Deadline;
 
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
-use crate::stream::{StreamHandle, StreamInterest};
+use crate::stream::{Reading, StreamHandle, StreamInterest};
 
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
@@ -32,17 +32,7 @@ impl RdmaStream {
     /// Those of reading.
     #[doc(alias = "MSG_PEEK")]
     pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
-        let mut slices = [IoSliceMut::new(into)];
-        if let Some(outcome) = self.inner.try_peek(&mut slices) {
-            return Ok(outcome?);
-        }
-        let deadline = self.inner.timeouts().read_deadline();
-        let Some(deadline) = deadline else {
-            let peek = || self.inner.try_peek(&mut slices);
-            return Ok(self.inner.retry(StreamInterest::Readable, peek)??);
-        };
-        let peeked = self.inner.peek(&mut slices, deadline);
-        Ok(block_on(self.inner.event_loop(), peeked)?)
+        read(&self.inner, Reading::Peek, &mut [IoSliceMut::new(into)])
     }
 
     /// How long a read waits; without limit by default.
@@ -135,30 +125,45 @@ fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
     Ok(timeout)
 }
 
-fn read(inner: &StreamHandle, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    if let Some(outcome) = inner.try_read(slices) {
+/// Reads into slices, not all of which are empty.
+pub(super) fn read_some(
+    inner: &StreamHandle,
+    reading: Reading,
+    slices: &mut [IoSliceMut<'_>],
+) -> io::Result<usize> {
+    if let Some(outcome) = inner.try_read(reading, slices) {
         return Ok(outcome?);
     }
-    let deadline = inner.timeouts().read_deadline();
-    let Some(deadline) = deadline else {
-        let read = || inner.try_read(slices);
+    let Some(deadline) = inner.timeouts().read_deadline() else {
+        let read = || inner.try_read(reading, slices);
         return Ok(inner.retry(StreamInterest::Readable, read)??);
     };
     if deadline == Deadline::Never {
-        let outcome = inner.read_busily(slices);
-        if let Some(outcome) = outcome.or_else(|| inner.read_on_thread(slices)) {
+        let outcome = inner.read_busily(reading, slices);
+        if let Some(outcome) = outcome.or_else(|| inner.read_on_thread(reading, slices)) {
             return Ok(outcome?);
         }
     }
-    Ok(block_on(inner.event_loop(), inner.read(slices, deadline))?)
+    let read = inner.read(reading, slices, deadline);
+    Ok(block_on(inner.event_loop(), read)?)
+}
+
+fn read(
+    inner: &StreamHandle,
+    reading: Reading,
+    slices: &mut [IoSliceMut<'_>],
+) -> io::Result<usize> {
+    if slices.iter().all(|slice| slice.is_empty()) {
+        return Ok(0);
+    }
+    read_some(inner, reading, slices)
 }
 
 fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     if let Some(outcome) = inner.try_write(slices) {
         return Ok(outcome?);
     }
-    let deadline = inner.timeouts().write_deadline();
-    let Some(deadline) = deadline else {
+    let Some(deadline) = inner.timeouts().write_deadline() else {
         let write = || inner.try_write(slices);
         return Ok(inner.retry(StreamInterest::Writable, write)??);
     };
@@ -174,11 +179,11 @@ macro_rules! read_by {
     ($($type:ty),+) => {
         $(impl Read for $type {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-                read(&self.inner, &mut [IoSliceMut::new(into)])
+                read(&self.inner, Reading::Take, &mut [IoSliceMut::new(into)])
             }
 
             fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-                read(&self.inner, slices)
+                read(&self.inner, Reading::Take, slices)
             }
         })+
     };

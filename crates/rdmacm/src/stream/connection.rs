@@ -2,18 +2,20 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
 use std::time::Instant;
 
 use rdmacm_core::{CmAddr, Deadline, EventKind};
 use rdmacm_rsocket::How;
+use rdmacm_verbs::RemoteAccessRegion;
 
 use super::failure::StreamFailure;
 use super::options::StreamOptions;
 use super::queue_pair::{StreamQueuePair, Transferred};
 use super::readiness::Readiness;
-use super::receive_state::ReceiveState;
+use super::receive_state::Reading;
 use super::status::StreamInterest;
 use super::timeouts::Timeouts;
 use super::wait::{PollSlot, StreamWait};
@@ -53,9 +55,6 @@ impl Wake for WakeAll {
         }
     }
 }
-
-/// Takes bytes out of what has arrived, or copies them.
-type Read = fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize;
 
 impl StreamConnection {
     /// A stream of the side that has connected, or accepted.
@@ -209,15 +208,12 @@ impl StreamConnection {
         status.failure().unwrap_or(failure).cause()
     }
 
-    fn try_read_with(
+    fn read_with(
         &self,
+        reading: Reading,
         into: &mut [IoSliceMut<'_>],
-        read: Read,
     ) -> Option<Result<usize, Cause>> {
-        if into.iter().all(|slice| slice.is_empty()) {
-            return Some(Ok(0));
-        }
-        self.transfer(&mut || self.queue_pair.read(into, read))
+        self.transfer(&mut || self.queue_pair.read(reading, into))
     }
 
     fn try_write_of(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize, Cause>> {
@@ -253,18 +249,6 @@ impl StreamConnection {
             .map_err(|cause| self.fail(&attempt, stage, cause))
     }
 
-    async fn read_next(
-        &self,
-        into: &mut [IoSliceMut<'_>],
-        deadline: Deadline,
-        read: Read,
-    ) -> Result<usize> {
-        let mut take = || self.try_read_with(into, read);
-        let interest = StreamInterest::Readable;
-        self.transfer_next(deadline, interest, Stage::Receive, &mut take)
-            .await
-    }
-
     fn read_result(&self, read: Result<usize, Cause>) -> Result<usize> {
         read.map_err(|cause| self.fail_at_once(Stage::Receive, cause))
     }
@@ -274,39 +258,41 @@ impl StreamConnection {
     }
 
     /// Reads what has arrived, if something has.
-    pub(crate) fn try_read(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
-        let read = self.try_read_with(into, ReceiveState::read)?;
+    pub(crate) fn try_read(
+        &self,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Result<usize>> {
+        let read = self.read_with(reading, into)?;
         Some(self.read_result(read))
     }
 
     /// Reads what arrives next, after [`try_read`](Self::try_read).
     pub(crate) async fn read(
         &self,
+        reading: Reading,
         into: &mut [IoSliceMut<'_>],
         deadline: Deadline,
     ) -> Result<usize> {
-        self.read_next(into, deadline, ReceiveState::read).await
-    }
-
-    /// Copies what has arrived, if something has.
-    pub(crate) fn try_peek(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
-        let read = self.try_read_with(into, ReceiveState::peek)?;
-        Some(self.read_result(read))
-    }
-
-    /// Copies what arrives next, after [`try_peek`](Self::try_peek).
-    pub(crate) async fn peek(
-        &self,
-        into: &mut [IoSliceMut<'_>],
-        deadline: Deadline,
-    ) -> Result<usize> {
-        self.read_next(into, deadline, ReceiveState::peek).await
+        let mut take = || self.read_with(reading, into);
+        self.transfer_next(
+            deadline,
+            StreamInterest::Readable,
+            Stage::Receive,
+            &mut take,
+        )
+        .await
     }
 
     /// Reads what arrives while the thread polls, before it sleeps.
-    pub(crate) fn read_busily(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
+    pub(crate) fn read_busily(
+        &self,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Result<usize>> {
         let busy = &self.queue_pair.busy_reads;
-        self.busily(busy, StreamInterest::Readable, || self.try_read(into))
+        let read = || self.try_read(reading, into);
+        self.busily(busy, StreamInterest::Readable, read)
     }
 
     fn busily<T>(
@@ -342,9 +328,10 @@ impl StreamConnection {
     pub(crate) fn poll_read(
         &self,
         context: &mut Context<'_>,
+        reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Poll<Result<usize>> {
-        let mut take = || self.try_read_with(into, ReceiveState::read);
+        let mut take = || self.read_with(reading, into);
         let slot = &self.read_slot;
         let read = slot.poll(self, StreamInterest::Readable, context, &mut take);
         read.map(|read| self.read_result(read.and_then(|read| read)))
@@ -359,6 +346,16 @@ impl StreamConnection {
         let slot = &self.write_slot;
         let written = slot.poll(self, StreamInterest::Writable, context, &mut take);
         written.map(|written| self.write_result(written.and_then(|written| written)))
+    }
+
+    /// Where the bytes are that have arrived and follow each other in memory.
+    pub(crate) fn received(&self) -> (&RemoteAccessRegion, Range<usize>) {
+        self.queue_pair.received_part()
+    }
+
+    /// Frees the memory of the first bytes of those that have arrived.
+    pub(crate) fn consume(&self, bytes: usize) {
+        self.queue_pair.consume(bytes);
     }
 
     /// Closes one direction or both, and tells the peer.

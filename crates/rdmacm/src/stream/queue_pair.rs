@@ -1,6 +1,7 @@
 //! A queue pair that carries a byte stream, and its memory.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -10,12 +11,12 @@ use rdmacm_core::{
     Transport as Fabric,
 };
 use rdmacm_rsocket::{ByteOrder, Control, Handshake, How, Message, Receiver, Sender, Transport};
-use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, Result, SgList};
+use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Result, SgList};
 
 use self::completions::ALL;
 use super::failure::StreamFailure;
 use super::options::{StreamOptions, UPDATE_REQUESTS};
-use super::receive_state::{PeerMemory, ReceiveState};
+use super::receive_state::{PeerMemory, Reading, ReceiveState};
 use super::send_state::SendState;
 use super::shared_status::{SharedStatus, StatusGuard};
 use super::slices::Slices;
@@ -48,6 +49,7 @@ pub(crate) struct StreamQueuePair {
     options: StreamOptions,
     transport: Transport,
     has_posted_receives: AtomicBool,
+    peer_memory: PeerMemory,
     receive: Mutex<ReceiveState>,
     send: Mutex<SendState>,
     status: SharedStatus,
@@ -131,7 +133,8 @@ impl StreamQueuePair {
             options,
             transport,
             has_posted_receives: AtomicBool::new(false),
-            receive: Mutex::new(ReceiveState::new(bytes, memory)),
+            receive: Mutex::new(ReceiveState::new(bytes, memory.clone())),
+            peer_memory: memory,
             send: Mutex::new(SendState::new(
                 transport,
                 send_memory,
@@ -196,20 +199,21 @@ impl StreamQueuePair {
     /// Reads what has arrived; `None` if nothing has.
     pub(super) fn read(
         &self,
+        reading: Reading,
         into: &mut [IoSliceMut<'_>],
-        read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
     ) -> Option<Transferred> {
         let mut receive = lock(&self.receive);
         let has_bytes = receive.receiver.readable() > 0;
-        if !has_bytes && !self.receives.has_completions() && self.status.is_open() {
+        let is_idle = !self.receives.has_completions() && !receive.receiver.is_update_due();
+        if !has_bytes && is_idle && self.status.is_open() {
             return None;
         }
         let mut wakers = Wakers::default();
         if !has_bytes {
-            let wanted = into.iter().map(|slice| slice.len()).sum();
+            let wanted = reading.wanted(into);
             self.poll_receives(&mut receive, wanted, &mut wakers);
         }
-        let outcome = self.read_in(&mut receive, into, read);
+        let outcome = self.read_in(&mut receive, reading, into);
         if receive.receiver.is_update_due() {
             self.update_peer(&mut receive, &mut wakers);
         }
@@ -221,12 +225,12 @@ impl StreamQueuePair {
     fn read_in(
         &self,
         receive: &mut ReceiveState,
+        reading: Reading,
         into: &mut [IoSliceMut<'_>],
-        read: fn(&mut ReceiveState, &mut [IoSliceMut<'_>]) -> usize,
     ) -> Option<Transferred> {
         let has_bytes = receive.receiver.readable() > 0;
         if self.status.is_open() {
-            return has_bytes.then(|| Transferred::Bytes(read(receive, into)));
+            return has_bytes.then(|| Transferred::Bytes(receive.read(reading, into)));
         }
         let status = self.status();
         if !status.shutdown.can_read() {
@@ -234,7 +238,7 @@ impl StreamQueuePair {
         }
         if has_bytes {
             drop(status);
-            return Some(Transferred::Bytes(read(receive, into)));
+            return Some(Transferred::Bytes(receive.read(reading, into)));
         }
         match status.failure() {
             // What the peer has said is not to be trusted.
@@ -244,6 +248,25 @@ impl StreamQueuePair {
             _ if status.shutdown.peer_finished() => Some(Transferred::Bytes(0)),
             failure => failure.cloned().map(Transferred::Failed),
         }
+    }
+
+    /// Where the bytes are that have arrived and follow each other in memory.
+    pub(super) fn received_part(&self) -> (&RemoteAccessRegion, Range<usize>) {
+        let (offset, length) = lock(&self.receive).receiver.next_bytes();
+        self.peer_memory.ring_part(offset, length)
+    }
+
+    /// Frees the memory of the first bytes of those that have arrived, and tells the peer when
+    /// enough of it is free.
+    pub(super) fn consume(&self, bytes: usize) {
+        let mut wakers = Wakers::default();
+        let mut receive = lock(&self.receive);
+        // No more than have arrived, which is 32 bits.
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        receive.receiver.consume(bytes);
+        self.update_peer(&mut receive, &mut wakers);
+        drop(receive);
+        wakers.wake();
     }
 
     /// Writes what there is room for; `None` if there is none.
@@ -263,9 +286,10 @@ impl StreamQueuePair {
         let mut wakers = Wakers::default();
         let mut send = lock(&self.send);
         // Mostly the peer has sent nothing, and there is room.
-        if self.receives.has_completions() || !send.is_writable() {
+        let is_writable = send.is_writable();
+        if !is_writable || self.receives.has_completions() {
             drop(send);
-            self.hear_peer(&mut wakers);
+            self.hear_peer(is_writable, &mut wakers);
             send = lock(&self.send);
         }
         let outcome = self.post_unless_closed(&mut send, post, &mut wakers);
@@ -274,9 +298,15 @@ impl StreamQueuePair {
         outcome
     }
 
-    /// Handles what the peer has sent, unless another caller reads, who does the same.
-    fn hear_peer(&self, wakers: &mut Wakers) {
-        if let Ok(mut receive) = self.receive.try_lock() {
+    /// Handles what the peer has sent. A caller that can write leaves that to another one that
+    /// reads; one that is about to wait must know.
+    fn hear_peer(&self, is_writable: bool, wakers: &mut Wakers) {
+        let receive = if is_writable {
+            self.receive.try_lock().ok()
+        } else {
+            Some(lock(&self.receive))
+        };
+        if let Some(mut receive) = receive {
             self.poll_receives(&mut receive, ALL, wakers);
             self.update_peer(&mut receive, wakers);
         }

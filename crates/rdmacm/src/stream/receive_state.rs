@@ -1,6 +1,7 @@
 //! What has arrived and was not read.
 
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use rdmacm_core::AccessFlags;
@@ -57,6 +58,16 @@ impl PeerMemory {
         }
     }
 
+    /// Bytes of the ring, as a part of the region.
+    pub(super) fn ring_part(
+        &self,
+        offset: u32,
+        length: u32,
+    ) -> (&RemoteAccessRegion, Range<usize>) {
+        let start = self.ring_start + offset as usize;
+        (&self.region, start..start + length as usize)
+    }
+
     fn read(&self, offset: u32, into: &mut [u8]) {
         self.region.read(self.ring_start + offset as usize, into);
     }
@@ -94,6 +105,27 @@ impl AnnouncementTable for PeerMemory {
     }
 }
 
+/// How to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Copies what has arrived, and frees its memory.
+    Take,
+    /// Copies what has arrived.
+    Peek,
+    /// Finds out what has arrived.
+    Look,
+}
+
+impl Reading {
+    /// For how many bytes messages are handled, at least one.
+    pub(super) fn wanted(self, into: &[IoSliceMut<'_>]) -> usize {
+        match self {
+            Self::Take | Self::Peek => into.iter().map(|slice| slice.len()).sum::<usize>().max(1),
+            Self::Look => usize::MAX,
+        }
+    }
+}
+
 /// The receiving half of a stream.
 #[derive(Debug)]
 pub(super) struct ReceiveState {
@@ -126,16 +158,22 @@ impl ReceiveState {
         self.memory.map_entry(index)
     }
 
-    /// Copies what has arrived, and frees its memory.
-    pub(super) fn read(&mut self, into: &mut [IoSliceMut<'_>]) -> usize {
-        let length = self.peek(into);
-        // At most what is readable, which is 32 bits.
-        self.receiver.consume(u32::try_from(length).unwrap_or(0));
-        length
+    /// Returns how many bytes were read.
+    pub(super) fn read(&mut self, reading: Reading, into: &mut [IoSliceMut<'_>]) -> usize {
+        match reading {
+            Reading::Take => {
+                let length = self.copy(into);
+                // At most what is readable, which is 32 bits.
+                self.receiver.consume(u32::try_from(length).unwrap_or(0));
+                length
+            }
+            Reading::Peek => self.copy(into),
+            Reading::Look => self.receiver.next_bytes().1 as usize,
+        }
     }
 
     /// Copies what has arrived.
-    pub(super) fn peek(&mut self, into: &mut [IoSliceMut<'_>]) -> usize {
+    fn copy(&self, into: &mut [IoSliceMut<'_>]) -> usize {
         let (mut offset, mut contiguous) = self.receiver.next_bytes();
         let mut left = self.receiver.readable();
         let mut length = 0;

@@ -3,6 +3,7 @@
 use std::io::IoSliceMut;
 
 use super::connection::StreamConnection;
+use super::receive_state::Reading;
 use super::status::StreamInterest;
 use crate::error::Result;
 use crate::stage::Stage;
@@ -11,7 +12,11 @@ impl StreamConnection {
     /// Reads what arrives next on a thread that waits for nothing else: without a deadline or a
     /// keep-alive. `None` if there is more to the wait than that, or if the connection may have
     /// closed.
-    pub(crate) fn read_on_thread(&self, into: &mut [IoSliceMut<'_>]) -> Option<Result<usize>> {
+    pub(crate) fn read_on_thread(
+        &self,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Result<usize>> {
         let event_loop = self.event_loop();
         if !event_loop.is_blocking() {
             return None;
@@ -20,7 +25,7 @@ impl StreamConnection {
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
         while let Some(thread) = queue_pair.register_thread(key, event_loop) {
             // Whatever comes from here on wakes the thread; this finds what came before.
-            let read = self.try_read(into);
+            let read = self.try_read(reading, into);
             if read.is_some() || self.may_be_closed() {
                 queue_pair.deregister(StreamInterest::Readable, key);
                 event_loop.keep_thread(thread);
@@ -29,7 +34,7 @@ impl StreamConnection {
             event_loop.park(&thread, failures);
             event_loop.keep_thread(thread);
             queue_pair.withdraw(StreamInterest::Readable, key);
-            let read = self.try_read(into);
+            let read = self.try_read(reading, into);
             if read.is_some() {
                 queue_pair.wake_next_reader();
                 return read;

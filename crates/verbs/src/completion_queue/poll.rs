@@ -31,12 +31,15 @@ impl CompletionQueue {
     }
 
     /// Whether there is a completion to [`poll`](Self::poll) for, without a system call. It costs
-    /// less than a poll that finds nothing. It does not find that the device was removed: poll
-    /// now and then as well.
+    /// less than a poll that finds nothing. It does not notice by itself that the device was
+    /// removed: poll now and then as well. `true` if a poll returns an error.
     #[must_use]
     #[inline(never)]
     pub fn has_completions(&self) -> bool {
         let state = self.state();
+        if !self.0.mark.is_here() || self.context().uverbs().is_closed() {
+            return true;
+        }
         state.is_behind || state.ring.has_any()
     }
 

@@ -108,6 +108,21 @@ impl Pages {
         self.load_part(start + words.len() * WORD, tail);
     }
 
+    /// Bytes where they lie; empty if the range is outside of the memory.
+    ///
+    /// # Safety
+    /// As long as the slice lives, neither a device nor this process writes to them.
+    pub(super) unsafe fn bytes(&self, start: usize, length: usize) -> &[u8] {
+        if !self.holds(start, length) {
+            return &[];
+        }
+        // SAFETY: within the mapping, as checked.
+        let first = unsafe { self.start.cast::<u8>().add(start) };
+        // SAFETY: the range is mapped as long as `self` lives, initialised as all mapped memory
+        // is, and nobody writes to it, as the caller has promised.
+        unsafe { slice::from_raw_parts(first.as_ptr(), length) }
+    }
+
     /// Copies a part of one word out.
     fn load_part(&self, at: usize, into: &mut [u8]) {
         if into.is_empty() {
@@ -236,6 +251,17 @@ mod tests {
                 assert_eq!(part, expected[range], "{length} bytes at {start}");
             }
         }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_range() {
+        let pages = Pages::zeroed(20).unwrap();
+        pages.store(3, &[1, 2, 3]);
+        // SAFETY: nobody writes while the slices live.
+        let at = |start, length| unsafe { pages.bytes(start, length) };
+        assert_eq!(at(2, 5), [0, 1, 2, 3, 0]);
+        assert_eq!((at(20, 0).len(), at(0, 20).len()), (0, 20));
+        assert!(at(16, 5).is_empty() && at(usize::MAX, 2).is_empty());
     }
 
     #[test]

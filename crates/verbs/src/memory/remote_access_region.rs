@@ -1,4 +1,8 @@
 //! Memory that peers may access.
+//!
+//! # Safety
+//! One of the modules with `unsafe`: it hands out slices of memory that peers can write to.
+#![expect(unsafe_code, reason = "memory that a peer can write to")]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +21,8 @@ use crate::protection_domain::ProtectionDomain;
 /// Registered memory that peers may read, write or modify atomically, as its access flags
 /// say.
 ///
-/// A peer may do so at any time, so this is never a slice: bytes are copied in and out, one
+/// A peer may do so at any time, so this is a slice only for those who vouch for the peer
+/// ([`bytes`](Self::bytes)): bytes are copied in and out, one
 /// aligned word of 8 bytes at a time. The peers agree on when something was written, for
 /// example by a message after the write.
 ///
@@ -88,6 +93,19 @@ impl RemoteAccessRegion {
     /// If the range is outside of it, as a slice.
     pub fn read(&self, start: usize, into: &mut [u8]) {
         self.0.memory().load(start, into);
+    }
+
+    /// Bytes where they lie, without a copy; empty if the range is outside of the region.
+    ///
+    /// # Safety
+    /// As long as the slice lives, no device and nobody in this process writes to these bytes.
+    /// A peer that has the key can do so at any time: only an agreement with it, and trust, can
+    /// rule that out.
+    #[must_use]
+    pub unsafe fn bytes(&self, range: Range<usize>) -> &[u8] {
+        let length = range.end.saturating_sub(range.start);
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.memory().bytes(range.start, length) }
     }
 
     /// Copies bytes in, from `start` on, as [`read`](Self::read) copies them out. A peer that

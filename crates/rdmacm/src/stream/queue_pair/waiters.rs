@@ -131,9 +131,10 @@ impl CompletionHandler for StreamQueuePair {
     fn notified(&self, side: Side) {
         self.set_armed(side, false);
         if side == Side::Receives {
-            if let Some(waker) = self.status().only_reader().cloned() {
+            let reader = self.status().only_reader().cloned();
+            if let Some(reader) = reader {
                 // It looks itself, and arms again if it waits again.
-                return waker.wake();
+                return reader.wake();
             }
         }
         let mut wakers = Wakers::default();

@@ -1,0 +1,24 @@
+//! Reading in place on threads.
+
+use std::io::{self, BufRead, Read};
+
+use super::in_place_reader::InPlaceReader;
+use super::stream_io::read_some;
+use crate::stream::Reading;
+
+impl BufRead for InPlaceReader {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        read_some(&self.half.inner, Reading::Look, &mut [])?;
+        Ok(self.received())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        InPlaceReader::consume(self, bytes);
+    }
+}
+
+impl Read for InPlaceReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.half.read(into)
+    }
+}
