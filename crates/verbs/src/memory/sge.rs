@@ -278,7 +278,6 @@ impl SgList {
     #[inline]
     pub fn into_buffer(self) -> Option<Buffer> {
         match self.0 {
-            Entries::None => None,
             Entries::One(Sge(Part::Buffer { buffer, .. })) => Some(buffer),
             other => first_buffer(Self(other)),
         }

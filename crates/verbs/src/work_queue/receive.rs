@@ -75,12 +75,7 @@ impl ReceiveQueue {
     /// Posts memory to receive into.
     #[inline]
     pub(crate) fn post(&self, sg_list: SgList) -> Result<WorkId, Box<PostError<SgList>>> {
-        let posted = if sg_list.is_none() {
-            self.post_empty()
-        } else {
-            self.post_one(sg_list)
-        };
-        posted.map(|number| self.work(number))
+        self.post_one(sg_list).map(|number| self.work(number))
     }
 
     /// Posts a request without memory: for an empty message, or the immediate data of a write.
@@ -138,7 +133,7 @@ impl ReceiveQueue {
         Ok(number.into())
     }
 
-    /// Posts memory after it has looked for room.
+    /// Posts a request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
     fn post_after_lookup(
@@ -146,6 +141,9 @@ impl ReceiveQueue {
         state: Option<MutexGuard<'_, State>>,
         sg_list: SgList,
     ) -> Result<Number, Box<PostError<SgList>>> {
+        if sg_list.is_none() {
+            return self.post_empty();
+        }
         if let Some(mut state) = state {
             let State { ring, posted } = &mut *state;
             posted.has_room(1, || ring.room(1));

@@ -126,12 +126,6 @@ impl SendQueue {
     /// Posts one request, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
-        if let Some(bytes) = request.inline {
-            return self.post_inline(request, bytes);
-        }
-        if !request.is_plain {
-            return self.post_any(request);
-        }
         self.post_plain(request, Self::post_after_lookup)
     }
 
@@ -234,7 +228,7 @@ impl SendQueue {
         self.ring_doorbell_of(number)
     }
 
-    /// Posts one request after it has looked for room.
+    /// Posts one request that is not plain, or after it has looked for room.
     #[cold]
     #[inline(never)]
     fn post_after_lookup<'a>(
@@ -242,6 +236,9 @@ impl SendQueue {
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
     ) -> Result<Number, Refused<'a>> {
+        if let Some(bytes) = request.inline {
+            return self.post_inline(request, bytes);
+        }
         if let Some(mut state) = state {
             let State { ring, posted, .. } = &mut *state;
             posted.has_room(1, || ring.room(1));
