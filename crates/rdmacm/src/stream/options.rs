@@ -62,7 +62,9 @@ impl StreamOptions {
     }
 
     /// Bytes that the peer may send before this side reads, rounded down to an even number; 64
-    /// or more. The memory is registered, and pinned, when the stream is made.
+    /// or more. The memory is registered, and pinned, when the stream is made: whole pages, of
+    /// which 32 bytes are for announcements, and 24 for each of the
+    /// [`map_entries`](Self::map_entries).
     #[must_use]
     #[doc(alias = "SO_RCVBUF")]
     pub fn receive_buffer(mut self, bytes: u32) -> Self {
