@@ -21,6 +21,7 @@ pub(crate) mod nonblocking;
 pub(crate) mod preload;
 pub(crate) mod rcopy;
 pub(crate) mod riostream;
+pub(crate) mod rsocket_calls;
 pub(crate) mod rstream;
 pub(crate) mod send_slots;
 pub(crate) mod tasks;

@@ -60,7 +60,7 @@ impl Test {
     }
 
     /// What rstream's peer does.
-    fn run(self, stream: &RdmaStream, is_client: bool) {
+    pub(super) fn run(self, stream: &RdmaStream, is_client: bool) {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         let mut sent = Counter::default();
@@ -152,7 +152,7 @@ impl Test {
 
 /// rstream closes the stream. siw may not read the last message of a peer that disconnects: it
 /// skips what arrives while it changes the state of the queue pair (`siw_qp_llp_data_ready`).
-fn expect_end(site: &Site, mut stream: &RdmaStream) {
+pub(super) fn expect_end(site: &Site, mut stream: &RdmaStream) {
     match stream.read(&mut [0]) {
         Err(error) if site.soft == Soft::Siw => {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");

@@ -11,6 +11,10 @@ use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
 use crate::stream::{Reading, StreamHandle, StreamInterest};
 
+/// The longest write that polls for room before it sleeps. Room for a longer one takes its time,
+/// and a device in software needs the processor.
+const MAX_BUSY_WRITE: usize = 4096;
+
 impl RdmaStream {
     /// Closes one direction or both. The peer reads everything that was written before, then the
     /// end of the stream; closing the direction of reading tells the peer nothing. Never waits.
@@ -167,7 +171,8 @@ fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let write = || inner.try_write(slices);
         return Ok(inner.retry(StreamInterest::Writable, write)??);
     };
-    if deadline == Deadline::Never {
+    let is_short = slices.iter().map(|slice| slice.len()).sum::<usize>() <= MAX_BUSY_WRITE;
+    if is_short && deadline == Deadline::Never {
         if let Some(outcome) = inner.write_busily(slices) {
             return Ok(outcome?);
         }

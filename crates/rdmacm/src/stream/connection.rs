@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Wake};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rdmacm_core::{CmAddr, Deadline, EventKind};
 use rdmacm_rsocket::How;
@@ -404,12 +404,38 @@ impl StreamConnection {
         Err(self.fail(&attempt, Stage::Close, cause))
     }
 
+    /// Whether the peer has closed both directions and not disconnected yet: it may still wait
+    /// for the acknowledgement of the message that says so. rxe hands a message over before it
+    /// acknowledges it (`rxe_responder`), and a peer without an acknowledgement tries again for
+    /// half a minute. On iWARP the kernel's TCP acknowledges.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.queue_pair.is_iwarp()
+            && self.queue_pair.status().shutdown.peer_disconnected()
+            && !self.queue_pair.has_failed()
+            && self.close_reason().is_none()
+    }
+
+    /// Waits until the peer has disconnected, or its last message is acknowledged for certain.
+    pub(super) async fn wait_for_peer(&self) {
+        let attempt = self.attempt(LAST_ACKNOWLEDGEMENT.into());
+        let mut take = || (!self.is_awaited()).then_some(());
+        if take().is_none() {
+            // If the event loop fails, nothing is left to wait for.
+            let _ = self
+                .wait(&attempt, StreamInterest::Flushed, &mut take)
+                .await;
+        }
+    }
+
     /// Whether nothing that was written is under way any more.
     pub(super) fn is_ended(&self) -> bool {
         let is_closed = self.close_reason().is_some();
         self.queue_pair.is_flushed() || is_closed || self.queue_pair.has_failed()
     }
 }
+
+/// How long a device has to acknowledge the peer's last message.
+pub(super) const LAST_ACKNOWLEDGEMENT: Duration = Duration::from_secs(1);
 
 impl Drop for StreamConnection {
     fn drop(&mut self) {
