@@ -123,7 +123,7 @@ mod endpoint;
 #[cfg(feature = "verbs")]
 #[path = "modes/halves.rs"]
 mod halves;
-#[cfg(feature = "verbs")]
+#[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
 #[path = "modes/in_place_reader.rs"]
 mod in_place_reader;
 #[cfg(feature = "verbs")]
@@ -168,6 +168,8 @@ pub use resolved::Resolved;
 
 pub use crate::runtime::{Reactor, Runtime};
 
+#[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
+pub use in_place_reader::InPlaceReader;
 #[cfg(feature = "verbs")]
 pub use {
     connection::Connection,
@@ -175,7 +177,6 @@ pub use {
     datagram_socket::DatagramSocket,
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
-    in_place_reader::InPlaceReader,
     listening_endpoint::ListeningEndpoint,
     rdma_listener::RdmaListener,
     rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use rdmacm::{Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 
 use super::{Pair, bytes};
@@ -118,6 +119,85 @@ fn poll_tells_of_a_lost_peer(site: &Site) {
     assert!(matches!(end, Ok(0)), "{end:?}");
     let refused = when_ready(&server, |mut server| server.write(b"x"));
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+/// What a call in one direction handles of the other one is told.
+#[case]
+fn both_directions_are_told(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    (&client).write_all(b"x").unwrap();
+    (&server).read_exact(&mut [0]).unwrap();
+    let server = nonblocking(server);
+    for _ in 0..20 {
+        let mut written = 0;
+        while let Ok(bytes) = (&server).write(&[1; 1000]) {
+            written += bytes;
+        }
+        // Each call may find what the other one waits for.
+        (&client).read_exact(&mut vec![0; written]).unwrap();
+        let read = (&server).read(&mut [0]).unwrap_err();
+        assert_eq!(read.kind(), ErrorKind::WouldBlock);
+        let sent = when_ready(&server, |mut server| server.write(&[1; 10]));
+        (&client).read_exact(&mut vec![0; sent.unwrap()]).unwrap();
+
+        (&client).write_all(b"y").unwrap();
+        let mut written = 0;
+        while let Ok(bytes) = (&server).write(&[1; 1000]) {
+            written += bytes;
+        }
+        when_ready(&server, |mut server| server.read_exact(&mut [0])).unwrap();
+        (&client).read_exact(&mut vec![0; written]).unwrap();
+    }
+}
+
+/// No more often than there are acknowledgements of what is under way.
+#[case]
+fn a_writer_without_room_is_seldom_ready(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let Pair { client, server } = Pair::with(site, &options, &options);
+    let client = nonblocking(client);
+    while (&client).write(&[1; 1000]).is_ok() {}
+    let until = Instant::now() + SECOND / 4;
+    let mut count = 0;
+    while Instant::now() < until {
+        if is_ready(&client, Duration::from_millis(20)) {
+            count += 1;
+            let _ = (&client).write(&[1; 1000]);
+        }
+    }
+    assert!(count < 50, "{count} times");
+    drop(server);
+}
+
+/// As many as the kernel allows in an epoll of the caller's.
+#[case]
+fn many_streams_of_a_node_have_descriptors(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let address = listener.local_addr();
+    let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+    let small = small.receives(16).sends(16);
+    let listener = RdmaListener::new(listener, small.clone());
+    thread::scope(|scope| {
+        let connecting = scope.spawn(|| {
+            let node = Node::open().unwrap();
+            let connect = |_| {
+                let connector = Connector::new(address).deadline(PATIENCE);
+                let connector = connector.with_node(&node);
+                connector.connect_stream(small.clone()).unwrap()
+            };
+            (0..48).map(connect).collect::<Vec<_>>()
+        });
+        let accepted = (0..48).map(|_| nonblocking(listener.accept().unwrap().0));
+        let accepted: Vec<_> = accepted.collect();
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
+        for stream in &accepted {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+            epoll.add(stream.as_fd(), event).unwrap();
+        }
+        let connected = connecting.join().unwrap();
+        assert_eq!(connected.len(), accepted.len());
+    });
 }
 
 const CLIENTS: usize = 4;

@@ -81,7 +81,9 @@ fn keep_alives_are_not_bytes_and_a_killed_client_is_noticed(site: &Site) {
 fn closing_clients_are_acknowledged(site: &Site) {
     const STREAMS: usize = 60;
     for rdma_core in RdmaCore::preloaded_since(0) {
-        let (client, listener) = start(site, rdma_core, "closes", STREAMS, StreamOptions::new());
+        // As much memory as may be locked.
+        let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
+        let (client, listener) = start(site, rdma_core, "closes", STREAMS, small);
         thread::scope(|scope| {
             for _ in 0..STREAMS {
                 let (stream, _) = listener.accept().unwrap();

@@ -86,8 +86,11 @@ impl AsyncBufRead for InPlaceReader {
     fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
         let looked = this.half.inner.poll_read(context, Reading::Look, &mut []);
-        ready!(looked)?;
-        Poll::Ready(Ok(this.received()))
+        Poll::Ready(match ready!(looked)? {
+            // Of a half that was shut down, nothing is read any more.
+            0 => Ok(&[]),
+            _ => Ok(this.received()),
+        })
     }
 
     fn consume(self: Pin<&mut Self>, bytes: usize) {

@@ -8,8 +8,11 @@ use crate::stream::Reading;
 
 impl BufRead for InPlaceReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        read_some(&self.half.inner, Reading::Look, &mut [])?;
-        Ok(self.received())
+        match read_some(&self.half.inner, Reading::Look, &mut [])? {
+            // Of a half that was shut down, nothing is read any more.
+            0 => Ok(&[]),
+            _ => Ok(self.received()),
+        }
     }
 
     fn consume(&mut self, bytes: usize) {

@@ -9,6 +9,7 @@ use rdmacm_core::Deadline;
 
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
+use crate::stage::Stage;
 use crate::stream::{Reading, StreamHandle, StreamInterest};
 
 /// The longest write that polls for room before it sleeps. Room for a longer one takes its time,
@@ -73,10 +74,11 @@ impl RdmaStream {
 
     /// Whether reads and writes that would wait fail with
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) instead. The first time, the stream gets a
-    /// [descriptor](Self::as_fd) of its own.
+    /// [descriptor](Self::as_fd) of its own, which takes two.
     ///
     /// # Errors
-    /// Those of `eventfd(2)` and `epoll_create1(2)`, for want of descriptors or memory.
+    /// Those of `eventfd(2)`, `epoll_create1(2)` and `epoll_ctl(2)`, for want of descriptors or
+    /// memory, and for too many such streams of one [`Node`](crate::Node).
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         if is_nonblocking {
             self.inner.make_descriptor()?;
@@ -91,6 +93,11 @@ impl AsFd for RdmaStream {
     /// returned [`WouldBlock`](io::ErrorKind::WouldBlock), it is readable when the call is worth
     /// repeating, whether it is a read or a write. It may be readable for nothing; a call that
     /// returns `WouldBlock` finds that out. Nothing can be read from it.
+    ///
+    /// The descriptors of a node's streams depend on that of the node, and the kernel limits how
+    /// many may: about a hundred for `poll(2)`, and fifty of them in an `epoll(7)` of the
+    /// caller's, whose `epoll_ctl(2)` fails with `EINVAL` beyond that. For more streams use
+    /// several nodes, threads or an async runtime.
     ///
     /// It belongs to the stream once [`set_nonblocking`](Self::set_nonblocking) was called;
     /// before, it is that of the stream's [`Node`](crate::Node). Keep-alives are sent only by
@@ -136,11 +143,12 @@ pub(super) fn read_some(
     slices: &mut [IoSliceMut<'_>],
 ) -> io::Result<usize> {
     if let Some(outcome) = inner.try_read(reading, slices) {
+        inner.has_transferred(StreamInterest::Readable);
         return Ok(outcome?);
     }
     let Some(deadline) = inner.timeouts().read_deadline() else {
         let read = || inner.try_read(reading, slices);
-        return Ok(inner.retry(StreamInterest::Readable, read)??);
+        return inner.retry(StreamInterest::Readable, Stage::Receive, read);
     };
     if deadline == Deadline::Never {
         let outcome = inner.read_busily(reading, slices);
@@ -165,11 +173,12 @@ fn read(
 
 fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     if let Some(outcome) = inner.try_write(slices) {
+        inner.has_transferred(StreamInterest::Writable);
         return Ok(outcome?);
     }
     let Some(deadline) = inner.timeouts().write_deadline() else {
         let write = || inner.try_write(slices);
-        return Ok(inner.retry(StreamInterest::Writable, write)??);
+        return inner.retry(StreamInterest::Writable, Stage::Send, write);
     };
     let is_short = slices.iter().map(|slice| slice.len()).sum::<usize>() <= MAX_BUSY_WRITE;
     if is_short && deadline == Deadline::Never {

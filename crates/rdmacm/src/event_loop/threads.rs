@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::parked::NOWHERE;
-use super::source::ReadySources;
+use super::source::{MAX_EVENTS, ReadySources};
 use super::{EventLoop, Leader, State};
 use crate::sync::{AtomicBool, Condvar, MutexGuard, Ordering};
 
@@ -231,7 +231,12 @@ impl EventLoop {
         };
         let mut state = self.state();
         state.leader = Leader::Awake;
-        let max_events = state.expected_events();
+        let max_events = if sleeps {
+            state.expected_events()
+        } else {
+            // Who waits for the descriptor is not known.
+            MAX_EVENTS
+        };
         drop(state);
         thread.is_reading.store(true, Ordering::Relaxed);
         // What is left is read by the next leader, which does not sleep then.

@@ -70,8 +70,8 @@ by_mode! {
         /// Dropping the stream closes it without waiting. If there are writes under way, a task
         /// of the [executor](crate::BlockingExecutor) keeps the connection for as long as
         /// [`StreamOptions::close_deadline`] says; [`close`](Self::close) waits for them and
-        /// reports what was lost. On RoCE and InfiniBand such a task also waits, for a second at
-        /// most, for the disconnect of a peer that has closed the stream.
+        /// reports what was lost. On RoCE and InfiniBand such a task also waits, for a fifth of a
+        /// second at most, for the disconnect of a peer that has closed the stream.
         #[doc(alias = "rsocket")]
     }
     pub struct RdmaStream {

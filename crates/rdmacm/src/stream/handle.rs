@@ -18,8 +18,8 @@ const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const LAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// The owner of a stream. Dropping it disconnects without waiting: if there are writes under
-/// way, or a peer that has closed the stream may not know that this side does, a task of the
-/// blocking executor waits for that, until a deadline.
+/// way, or a peer that has closed the stream has not disconnected yet, a task of the blocking
+/// executor waits for that, until a deadline.
 #[derive(Debug)]
 pub(crate) struct StreamHandle(Arc<StreamConnection>);
 
@@ -45,6 +45,7 @@ impl Deref for StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
+        self.0.end_descriptor();
         self.0.shut_down(How::Both);
         if self.0.is_ended() && !self.0.is_awaited() {
             return;

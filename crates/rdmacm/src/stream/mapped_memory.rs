@@ -61,8 +61,8 @@ impl StreamConnection {
         let interest = StreamInterest::Progress;
         let deadline: Option<Deadline> = self.timeouts().write_deadline();
         let Some(deadline) = deadline else {
-            let outcome = self.retry(interest, take)?;
-            return Ok(outcome.map_err(|cause| self.fail_at_once(stage, cause))?);
+            let take = || Some(take()?.map_err(|cause| self.fail_at_once(stage, cause)));
+            return self.retry(interest, stage, take);
         };
         Ok(self.transfer_next(deadline, interest, stage, take).await?)
     }

@@ -121,7 +121,8 @@ impl StreamOptions {
     }
 
     /// How long a stream that was dropped stays connected until the peer's device has
-    /// acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default.
+    /// acknowledged what was written; [`CLOSE_DEADLINE`](crate::CLOSE_DEADLINE) by default. If the
+    /// peer has closed the stream, it stays until the peer disconnects, 200 ms at most.
     #[must_use]
     #[doc(alias = "SO_LINGER")]
     pub fn close_deadline(mut self, deadline: impl Into<Deadline>) -> Self {
@@ -131,7 +132,7 @@ impl StreamOptions {
 
     /// How long a thread that would wait, to read or for room to write, polls before it sleeps:
     /// 500 µs by default. See [`MessageOptions::busy_poll`](crate::MessageOptions::busy_poll).
-    /// Threads with a timeout do not poll, and neither do tasks.
+    /// Threads with a timeout, writes of more than 4 KiB and tasks do not poll.
     #[must_use]
     #[doc(alias = "SO_BUSY_POLL", alias = "polling_time")]
     pub fn busy_poll(mut self, time: Duration) -> Self {

@@ -21,15 +21,16 @@ const GROUP: usize = 8;
 /// (`siw_proc_write`, `siw_qp_sq_process`), and then accesses pages that are otherwise unused.
 ///
 /// This process reads and writes only whole words, so that its accesses are all of one
-/// size. Atomics are Rust's closest model of a device's accesses.
+/// size. Atomics are Rust's closest model of a device's accesses. Only [`bytes`](Self::bytes)
+/// are read otherwise, to which nobody writes meanwhile.
 #[derive(Debug)]
 pub(super) struct Pages {
     start: NonNull<AtomicU64>,
     length: usize,
 }
 
-// SAFETY: all threads access the memory through atomics only, and it stays mapped until the
-// value is dropped.
+// SAFETY: all threads access the memory through atomics only, or read bytes that nobody writes
+// to, and it stays mapped until the value is dropped.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}

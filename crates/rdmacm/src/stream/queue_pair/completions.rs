@@ -199,8 +199,10 @@ impl StreamQueuePair {
         }
         let had_room = send.is_writable();
         let mut completions = std::mem::take(&mut send.completions);
+        let mut has_any = false;
         loop {
             let polled = self.sends.poll_many(&mut completions, MAX_COMPLETIONS);
+            has_any |= !completions.is_empty();
             for completion in completions.drain(..) {
                 let failed = completion.result().err();
                 send.complete(completion);
@@ -221,7 +223,7 @@ impl StreamQueuePair {
             }
         }
         send.completions = completions;
-        if !self.status.has_waiters() {
+        if !has_any || !self.status.has_waiters() {
             return;
         }
         let status = self.status();
