@@ -77,7 +77,7 @@ fn keep_alives_are_not_bytes_and_a_killed_client_is_noticed(site: &Site) {
 
 /// `rclose` waits until its last message is acknowledged: for half a minute if this side has
 /// destroyed its queue pair before its device could do so.
-#[case(needs(Preloaded))]
+#[case(needs(Preloaded, AcknowledgedSends))]
 fn closing_clients_are_acknowledged(site: &Site) {
     const STREAMS: usize = 60;
     for rdma_core in RdmaCore::preloaded_since(0) {
