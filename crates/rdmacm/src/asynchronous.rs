@@ -126,6 +126,8 @@ mod halves;
 #[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
 #[path = "modes/in_place_reader.rs"]
 mod in_place_reader;
+#[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
+mod in_place_reader_io;
 #[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;

@@ -75,7 +75,7 @@ fn keep_alives_are_not_bytes_and_a_killed_client_is_noticed(site: &Site) {
     }
 }
 
-/// `rclose` waits until its last message is acknowledged: for half a minute if this side has
+/// `rclose` waits until its last message is acknowledged: for all of its retries if this side has
 /// destroyed its queue pair before its device could do so.
 #[case(needs(Preloaded, AcknowledgedSends))]
 fn closing_clients_are_acknowledged(site: &Site) {

@@ -10,7 +10,6 @@ use rdmacm_rsocket::How;
 use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
 use super::stream_io::poll_read;
-use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -84,13 +83,7 @@ impl AsyncRead for InPlaceReader {
 
 impl AsyncBufRead for InPlaceReader {
     fn poll_fill_buf(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        let this = self.get_mut();
-        let looked = this.half.inner.poll_read(context, Reading::Look, &mut []);
-        Poll::Ready(match ready!(looked)? {
-            // Of a half that was shut down, nothing is read any more.
-            0 => Ok(&[]),
-            _ => Ok(this.received()),
-        })
+        self.get_mut().poll_received(context)
     }
 
     fn consume(self: Pin<&mut Self>, bytes: usize) {

@@ -406,8 +406,8 @@ impl StreamConnection {
 
     /// Whether the peer has closed both directions and not disconnected yet: it may still wait
     /// for the acknowledgement of the message that says so. rxe hands a message over before it
-    /// acknowledges it (`rxe_responder`), and a peer without an acknowledgement tries again for
-    /// half a minute. On iWARP the kernel's TCP acknowledges.
+    /// acknowledges it (`rxe_responder`), and a peer without an acknowledgement repeats it until
+    /// its retries are used up. On iWARP the kernel's TCP acknowledges.
     pub(super) fn is_awaited(&self) -> bool {
         !self.queue_pair.is_iwarp()
             && self.queue_pair.status().shutdown.peer_disconnected()
