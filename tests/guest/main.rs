@@ -50,6 +50,7 @@ mod process_resources;
 mod query;
 mod queue_pairs;
 mod rdma_core;
+mod rdma_datagrams;
 mod removal;
 mod request;
 mod resolve;

@@ -140,6 +140,12 @@ mod message_connect;
 #[cfg(feature = "verbs")]
 mod poll;
 #[cfg(feature = "verbs")]
+#[path = "modes/rdma_datagram.rs"]
+mod rdma_datagram;
+#[cfg(feature = "verbs")]
+#[path = "modes/rdma_datagram_options.rs"]
+mod rdma_datagram_options;
+#[cfg(feature = "verbs")]
 #[path = "modes/rdma_listener.rs"]
 mod rdma_listener;
 #[cfg(feature = "verbs")]
@@ -180,6 +186,8 @@ pub use {
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
     listening_endpoint::ListeningEndpoint,
+    rdma_datagram::RdmaDatagram,
+    rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
     rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
     transfer::Transfer,

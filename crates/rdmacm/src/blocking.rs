@@ -119,6 +119,12 @@ mod mapped_memory;
 #[path = "modes/message_connect.rs"]
 mod message_connect;
 #[cfg(feature = "verbs")]
+#[path = "modes/rdma_datagram.rs"]
+mod rdma_datagram;
+#[cfg(feature = "verbs")]
+#[path = "modes/rdma_datagram_options.rs"]
+mod rdma_datagram_options;
+#[cfg(feature = "verbs")]
 #[path = "modes/rdma_listener.rs"]
 mod rdma_listener;
 #[cfg(feature = "verbs")]
@@ -152,6 +158,8 @@ pub use {
     halves::{ReceiveHalf, SendHalf},
     in_place_reader::InPlaceReader,
     listening_endpoint::ListeningEndpoint,
+    rdma_datagram::RdmaDatagram,
+    rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
     rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
     transfer::Transfer,

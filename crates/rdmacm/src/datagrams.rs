@@ -48,6 +48,7 @@ mod address_handles;
 mod config;
 mod datagram;
 mod groups;
+mod newest;
 mod resolve;
 mod service;
 mod socket;
@@ -58,5 +59,7 @@ pub use address::{DatagramAddr, DatagramPeer};
 pub use datagram::Datagram;
 
 pub(crate) use config::{DatagramConfig, Filter};
+pub(crate) use newest::Newest;
 pub(crate) use resolve::resolve_peer;
 pub(crate) use socket::Socket;
+pub(crate) use transfer::check_length;

@@ -152,7 +152,7 @@ impl Error {
         match &self.0.cause {
             Cause::Refused(error) => error.raw_os_error(),
             Cause::Event(failure) | Cause::GroupLost { failure, .. } => failure.raw_os_error(),
-            Cause::QueuePair(error) => error.raw_os_error(),
+            Cause::QueuePair(error) | Cause::Udp(error) => error.raw_os_error(),
             Cause::Closed(reason) => reason.failure()?.raw_os_error(),
             Cause::Device { errno, .. } => *errno,
             _ => None,

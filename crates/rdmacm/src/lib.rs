@@ -13,7 +13,8 @@
 //! on soft devices, and reads and writes memory of the peer. `RdmaStream` is a byte stream as a
 //! TCP stream is, and its peer may be a program that uses librdmacm's rsockets. `Endpoint` has a queue pair that
 //! the caller posts to, and `DatagramSocket` sends and receives unreliable datagrams, to peers
-//! and multicast groups.
+//! and multicast groups; `RdmaDatagram` does so as a UDP socket does, between IP addresses and
+//! ports.
 //!
 //! ```no_run
 //! # #[cfg(feature = "verbs")]
@@ -91,6 +92,8 @@ mod listen;
 mod messages;
 mod queue_pair_factory;
 mod retry;
+#[cfg(feature = "verbs")]
+mod rsocket_datagrams;
 mod runtime;
 mod stage;
 mod stop_group;

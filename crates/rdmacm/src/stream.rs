@@ -35,3 +35,4 @@ pub(crate) use handshake::{accept, connect};
 pub(crate) use pending_handshakes::PendingHandshakes;
 pub(crate) use receive_state::Reading;
 pub(crate) use status::StreamInterest;
+pub(crate) use timeouts::{Timeouts, checked_timeout};

@@ -16,6 +16,9 @@
 //! * [`SendRing`] tracks the memory of writes that have not completed.
 //! * [`Shutdown`] is which directions are still open.
 //!
+//! rsockets carry datagrams as well: [`DatagramHeader`] stands in front of each one between
+//! queue pairs, and by [`ResolutionMessage`]s over UDP the sockets learn their numbers.
+//!
 //! `Sender` and `Receiver` share nothing, so that one thread may write while another one
 //! reads.
 //!
@@ -25,11 +28,13 @@
 mod announcement;
 mod byte_order;
 mod credits;
+mod datagram_header;
 mod error;
 mod handshake;
 mod map_entry;
 mod message;
 mod receiver;
+mod resolution_message;
 mod send_ring;
 mod sender;
 mod shutdown;
@@ -37,6 +42,7 @@ mod transport;
 
 pub use announcement::{ANNOUNCEMENT_SIZE, Announcement};
 pub use byte_order::ByteOrder;
+pub use datagram_header::{DATAGRAM_BUFFER, DatagramHeader};
 pub use error::{HandshakeError, ProtocolError};
 pub use handshake::{
     HANDSHAKE_SIZE, Handshake, MAX_MAP_ENTRIES, RemoteTable, TABLE_ENTRIES, VERSION,
@@ -44,6 +50,7 @@ pub use handshake::{
 pub use map_entry::{MAP_ENTRY_SIZE, MapEntry};
 pub use message::{Control, MAX_DATA, Message};
 pub use receiver::{Received, Receiver, Update};
+pub use resolution_message::{ResolutionKind, ResolutionMessage};
 pub use send_ring::SendRing;
 pub use sender::{AnnouncementTable, Sender, Write};
 pub use shutdown::{How, Shutdown};

@@ -29,8 +29,8 @@ def call(name, *arguments):
     return result
 
 
-def connect(address, port):
-    stream = call("rsocket", socket.AF_INET, socket.SOCK_STREAM, 0)
+def connect(address, port, kind=socket.SOCK_STREAM):
+    stream = call("rsocket", socket.AF_INET, kind, 0)
     family = struct.pack("=H", socket.AF_INET)
     name = family + struct.pack("!H4s8x", port, socket.inet_aton(address))
     call("rconnect", stream, name, len(name))
@@ -80,6 +80,8 @@ command, address, port, number = sys.argv[1:]
 port, number = int(port), int(number)
 if command == "closes":
     sys.exit(closes(address, port, number))
+if command == "datagram":
+    sys.exit(send(connect(address, port, socket.SOCK_DGRAM)))
 stream = connect(address, port)
 COMMANDS[command](stream, number)
 print("done", flush=True)

@@ -24,12 +24,24 @@ fn start(
     options: StreamOptions,
 ) -> (Tool, RdmaListener) {
     let listener = Listener::bind(site.v4(0)).unwrap();
-    let port = listener.local_addr().port().to_string();
-    hold_back_first_messages(site, &port);
+    let port = listener.local_addr().port();
+    hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, options);
-    let (address, number) = (site.v4.to_string(), number.to_string());
+    let client = script(site, rdma_core, command, port, number);
+    (client, listener)
+}
+
+/// Starts a client of this port that executes a command.
+pub(crate) fn script(
+    site: &Site,
+    rdma_core: RdmaCore,
+    command: &str,
+    port: u16,
+    number: usize,
+) -> Tool {
+    let (address, port, number) = (site.v4.to_string(), port.to_string(), number.to_string());
     let arguments = ["-c", SCRIPT, command, &address, &port, &number];
-    (Tool::start_with(rdma_core, "python3", &arguments), listener)
+    Tool::start_with(rdma_core, "python3", &arguments)
 }
 
 /// The same, and accepts it.

@@ -10,7 +10,7 @@ use rdmacm_core::Deadline;
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
 use crate::event_loop::block_on;
 use crate::stage::Stage;
-use crate::stream::{Reading, StreamHandle, StreamInterest};
+use crate::stream::{Reading, StreamHandle, StreamInterest, checked_timeout};
 
 /// The longest write that polls for room before it sleeps. Room for a longer one takes its time,
 /// and a device in software needs the processor.
@@ -46,7 +46,7 @@ impl RdmaStream {
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
     #[doc(alias = "SO_RCVTIMEO")]
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.inner.timeouts().read = checked(timeout)?;
+        self.inner.timeouts().read = checked_timeout(timeout)?;
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl RdmaStream {
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
     #[doc(alias = "SO_SNDTIMEO")]
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.inner.timeouts().write = checked(timeout)?;
+        self.inner.timeouts().write = checked_timeout(timeout)?;
         Ok(())
     }
 
@@ -126,14 +126,6 @@ impl AsFd for RdmaStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.descriptor()
     }
-}
-
-fn checked(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
-    if timeout.is_some_and(|timeout| timeout.is_zero()) {
-        let reason = "a timeout of zero";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    }
-    Ok(timeout)
 }
 
 /// Reads into slices, not all of which are empty.

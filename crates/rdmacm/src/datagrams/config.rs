@@ -39,6 +39,8 @@ pub(crate) struct DatagramConfig {
     pub(crate) id: IdOptions,
     pub(crate) receives: u32,
     pub(crate) sends: u32,
+    /// Whether peers resolve it by SIDR.
+    pub(crate) listens: bool,
     pub(crate) backlog: u32,
     pub(crate) queue: usize,
     pub(crate) retry: RetryPolicy,
@@ -57,6 +59,7 @@ impl Default for DatagramConfig {
             },
             receives: 32,
             sends: 32,
+            listens: true,
             // The kernel's maximum.
             backlog: 0,
             queue: QUEUE,

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use rdmacm_core::{CmAddr, EventKind, IdHandle, Operation, QpState, QpType, Transport};
+use rdmacm_core::{
+    AhAttr, CmAddr, EventKind, IdHandle, Operation, PathRecord, QpState, QpType, Transport,
+};
 use rdmacm_verbs::Context;
 
 use super::address_handles::AddressHandles;
@@ -40,7 +42,7 @@ const NO_DATAGRAMS: &str = "iWARP has no datagrams";
 
 impl Socket {
     /// Binds an id and creates its queue pair, ready to send and to receive; then listens for
-    /// peers that resolve it.
+    /// peers that resolve it, if they may.
     pub(crate) fn open(
         attempt: &Attempt,
         address: CmAddr,
@@ -57,7 +59,9 @@ impl Socket {
         let (queue_pair, local, longest) = create_queue_pair(attempt, id, config)
             .map_err(|cause| attempt.fail_on(id, Stage::QueuePair, cause))?;
         let failed = |error| -> Error { attempt.fail_on(id, Stage::Listen, Cause::from(error)) };
-        id.listen(config.backlog).map_err(failed)?;
+        if config.listens {
+            id.listen(config.backlog).map_err(failed)?;
+        }
         let port = id.local_port().map_err(failed)?;
         Ok(Self {
             groups: Groups::new(config.id),
@@ -84,6 +88,11 @@ impl Socket {
 
     pub(crate) fn qkey(&self) -> u32 {
         self.local.qkey
+    }
+
+    /// The attributes of an address handle for datagrams along a path.
+    pub(crate) fn ah_attr(&self, path: &PathRecord) -> Option<AhAttr> {
+        self.local.ah_attr(path)
     }
 
     pub(crate) fn max_datagram(&self) -> usize {

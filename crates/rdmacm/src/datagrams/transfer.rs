@@ -34,17 +34,20 @@ impl Socket {
         to: &DatagramAddr,
     ) -> Result<()> {
         let attempt = self.transfer_attempt();
-        let sent = self.try_send(&attempt, operation, bytes, to).await;
+        let slices = [IoSlice::new(bytes)];
+        let sent = self.try_send(&attempt, operation, &slices, to).await;
         sent.map_err(|cause| self.fail(&attempt, Stage::Send, cause))
     }
 
-    async fn try_send(
+    /// Sends the slices as one datagram.
+    pub(crate) async fn try_send(
         &self,
         attempt: &Attempt,
         operation: SendOperation,
-        bytes: &[u8],
+        slices: &[IoSlice<'_>],
         to: &DatagramAddr,
     ) -> Result<(), Cause> {
+        let bytes = slices.iter().map(|slice| slice.len()).sum();
         check_length(bytes, self.longest)?;
         let domain = self.queue_pair.protection_domain();
         let address = self.handles.get(attempt, domain, to.ah_attr).await?;
@@ -59,14 +62,13 @@ impl Socket {
         let reserved = self.wait(attempt, Interest::Room, |socket| {
             socket.poll_with(|state, closed| match closed {
                 Some(cause) => Some(Err(cause)),
-                None => MessageQueuePair::reserve_copy(state, bytes.len()).map(Ok),
+                None => MessageQueuePair::reserve_copy(state, bytes).map(Ok),
             })
         });
         let reservation = reserved.await??;
-        let slices = [IoSlice::new(bytes)];
         let posted = self
             .queue_pair
-            .post_copy(reservation, operation, &slices, Some(&to));
+            .post_copy(reservation, operation, slices, Some(&to));
         posted.map_err(device_error)
     }
 
@@ -83,7 +85,7 @@ impl Socket {
     }
 
     /// The next datagram; then a group that was lost; then why there are no more.
-    fn take_datagram(&self) -> Option<Result<Datagram, Cause>> {
+    pub(crate) fn take_datagram(&self) -> Option<Result<Datagram, Cause>> {
         let (arrival, closed) = self.poll_with(|state, closed| (state.take_arrival(), closed));
         if let Some(arrival) = arrival {
             return Some(Ok(Datagram::new(arrival, &self.local, &self.queue_pair)));
@@ -106,12 +108,9 @@ impl Socket {
     }
 }
 
-fn check_length(bytes: &[u8], max: usize) -> Result<(), Cause> {
-    if bytes.len() > max {
-        return Err(Cause::DatagramTooLong {
-            bytes: bytes.len(),
-            max,
-        });
+pub(crate) fn check_length(bytes: usize, max: usize) -> Result<(), Cause> {
+    if bytes > max {
+        return Err(Cause::DatagramTooLong { bytes, max });
     }
     Ok(())
 }

@@ -17,8 +17,21 @@ impl Socket {
         self.id.id()
     }
 
-    pub(super) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
+    pub(crate) fn fail(&self, attempt: &Attempt, stage: Stage, cause: Cause) -> Error {
         attempt.fail_on(self.id(), stage, cause)
+    }
+
+    /// Wakes `waker` when the id, a group or the queue pair reports something.
+    pub(crate) fn register(&self, interest: Interest, key: u64, waker: &Waker) {
+        self.id.queue().register(key, waker);
+        self.groups.register(key, waker);
+        self.queue_pair.register(interest, key, waker);
+    }
+
+    pub(crate) fn deregister(&self, interest: Interest, key: u64) {
+        self.queue_pair.deregister(interest, key);
+        self.groups.deregister(key);
+        self.id.queue().deregister(key);
     }
 
     /// Waits until `take` returns something.
@@ -92,7 +105,7 @@ impl Socket {
     }
 }
 
-/// What a caller waits for. The id, the groups and the queue pair all report something.
+/// What a caller waits for.
 struct SocketSource<'a, F> {
     socket: &'a Socket,
     interest: Interest,
@@ -107,20 +120,10 @@ impl<T, F: FnMut(&Socket) -> Option<T>> WaitSource for SocketSource<'_, F> {
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
-        let Self {
-            socket, interest, ..
-        } = self;
-        socket.id.queue().register(key, waker);
-        socket.groups.register(key, waker);
-        socket.queue_pair.register(*interest, key, waker);
+        self.socket.register(self.interest, key, waker);
     }
 
     fn deregister(&mut self, key: u64) {
-        let Self {
-            socket, interest, ..
-        } = self;
-        socket.queue_pair.deregister(*interest, key);
-        socket.groups.deregister(key);
-        socket.id.queue().deregister(key);
+        self.socket.deregister(self.interest, key);
     }
 }

@@ -93,6 +93,9 @@ pub enum Cause {
         /// Bytes of the longest.
         max: usize,
     },
+    /// The UDP socket of a datagram socket was refused, or could not send.
+    #[error("UDP: {0}")]
+    Udp(io::Error),
     /// A datagram socket is closed: its device was removed, or its address has become
     /// another device's.
     #[error("the socket is closed: {0}")]

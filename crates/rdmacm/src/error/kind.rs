@@ -153,9 +153,10 @@ fn kind(error: &Error) -> io::ErrorKind {
         },
         Cause::Refused(error) => io::Error::from(error.clone()).kind(),
         Cause::Name(error) => io::Error::from(error.clone()).kind(),
-        Cause::QueuePair(error) | Cause::Runtime(error) | Cause::Device { error, .. } => {
-            error.kind()
-        }
+        Cause::QueuePair(error)
+        | Cause::Runtime(error)
+        | Cause::Udp(error)
+        | Cause::Device { error, .. } => error.kind(),
         Cause::InvalidAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress

@@ -1,5 +1,6 @@
 //! How long threads wait.
 
+use std::io;
 use std::time::Duration;
 
 use rdmacm_core::Deadline;
@@ -28,4 +29,13 @@ impl Timeouts {
         let deadline = timeout.map_or(Deadline::Never, Deadline::After);
         (!self.is_nonblocking).then_some(deadline)
     }
+}
+
+/// A timeout that a caller sets.
+pub(crate) fn checked_timeout(timeout: Option<Duration>) -> io::Result<Option<Duration>> {
+    if timeout.is_some_and(|timeout| timeout.is_zero()) {
+        let reason = "a timeout of zero";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok(timeout)
 }

@@ -1,0 +1,84 @@
+//! How to open a datagram socket of IP addresses and ports.
+
+use std::io;
+use std::net::SocketAddr;
+
+use super::{Node, RdmaDatagram};
+use crate::connect::PeerAddr;
+use crate::error::Result;
+use crate::rsocket_datagrams::{self, DatagramSizes};
+
+/// How to open an [`RdmaDatagram`].
+#[derive(Debug)]
+pub struct RdmaDatagramOptions {
+    node: Option<Node>,
+    sizes: DatagramSizes,
+}
+
+impl RdmaDatagramOptions {
+    pub(super) fn new() -> Self {
+        Self {
+            node: None,
+            sizes: DatagramSizes::default(),
+        }
+    }
+
+    /// Uses a node that others use too, instead of one of its own.
+    #[must_use]
+    pub fn with_node(mut self, node: &Node) -> Self {
+        self.node = Some(node.clone());
+        self
+    }
+
+    /// How many datagrams may arrive before the first of them is received, 64 by default, and as
+    /// many over UDP. Further ones are lost. Memory for all of them, of the MTU and 40 bytes
+    /// each, is registered and pinned.
+    #[must_use]
+    #[doc(alias = "RDMA_RQSIZE")]
+    pub fn receives(mut self, datagrams: u32) -> Self {
+        self.sizes.receives = datagrams;
+        self
+    }
+
+    /// How many datagrams may be under way, 64 by default. Further ones wait for those.
+    #[must_use]
+    #[doc(alias = "RDMA_SQSIZE")]
+    pub fn sends(mut self, datagrams: u32) -> Self {
+        self.sizes.sends = datagrams;
+        self
+    }
+
+    /// Opens the socket on the device of an address, see [`RdmaDatagram::bind`].
+    ///
+    /// # Errors
+    /// Those of [`RdmaDatagram::bind`].
+    pub fn bind(self, address: SocketAddr) -> io::Result<RdmaDatagram> {
+        let node = self.open_node()?;
+        let bound = rsocket_datagrams::bind(&node.event_loop, address, self.sizes, None);
+        Ok(RdmaDatagram::new(bound?))
+    }
+
+    fn open_node(&self) -> Result<Node> {
+        self.node.clone().map_or_else(Node::open, Ok)
+    }
+
+    pub(super) async fn connect_on(self, node: &Node, peer: PeerAddr) -> io::Result<RdmaDatagram> {
+        let Node {
+            event_loop,
+            directory,
+        } = node;
+        let bound = rsocket_datagrams::bind_for(event_loop, directory, &peer, self.sizes);
+        Ok(RdmaDatagram::new(bound.await?))
+    }
+
+    waits_on_node! {
+        /// Opens the socket on the device that leads to a peer, see [`RdmaDatagram::connect`].
+        ///
+        /// # Errors
+        /// Those of [`RdmaDatagram::connect`].
+        pub fn connect(self, peer: impl Into<PeerAddr>) -> io::Result<RdmaDatagram> {
+            let node = self.open_node();
+            self.connect_on(&node.clone(), peer.into())
+        }
+    }
+}

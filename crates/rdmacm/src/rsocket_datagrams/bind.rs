@@ -1,0 +1,131 @@
+//! Opening a datagram socket.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use rdmacm_addrinfo::Directory;
+use rdmacm_core::CmAddr;
+
+use super::resolution_service::ResolutionService;
+use super::socket::Socket;
+use crate::connect::{Attempt, ConnectAttempts, ConnectConfig, PeerAddr};
+use crate::datagrams::{self, DatagramConfig};
+use crate::error::{Cause, Result, Target};
+use crate::event_loop::{EventLoop, EventSource};
+use crate::stage::Stage;
+
+/// How often another port is tried, if the kernel chooses one for the UDP socket that another
+/// queue pair has.
+const MAX_PORTS: usize = 16;
+
+/// How many datagrams a socket has room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DatagramSizes {
+    pub(crate) receives: u32,
+    pub(crate) sends: u32,
+}
+
+/// Those of librdmacm: 128 KiB of its buffers.
+impl Default for DatagramSizes {
+    fn default() -> Self {
+        Self {
+            receives: 64,
+            sends: 64,
+        }
+    }
+}
+
+impl DatagramSizes {
+    fn config(self) -> DatagramConfig {
+        DatagramConfig {
+            receives: self.receives,
+            sends: self.sends,
+            listens: false,
+            ..DatagramConfig::default()
+        }
+    }
+}
+
+/// Opens a socket on the device of an address.
+pub(crate) fn bind(
+    event_loop: &Arc<EventLoop>,
+    address: SocketAddr,
+    sizes: DatagramSizes,
+    peer: Option<SocketAddr>,
+) -> Result<Socket> {
+    let attempt = Attempt::new(event_loop, None, Target::default());
+    let attempt = attempt.at_address(CmAddr::from(address));
+    let mut ports = 1;
+    loop {
+        match bind_once(&attempt, address, sizes, peer) {
+            Err(error)
+                if address.port() == 0
+                    && ports < MAX_PORTS
+                    && error.raw_os_error() == Some(libc::EADDRINUSE) =>
+            {
+                ports += 1;
+            }
+            bound => return bound,
+        }
+    }
+}
+
+fn bind_once(
+    attempt: &Attempt,
+    address: SocketAddr,
+    sizes: DatagramSizes,
+    peer: Option<SocketAddr>,
+) -> Result<Socket> {
+    let refused = |error: io::Error| attempt.fail(Stage::Bind, Cause::Udp(error));
+    let udp = UdpSocket::bind(address).map_err(refused)?;
+    let address = udp.local_addr().map_err(refused)?;
+    let config = sizes.config();
+    let datagrams = datagrams::Socket::open(attempt, CmAddr::from(address), &config)?;
+    let number = datagrams.queue_pair().queue_pair().number();
+    let max_arrivals = usize::try_from(sizes.receives).unwrap_or(usize::MAX);
+    let service = ResolutionService::new(udp, address, number, max_arrivals).map_err(refused)?;
+    let service = Arc::new(service);
+    let source: Arc<dyn EventSource> = service.clone();
+    let watched = attempt.event_loop.watch(&source);
+    watched.map_err(|errno| refused(errno.into()))?;
+    Ok(Socket::new(
+        &attempt.event_loop,
+        datagrams,
+        &service,
+        config.id,
+        peer,
+    ))
+}
+
+/// Opens a socket on the device that leads to a peer, which becomes its only peer.
+pub(crate) async fn bind_for(
+    event_loop: &Arc<EventLoop>,
+    directory: &Directory,
+    peer: &PeerAddr,
+    sizes: DatagramSizes,
+) -> Result<Socket> {
+    let config = ConnectConfig {
+        options: sizes.config().id,
+        ..ConnectConfig::default()
+    };
+    let attempts = ConnectAttempts {
+        event_loop,
+        directory,
+        peer: &peer.0,
+        config: &config,
+    };
+    let routed = attempts.resolve().await?;
+    let attempt = Attempt::until(event_loop, config.deadline, peer.0.target());
+    let failed = |cause: Cause| attempt.fail(Stage::Bind, cause);
+    let id = routed.id.id();
+    let address = |address: rdmacm_core::Result<Option<CmAddr>>| {
+        let address = address.map_err(|error| failed(error.into()))?;
+        let address = address.as_ref().and_then(CmAddr::socket_addr);
+        address.ok_or_else(|| failed(Cause::NoAddress))
+    };
+    let mut local = address(id.local_addr())?;
+    let peer = address(id.peer_addr())?;
+    local.set_port(0);
+    bind(event_loop, local, sizes, Some(peer))
+}
