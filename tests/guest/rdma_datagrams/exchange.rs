@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::thread;
+use std::time::Duration;
 
 use rdmacm::RdmaDatagram;
 use rdmacm_tests::{PATIENCE, SECOND, Site};
@@ -104,7 +105,7 @@ fn a_receive_times_out(site: &Site) {
     socket.set_read_timeout(Some(SECOND / 20)).unwrap();
     let error = socket.recv_from(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    let error = socket.set_read_timeout(Some(SECOND * 0)).unwrap_err();
+    let error = socket.set_read_timeout(Some(Duration::ZERO)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     // It goes on.
     let client = connected(&socket);

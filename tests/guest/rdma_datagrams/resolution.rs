@@ -86,8 +86,10 @@ fn header(of: SocketAddr) -> [u8; 8] {
     let SocketAddr::V4(of) = of else {
         panic!("{of}");
     };
-    let ([p, q], [a, b, c, d]) = (of.port().to_be_bytes(), of.ip().octets());
-    [4, 8, p, q, a, b, c, d]
+    let mut header = [4, 8, 0, 0, 0, 0, 0, 0];
+    header[2..4].copy_from_slice(&of.port().to_be_bytes());
+    header[4..].copy_from_slice(&of.ip().octets());
+    header
 }
 
 #[case(alone, needs(Datagrams))]
