@@ -49,6 +49,7 @@ mod config;
 mod datagram;
 mod groups;
 mod newest;
+mod path_addresses;
 mod resolve;
 mod service;
 mod socket;
@@ -60,6 +61,7 @@ pub use datagram::Datagram;
 
 pub(crate) use config::{DatagramConfig, Filter};
 pub(crate) use newest::Newest;
+pub(crate) use path_addresses::PathAddresses;
 pub(crate) use resolve::resolve_peer;
 pub(crate) use socket::Socket;
 pub(crate) use transfer::check_length;

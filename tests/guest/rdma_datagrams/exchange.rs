@@ -121,21 +121,16 @@ fn as_many_datagrams_are_kept_as_there_is_room_for(site: &Site) {
     for number in 0..50 {
         client.send(&[number]).unwrap();
     }
-    for number in 0..4 {
-        assert_eq!(receive(&server).0, [number]);
-    }
     server.set_read_timeout(Some(SECOND / 20)).unwrap();
-    let (mut last, mut datagram) = (3, [0; 5]);
-    while last != b'l' {
+    let mut kept = 0;
+    let mut datagram = [0; 5];
+    while datagram != *b"later" {
         client.send(b"later").unwrap();
-        while let Ok((length, _)) = server.recv_from(&mut datagram) {
-            assert!(datagram[0] > last, "{datagram:?}");
-            last = datagram[0];
-            if &datagram[..length] == b"later" {
-                break;
-            }
+        while server.recv_from(&mut datagram).is_ok() && datagram != *b"later" {
+            kept += 1;
         }
     }
+    assert!(kept >= 4, "{kept}");
 }
 
 #[case(alone, needs(Datagrams))]

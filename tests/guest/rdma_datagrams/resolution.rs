@@ -56,10 +56,14 @@ impl Peer {
     /// address of its sender.
     fn reply(&self, to: &RdmaDatagram) -> DatagramAddr {
         self.send(&self.message(REPLY, &[]), to);
+        self.send_until_resolved(to)
+    }
+
+    fn send_until_resolved(&self, to: &RdmaDatagram) -> DatagramAddr {
         self.queue_pair.set_deadline(SECOND / 20);
         let sender = loop {
             to.send_to(b"resolved", self.address()).unwrap();
-            // Over UDP, if the reply was not there yet.
+            // Over UDP, while the path is resolved or the reply is not there yet.
             if let Ok(datagram) = self.queue_pair.recv_from() {
                 break datagram.sender().unwrap();
             }
@@ -115,9 +119,9 @@ fn a_datagram_over_udp_is_received_and_replied_to(site: &Site) {
     peer.send(&peer.message(DATA, b"hello"), &socket);
     assert_eq!(receive(&socket), (b"hello".to_vec(), peer.address()));
     let number = peer.expect_message(REPLY, &[]);
-    // The number is known by the datagram.
-    socket.send_to(b"welcome", peer.address()).unwrap();
-    assert_eq!(peer.expect_datagram(&socket, b"welcome").qp_number, number);
+    // The peer's number is known by the datagram, without a reply.
+    let sender = peer.send_until_resolved(&socket);
+    assert_eq!(sender.qp_number, number);
 }
 
 #[case(alone, needs(Datagrams))]
@@ -147,9 +151,25 @@ fn other_datagrams_at_the_queue_pair_are_dropped(site: &Site) {
     peer.expect_message(DATA, b"1");
     let sender = peer.reply(&socket);
     let valid = [&header(peer.address())[..], b"valid"].concat();
-    let version = [&[5], &valid[1..]].concat();
-    let short = &valid[..7];
-    for datagram in [b"", &version[..], short, &valid] {
+    let with = |at: usize, byte: u8| {
+        let mut datagram = valid.clone();
+        datagram[at] = byte;
+        datagram
+    };
+    let mut without_port = valid.clone();
+    without_port[2..4].fill(0);
+    let mut v6 = vec![0; 24];
+    v6[..4].copy_from_slice(&[6, 24, 1, 1]);
+    let other_host = with(7, 2);
+    let invalid = [
+        vec![],
+        valid[..7].to_vec(),
+        with(0, 5),
+        without_port,
+        v6,
+        other_host,
+    ];
+    for datagram in invalid.iter().chain([&valid]) {
         peer.queue_pair.send_to(datagram, &sender).unwrap();
     }
     assert_eq!(receive(&socket), (b"valid".to_vec(), peer.address()));

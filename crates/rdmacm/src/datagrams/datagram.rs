@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use rdmacm_core::{AhAttr, Gid, GlobalRoute, PathRecord};
+use rdmacm_core::{AhAttr, Gid};
 use rdmacm_verbs::{Buffer, DatagramSource, GidEntry, Grh};
 
 use super::address::DatagramAddr;
@@ -29,30 +29,6 @@ impl Local {
     fn reply_address(&self, source: DatagramSource, bytes: &[u8]) -> Option<AhAttr> {
         let reply = source.reply_address(bytes, self.port, &self.gids);
         reply.or_else(|| source.reply_address_from(bytes, self.port, self.own.as_ref()?))
-    }
-
-    /// The attributes of an address handle for datagrams along a path. They have a global route,
-    /// which RoCE requires and InfiniBand allows everywhere.
-    pub(super) fn ah_attr(&self, path: &PathRecord) -> Option<AhAttr> {
-        let own = self.gids.iter().find(|entry| entry.gid == path.sgid);
-        let own = self.own.as_ref().or(own)?;
-        Some(AhAttr {
-            grh: GlobalRoute {
-                destination_gid: path.dgid.0,
-                flow_label: path.flow_label,
-                source_gid_index: own.index.try_into().ok()?,
-                hop_limit: path.hop_limit,
-                traffic_class: path.traffic_class,
-                ..GlobalRoute::default()
-            },
-            // RoCE has bytes of a MAC address there, which the kernel does not read.
-            destination_lid: path.dlid,
-            service_level: path.sl,
-            static_rate: path.rate,
-            is_global: 1,
-            port_number: self.port,
-            ..AhAttr::default()
-        })
     }
 }
 
@@ -106,6 +82,12 @@ impl Datagram {
     pub fn destination(&self) -> Option<Gid> {
         self.source.has_grh.then_some(())?;
         Some(Grh::parse(self.with_grh())?.destination)
+    }
+
+    /// The GID it was sent from.
+    pub(crate) fn source_gid(&self) -> Option<Gid> {
+        self.source.has_grh.then_some(())?;
+        Some(Grh::parse(self.with_grh())?.source)
     }
 
     /// Its immediate data, in host order, if the peer has sent some, see

@@ -3,15 +3,14 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use rdmacm_core::{
-    AhAttr, CmAddr, EventKind, IdHandle, Operation, PathRecord, QpState, QpType, Transport,
-};
+use rdmacm_core::{CmAddr, EventKind, Gid, IdHandle, Operation, QpState, QpType, Transport};
 use rdmacm_verbs::Context;
 
 use super::address_handles::AddressHandles;
 use super::config::DatagramConfig;
 use super::datagram::{GRH_SIZE, Local};
 use super::groups::Groups;
+use super::path_addresses::PathAddresses;
 use super::service::Service;
 use crate::connect::Attempt;
 use crate::error::{Cause, Error, Result};
@@ -90,9 +89,17 @@ impl Socket {
         self.local.qkey
     }
 
-    /// The attributes of an address handle for datagrams along a path.
-    pub(crate) fn ah_attr(&self, path: &PathRecord) -> Option<AhAttr> {
-        self.local.ah_attr(path)
+    /// The GID of the address it is bound to.
+    pub(crate) fn gid(&self) -> Option<Gid> {
+        self.local.own.as_ref().map(|entry| entry.gid)
+    }
+
+    /// Creates address handles for paths, without the socket.
+    pub(crate) fn path_addresses(&self) -> PathAddresses {
+        PathAddresses {
+            local: Arc::clone(&self.local),
+            domain: self.queue_pair.protection_domain().clone(),
+        }
     }
 
     pub(crate) fn max_datagram(&self) -> usize {

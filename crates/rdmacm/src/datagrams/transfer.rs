@@ -39,26 +39,35 @@ impl Socket {
         sent.map_err(|cause| self.fail(&attempt, Stage::Send, cause))
     }
 
-    /// Sends the slices as one datagram.
-    pub(crate) async fn try_send(
+    async fn try_send(
         &self,
         attempt: &Attempt,
         operation: SendOperation,
         slices: &[IoSlice<'_>],
         to: &DatagramAddr,
     ) -> Result<(), Cause> {
-        let bytes = slices.iter().map(|slice| slice.len()).sum();
-        check_length(bytes, self.longest)?;
+        check_length(length(slices), self.longest)?;
         let domain = self.queue_pair.protection_domain();
-        let address = self.handles.get(attempt, domain, to.ah_attr).await?;
-        // The port's MTU may have become smaller since the socket was opened.
-        let longest = usize::try_from(address.max_message()).unwrap_or(usize::MAX);
-        check_length(bytes, longest)?;
         let to = Destination {
-            address,
+            address: self.handles.get(attempt, domain, to.ah_attr).await?,
             qp_number: to.qp_number,
             qkey: to.qkey,
         };
+        self.send_to(attempt, operation, slices, &to).await
+    }
+
+    /// Sends the slices as one datagram.
+    pub(crate) async fn send_to(
+        &self,
+        attempt: &Attempt,
+        operation: SendOperation,
+        slices: &[IoSlice<'_>],
+        to: &Destination,
+    ) -> Result<(), Cause> {
+        let bytes = length(slices);
+        // The port's MTU may have become smaller since the socket was opened.
+        let longest = usize::try_from(to.address.max_message()).unwrap_or(usize::MAX);
+        check_length(bytes, longest.min(self.longest))?;
         let reserved = self.wait(attempt, Interest::Room, |socket| {
             socket.poll_with(|state, closed| match closed {
                 Some(cause) => Some(Err(cause)),
@@ -68,8 +77,13 @@ impl Socket {
         let reservation = reserved.await??;
         let posted = self
             .queue_pair
-            .post_copy(reservation, operation, slices, Some(&to));
+            .post_copy(reservation, operation, slices, Some(to));
         posted.map_err(device_error)
+    }
+
+    /// Why nothing more can be transferred.
+    pub(crate) fn closed(&self) -> Option<Cause> {
+        self.poll_with(|_, closed| closed)
     }
 
     pub(crate) async fn receive(&self) -> Result<Datagram> {
@@ -106,6 +120,10 @@ impl Socket {
         let flushed = flushed.await.and_then(|flushed| flushed);
         flushed.map_err(|cause| self.fail(&attempt, Stage::Send, cause))
     }
+}
+
+fn length(slices: &[IoSlice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.len()).sum()
 }
 
 pub(crate) fn check_length(bytes: usize, max: usize) -> Result<(), Cause> {

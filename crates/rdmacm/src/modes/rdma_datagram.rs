@@ -56,12 +56,14 @@ by_mode! {
     }
     both {
         /// The socket has a UDP socket of the same address and port. The first datagrams to a peer
-        /// travel over UDP, until the peer has told the number of its queue pair; one every ten
-        /// seconds does later, in case that the peer was started again; and all do while the path
-        /// to the peer cannot be resolved. So UDP must pass between the hosts.
+        /// travel over UDP, until the peer has told the number of its queue pair and the path to it
+        /// is resolved, on the [executor](crate::BlockingExecutor); one every ten seconds does
+        /// later, in case that the peer was started again; and all do if there is no path. So UDP
+        /// must pass between the hosts. Datagrams that take different routes may overtake each
+        /// other.
         ///
-        /// Peers are told the number by calls that wait for a datagram, and by
-        /// [`try_recv_from`](Self::try_recv_from).
+        /// Peers are told the number by calls that wait for a datagram, by
+        /// [`try_recv_from`](Self::try_recv_from), and by one of 32 other calls.
         ///
         /// It is closed for good when its device is removed or its address becomes another
         /// device's, or when a datagram cannot be sent, as on rxe if the route to its destination
@@ -163,9 +165,8 @@ impl RdmaDatagram {
 
     waits! {
         /// Sends a copy of a datagram, which may be empty. Waits while as many datagrams are under
-        /// way as [`RdmaDatagramOptions::sends`] allows, but not until it was sent, and, the
-        /// second time to a peer, until the path is resolved, at most two seconds. Whether the
-        /// datagram arrives is unknown. Returns its length.
+        /// way as [`RdmaDatagramOptions::sends`] allows, but not until it was sent. Whether it
+        /// arrives is unknown. Returns its length.
         awaited {
             /// If the future is dropped before it is ready, nothing was sent.
         }
@@ -173,7 +174,8 @@ impl RdmaDatagram {
             ///
             /// # Errors
             /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it is longer than
-            /// [`max_datagram`](Self::max_datagram), or for an address of the other family;
+            /// [`max_datagram`](Self::max_datagram), or for an address that is not of one host, of
+            /// the other family, or link-local unless the socket's own is;
             /// [`TimedOut`](io::ErrorKind::TimedOut): nothing was sent; those of
             /// `sendto(2)` over UDP. Otherwise the socket is closed.
             #[doc(alias = "rsendto")]

@@ -54,7 +54,11 @@ impl RdmaDatagramOptions {
     /// Those of [`RdmaDatagram::bind`].
     pub fn bind(self, address: SocketAddr) -> io::Result<RdmaDatagram> {
         let node = self.open_node()?;
-        let bound = rsocket_datagrams::bind(&node.event_loop, address, self.sizes, None);
+        let Node {
+            event_loop,
+            directory,
+        } = &node;
+        let bound = rsocket_datagrams::bind(event_loop, directory, address, self.sizes, None);
         Ok(RdmaDatagram::new(bound?))
     }
 

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use rdmacm_addrinfo::Directory;
 use rdmacm_core::CmAddr;
 
+use super::address::peer_address;
 use super::resolution_service::ResolutionService;
 use super::socket::Socket;
 use crate::connect::{Attempt, ConnectAttempts, ConnectConfig, PeerAddr};
 use crate::datagrams::{self, DatagramConfig};
-use crate::error::{Cause, Result, Target};
+use crate::error::{Cause, Error, Result, Target};
 use crate::event_loop::{EventLoop, EventSource};
 use crate::stage::Stage;
 
@@ -50,6 +51,7 @@ impl DatagramSizes {
 /// Opens a socket on the device of an address.
 pub(crate) fn bind(
     event_loop: &Arc<EventLoop>,
+    directory: &Arc<Directory>,
     address: SocketAddr,
     sizes: DatagramSizes,
     peer: Option<SocketAddr>,
@@ -58,16 +60,14 @@ pub(crate) fn bind(
     let attempt = attempt.at_address(CmAddr::from(address));
     let mut ports = 1;
     loop {
-        match bind_once(&attempt, address, sizes, peer) {
-            Err(error)
-                if address.port() == 0
-                    && ports < MAX_PORTS
-                    && error.raw_os_error() == Some(libc::EADDRINUSE) =>
-            {
-                ports += 1;
-            }
-            bound => return bound,
+        let bound = bind_once(&attempt, address, sizes, peer);
+        let is_taken = |error: &Error| error.raw_os_error() == Some(libc::EADDRINUSE);
+        if address.port() == 0 && ports < MAX_PORTS && bound.as_ref().is_err_and(is_taken) {
+            ports += 1;
+            continue;
         }
+        let (datagrams, service) = bound?;
+        return Ok(Socket::new(event_loop, directory, datagrams, &service));
     }
 }
 
@@ -76,32 +76,25 @@ fn bind_once(
     address: SocketAddr,
     sizes: DatagramSizes,
     peer: Option<SocketAddr>,
-) -> Result<Socket> {
+) -> Result<(datagrams::Socket, Arc<ResolutionService>)> {
     let refused = |error: io::Error| attempt.fail(Stage::Bind, Cause::Udp(error));
     let udp = UdpSocket::bind(address).map_err(refused)?;
     let address = udp.local_addr().map_err(refused)?;
-    let config = sizes.config();
-    let datagrams = datagrams::Socket::open(attempt, CmAddr::from(address), &config)?;
+    let datagrams = datagrams::Socket::open(attempt, CmAddr::from(address), &sizes.config())?;
     let number = datagrams.queue_pair().queue_pair().number();
     let max_arrivals = usize::try_from(sizes.receives).unwrap_or(usize::MAX);
-    let service = ResolutionService::new(udp, address, number, max_arrivals).map_err(refused)?;
-    let service = Arc::new(service);
+    let service = ResolutionService::new(udp, address, number, peer, max_arrivals);
+    let service = Arc::new(service.map_err(refused)?);
     let source: Arc<dyn EventSource> = service.clone();
     let watched = attempt.event_loop.watch(&source);
     watched.map_err(|errno| refused(errno.into()))?;
-    Ok(Socket::new(
-        &attempt.event_loop,
-        datagrams,
-        &service,
-        config.id,
-        peer,
-    ))
+    Ok((datagrams, service))
 }
 
 /// Opens a socket on the device that leads to a peer, which becomes its only peer.
 pub(crate) async fn bind_for(
     event_loop: &Arc<EventLoop>,
-    directory: &Directory,
+    directory: &Arc<Directory>,
     peer: &PeerAddr,
     sizes: DatagramSizes,
 ) -> Result<Socket> {
@@ -127,5 +120,6 @@ pub(crate) async fn bind_for(
     let mut local = address(id.local_addr())?;
     let peer = address(id.peer_addr())?;
     local.set_port(0);
-    bind(event_loop, local, sizes, Some(peer))
+    let peer = peer_address(peer, local).ok_or_else(|| failed(Cause::NoAddress))?;
+    bind(event_loop, directory, local, sizes, Some(peer))
 }

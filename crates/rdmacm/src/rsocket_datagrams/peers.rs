@@ -3,118 +3,148 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rdmacm_core::{AhAttr, RDMA_UDP_QKEY};
+use rdmacm_verbs::AddressHandle;
 
-use crate::datagrams::{DatagramAddr, Newest};
+use crate::datagrams::Newest;
 
-/// The limit of peers that are remembered.
+/// How many peers are remembered to which datagrams were sent, and how many others that have
+/// told their numbers. Any host can do that, so these take no room of the former.
 const MAX_PEERS: usize = 1024;
 
 /// How long the number of a peer's queue pair is used without asking the peer again: a program
 /// that was started again has another one.
 const CONFIRM_AFTER: Duration = Duration::from_secs(10);
 
-/// How long datagrams travel over UDP to a peer to which no path was found.
+/// When a path that was not found is resolved again.
 const RESOLVE_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// The way that a datagram goes.
+/// How many paths are resolved at a time.
+const MAX_RESOLUTIONS: usize = 8;
+
+/// The route of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Route<A = AddressHandle> {
     /// Over UDP, which also asks for the number of the peer's queue pair.
     Udp,
-    /// To the peer's queue pair, to which the path is unknown.
-    UnknownPath,
+    /// The same; the caller resolves the path meanwhile.
+    UdpWhileResolving,
     /// To the peer's queue pair.
-    QueuePair(DatagramAddr),
+    QueuePair { address: A, qp_number: u32 },
 }
 
-/// The sockets to which datagrams were sent, or whose queue pairs are known.
-#[derive(Debug, Default)]
-pub(super) struct Peers(Newest<SocketAddr, Peer, MAX_PEERS>);
+/// The peers of a socket, with address handles of this type.
+#[derive(Debug)]
+pub(super) struct Peers<A = AddressHandle> {
+    sent_to: Newest<SocketAddr, Peer<A>, MAX_PEERS>,
+    /// The numbers of others.
+    numbers: Newest<SocketAddr, u32, MAX_PEERS>,
+    resolutions: usize,
+}
 
-#[derive(Debug, Default)]
-struct Peer {
+impl<A> Default for Peers<A> {
+    fn default() -> Self {
+        Self {
+            sent_to: Newest::default(),
+            numbers: Newest::default(),
+            resolutions: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Peer<A> {
     qp_number: Option<u32>,
-    path: Path,
+    path: Path<A>,
+    /// It was asked for its number, and has not replied since.
+    is_asked: bool,
     /// When to ask for the number again, once it was used.
     confirm_at: Option<Instant>,
 }
 
-#[derive(Debug, Default)]
-enum Path {
-    #[default]
+#[derive(Debug)]
+enum Path<A> {
     Unknown,
-    Known(AhAttr),
-    NotFound {
-        again_at: Instant,
-    },
+    BeingResolved,
+    Known(A),
+    NotFound { again_at: Instant },
 }
 
-impl Peers {
-    /// The way of the next datagram to a peer.
-    pub(super) fn way(&mut self, to: &SocketAddr, now: Instant) -> Way {
-        let Some(peer) = self.0.get_mut(to) else {
-            self.add(*to, Peer::default());
-            return Way::Udp;
+impl<A: Clone> Peers<A> {
+    /// The route of the next datagram to a peer. Whoever resolves its path calls
+    /// [`resolved`](Self::resolved) afterwards.
+    pub(super) fn route_to(&mut self, to: &SocketAddr, now: Instant) -> Route<A> {
+        if self.sent_to.get(to).is_none() {
+            let peer = Peer {
+                qp_number: self.numbers.get(to).copied(),
+                path: Path::Unknown,
+                is_asked: false,
+                confirm_at: None,
+            };
+            drop(self.sent_to.insert(*to, peer));
+        }
+        let Some(peer) = self.sent_to.get_mut(to) else {
+            return Route::Udp;
         };
-        let Some(qp_number) = peer.qp_number else {
-            return Way::Udp;
+        let must_resolve = match peer.path {
+            Path::Unknown => true,
+            Path::NotFound { again_at } => again_at <= now,
+            Path::BeingResolved | Path::Known(_) => false,
         };
-        match peer.path {
-            Path::NotFound { again_at } if now < again_at => Way::Udp,
-            Path::Unknown | Path::NotFound { .. } => Way::UnknownPath,
-            Path::Known(ah_attr) => {
-                let confirm_at = *peer.confirm_at.get_or_insert(now + CONFIRM_AFTER);
-                if now >= confirm_at {
-                    peer.confirm_at = None;
-                    return Way::Udp;
-                }
-                Way::QueuePair(DatagramAddr {
-                    ah_attr,
-                    qp_number,
-                    qkey: RDMA_UDP_QKEY,
-                })
-            }
+        if must_resolve && self.resolutions < MAX_RESOLUTIONS {
+            self.resolutions += 1;
+            peer.path = Path::BeingResolved;
+            peer.is_asked = true;
+            return Route::UdpWhileResolving;
+        }
+        let (Path::Known(address), Some(qp_number)) = (&peer.path, peer.qp_number) else {
+            peer.is_asked = true;
+            return Route::Udp;
+        };
+        if now >= *peer.confirm_at.get_or_insert(now + CONFIRM_AFTER) {
+            peer.confirm_at = None;
+            peer.is_asked = true;
+            return Route::Udp;
+        }
+        Route::QueuePair {
+            address: address.clone(),
+            qp_number,
         }
     }
 
-    /// Whether the peer's queue pair is known.
-    pub(super) fn knows(&self, peer: &SocketAddr) -> bool {
-        let peer = self.0.get(peer);
-        peer.is_some_and(|peer| peer.qp_number.is_some())
+    /// Whether a reply of the peer is to come.
+    pub(super) fn is_asked(&self, peer: &SocketAddr) -> bool {
+        self.sent_to.get(peer).is_some_and(|peer| peer.is_asked)
     }
 
-    /// A datagram from a peer tells the number of its queue pair.
-    pub(super) fn asked(&mut self, from: SocketAddr, qp_number: u32) {
-        if self.0.get(&from).is_none() {
-            self.add(from, Peer::default());
+    /// A peer has sent its number with a datagram. If another one is known, the peer is asked:
+    /// the datagram may be of somebody else.
+    pub(super) fn received_request(&mut self, from: SocketAddr, qp_number: u32) {
+        match self.sent_to.get_mut(&from) {
+            Some(peer) => match peer.qp_number {
+                None => peer.qp_number = Some(qp_number),
+                Some(known) if known == qp_number => {}
+                Some(_) => peer.qp_number = None,
+            },
+            None => drop(self.numbers.insert(from, qp_number)),
         }
-        self.replied(&from, qp_number);
     }
 
-    /// A peer tells the number of its queue pair. A peer that was not asked is ignored.
-    pub(super) fn replied(&mut self, from: &SocketAddr, qp_number: u32) {
-        if let Some(peer) = self.0.get_mut(from) {
+    /// A peer has replied with its number. One that was not asked is ignored.
+    pub(super) fn received_reply(&mut self, from: &SocketAddr, qp_number: u32) {
+        if let Some(peer) = self.sent_to.get_mut(from).filter(|peer| peer.is_asked) {
             peer.qp_number = Some(qp_number);
+            peer.is_asked = false;
             peer.confirm_at = None;
         }
     }
 
-    pub(super) fn found_path(&mut self, to: &SocketAddr, ah_attr: AhAttr) {
-        if let Some(peer) = self.0.get_mut(to) {
-            peer.path = Path::Known(ah_attr);
-        }
-    }
-
-    pub(super) fn found_no_path(&mut self, to: &SocketAddr, now: Instant) {
-        if let Some(peer) = self.0.get_mut(to) {
+    /// The path to a peer is resolved, or was not found.
+    pub(super) fn resolved(&mut self, to: &SocketAddr, address: Option<A>, now: Instant) {
+        self.resolutions = self.resolutions.saturating_sub(1);
+        if let Some(peer) = self.sent_to.get_mut(to) {
             let again_at = now + RESOLVE_AGAIN_AFTER;
-            peer.path = Path::NotFound { again_at };
+            peer.path = address.map_or(Path::NotFound { again_at }, Path::Known);
         }
-    }
-
-    fn add(&mut self, address: SocketAddr, peer: Peer) {
-        drop(self.0.insert(address, peer));
     }
 }
 
@@ -126,64 +156,121 @@ mod tests {
         "10.71.1.2:7174".parse().unwrap()
     }
 
-    fn qp_number(way: Way) -> Option<u32> {
-        match way {
-            Way::QueuePair(addr) => Some(addr.qp_number),
-            Way::Udp | Way::UnknownPath => None,
-        }
+    /// With the first datagram sent, and the path resolved.
+    fn resolved(peers: &mut Peers<()>, now: Instant) {
+        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
+        peers.resolved(&peer(), Some(()), now);
+    }
+
+    fn queue_pair(qp_number: u32) -> Route<()> {
+        let address = ();
+        Route::QueuePair { address, qp_number }
     }
 
     #[test]
     fn datagrams_go_over_udp_until_the_peer_has_replied() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        assert!(!peers.knows(&peer()));
-        assert_eq!(peers.way(&peer(), now), Way::Udp);
-        assert_eq!(peers.way(&peer(), now), Way::Udp);
-        peers.replied(&peer(), 17);
-        assert!(peers.knows(&peer()));
-        assert_eq!(peers.way(&peer(), now), Way::UnknownPath);
-        peers.found_path(&peer(), AhAttr::default());
-        assert_eq!(qp_number(peers.way(&peer(), now)), Some(17));
+        resolved(&mut peers, now);
+        assert!(peers.is_asked(&peer()));
+        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        peers.received_reply(&peer(), 17);
+        assert!(!peers.is_asked(&peer()));
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
     }
 
     #[test]
-    fn a_peer_that_has_asked_is_known() {
+    fn datagrams_go_over_udp_until_the_path_is_resolved() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.asked(peer(), 17);
-        assert_eq!(peers.way(&peer(), now), Way::UnknownPath);
+        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
+        peers.received_reply(&peer(), 17);
+        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        peers.resolved(&peer(), Some(()), now);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
     }
 
     #[test]
-    fn a_reply_that_was_not_asked_for_is_ignored() {
+    fn a_peer_that_has_sent_its_number_need_not_reply() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.replied(&peer(), 17);
-        assert_eq!(peers.way(&peer(), now), Way::Udp);
+        peers.received_request(peer(), 17);
+        resolved(&mut peers, now);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+    }
+
+    #[test]
+    fn another_number_is_asked_for() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        peers.received_request(peer(), 17);
+        resolved(&mut peers, now);
+        peers.received_request(peer(), 17);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        peers.received_request(peer(), 18);
+        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        peers.received_reply(&peer(), 19);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(19));
+    }
+
+    #[test]
+    fn a_reply_without_a_question_is_ignored() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        peers.received_reply(&peer(), 17);
+        resolved(&mut peers, now);
+        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        peers.received_reply(&peer(), 17);
+        peers.received_reply(&peer(), 18);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
     }
 
     #[test]
     fn a_number_is_confirmed_now_and_then() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.asked(peer(), 17);
-        peers.found_path(&peer(), AhAttr::default());
-        assert_eq!(qp_number(peers.way(&peer(), now)), Some(17));
+        peers.received_request(peer(), 17);
+        resolved(&mut peers, now);
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
         let later = now + CONFIRM_AFTER;
-        assert_eq!(peers.way(&peer(), later), Way::Udp);
+        assert_eq!(peers.route_to(&peer(), later), Route::Udp);
         // One datagram asks; without a reply the next ones use what is known.
-        assert_eq!(qp_number(peers.way(&peer(), later)), Some(17));
-        assert_eq!(peers.way(&peer(), later + CONFIRM_AFTER), Way::Udp);
+        assert_eq!(peers.route_to(&peer(), later), queue_pair(17));
+        let later = later + CONFIRM_AFTER;
+        assert_eq!(peers.route_to(&peer(), later), Route::Udp);
         // The peer was started again.
-        peers.replied(&peer(), 18);
-        let way = peers.way(&peer(), later + CONFIRM_AFTER);
-        assert_eq!(qp_number(way), Some(18));
+        peers.received_reply(&peer(), 18);
+        assert_eq!(peers.route_to(&peer(), later), queue_pair(18));
     }
 
     #[test]
     fn a_path_that_was_not_found_is_resolved_later() {
-        let (mut peers, now) = (Peers::default(), Instant::now());
-        peers.asked(peer(), 17);
-        peers.found_no_path(&peer(), now);
-        assert_eq!(peers.way(&peer(), now), Way::Udp);
+        let (mut peers, now) = (Peers::<()>::default(), Instant::now());
+        peers.received_request(peer(), 17);
+        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
+        peers.resolved(&peer(), None, now);
+        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
         let later = now + RESOLVE_AGAIN_AFTER;
-        assert_eq!(peers.way(&peer(), later), Way::UnknownPath);
+        assert_eq!(peers.route_to(&peer(), later), Route::UdpWhileResolving);
+    }
+
+    #[test]
+    fn some_paths_are_resolved_at_a_time() {
+        let (mut peers, now) = (Peers::<()>::default(), Instant::now());
+        let peer = |port| SocketAddr::new(peer().ip(), port);
+        let last = u16::try_from(MAX_RESOLUTIONS).unwrap();
+        for port in 1..=last {
+            let route = peers.route_to(&peer(port), now);
+            assert_eq!(route, Route::UdpWhileResolving);
+        }
+        assert_eq!(peers.route_to(&peer(last + 1), now), Route::Udp);
+        peers.resolved(&peer(1), Some(()), now);
+        let route = peers.route_to(&peer(last + 1), now);
+        assert_eq!(route, Route::UdpWhileResolving);
+    }
+
+    #[test]
+    fn hosts_that_send_their_numbers_displace_no_peer() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        peers.received_request(peer(), 17);
+        resolved(&mut peers, now);
+        for port in 1..=u16::MAX {
+            peers.received_request(SocketAddr::new([10, 71, 1, 3].into(), port), 18);
+        }
+        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
     }
 }

@@ -4,16 +4,24 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
 use nix::errno::Errno;
-use rdmacm_core::AhAttr;
 use rdmacm_rsocket::{DATAGRAM_BUFFER, ResolutionKind, ResolutionMessage};
+use rdmacm_verbs::AddressHandle;
 
-use super::peers::{Peers, Way};
+use super::address::peer_address;
+use super::peers::{Peers, Route};
 use crate::event_loop::{Drained, EventSource, MAX_EVENTS, WaiterQueue};
+
+/// Of so many calls that do not wait, one reads what has arrived over UDP.
+const READ_EVERY: u32 = 32;
+
+/// The numbers of queue pairs that are special: of management, and of groups.
+const SPECIAL_NUMBERS: [u32; 3] = [0, 1, 0xff_ffff];
 
 /// A datagram that came over UDP.
 #[derive(Debug)]
@@ -29,9 +37,13 @@ pub(super) struct ResolutionService {
     udp: UdpSocket,
     address: SocketAddr,
     qp_number: u32,
+    /// The only peer, of a socket that is connected.
+    peer: Option<SocketAddr>,
     /// How many datagrams may arrive before the first of them is received.
     max_arrivals: usize,
     state: Mutex<State>,
+    calls: AtomicU32,
+    is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +62,7 @@ impl ResolutionService {
         udp: UdpSocket,
         address: SocketAddr,
         qp_number: u32,
+        peer: Option<SocketAddr>,
         max_arrivals: usize,
     ) -> io::Result<Self> {
         udp.set_nonblocking(true)?;
@@ -57,8 +70,11 @@ impl ResolutionService {
             udp,
             address,
             qp_number,
+            peer,
             max_arrivals,
             state: Mutex::default(),
+            calls: AtomicU32::new(0),
+            is_closed: AtomicBool::new(false),
         })
     }
 
@@ -66,21 +82,25 @@ impl ResolutionService {
         self.address
     }
 
-    /// The way of the next datagram to a peer.
-    pub(super) fn way(&self, to: &SocketAddr, now: Instant) -> Way {
-        if !self.state().peers.knows(to) {
+    /// The only peer, of a socket that is connected.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// The route of the next datagram to a peer.
+    pub(super) fn route_to(&self, to: &SocketAddr, now: Instant) -> Route {
+        if self.state().peers.is_asked(to) {
             // Perhaps its reply is there, and nobody has waited since.
             self.receive_some();
+        } else {
+            self.receive_sometimes();
         }
-        self.state().peers.way(to, now)
+        self.state().peers.route_to(to, now)
     }
 
-    pub(super) fn found_path(&self, to: &SocketAddr, ah_attr: AhAttr) {
-        self.state().peers.found_path(to, ah_attr);
-    }
-
-    pub(super) fn found_no_path(&self, to: &SocketAddr, now: Instant) {
-        self.state().peers.found_no_path(to, now);
+    /// The path to a peer is resolved, or was not found.
+    pub(super) fn resolved(&self, to: &SocketAddr, address: Option<AddressHandle>, now: Instant) {
+        self.state().peers.resolved(to, address, now);
     }
 
     /// Sends a datagram over UDP. One for which the kernel has no room is lost, as it may be
@@ -114,20 +134,21 @@ impl ResolutionService {
         }
     }
 
-    fn send_message(
-        &self,
-        kind: ResolutionKind,
-        datagram: &[u8],
-        to: SocketAddr,
-    ) -> io::Result<()> {
-        let message = ResolutionMessage {
-            kind,
-            qp_number: self.qp_number,
-            address: self.address.ip(),
-        };
-        match self.udp.send_to(&message.to_bytes(datagram), to) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            sent => sent.map(drop),
+    /// The queue pair is closed: peers are told its number no more.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Handles what has arrived now and then, for callers that never wait: whoever waits reads
+    /// it otherwise.
+    pub(super) fn receive_sometimes(&self) {
+        let calls = self.calls.fetch_add(1, Ordering::Relaxed);
+        if calls % READ_EVERY == READ_EVERY - 1 {
+            self.receive_some();
         }
     }
 
@@ -151,27 +172,57 @@ impl ResolutionService {
         let Some((message, datagram)) = ResolutionMessage::parse(bytes) else {
             return;
         };
-        if message.address.is_ipv4() != from.is_ipv4() {
+        let Some(from) = peer_address(from, self.address) else {
+            return;
+        };
+        let is_strange = self.peer.is_some_and(|peer| peer != from)
+            || message.address.is_ipv4() != from.is_ipv4()
+            || SPECIAL_NUMBERS.contains(&message.qp_number);
+        if is_strange || self.is_closed() {
             return;
         }
         match message.kind {
-            ResolutionKind::Reply => self.state().peers.replied(&from, message.qp_number),
-            ResolutionKind::Data => {
+            ResolutionKind::Reply => {
                 let mut state = self.state();
-                state.peers.asked(from, message.qp_number);
-                let has_room = state.arrivals.len() < self.max_arrivals;
-                if has_room {
-                    let bytes = datagram.to_vec();
-                    state.arrivals.push_back(UdpArrival { from, bytes });
-                }
-                let waiter = state.waiters.first().filter(|_| has_room).cloned();
-                drop(state);
-                if let Some(waiter) = waiter {
-                    waiter.wake();
-                }
+                state.peers.received_reply(&from, message.qp_number);
+            }
+            ResolutionKind::Data => {
+                self.received_data(datagram, from, message.qp_number);
                 // A peer whose reply is lost asks again with its next datagram.
                 let _ = self.send_message(ResolutionKind::Reply, &[], from);
             }
+        }
+    }
+
+    fn received_data(&self, datagram: &[u8], from: SocketAddr, qp_number: u32) {
+        let mut state = self.state();
+        state.peers.received_request(from, qp_number);
+        if state.arrivals.len() >= self.max_arrivals {
+            return;
+        }
+        let bytes = datagram.to_vec();
+        state.arrivals.push_back(UdpArrival { from, bytes });
+        let waiter = state.waiters.first().cloned();
+        drop(state);
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    fn send_message(
+        &self,
+        kind: ResolutionKind,
+        datagram: &[u8],
+        to: SocketAddr,
+    ) -> io::Result<()> {
+        let message = ResolutionMessage {
+            kind,
+            qp_number: self.qp_number,
+            address: self.address.ip(),
+        };
+        match self.udp.send_to(&message.to_bytes(datagram), to) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            sent => sent.map(drop),
         }
     }
 
@@ -186,6 +237,9 @@ impl EventSource for ResolutionService {
     }
 
     fn drain(&self) -> rdmacm_core::Result<Drained> {
+        if self.is_closed() {
+            return Ok(Drained::Closed);
+        }
         self.receive_some();
         Ok(Drained::Open)
     }

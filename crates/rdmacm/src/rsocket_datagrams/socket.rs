@@ -2,26 +2,25 @@
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rdmacm_core::{AhAttr, CmAddr, Deadline};
+use rdmacm_addrinfo::Directory;
+use rdmacm_core::{CmAddr, Deadline, RDMA_UDP_QKEY};
 use rdmacm_rsocket::{DATAGRAM_BUFFER, DatagramHeader, ResolutionMessage};
-use rdmacm_verbs::SendOperation;
+use rdmacm_verbs::{AddressHandle, SendOperation};
 
-use super::peers::Way;
+use super::address::{gid_of, peer_address};
+use super::path::Resolution;
+use super::peers::Route;
 use super::resolution_service::ResolutionService;
-use crate::connect::{Attempt, ConnectConfig, ConnectTarget, SourceAddress, resolve};
-use crate::datagrams::{self, DatagramAddr, check_length};
+use crate::connect::Attempt;
+use crate::datagrams::{self, Datagram, check_length};
 use crate::error::{Cause, Result};
-use crate::event_loop::{EventLoop, EventSource};
-use crate::id_options::IdOptions;
+use crate::event_loop::{EventLoop, EventSource, MAX_EVENTS};
+use crate::messages::Destination;
 use crate::stage::Stage;
 use crate::stream::Timeouts;
-
-/// How long resolving a path may take. Until then, and if there is none, datagrams travel over
-/// UDP.
-const RESOLUTION_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A queue pair for datagrams, and a UDP socket of the same address and port.
 #[derive(Debug)]
@@ -29,28 +28,42 @@ pub(crate) struct Socket {
     datagrams: datagrams::Socket,
     service: Arc<ResolutionService>,
     event_loop: Arc<EventLoop>,
-    id_options: IdOptions,
+    directory: Arc<Directory>,
     header: DatagramHeader,
-    /// The only peer, of a socket that is connected.
-    peer: Option<SocketAddr>,
+    /// Whether the GIDs of the port are IP addresses, as on RoCE.
+    has_ip_gids: bool,
+    /// Whether the next datagram is taken from those that came over UDP, if there are any.
+    is_udps_turn: AtomicBool,
     timeouts: Mutex<Timeouts>,
+}
+
+/// What was received.
+#[derive(Debug)]
+pub(super) enum Received {
+    /// Bytes that fit, and the sender.
+    Datagram(usize, SocketAddr),
+    Nothing,
+    /// Datagrams that are none of a peer. Perhaps there are more.
+    Dropped,
+    Failed(Cause),
 }
 
 impl Socket {
     pub(super) fn new(
         event_loop: &Arc<EventLoop>,
+        directory: &Arc<Directory>,
         datagrams: datagrams::Socket,
         service: &Arc<ResolutionService>,
-        id_options: IdOptions,
-        peer: Option<SocketAddr>,
     ) -> Self {
+        let address = service.address();
         Self {
+            header: DatagramHeader::new(address),
+            has_ip_gids: datagrams.gid() == Some(gid_of(address.ip())),
             datagrams,
-            header: DatagramHeader::new(service.address()),
             service: Arc::clone(service),
             event_loop: Arc::clone(event_loop),
-            id_options,
-            peer,
+            directory: Arc::clone(directory),
+            is_udps_turn: AtomicBool::new(true),
             timeouts: Mutex::default(),
         }
     }
@@ -72,7 +85,7 @@ impl Socket {
     }
 
     pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
-        self.peer
+        self.service.peer()
     }
 
     pub(crate) fn timeouts(&self) -> MutexGuard<'_, Timeouts> {
@@ -81,8 +94,8 @@ impl Socket {
 
     /// The length of the longest datagram: it fits either way, and into librdmacm's buffers.
     pub(crate) fn max_datagram(&self) -> usize {
-        let header = self.header.as_bytes().len();
-        let by_queue_pair = self.datagrams.max_datagram().min(DATAGRAM_BUFFER) - header;
+        let by_queue_pair = self.datagrams.max_datagram().min(DATAGRAM_BUFFER);
+        let by_queue_pair = by_queue_pair.saturating_sub(self.header.as_bytes().len());
         let by_udp = DATAGRAM_BUFFER - ResolutionMessage::size(self.local_addr().ip());
         by_queue_pair.min(by_udp)
     }
@@ -97,54 +110,65 @@ impl Socket {
     }
 
     async fn try_send(&self, attempt: &Attempt, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
-        if to.is_ipv4() != self.local_addr().is_ipv4() {
-            return Err(Cause::NoAddress);
-        }
+        let to = peer_address(to, self.local_addr()).ok_or(Cause::NoAddress)?;
         check_length(bytes.len(), self.max_datagram())?;
-        let to = with_local_scope(to, self.local_addr());
-        let mut way = self.service.way(&to, attempt.started);
-        if way == Way::UnknownPath {
-            match self.resolve(attempt, to).await {
-                Some(ah_attr) => self.service.found_path(&to, ah_attr),
-                None => self.service.found_no_path(&to, attempt.event_loop.now()),
+        match self.service.route_to(&to, attempt.started) {
+            Route::QueuePair { address, qp_number } => {
+                let sending = self.send_by_queue_pair(attempt, bytes, address, qp_number);
+                sending.await
             }
-            way = self.service.way(&to, attempt.event_loop.now());
-        }
-        match way {
-            Way::QueuePair(addr) => self.send_by_queue_pair(attempt, bytes, &addr).await,
-            Way::Udp | Way::UnknownPath => {
-                let sent = self.service.send(bytes, to);
-                sent.map_err(Cause::Udp)
+            Route::UdpWhileResolving => {
+                self.resolve(to);
+                self.send_by_udp(bytes, to)
             }
+            Route::Udp => self.send_by_udp(bytes, to),
         }
+    }
+
+    fn send_by_udp(&self, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
+        if let Some(cause) = self.datagrams.closed() {
+            return Err(cause);
+        }
+        self.service.send(bytes, to).map_err(Cause::Udp)
     }
 
     async fn send_by_queue_pair(
         &self,
         attempt: &Attempt,
         bytes: &[u8],
-        to: &DatagramAddr,
+        address: AddressHandle,
+        qp_number: u32,
     ) -> Result<(), Cause> {
         let slices = [self.header.as_bytes(), bytes].map(IoSlice::new);
+        let to = Destination {
+            address,
+            qp_number,
+            qkey: RDMA_UDP_QKEY,
+        };
         let sending = self
             .datagrams
-            .try_send(attempt, SendOperation::Send, &slices, to);
-        sending.await
+            .send_to(attempt, SendOperation::Send, &slices, &to);
+        sending.await.map_err(|cause| match cause {
+            Cause::DatagramTooLong { max, .. } => Cause::DatagramTooLong {
+                bytes: bytes.len(),
+                max: max.saturating_sub(self.header.as_bytes().len()),
+            },
+            cause => cause,
+        })
     }
 
-    /// The path to a peer; `None` if there is none, or it was not found in time.
-    async fn resolve(&self, attempt: &Attempt, to: SocketAddr) -> Option<AhAttr> {
-        let config = ConnectConfig {
-            options: self.id_options,
-            source: SourceAddress::Address(CmAddr::from(self.local_addr()).with_port(0)),
-            ..ConnectConfig::default()
+    /// Has the path to a peer resolved, by a task that may block.
+    fn resolve(&self, to: SocketAddr) {
+        let resolution = Resolution {
+            service: Arc::downgrade(&self.service),
+            directory: Arc::clone(&self.directory),
+            addresses: self.datagrams.path_addresses(),
+            from: self.local_addr(),
+            to,
+            found: None,
         };
-        let target = ConnectTarget::from(CmAddr::from(to));
-        let mut limited = attempt.clone();
-        limited.until = attempt.end_within(Some(RESOLUTION_DEADLINE));
-        let routed = resolve(&limited, &config, &target).await.ok()?;
-        let paths = routed.id.id().path_records().ok()?;
-        self.datagrams.ah_attr(&paths.first()?.record)
+        let executor = self.event_loop.executor();
+        executor.spawn(Box::new(move || resolution.run()));
     }
 
     /// Receives the next datagram; of a socket that is connected, the next one of its peer.
@@ -153,42 +177,73 @@ impl Socket {
         let timeout = self.timeouts().read;
         let deadline = timeout.map_or(Deadline::Never, Deadline::After);
         let attempt = self.datagrams.attempt(deadline);
-        let received = self.wait(&attempt, |socket| socket.take(into));
-        let received = received.await.and_then(|received| received);
+        let received = self.wait(&attempt, into).await;
         received.map_err(|cause| self.datagrams.fail(&attempt, Stage::Receive, cause))
     }
 
     /// Receives a datagram that has arrived.
     pub(crate) fn try_receive(&self, into: &mut [u8]) -> Result<Option<(usize, SocketAddr)>> {
         self.service.receive_some();
-        let received = self.take(into).transpose();
-        received.map_err(|cause| {
-            let attempt = self.datagrams.attempt(Deadline::Never);
-            self.datagrams.fail(&attempt, Stage::Receive, cause)
-        })
+        match self.take(into) {
+            Received::Datagram(length, from) => Ok(Some((length, from))),
+            Received::Nothing | Received::Dropped => Ok(None),
+            Received::Failed(cause) => {
+                let attempt = self.datagrams.attempt(Deadline::Never);
+                Err(self.datagrams.fail(&attempt, Stage::Receive, cause))
+            }
+        }
     }
 
-    fn take(&self, into: &mut [u8]) -> Option<Result<(usize, SocketAddr), Cause>> {
-        let is_wanted = |from: &SocketAddr| self.peer.is_none_or(|peer| peer == *from);
-        while let Some(datagram) = self.datagrams.take_datagram() {
-            let datagram = match datagram {
-                Ok(datagram) => datagram,
-                Err(cause) => return Some(Err(cause)),
-            };
-            let Some((from, bytes)) = DatagramHeader::parse(&datagram) else {
-                continue;
-            };
-            let from = with_local_scope(from, self.local_addr());
-            if is_wanted(&from) {
-                return Some(Ok((copy(bytes, into), from)));
+    /// Takes a datagram, in turn of those that came over UDP and to the queue pair. Why there
+    /// are no more comes last.
+    pub(super) fn take(&self, into: &mut [u8]) -> Received {
+        self.service.receive_sometimes();
+        if self.is_udps_turn.fetch_xor(true, Ordering::Relaxed) {
+            if let Some(received) = self.take_udp(into) {
+                return received;
             }
         }
-        while let Some(arrival) = self.service.take_arrival() {
-            if is_wanted(&arrival.from) {
-                return Some(Ok((copy(&arrival.bytes, into), arrival.from)));
+        match self.take_from_queue_pair(into) {
+            received @ Received::Datagram(..) => received,
+            received => self.take_udp(into).unwrap_or(received),
+        }
+    }
+
+    fn take_udp(&self, into: &mut [u8]) -> Option<Received> {
+        let arrival = self.service.take_arrival()?;
+        Some(Received::Datagram(copy(&arrival.bytes, into), arrival.from))
+    }
+
+    fn take_from_queue_pair(&self, into: &mut [u8]) -> Received {
+        for _ in 0..MAX_EVENTS {
+            let datagram = match self.datagrams.take_datagram() {
+                None => return Received::Nothing,
+                Some(Ok(datagram)) => datagram,
+                Some(Err(cause)) => {
+                    if self.datagrams.closed().is_some() {
+                        self.service.close();
+                    }
+                    return Received::Failed(cause);
+                }
+            };
+            if let Some((from, bytes)) = self.parse(&datagram) {
+                return Received::Datagram(copy(bytes, into), from);
             }
         }
-        None
+        Received::Dropped
+    }
+
+    /// The sender and the bytes of a datagram to the queue pair; `None` if it is none of a peer,
+    /// or not sent from the sender's address as far as that can be told.
+    fn parse<'a>(&self, datagram: &'a Datagram) -> Option<(SocketAddr, &'a [u8])> {
+        let (from, bytes) = DatagramHeader::parse(datagram)?;
+        let from = peer_address(from, self.local_addr())?;
+        let gid = Some(gid_of(from.ip()));
+        if self.has_ip_gids && datagram.source_gid() != gid {
+            return None;
+        }
+        let is_wanted = self.peer_addr().is_none_or(|peer| peer == from);
+        is_wanted.then_some((from, bytes))
     }
 }
 
@@ -206,18 +261,4 @@ fn copy(bytes: &[u8], into: &mut [u8]) -> usize {
         *to = *from;
     }
     length
-}
-
-/// A link-local address is of the interface that the socket is bound to: headers do not say.
-/// The flow is none of a peer's identity.
-fn with_local_scope(mut address: SocketAddr, local: SocketAddr) -> SocketAddr {
-    if let (SocketAddr::V6(address), SocketAddr::V6(local)) = (&mut address, local) {
-        address.set_flowinfo(0);
-        if address.ip().is_unicast_link_local() {
-            address.set_scope_id(local.scope_id());
-        } else {
-            address.set_scope_id(0);
-        }
-    }
-    address
 }

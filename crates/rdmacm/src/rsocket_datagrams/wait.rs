@@ -1,41 +1,58 @@
 //! Waiting for a datagram.
 
+use std::net::SocketAddr;
 use std::task::Waker;
 
-use super::socket::Socket;
+use super::socket::{Received, Socket};
 use crate::connect::Attempt;
 use crate::error::Cause;
 use crate::event_loop::{WaitSource, wait_for};
 use crate::messages::Interest;
 
 impl Socket {
-    /// Waits until `take` returns something, which the queue pair or the UDP socket brings.
-    pub(super) async fn wait<T>(
+    /// Waits for the next datagram.
+    pub(super) async fn wait(
         &self,
         attempt: &Attempt,
-        take: impl FnMut(&Self) -> Option<T> + Unpin,
-    ) -> Result<T, Cause> {
-        let source = Arrivals { socket: self, take };
-        Ok(wait_for(&attempt.event_loop, source, attempt.until).await?)
+        into: &mut [u8],
+    ) -> Result<(usize, SocketAddr), Cause> {
+        let source = Arrivals {
+            socket: self,
+            into,
+            has_more: false,
+        };
+        wait_for(&attempt.event_loop, source, attempt.until).await?
     }
 }
 
-struct Arrivals<'a, F> {
+struct Arrivals<'a> {
     socket: &'a Socket,
-    take: F,
+    into: &'a mut [u8],
+    /// Perhaps there are more datagrams, after as many that are none of a peer.
+    has_more: bool,
 }
 
-impl<T, F: FnMut(&Socket) -> Option<T>> WaitSource for Arrivals<'_, F> {
-    type Item = T;
+impl WaitSource for Arrivals<'_> {
+    type Item = Result<(usize, SocketAddr), Cause>;
 
-    fn take(&mut self) -> Option<T> {
-        (self.take)(self.socket)
+    fn take(&mut self) -> Option<Self::Item> {
+        match self.socket.take(self.into) {
+            Received::Datagram(length, from) => Some(Ok((length, from))),
+            Received::Failed(cause) => Some(Err(cause)),
+            received => {
+                self.has_more = matches!(received, Received::Dropped);
+                None
+            }
+        }
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {
         self.socket.service().register(key, waker);
         let datagrams = self.socket.datagrams();
         datagrams.register(Interest::Arrival, key, waker);
+        if self.has_more {
+            waker.wake_by_ref();
+        }
     }
 
     fn deregister(&mut self, key: u64) {
