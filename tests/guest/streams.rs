@@ -24,6 +24,7 @@ pub(crate) mod riostream;
 pub(crate) mod rsocket_calls;
 pub(crate) mod rstream;
 pub(crate) mod send_slots;
+pub(crate) mod shared_receives;
 pub(crate) mod tasks;
 
 /// Both sides of a stream.
@@ -49,11 +50,15 @@ impl Pair {
                 server,
             }
         });
-        for stream in [&pair.client, &pair.server] {
+        pair.be_patient();
+        pair
+    }
+
+    pub(crate) fn be_patient(&self) {
+        for stream in [&self.client, &self.server] {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
         }
-        pair
     }
 }
 

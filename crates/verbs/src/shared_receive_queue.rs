@@ -33,6 +33,7 @@ struct Created {
     token: Token,
     handle: u32,
     capacity: u32,
+    has_memory: bool,
     queue: SharedReceives,
 }
 
@@ -42,7 +43,8 @@ struct Created {
 pub struct SrqOptions {
     /// The number of requests it holds, at least 1.
     pub max_wr: u32,
-    /// Scatter/gather entries of a request.
+    /// Scatter/gather entries of a request. With 0 of them, for writes with immediate data, its
+    /// requests have no memory, and queue pairs of any protection domain may use the queue.
     pub max_sge: u32,
 }
 
@@ -76,7 +78,8 @@ impl SharedReceiveQueue {
         let queue = SharedReceives::new(
             token.number(),
             answer.max_wr,
-            answer.max_sge,
+            // Drivers may have a minimum.
+            answer.max_sge.min(options.max_sge),
             domain.clone(),
             ring,
         );
@@ -85,6 +88,7 @@ impl SharedReceiveQueue {
             token,
             handle: answer.handle,
             capacity: queue.capacity(),
+            has_memory: options.max_sge > 0,
             queue,
         })))
     }
@@ -143,6 +147,11 @@ impl SharedReceiveQueue {
         let request = QuerySrq::new(self.0.handle);
         let answer = uverbs.ask(Operation::SharedReceiveQueue, &request)?;
         Ok(answer.limit)
+    }
+
+    /// Whether its requests may have memory, which is of its protection domain.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.0.has_memory
     }
 
     pub(crate) fn handle(&self) -> u32 {

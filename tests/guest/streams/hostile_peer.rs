@@ -303,6 +303,46 @@ fn messages_beyond_the_credits_end_the_stream(site: &Site) {
     assert_eq!(violation(&stream), ProtocolError::NoCredit);
 }
 
+/// Messages that nobody handles are kept in memory, but not without end.
+#[case(needs(AcknowledgedSends))]
+fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: &Site) {
+    const MESSAGES: usize = 200;
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let options = StreamOptions::new().receives(16).shared_receives(128);
+    let listener = RdmaListener::new(listener, options.clone());
+    let address = site.v4(listener.local_addr().unwrap().port());
+    let (peer, stream, Pair { client, server }) = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let connector = Connector::new(address).deadline(PATIENCE);
+            connector.connect_stream(options.clone()).unwrap()
+        });
+        let (server, _) = listener.accept().unwrap();
+        let client = client.join().unwrap();
+        let peer = scope.spawn(|| Peer::connect(site, &listener, |_| ()).unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        (peer.join().unwrap(), stream, Pair { client, server })
+    });
+    for _ in 0..MESSAGES {
+        peer.send(word(Message::Credits(100)));
+    }
+    thread::scope(|scope| {
+        let sent = scope.spawn(|| {
+            for _ in 0..MESSAGES {
+                let sent = peer.connection.next_sent(PATIENCE).unwrap();
+                sent.result().unwrap();
+            }
+        });
+        // The other stream takes them from the device.
+        while !sent.is_finished() {
+            carry(&client, &server, &bytes(10_000));
+        }
+    });
+    carry(&client, &server, &bytes(10_000));
+    assert_eq!(violation(&stream), ProtocolError::NoCredit);
+    carry(&client, &server, &bytes(10_000));
+    drop(peer.memory);
+}
+
 /// The device refuses it.
 #[case]
 fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {

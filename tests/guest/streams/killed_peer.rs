@@ -34,6 +34,10 @@ struct Peer {
 
 impl Peer {
     fn new(site: &Site) -> Self {
+        Self::with(site, StreamOptions::new())
+    }
+
+    fn with(site: &Site, options: StreamOptions) -> Self {
         let mut command = child::task_at("listens_for_a_stream", site);
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -41,7 +45,7 @@ impl Peer {
         BufReader::new(output).read_line(&mut line).unwrap();
         let address = site.v4(line.trim().parse().unwrap());
         let connector = Connector::new(address).deadline(PATIENCE);
-        let stream = connector.connect_stream(StreamOptions::new()).unwrap();
+        let stream = connector.connect_stream(options).unwrap();
         (&stream).write_all(&[0]).unwrap();
         (&stream).read_exact(&mut [0]).unwrap();
         Self { process, stream }
@@ -63,7 +67,11 @@ impl Drop for Peer {
 /// Never a false end of the stream.
 #[case]
 fn a_reader_is_reset(site: &Site) {
-    let peer = Peer::new(site);
+    expect_reset(&Peer::new(site));
+    expect_reset(&Peer::with(site, StreamOptions::new().shared_receives(300)));
+}
+
+fn expect_reset(peer: &Peer) {
     thread::scope(|scope| {
         let waiting = scope.spawn(|| (&peer.stream).read(&mut [0]));
         peer.signal(Signal::SIGKILL);

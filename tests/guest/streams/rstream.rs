@@ -225,6 +225,12 @@ fn queues_of_the_least_size_are_enough(site: &Site) {
 }
 
 #[case]
+fn shared_receives_are_enough(site: &Site) {
+    let shared = StreamOptions::new().receives(16).shared_receives(32);
+    Test::new(3000, 50, 5).in_both_roles(site, &shared);
+}
+
+#[case]
 fn tiny_buffers_are_exchanged(site: &Site) {
     let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
     let small = small.receives(16).sends(16);

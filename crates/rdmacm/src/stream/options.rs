@@ -32,6 +32,7 @@ pub struct StreamOptions {
     pub(super) receive_buffer: u32,
     pub(super) send_buffer: u32,
     pub(super) receives: u32,
+    pub(super) shared_receives: Option<u32>,
     pub(super) sends: u32,
     pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
@@ -53,6 +54,7 @@ impl StreamOptions {
             receive_buffer: 128 * 1024,
             send_buffer: 128 * 1024,
             receives: 256,
+            shared_receives: None,
             sends: 128,
             map_entries: 0,
             keep_alive: None,
@@ -87,6 +89,24 @@ impl StreamOptions {
     #[doc(alias = "RDMA_RQSIZE")]
     pub fn receives(mut self, requests: u32) -> Self {
         self.receives = requests;
+        self
+    }
+
+    /// Uses a queue of so many receive requests, at least as many as [`receives`](Self::receives)
+    /// and 16, that all streams share that have this option, with the same number, on a device
+    /// of one [`Node`](crate::Node): for many streams that are mostly idle. On RoCE and InfiniBand;
+    /// it has no effect on iWARP. Each stream has a receive queue of its own by default.
+    ///
+    /// `receives` still says how many writes each peer may send before this side handles them.
+    /// If that is more than the shared requests for all peers together, a peer that finds none
+    /// tries again after 0.64 ms.
+    ///
+    /// A connection that the peer has broken off without disconnecting is noticed only by writes
+    /// and [keep-alives](Self::keep_alive).
+    #[must_use]
+    #[doc(alias = "ibv_create_srq")]
+    pub fn shared_receives(mut self, requests: u32) -> Self {
+        self.shared_receives = Some(requests);
         self
     }
 
@@ -160,6 +180,11 @@ impl StreamOptions {
             "the receive buffer is too large"
         } else if !requests.contains(&self.receives) || !(2..=MAX_REQUESTS).contains(&self.sends) {
             "a stream has 1 to 16383 receive requests, and 2 to 16383 send requests"
+        } else if self
+            .shared_receives
+            .is_some_and(|requests| requests < self.receive_requests())
+        {
+            "shared receive requests are too few for one stream"
         } else if self.map_entries > MAX_MAP_ENTRIES {
             "the peer of a stream maps 32512 regions or fewer"
         } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {
@@ -186,6 +211,7 @@ mod tests {
             options.clone().receives(0),
             options.clone().receives(0x4000),
             options.clone().sends(1),
+            options.clone().shared_receives(271),
             options.clone().map_entries(MAX_MAP_ENTRIES + 1),
             options.clone().keep_alive(Duration::ZERO),
         ] {

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use rdmacm_core::{
@@ -11,13 +11,15 @@ use rdmacm_core::{
     Transport as Fabric,
 };
 use rdmacm_rsocket::{ByteOrder, Control, Handshake, How, Message, Receiver, Sender, Transport};
-use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Result, SgList};
+use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Result, SgList, Token};
 
 use self::completions::ALL;
 use super::failure::StreamFailure;
 use super::options::{StreamOptions, UPDATE_REQUESTS};
+use super::receive_queue::{ReceiveQueue, SharedReceiveQueue};
 use super::receive_state::{PeerMemory, Reading, ReceiveState};
 use super::send_state::SendState;
+use super::shared_receives::SharedReceives;
 use super::shared_status::{SharedStatus, StatusGuard};
 use super::slices::Slices;
 use super::status::{Status, StreamInterest, Wakers};
@@ -33,6 +35,10 @@ mod waiters;
 /// Bytes of inline data: a short write, an announcement, or a message.
 const MAX_INLINE: u32 = 64;
 
+/// When a peer sends again that has found all shared receive requests in use: after 0.64 ms.
+/// Source: IBTA Vol 1 §9.7.5.2.8.
+const SHARED_RNR_TIMER: u8 = 12;
+
 /// Bytes of a message on iWARP.
 const MESSAGE_SIZE: usize = 4;
 
@@ -44,7 +50,8 @@ const MESSAGE_SIZE: usize = 4;
 pub(crate) struct StreamQueuePair {
     queue_pair: QueuePair,
     sends: CompletionQueue,
-    receives: CompletionQueue,
+    // Dropped after the queue pair.
+    receives: ReceiveQueue,
     device: Arc<OpenDevice>,
     options: StreamOptions,
     transport: Transport,
@@ -92,17 +99,32 @@ impl StreamQueuePair {
         options.check()?;
         let device = id.addresses()?.device.ok_or(io::ErrorKind::NotFound)?;
         let device = OpenDevice::open(event_loop, device)?;
-        Ok(Self::new(&device, options.clone(), event_loop.now())?)
+        let shared = match options.shared_receives {
+            Some(requests) if device.context().transport() != Fabric::IWarp => {
+                Some(SharedReceives::open(event_loop, &device, requests)?)
+            }
+            _ => None,
+        };
+        Ok(Self::new(
+            &device,
+            shared.as_ref(),
+            options.clone(),
+            event_loop.now(),
+        )?)
     }
 
-    fn new(device: &Arc<OpenDevice>, options: StreamOptions, now: Instant) -> Result<Arc<Self>> {
+    fn new(
+        device: &Arc<OpenDevice>,
+        shared: Option<&Arc<SharedReceives>>,
+        options: StreamOptions,
+        now: Instant,
+    ) -> Result<Arc<Self>> {
         let context = device.context();
         let create_queue = |entries| {
             let queue = CompletionQueue::options(entries).channel(device.channel());
             queue.create(context)
         };
         let sends = create_queue(options.send_requests())?;
-        let receives = create_queue(options.receive_requests())?;
         let domain = context.create_protection_domain()?;
         let memory = PeerMemory::expose(&domain, &options)?;
         let send_memory = domain.expose(options.send_buffer as usize, AccessFlags::LOCAL_WRITE)?;
@@ -114,9 +136,22 @@ impl StreamQueuePair {
                 ..QpCaps::default()
             })
             .protection_domain(&domain)
-            .send_queue(&sends)
-            .receive_queue(&receives)
-            .create(context)?;
+            .send_queue(&sends);
+        let (queue_pair, receives) = if let Some(shared) = shared {
+            let queue_pair = queue_pair.shared_receive_queue(shared.requests());
+            let queue_pair = queue_pair.receive_queue(shared.completions());
+            let queue_pair = queue_pair.create(context)?;
+            let shared = SharedReceiveQueue {
+                receives: Arc::clone(shared),
+                qp_number: queue_pair.number(),
+                inbox: OnceLock::new(),
+            };
+            (queue_pair, ReceiveQueue::Shared(shared))
+        } else {
+            let receives = create_queue(options.receive_requests())?;
+            let queue_pair = queue_pair.receive_queue(&receives).create(context)?;
+            (queue_pair, ReceiveQueue::Own(receives))
+        };
         let transport = match queue_pair.transport() {
             Fabric::IWarp => Transport::Send,
             _ => Transport::Immediate,
@@ -147,11 +182,28 @@ impl StreamQueuePair {
             are_sends_armed: AtomicBool::new(false),
             are_receives_armed: AtomicBool::new(false),
         });
-        for side in [Side::Sends, Side::Receives] {
+        for (side, token) in this.completion_queues() {
             let handler: Weak<Self> = Arc::downgrade(&this);
-            device.add_queue_pair(this.queue(side).token(), handler, side);
+            device.add_queue_pair(token, handler, side);
+        }
+        if let ReceiveQueue::Shared(shared) = &this.receives {
+            let stream = Arc::downgrade(&this);
+            let requests = this.options.receive_requests();
+            let inbox = shared.receives.add(shared.qp_number, stream, requests);
+            let _ = shared.inbox.set(inbox);
         }
         Ok(this)
+    }
+
+    /// Those of the stream's own, by their tokens.
+    fn completion_queues(&self) -> impl Iterator<Item = (Side, Token)> + use<> {
+        let receives = match &self.receives {
+            ReceiveQueue::Own(receives) => Some((Side::Receives, receives.token())),
+            ReceiveQueue::Shared(_) => None,
+        };
+        [(Side::Sends, self.sends.token())]
+            .into_iter()
+            .chain(receives)
     }
 
     pub(super) fn queue_pair(&self) -> &QueuePair {
@@ -204,7 +256,7 @@ impl StreamQueuePair {
     ) -> Option<Transferred> {
         let mut receive = lock(&self.receive);
         let has_bytes = receive.receiver.readable() > 0;
-        let is_idle = !self.receives.has_completions() && !receive.receiver.is_update_due();
+        let is_idle = !self.receives.has_any() && !receive.receiver.is_update_due();
         if !has_bytes && is_idle && self.status.is_open() {
             return None;
         }
@@ -287,7 +339,7 @@ impl StreamQueuePair {
         let mut send = lock(&self.send);
         // Mostly the peer has sent nothing, and there is room.
         let is_writable = send.is_writable();
-        if !is_writable || self.receives.has_completions() {
+        if !is_writable || self.receives.has_any() {
             drop(send);
             self.hear_peer(is_writable, &mut wakers);
             send = lock(&self.send);
@@ -390,10 +442,10 @@ impl StreamQueuePair {
     /// a writer room in the send queue.
     pub(super) fn has_completions(&self, interest: StreamInterest) -> bool {
         let is_reader = interest == StreamInterest::Readable;
-        self.receives.has_completions() || !is_reader && self.sends.has_completions()
+        self.receives.has_any() || !is_reader && self.sends.has_completions()
     }
 
-    fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
+    pub(super) fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
         self.status().fail(failure, wakers);
     }
 
@@ -420,7 +472,8 @@ impl StreamQueuePair {
 
     /// Posts all receive requests, the first time.
     fn post_receives(&self) -> io::Result<()> {
-        if self.has_posted_receives.swap(true, Ordering::Relaxed) {
+        let is_shared = matches!(self.receives, ReceiveQueue::Shared(_));
+        if is_shared || self.has_posted_receives.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         let count = self.options.receive_requests() as usize;
@@ -460,6 +513,9 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
         if self.options.keep_alive.is_some() && attr.retry_count == ENDLESS_RETRIES {
             attr.retry_count = ENDLESS_RETRIES - 1;
         }
+        if matches!(self.receives, ReceiveQueue::Shared(_)) {
+            attr.min_rnr_timer = SHARED_RNR_TIMER;
+        }
         rdmacm_core::QueuePair::modify(&self.queue_pair, &attr, mask)?;
         if attr.qp_state == QpState::INIT {
             // Before the peer learns that it may send.
@@ -471,8 +527,8 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
 
 impl Drop for StreamQueuePair {
     fn drop(&mut self) {
-        for side in [Side::Sends, Side::Receives] {
-            self.device.remove_queue_pair(self.queue(side).token());
+        for (side, token) in self.completion_queues() {
+            self.device.remove_queue_pair(token);
             self.set_armed(side, false);
         }
     }

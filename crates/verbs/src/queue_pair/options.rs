@@ -234,7 +234,9 @@ impl QpOptions {
             return Err("its protection domain and queues must be of its own context");
         }
         match (&self.protection_domain, &self.shared) {
-            (Some(domain), Some(shared)) if !domain.is(shared.protection_domain()) => {
+            (Some(domain), Some(shared))
+                if shared.has_memory() && !domain.is(shared.protection_domain()) =>
+            {
                 Err("its protection domain must be that of its shared receive queue")
             }
             _ => Ok(()),

@@ -7,6 +7,7 @@ use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
 use super::{MESSAGE_SIZE, StreamQueuePair, lock};
 use crate::messages::{Failure, Side};
 use crate::stream::failure::StreamFailure;
+use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::receive_state::ReceiveState;
 use crate::stream::send_state::SendState;
 use crate::stream::status::{StreamInterest, Wakers};
@@ -38,7 +39,7 @@ impl StreamQueuePair {
         wakers: &mut Wakers,
     ) {
         for _ in 0..self.options.receive_requests() {
-            match self.receives.poll() {
+            match self.receives.next(wakers) {
                 Ok(Some(completion)) => {
                     if let Err(failure) = self.received(receive, completion, wakers) {
                         self.fail(failure, wakers);
@@ -74,8 +75,10 @@ impl StreamQueuePair {
             return Ok(());
         }
         let (word, memory) = word(self.transport, done, completion.sg_list);
-        // Once the connection is closed, the memory is freed instead.
-        let _ = self.queue_pair.post_receive(memory);
+        if let ReceiveQueue::Own(_) = self.receives {
+            // Once the connection is closed, the memory is freed instead.
+            let _ = self.queue_pair.post_receive(memory);
+        }
         let word = word.ok_or(StreamFailure::Protocol(ProtocolError::NoMessage))?;
         // A message with immediate data that announces nothing is a write of no bytes.
         let may_announce = self.is_iwarp() || done.bytes > 0;

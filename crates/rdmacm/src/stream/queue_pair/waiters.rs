@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use rdmacm_verbs::CompletionQueue;
-
 use super::{StreamQueuePair, lock};
 use crate::event_loop::{EventLoop, WaitingThread};
 use crate::messages::{CompletionHandler, Side};
 use crate::stream::failure::StreamFailure;
+use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::status::{StreamInterest, Wakers};
 
 impl StreamQueuePair {
@@ -37,13 +36,15 @@ impl StreamQueuePair {
         let replaced = readers.add(key, thread.waker());
         drop(status);
         drop(replaced);
-        self.arm(Side::Receives);
+        self.arm_for(StreamInterest::Readable);
         Some(thread)
     }
 
     /// Requests the notifications that a waiter needs.
     pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) {
-        if interest != StreamInterest::Readable {
+        // A queue pair that fails completes its own receive requests, but not shared ones.
+        let has_own_receives = matches!(self.receives, ReceiveQueue::Own(_));
+        if interest != StreamInterest::Readable || !has_own_receives {
             self.arm(Side::Sends);
         }
         if interest != StreamInterest::Flushed {
@@ -52,10 +53,13 @@ impl StreamQueuePair {
     }
 
     pub(super) fn arm(&self, side: Side) {
-        if self.set_armed(side, true) {
-            return;
-        }
-        if let Err(error) = self.queue(side).arm(false) {
+        let armed = match (side, &self.receives) {
+            (Side::Receives, ReceiveQueue::Shared(shared)) => shared.receives.arm(),
+            _ if self.set_armed(side, true) => return,
+            (Side::Receives, ReceiveQueue::Own(receives)) => receives.arm(false),
+            (Side::Sends, _) => self.sends.arm(false),
+        };
+        if let Err(error) = armed {
             let mut wakers = Wakers::default();
             self.fail(StreamFailure::device(error), &mut wakers);
             wakers.wake();
@@ -117,13 +121,6 @@ impl StreamQueuePair {
         let mut wakers = Wakers::default();
         self.status().wake_all(&mut wakers);
         wakers.wake();
-    }
-
-    pub(super) fn queue(&self, side: Side) -> &CompletionQueue {
-        match side {
-            Side::Sends => &self.sends,
-            Side::Receives => &self.receives,
-        }
     }
 }
 
