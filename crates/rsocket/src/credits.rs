@@ -6,15 +6,26 @@
 pub(crate) struct Credits {
     used: u16,
     limit: u16,
+    /// So many are never used.
+    reserve: u16,
 }
 
 impl Credits {
     pub(crate) fn new(limit: u16) -> Self {
-        Self { used: 0, limit }
+        Self::with_reserve(limit, 0)
+    }
+
+    pub(crate) fn with_reserve(limit: u16, reserve: u16) -> Self {
+        Self {
+            used: 0,
+            limit,
+            reserve,
+        }
     }
 
     pub(crate) fn left(self) -> u16 {
-        self.limit.wrapping_sub(self.used)
+        let left = self.limit.wrapping_sub(self.used);
+        left.saturating_sub(self.reserve)
     }
 
     /// Uses one credit; `false` if there is none.

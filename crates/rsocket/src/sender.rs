@@ -69,7 +69,7 @@ impl Sender {
         }
         Self {
             transport,
-            credits: Credits::new(peer.credits),
+            credits: Credits::with_reserve(peer.credits, reserve(transport, peer.credits)),
             entries,
             current: usize::from(peer.announcement.length == 0),
             // The first one was in the handshake.
@@ -185,6 +185,20 @@ impl Sender {
 
     fn current_entry(&self) -> Announcement {
         self.entries.get(self.current).copied().unwrap_or_default()
+    }
+}
+
+/// How many credits are left unused, so that updates and controls, which need none, find a
+/// receive request of the peer. With immediate data the peer's device lets this one wait for a
+/// request; on iWARP it closes the connection, and librdmacm has no more requests than credits.
+///
+/// Until the peer handles what it has received, it causes four updates at most: it fills both
+/// halves of the ring, and uses up its credits. Two controls may follow. A peer gives credits
+/// back once half of them were used.
+fn reserve(transport: Transport, credits: u16) -> u16 {
+    match transport {
+        Transport::Send => (credits / 4).min(6),
+        Transport::Immediate => 0,
     }
 }
 
@@ -308,6 +322,16 @@ mod tests {
         assert_eq!(sender.writes_left(), 1);
         sender.write(1).unwrap();
         assert_eq!(sender.write(1), None);
+    }
+
+    #[test]
+    fn on_iwarp_some_credits_are_left_for_updates() {
+        for (credits, writes) in [(1, 1), (3, 3), (16, 12), (384, 378)] {
+            let peer = Handshake { credits, ..PEER };
+            let writes_left = |transport| Sender::new(transport, &peer, 1000).writes_left();
+            assert_eq!(writes_left(Transport::Send), writes);
+            assert_eq!(writes_left(Transport::Immediate), credits.into());
+        }
     }
 
     #[test]
