@@ -25,6 +25,8 @@ mod shared_receives;
 mod shared_status;
 mod slices;
 mod status;
+#[cfg(test)]
+mod status_tests;
 mod thread_wait;
 mod timeouts;
 mod wait;

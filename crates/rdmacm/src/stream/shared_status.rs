@@ -1,10 +1,10 @@
 //! A stream's status, and what is read of it without its lock.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use super::status::Status;
+use crate::sync::{AtomicU8, Mutex, MutexGuard, Ordering};
 
 /// A direction was closed, or the stream has failed.
 const ENDED: u8 = 1;
@@ -89,51 +89,5 @@ impl Drop for StatusGuard<'_> {
             | flag(has_failed, FAILED)
             | flag(self.status.waiters() > 0, HAS_WAITERS);
         self.flags.store(flags, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rdmacm_rsocket::{Control, How, ProtocolError};
-
-    use super::*;
-    use crate::event_loop::new_waker;
-    use crate::messages::KeepAlive;
-    use crate::stream::failure::StreamFailure;
-    use crate::stream::status::{StreamInterest, Wakers};
-
-    fn status() -> SharedStatus {
-        let now = std::time::Instant::now();
-        SharedStatus::new(Status::new(KeepAlive::new(None, now)))
-    }
-
-    #[test]
-    fn what_ends_a_stream_is_seen_without_the_lock() {
-        let closed = status();
-        assert!(closed.is_open() && !closed.has_failed());
-        closed.lock().shutdown.close(How::Read);
-        assert!(!closed.is_open() && !closed.has_failed());
-
-        let finished = status();
-        finished.lock().shutdown.receive(Control::Shutdown);
-        assert!(!finished.is_open());
-
-        let failed = status();
-        let failure = StreamFailure::Protocol(ProtocolError::NoCredit);
-        failed.lock().fail(failure, &mut Wakers::default());
-        assert!(!failed.is_open() && failed.has_failed());
-    }
-
-    #[test]
-    fn waiters_are_seen_without_the_lock() {
-        let status = status();
-        for interest in [StreamInterest::Readable, StreamInterest::Flushed] {
-            assert!(!status.has_waiters());
-            let replaced = status.lock().queue_mut(interest).add(1, &new_waker());
-            assert!(replaced.is_none() && status.has_waiters());
-            let waiter = status.lock().queue_mut(interest).remove(1);
-            assert!(waiter.is_some());
-        }
-        assert!(!status.has_waiters());
     }
 }

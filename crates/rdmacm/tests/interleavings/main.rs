@@ -1,10 +1,10 @@
-//! The event loop with primitives of shuttle, a scheduler that runs one thread at a time and
+//! The event loop, and a stream's status, with primitives of shuttle, a scheduler that runs one thread at a time and
 //! chooses the next at every lock, atomic and condition variable. Thousands of schedules
 //! take seconds. A wake-up that is lost is a deadlock, which shuttle reports with the
 //! schedule; `shuttle::replay` repeats it.
 #![cfg(test)]
 
-/// The event loop, and what it refers to.
+/// The event loop and the status, and what they refer to.
 #[path = "../../src"]
 #[expect(
     dead_code,
@@ -16,6 +16,26 @@ mod library {
     pub(crate) mod close_reason;
     pub(crate) mod event_loop;
     pub(crate) mod failed_request;
+    pub(crate) mod stream {
+        mod shared_status;
+        mod status;
+        #[path = "../../tests/interleavings/streams.rs"]
+        mod streams;
+
+        mod failure {
+            /// What is known of it.
+            #[derive(Clone, Debug)]
+            pub(super) struct StreamFailure {
+                pub(super) is_reason: bool,
+            }
+
+            impl StreamFailure {
+                pub(super) fn is_reason(&self) -> bool {
+                    self.is_reason
+                }
+            }
+        }
+    }
     #[path = "no_trace.rs"]
     pub(crate) mod trace;
 }
@@ -24,6 +44,12 @@ use library::{close_reason, event_loop, failed_request, trace};
 
 mod blocking_executor {
     pub(crate) use rdmacm::BlockingExecutor;
+}
+
+mod messages {
+    /// Of streams without one.
+    #[derive(Debug)]
+    pub(crate) struct KeepAlive;
 }
 
 mod runtime {
@@ -35,7 +61,7 @@ mod stage {
 }
 
 mod sync {
-    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 }
 
