@@ -26,6 +26,7 @@ pub(crate) mod rstream;
 pub(crate) mod send_slots;
 pub(crate) mod shared_receives;
 pub(crate) mod tasks;
+pub(crate) mod two_directions;
 
 /// Both sides of a stream.
 pub(crate) struct Pair {

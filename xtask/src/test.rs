@@ -90,8 +90,8 @@ pub(crate) fn run_wire(args: &WireArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs only what takes long: stress tests and random operations with many seeds, many
-/// cycles of connecting and disconnecting, the long tests of two guests on a wire, and
-/// fuzzing of ibacm's client
+/// cycles of connecting and disconnecting, many messages of byte streams, the long tests of
+/// two guests on a wire, and fuzzing of ibacm's client
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SoakArgs {
     /// Only on this kernel: `stock`, `new` or the path of a bzImage
@@ -107,6 +107,9 @@ pub(crate) struct SoakArgs {
     /// The number of connections that exchange messages and disconnect, on each device
     #[arg(long, value_name = "NUMBER", default_value_t = 2000)]
     cycles: u32,
+    /// The number of messages that each side of a byte stream sends while it receives as many
+    #[arg(long, value_name = "NUMBER", default_value_t = 5_000_000)]
+    messages: u32,
     /// How long to fuzz ibacm's client on the host, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     fuzz: u32,
@@ -133,6 +136,7 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             ("stress", "RDMACM_SEEDS", args.seeds),
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
             ("messages::leaks", "RDMACM_CYCLES", args.cycles),
+            ("two_directions", "RDMACM_MESSAGES", args.messages),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");

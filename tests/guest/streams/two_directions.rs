@@ -1,0 +1,175 @@
+//! A reader and a writer of one stream at the same time.
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Duration;
+
+use rdmacm::tokio::Node;
+use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests_macros::case;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::rstream::{Counter, Test, expect_end};
+use super::{Pair, tasks};
+use crate::connector::asynchronous::on_threads;
+use crate::packet_delay::hold_back_first_messages;
+use crate::rdma_core::RdmaCore;
+
+/// Sets more messages of each side, for a longer run.
+const MESSAGES: &str = "RDMACM_MESSAGES";
+
+fn messages() -> usize {
+    std::env::var(MESSAGES).map_or(10_000, |messages| messages.parse().unwrap())
+}
+
+fn write_numbers(mut stream: impl Write, messages: usize) {
+    for number in 0..messages {
+        stream.write_all(&number.to_le_bytes()).unwrap();
+    }
+}
+
+fn read_numbers(mut stream: impl Read, messages: usize) {
+    let mut read = [0; size_of::<usize>()];
+    for number in 0..messages {
+        stream.read_exact(&mut read).unwrap();
+        assert_eq!(usize::from_le_bytes(read), number);
+    }
+}
+
+/// The client waits without a timeout: only a wake-up ends its waits. If one were lost, the
+/// server would give up and close the stream.
+fn exchange_on_threads(Pair { client, server }: Pair, messages: usize) {
+    client.set_read_timeout(None).unwrap();
+    client.set_write_timeout(None).unwrap();
+    let (read, write) = server.into_split();
+    thread::scope(|scope| {
+        scope.spawn(|| write_numbers(&client, messages));
+        scope.spawn(|| read_numbers(&client, messages));
+        scope.spawn(move || write_numbers(write, messages));
+        scope.spawn(move || read_numbers(read, messages));
+    });
+}
+
+#[case]
+fn threads_read_and_write_at_once(site: &Site) {
+    exchange_on_threads(Pair::new(site), messages());
+}
+
+/// Each of them waits for the peer again and again.
+#[case]
+fn threads_with_few_credits_read_and_write_at_once(site: &Site) {
+    let options = StreamOptions::new().receives(4).sends(4);
+    let options = options.busy_poll(Duration::ZERO);
+    let pair = Pair::with(site, &options, &options);
+    exchange_on_threads(pair, 2000);
+}
+
+/// How many messages must not take longer than the tests' patience.
+const AT_ONCE: usize = 1000;
+
+async fn write_numbers_in_task(mut stream: impl AsyncWrite + Unpin, messages: usize) {
+    for first in (0..messages).step_by(AT_ONCE) {
+        let write = async {
+            for number in first..messages.min(first + AT_ONCE) {
+                stream.write_all(&number.to_le_bytes()).await.unwrap();
+            }
+        };
+        timeout(PATIENCE, write).await.unwrap();
+    }
+}
+
+async fn read_numbers_in_task(mut stream: impl AsyncRead + Unpin, messages: usize) {
+    let mut bytes = [0; size_of::<usize>()];
+    for first in (0..messages).step_by(AT_ONCE) {
+        let read = async {
+            for number in first..messages.min(first + AT_ONCE) {
+                stream.read_exact(&mut bytes).await.unwrap();
+                assert_eq!(usize::from_le_bytes(bytes), number);
+            }
+        };
+        timeout(PATIENCE, read).await.unwrap();
+    }
+}
+
+fn exchange_in_tasks(site: &Site, options: StreamOptions, messages: usize) {
+    on_threads().block_on(async {
+        let node = Node::open().unwrap();
+        let (client, server) = tasks::pair(site, &node, options).await;
+        let mut tasks = JoinSet::new();
+        for stream in [client, server] {
+            let (read, write) = stream.into_split();
+            tasks.spawn(write_numbers_in_task(write, messages));
+            tasks.spawn(read_numbers_in_task(read, messages));
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+    });
+}
+
+#[case]
+fn tasks_read_and_write_at_once(site: &Site) {
+    exchange_in_tasks(site, StreamOptions::new(), messages());
+}
+
+#[case]
+fn tasks_with_few_credits_read_and_write_at_once(site: &Site) {
+    let options = StreamOptions::new().receives(4).sends(4);
+    exchange_in_tasks(site, options, 2000);
+}
+
+/// The peer returns each message before it reads the next one; the writer waits for its credits
+/// alone.
+fn exchange_with_rstream(stream: &RdmaStream) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    thread::scope(|scope| {
+        // One before the test begins.
+        let messages = TEST.iterations + 1;
+        scope.spawn(move || {
+            let mut sent = Counter::default();
+            for _ in 0..messages {
+                { stream }.write_all(&sent.bytes(TEST.size)).unwrap();
+            }
+        });
+        let mut received = Counter::default();
+        let mut bytes = vec![0; TEST.size];
+        for _ in 0..messages {
+            { stream }.read_exact(&mut bytes).unwrap();
+            assert_eq!(bytes, received.bytes(TEST.size));
+        }
+    });
+}
+
+/// The message before the test has as many bytes.
+const TEST: Test = Test::new(16, 1, 2000);
+
+#[case]
+fn threads_read_from_an_rstream_server_and_write_to_it(site: &Site) {
+    for rdma_core in RdmaCore::compared() {
+        let (server, stream) = TEST.connected(site, *rdma_core, &StreamOptions::new());
+        exchange_with_rstream(&stream);
+        expect_end(site, &stream);
+        drop(stream);
+        Test::check(&server.finish());
+    }
+}
+
+#[case]
+fn threads_read_from_an_rstream_client_and_write_to_it(site: &Site) {
+    for rdma_core in RdmaCore::compared() {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        let port = listener.local_addr().port();
+        hold_back_first_messages(site, &port.to_string());
+        let listener = RdmaListener::new(listener, StreamOptions::new());
+        let client = TEST.start(*rdma_core, port, &["-s", &site.v4.to_string()]);
+        let (stream, _) = listener.accept().unwrap();
+        exchange_with_rstream(&stream);
+        expect_end(site, &stream);
+        drop(stream);
+        Test::check(&client.finish());
+    }
+}
