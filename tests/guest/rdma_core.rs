@@ -13,7 +13,7 @@ const LIBRARY: &str = "librdmacm.so.1";
 /// The library that a program preloads, beside that one.
 const PRELOADED: &str = "rsocket/librspreload.so";
 /// A program that is built with each installation.
-const COMPARED_PROGRAM: &str = "rdmacm-c-actor";
+pub(crate) const COMPARED_PROGRAM: &str = "rdmacm-c-actor";
 
 /// An installation of rdma-core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

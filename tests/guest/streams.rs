@@ -1,17 +1,20 @@
 //! Byte streams.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::net::Shutdown;
+use std::net::{Ipv4Addr, Shutdown};
 use std::thread;
 use std::time::Duration;
 
 use rdmacm::{Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_core::ConnParam;
-use rdmacm_tests::{PATIENCE, SECOND, Site, free_qp_number};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::c_tools::listening::wait_until_its_socket_listens;
+use crate::c_tools::tool::Tool;
 use crate::connector::asynchronous::on_one_thread;
+use crate::packet_delay::hold_back_first_messages;
 
 pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
@@ -59,6 +62,33 @@ impl Pair {
         for stream in [&self.client, &self.server] {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        }
+    }
+}
+
+/// A server of librdmacm that listens on a port of this host, and a stream to it.
+///
+/// On siw such a server sometimes closes a connection instead of accepting it, and then waits for
+/// bytes of it for ever: a new one is started.
+pub(crate) fn to_c_server(
+    site: &Site,
+    host: Ipv4Addr,
+    options: &StreamOptions,
+    start: impl Fn(u16) -> Tool,
+) -> (Tool, RdmaStream) {
+    let mut closed = 0;
+    loop {
+        let port = free_port();
+        hold_back_first_messages(site, &port.to_string());
+        let server = start(port);
+        wait_until_its_socket_listens(&server, &format!("{host}:{port}"));
+        let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
+        match connector.connect_stream(options.clone()) {
+            Err(error) if site.soft == Soft::Siw && closed < 3 => {
+                assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
+                closed += 1;
+            }
+            connected => break (server, connected.unwrap()),
         }
     }
 }
@@ -282,7 +312,7 @@ fn halves_are_owned_by_different_threads(site: &Site) {
 
 #[case]
 fn a_closed_port_refuses(site: &Site) {
-    let port = rdmacm_tests::free_port();
+    let port = free_port();
     let error = RdmaStream::connect(site.v4(port)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
     let source = error.get_ref().unwrap();

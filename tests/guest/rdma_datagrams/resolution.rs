@@ -195,7 +195,7 @@ fn librdmacm_has_no_datagrams_on_roce(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
         let server = bound(v4(site, 0));
         let port = server.local_addr().port();
-        let client = rsocket_calls::script(site, rdma_core, "datagram", port, 1);
+        let client = rsocket_calls::script(site, rdma_core, "datagram", port, &[]);
         let ended = client.finish();
         let printed = ended.printed();
         assert!(

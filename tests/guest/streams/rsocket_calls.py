@@ -1,6 +1,7 @@
 """Calls rsockets that none of librdmacm's programs make."""
 
 import ctypes
+import itertools
 import mmap
 import socket
 import struct
@@ -8,6 +9,11 @@ import sys
 import time
 
 TCP_KEEPIDLE = 4
+SOL_RDMA = 0x10000
+RDMA_SQSIZE, RDMA_RQSIZE, RDMA_INLINE = 0, 1, 2
+
+# Sizes of messages, some of which are just above those of inline data.
+SIZES = [1, 4, 5, 15, 16, 17, 64, 65, 80, 81, 512, 513, 3000]
 
 library = ctypes.CDLL("librdmacm.so.1", use_errno=True)
 library.riomap.restype = ctypes.c_int64
@@ -29,8 +35,10 @@ def call(name, *arguments):
     return result
 
 
-def connect(address, port, kind=socket.SOCK_STREAM):
+def connect(address, port, options=(), kind=socket.SOCK_STREAM):
     stream = call("rsocket", socket.AF_INET, kind, 0)
+    for level, option, value in options:
+        set_option(stream, level, option, value)
     family = struct.pack("=H", socket.AF_INET)
     name = family + struct.pack("!H4s8x", port, socket.inet_aton(address))
     call("rconnect", stream, name, len(name))
@@ -48,6 +56,14 @@ def send(stream):
 def receive(stream):
     byte = ctypes.create_string_buffer(1)
     return call("rrecv", stream, byte, 1, 0)
+
+
+def send_all(stream, memory, size):
+    assert call("rsend", stream, memory, size, 0) == size
+
+
+def receive_all(stream, memory, size):
+    assert call("rrecv", stream, memory, size, socket.MSG_WAITALL) == size
 
 
 def maps(stream, cycles):
@@ -75,15 +91,60 @@ def closes(address, port, streams):
         call("rclose", stream)
 
 
+def echoes(address, port, length, requests, *inline_sizes):
+    """Returns so many bytes, in messages of its own sizes, on a stream for each inline size."""
+    memory = ctypes.create_string_buffer(max(SIZES))
+    for inline in inline_sizes:
+        options = {RDMA_SQSIZE: requests, RDMA_RQSIZE: requests, RDMA_INLINE: inline}
+        options = [(SOL_RDMA, option, value) for option, value in options.items()]
+        stream = connect(address, port, options)
+        left, sizes = length, itertools.cycle(SIZES)
+        while left > 0:
+            size = min(next(sizes), left)
+            receive_all(stream, memory, size)
+            send_all(stream, memory, size)
+            left -= size
+        call("rclose", stream)
+
+
+def measures(address, port, part):
+    """What rstream does without sizes, with a part of its messages."""
+    message = bytes(range(256)) * 4096
+    received = ctypes.create_string_buffer(len(message))
+
+    def exchange(stream, size, count):
+        for _ in range(count):
+            send_all(stream, message, size)
+        for _ in range(count):
+            receive_all(stream, received, size)
+            assert received[:size] == message[:size]
+
+    buffers = [(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 19)]
+    buffers += [(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 19)]
+    for inline, one_by_one in (64, True), (0, False):
+        stream = connect(address, port, [*buffers, (SOL_RDMA, RDMA_INLINE, inline)])
+        for size, count in zip([64, 4096, 65536, 1 << 20], [100000, 10000, 1000, 100]):
+            exchange(stream, 16, 1)
+            count = max(count // part, 1)
+            for _ in range(count if one_by_one else 1):
+                exchange(stream, size, 1 if one_by_one else count)
+        call("rshutdown", stream, socket.SHUT_RDWR)
+        call("rclose", stream)
+
+
 COMMANDS = {"maps": maps, "idle": idle}
-command, address, port, number = sys.argv[1:]
-port, number = int(port), int(number)
+command, address, port, *numbers = sys.argv[1:]
+port, numbers = int(port), [int(number) for number in numbers]
 if command == "closes":
-    sys.exit(closes(address, port, number))
+    sys.exit(closes(address, port, *numbers))
+if command == "echoes":
+    sys.exit(echoes(address, port, *numbers))
+if command == "measures":
+    sys.exit(measures(address, port, *numbers))
 if command == "datagram":
-    sys.exit(send(connect(address, port, socket.SOCK_DGRAM)))
+    sys.exit(send(connect(address, port, kind=socket.SOCK_DGRAM)))
 stream = connect(address, port)
-COMMANDS[command](stream, number)
+COMMANDS[command](stream, *numbers)
 print("done", flush=True)
 receive(stream)
 call("rclose", stream)

@@ -5,13 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, SECOND, Site};
+use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
+use super::bytes;
 use super::rstream::{Test, expect_end};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
-use crate::rdma_core::RdmaCore;
+use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
 
 const SCRIPT: &str = include_str!("rsocket_calls.py");
 
@@ -20,14 +21,14 @@ fn start(
     site: &Site,
     rdma_core: RdmaCore,
     command: &str,
-    number: usize,
+    numbers: &[usize],
     options: StreamOptions,
 ) -> (Tool, RdmaListener) {
     let listener = Listener::bind(site.v4(0)).unwrap();
     let port = listener.local_addr().port();
     hold_back_first_messages(site, &port.to_string());
     let listener = RdmaListener::new(listener, options);
-    let client = script(site, rdma_core, command, port, number);
+    let client = script(site, rdma_core, command, port, numbers);
     (client, listener)
 }
 
@@ -37,10 +38,12 @@ pub(crate) fn script(
     rdma_core: RdmaCore,
     command: &str,
     port: u16,
-    number: usize,
+    numbers: &[usize],
 ) -> Tool {
-    let (address, port, number) = (site.v4.to_string(), port.to_string(), number.to_string());
-    let arguments = ["-c", SCRIPT, command, &address, &port, &number];
+    let (address, port) = (site.v4.to_string(), port.to_string());
+    let numbers: Vec<_> = numbers.iter().map(usize::to_string).collect();
+    let mut arguments = vec!["-c", SCRIPT, command, &address, &port];
+    arguments.extend(numbers.iter().map(String::as_str));
     Tool::start_with(rdma_core, "python3", &arguments)
 }
 
@@ -52,7 +55,7 @@ fn client(
     number: usize,
     options: StreamOptions,
 ) -> (Tool, RdmaStream) {
-    let (client, listener) = start(site, rdma_core, command, number, options);
+    let (client, listener) = start(site, rdma_core, command, &[number], options);
     let (stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     (client, stream)
@@ -95,7 +98,7 @@ fn closing_clients_are_acknowledged(site: &Site) {
     for rdma_core in RdmaCore::preloaded_since(0) {
         // As much memory as may be locked.
         let small = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
-        let (client, listener) = start(site, rdma_core, "closes", STREAMS, small);
+        let (client, listener) = start(site, rdma_core, "closes", &[STREAMS], small);
         thread::scope(|scope| {
             for _ in 0..STREAMS {
                 let (stream, _) = listener.accept().unwrap();
@@ -105,6 +108,141 @@ fn closing_clients_are_acknowledged(site: &Site) {
         client.finish_within(SECOND * 15).assert_success();
     }
 }
+
+/// Each message costs the peer one of its credits; they run out many times.
+#[case(needs(Preloaded))]
+fn queues_of_the_least_size_are_enough_for_either_side(site: &Site) {
+    let least = StreamOptions::new().receives(16).sends(16);
+    let one_by_one = StreamOptions::new().receives(1).sends(2);
+    for rdma_core in RdmaCore::preloaded_since(0) {
+        for (requests, options) in [
+            (LEAST_REQUESTS, StreamOptions::new()),
+            (DEFAULT_REQUESTS, least.clone()),
+            (LEAST_REQUESTS, least.clone()),
+            (LEAST_REQUESTS, one_by_one.clone()),
+        ] {
+            exchange_with_echoes(site, rdma_core, requests, &[DEFAULT_INLINE], &options);
+        }
+    }
+}
+
+/// librdmacm sends shorter messages inline, and keeps its own in a buffer if even these are
+/// longer.
+#[case(needs(Preloaded))]
+fn any_inline_size_is_enough(site: &Site) {
+    let options = StreamOptions::new().receives(16).sends(16);
+    for rdma_core in RdmaCore::preloaded_since(0) {
+        let least = least_release_without_inline(site);
+        let has_none = rdma_core.release(COMPARED_PROGRAM) >= least;
+        let most = match site.soft {
+            Soft::Rxe => 512,
+            Soft::Siw => 80,
+        };
+        let sizes = [0, 4, 15, 16, 64, most];
+        let sizes = &sizes[usize::from(!has_none)..];
+        exchange_with_echoes(site, rdma_core, LEAST_REQUESTS, sizes, &options);
+    }
+}
+
+/// The least length of a queue, and that without an option.
+const LEAST_REQUESTS: usize = 16;
+const DEFAULT_REQUESTS: usize = 384;
+const DEFAULT_INLINE: usize = 64;
+
+/// Messages that are inline on this side, and longer ones.
+const SIZES: [usize; 8] = [1, 63, 64, 65, 2, 513, 3, 2000];
+
+/// librdmacm has queues of this length, and a stream for each inline size. It returns what it
+/// receives, while this side goes on.
+fn exchange_with_echoes(
+    site: &Site,
+    rdma_core: RdmaCore,
+    requests: usize,
+    inline_sizes: &[usize],
+    options: &StreamOptions,
+) {
+    let sizes = [&SIZES.repeat(30)[..], &[100_000]].concat();
+    let bytes = bytes(sizes.iter().sum());
+    let numbers = [&[bytes.len(), requests], inline_sizes].concat();
+    let (client, listener) = start(site, rdma_core, "echoes", &numbers, options.clone());
+    for _ in inline_sizes {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut left = &bytes[..];
+                for size in &sizes {
+                    let (message, rest) = left.split_at(*size);
+                    (&stream).write_all(message).unwrap();
+                    left = rest;
+                }
+            });
+            let mut returned = vec![0; bytes.len()];
+            (&stream).read_exact(&mut returned).unwrap();
+            assert!(returned == bytes);
+        });
+        expect_end(site, &stream);
+    }
+    client.finish().assert_success();
+}
+
+/// rstream without sizes takes minutes in an emulated guest: it measures round trips with 64 bytes
+/// inline, and then on a second connection throughput without inline data. This does a part.
+#[case(needs(Preloaded, StreamsWithoutInline))]
+fn two_connections_are_measured_as_by_rstream(site: &Site) {
+    const PART: usize = 100;
+    let message: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+    let exchange = |mut stream: &RdmaStream, size: usize, count: usize| {
+        let mut received = vec![0; size];
+        for _ in 0..count {
+            stream.read_exact(&mut received).unwrap();
+            assert!(received == message[..size]);
+        }
+        for _ in 0..count {
+            stream.write_all(&message[..size]).unwrap();
+        }
+    };
+    for rdma_core in RdmaCore::preloaded_since(least_release_without_inline(site)) {
+        let (client, listener) = start(site, rdma_core, "measures", &[PART], StreamOptions::new());
+        for is_one_by_one in [true, false] {
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_write_timeout(Some(PATIENCE)).unwrap();
+            for (size, count) in [
+                (64, 100_000),
+                (4096, 10_000),
+                (65_536, 1000),
+                (1 << 20, 100),
+            ] {
+                exchange(&stream, 16, 1);
+                let count = count / PART;
+                if is_one_by_one {
+                    (0..count).for_each(|_| exchange(&stream, size, 1));
+                } else {
+                    exchange(&stream, size, count);
+                }
+            }
+            expect_end(site, &stream);
+        }
+        client.finish().assert_success();
+    }
+}
+
+/// Before this release, librdmacm's messages on iWARP need four bytes of inline data.
+fn least_release_without_inline(site: &Site) -> u32 {
+    match site.soft {
+        Soft::Rxe => 0,
+        Soft::Siw => 51,
+    }
+}
+
+pub(crate) fn work_without_inline(site: &Site) -> bool {
+    let least = least_release_without_inline(site);
+    RdmaCore::preloaded_since(least).next().is_some()
+}
+
+pub(crate) const NEED_INLINE: &str = "librdmacm before 51 takes inline data for streams on iWARP";
 
 /// While this side waits for bytes of an idle server.
 #[case]

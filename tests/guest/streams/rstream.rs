@@ -5,10 +5,11 @@ use std::io::{ErrorKind, Read, Write};
 
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
-use rdmacm::{Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site, Soft, free_port};
 use rdmacm_tests_macros::case;
 
+use super::to_c_server;
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::{Ended, Tool};
 use crate::command::cat;
@@ -98,30 +99,15 @@ impl Test {
     }
 
     /// rstream as a server, and a stream to it.
-    ///
-    /// On siw a server of librdmacm sometimes closes a connection instead of accepting it, and
-    /// then waits for bytes of it for ever: a new one is started.
     pub(super) fn connected(
         self,
         site: &Site,
         rdma_core: RdmaCore,
         options: &StreamOptions,
     ) -> (Tool, RdmaStream) {
-        let mut closed = 0;
-        loop {
-            let port = free_port();
-            hold_back_first_messages(site, &port.to_string());
-            let server = self.start(rdma_core, port, &["-b", &site.v4.to_string()]);
-            wait_until_its_socket_listens(&server, &format!("{}:{port}", site.v4));
-            let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
-            match connector.connect_stream(options.clone()) {
-                Err(error) if site.soft == Soft::Siw && closed < 3 => {
-                    assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");
-                    closed += 1;
-                }
-                connected => break (server, connected.unwrap()),
-            }
-        }
+        to_c_server(site, site.v4, options, |port| {
+            self.start(rdma_core, port, &["-b", &site.v4.to_string()])
+        })
     }
 
     /// How many bytes it sends in each direction.

@@ -7,7 +7,7 @@ use rdmacm_tests::{Site, Soft};
 
 use crate::c_tools::{self, cmtime, one_message};
 use crate::rdma_core::RdmaCore;
-use crate::streams::preload;
+use crate::streams::{preload, rsocket_calls};
 use crate::{command, getaddrinfo};
 
 /// Something that not every kernel, device or guest has.
@@ -43,6 +43,8 @@ pub(crate) enum Need {
     Preloaded,
     /// Such a library that knows the calls of newer programs.
     NewestPreloaded,
+    /// Such a library whose streams need no inline data on the device.
+    StreamsWithoutInline,
     /// `strace`.
     Strace,
     /// `tests/c/getaddrinfo.c` with the system's librdmacm, and `dnsmasq`.
@@ -96,6 +98,10 @@ impl Need {
             Self::NewestCmtime => (*NEWEST_CMTIME, cmtime::mesh::WITHOUT),
             Self::Preloaded => (*PRELOADED, preload::WITHOUT),
             Self::NewestPreloaded => (*NEWEST_PRELOADED, preload::WITHOUT_NEWEST),
+            Self::StreamsWithoutInline => (
+                rsocket_calls::work_without_inline(site),
+                rsocket_calls::NEED_INLINE,
+            ),
             Self::Strace => (
                 Path::new("/usr/bin/strace").exists(),
                 "strace is not installed",
