@@ -239,6 +239,12 @@ pub(crate) const MEASURES: &[Measure] = &[
         .slow()
         .with_own_peer()
         .kept(),
+    Measure::new(Group::Streams, "idle-streams-shared", 16)
+        .on_one_device()
+        .slow()
+        .with_own_peer()
+        .kept()
+        .c(Some("idle-streams-small")),
     Measure::new(Group::Streams, "idle-streams-1000", 1000)
         .on_one_device()
         .once()

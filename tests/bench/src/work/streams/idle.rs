@@ -14,6 +14,9 @@ pub(in crate::work) const WORKLOADS: &[Workload] = &[
     workload("idle-streams-small", |target, count, meter| {
         idle(target, count, meter, &small())
     }),
+    workload("idle-streams-shared", |target, count, meter| {
+        idle(target, count, meter, &small().shared_receives(256))
+    }),
     workload("idle-streams-1000", |target, count, meter| {
         idle(target, count, meter, &small())
     }),
