@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rdmacm_abi::uverbs::{CommandNumber, QueryQp};
 use rdmacm_core::{QpAttr, QpAttrMask, QpState, QpType, Transport};
+use zerocopy::FromZeros as _;
 
 use crate::completion::WorkId;
 use crate::completion_queue::CompletionQueue;
@@ -146,6 +147,16 @@ impl QueuePair {
             self.moved(attr.qp_state);
         }
         Ok(())
+    }
+
+    /// Moves it to ERR, see [`modify`](Self::modify).
+    ///
+    /// # Errors
+    /// [`Error::Command`].
+    pub fn fail(&self) -> Result<()> {
+        let mut attr = QpAttr::new_zeroed();
+        attr.qp_state = QpState::ERR;
+        self.modify(&attr, QpAttrMask::STATE)
     }
 
     /// Processes the consequences of a transition.

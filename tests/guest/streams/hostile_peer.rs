@@ -141,9 +141,16 @@ fn connected(site: &Site) -> (Peer, RdmaStream) {
 
 /// A peer that changes its handshake.
 fn connected_with(site: &Site, change: impl FnOnce(&mut [u8; 40]) + Send) -> (Peer, RdmaStream) {
-    let listener = listener(site);
+    accepted(site, &listener(site), change)
+}
+
+fn accepted(
+    site: &Site,
+    listener: &RdmaListener,
+    change: impl FnOnce(&mut [u8; 40]) + Send,
+) -> (Peer, RdmaStream) {
     thread::scope(|scope| {
-        let peer = scope.spawn(|| Peer::connect(site, &listener, change).unwrap());
+        let peer = scope.spawn(|| Peer::connect(site, listener, change).unwrap());
         let (stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         (peer.join().unwrap(), stream)
@@ -318,26 +325,18 @@ fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: 
         });
         let (server, _) = listener.accept().unwrap();
         let client = client.join().unwrap();
-        let peer = scope.spawn(|| Peer::connect(site, &listener, |_| ()).unwrap());
-        let (stream, _) = listener.accept().unwrap();
-        (peer.join().unwrap(), stream, Pair { client, server })
+        let (peer, stream) = accepted(site, &listener, |_| ());
+        (peer, stream, Pair { client, server })
     });
     for _ in 0..MESSAGES {
         peer.send(word(Message::Credits(100)));
     }
-    thread::scope(|scope| {
-        let sent = scope.spawn(|| {
-            for _ in 0..MESSAGES {
-                let sent = peer.connection.next_sent(PATIENCE).unwrap();
-                sent.result().unwrap();
-            }
-        });
-        // The other stream takes them from the device.
-        while !sent.is_finished() {
-            carry(&client, &server, &bytes(10_000));
-        }
-    });
-    carry(&client, &server, &bytes(10_000));
+    let until = Instant::now() + PATIENCE;
+    // The other stream takes them from the device.
+    while stream.take_error().unwrap().is_none() {
+        carry(&client, &server, &bytes(10_000));
+        assert!(Instant::now() < until, "no violation");
+    }
     assert_eq!(violation(&stream), ProtocolError::NoCredit);
     carry(&client, &server, &bytes(10_000));
     drop(peer.memory);
@@ -350,6 +349,32 @@ fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {
     peer.write(1 << 30, b"x", word(Message::Data(1)));
     let error = (&stream).read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+}
+
+/// While it waits for a message, which will not come.
+#[case]
+fn a_reader_learns_that_its_write_was_refused(site: &Site) {
+    for options in [
+        StreamOptions::new(),
+        StreamOptions::new().shared_receives(300),
+    ] {
+        let listener = Listener::bind(site.v4(0)).unwrap();
+        let listener = RdmaListener::new(listener, options);
+        let (peer, stream) = accepted(site, &listener, |_| ());
+        // On iWARP the side that has connected sends first.
+        peer.send(word(Message::Credits(32)));
+        let Peer {
+            memory, connection, ..
+        } = peer;
+        drop(memory);
+        // An announcement may have been refused before.
+        let written = (&stream).write_all(b"x").err();
+        let read = (&stream).read(&mut [0]).unwrap_err();
+        for error in written.into_iter().chain([read]) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        }
+        drop(connection);
+    }
 }
 
 #[case]

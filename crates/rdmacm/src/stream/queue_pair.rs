@@ -256,7 +256,8 @@ impl StreamQueuePair {
     ) -> Option<Transferred> {
         let mut receive = lock(&self.receive);
         let has_bytes = receive.receiver.readable() > 0;
-        let is_idle = !self.receives.has_any() && !receive.receiver.is_update_due();
+        let has_come = self.has_completions(StreamInterest::Readable);
+        let is_idle = !has_come && !receive.receiver.is_update_due();
         if !has_bytes && is_idle && self.status.is_open() {
             return None;
         }
@@ -264,6 +265,9 @@ impl StreamQueuePair {
         if !has_bytes {
             let wanted = reading.wanted(into);
             self.poll_receives(&mut receive, wanted, &mut wakers);
+            if self.receives.is_shared() {
+                self.poll_sends(&mut lock(&self.send), &mut wakers);
+            }
         }
         let outcome = self.read_in(&mut receive, reading, into);
         if receive.receiver.is_update_due() {
@@ -379,8 +383,9 @@ impl StreamQueuePair {
                 return Some(Transferred::Failed(failure.clone()));
             }
         }
-        // Several at once. A queue pair that fails completes its receive requests, too.
-        if send.is_half_full() || !send.is_writable() {
+        // Several at once, unless they alone report a failure.
+        let must_look = self.receives.is_shared() && self.sends.has_completions();
+        if must_look || send.is_half_full() || !send.is_writable() {
             self.poll_sends(send, wakers);
         }
         post(send).unwrap_or_else(|failure| {
@@ -441,12 +446,18 @@ impl StreamQueuePair {
     /// Whether there is something to poll for, most of the time: what the peer has sent, and for
     /// a writer room in the send queue.
     pub(super) fn has_completions(&self, interest: StreamInterest) -> bool {
-        let is_reader = interest == StreamInterest::Readable;
-        self.receives.has_any() || !is_reader && self.sends.has_completions()
+        let needs_sends = interest != StreamInterest::Readable || self.receives.is_shared();
+        self.receives.has_any() || needs_sends && self.sends.has_completions()
     }
 
     pub(super) fn fail(&self, failure: StreamFailure, wakers: &mut Wakers) {
         self.status().fail(failure, wakers);
+    }
+
+    /// Has the device receive no more.
+    pub(super) fn break_off(&self) {
+        // One that cannot be moved is gone.
+        let _ = self.queue_pair.fail();
     }
 
     /// Posts an empty write, which needs no memory, unless the last one is under way: that
@@ -472,8 +483,7 @@ impl StreamQueuePair {
 
     /// Posts all receive requests, the first time.
     fn post_receives(&self) -> io::Result<()> {
-        let is_shared = matches!(self.receives, ReceiveQueue::Shared(_));
-        if is_shared || self.has_posted_receives.swap(true, Ordering::Relaxed) {
+        if self.receives.is_shared() || self.has_posted_receives.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         let count = self.options.receive_requests() as usize;
@@ -513,7 +523,7 @@ impl rdmacm_core::QueuePair for StreamQueuePair {
         if self.options.keep_alive.is_some() && attr.retry_count == ENDLESS_RETRIES {
             attr.retry_count = ENDLESS_RETRIES - 1;
         }
-        if matches!(self.receives, ReceiveQueue::Shared(_)) {
+        if self.receives.is_shared() {
             attr.min_rnr_timer = SHARED_RNR_TIMER;
         }
         rdmacm_core::QueuePair::modify(&self.queue_pair, &attr, mask)?;

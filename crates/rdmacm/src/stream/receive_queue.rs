@@ -38,14 +38,28 @@ impl ReceiveQueue {
         }
     }
 
+    /// Whether other streams have the same queue. A queue pair that fails completes its own
+    /// receive requests, but not shared ones: its failure is in its send queue.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
+    /// Whether messages were handed out that were not taken.
+    pub(super) fn has_more(&self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            Self::Shared(shared) => shared.inbox.get().is_some_and(|inbox| inbox.has_messages()),
+        }
+    }
+
     /// Whether there may be a message.
     #[inline]
     pub(super) fn has_any(&self) -> bool {
         match self {
             Self::Own(completions) => completions.has_completions(),
             Self::Shared(shared) => {
-                let has_messages = shared.inbox.get().is_some_and(|inbox| inbox.has_messages());
-                has_messages || shared.receives.completions().has_completions()
+                self.has_more() || shared.receives.completions().has_completions()
             }
         }
     }

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rdmacm_rsocket::ProtocolError;
-use rdmacm_verbs::{
-    Completion, CompletionQueue, Error, Result, SgList, SharedReceiveQueue, SrqOptions,
-};
+use rdmacm_verbs::{Completion, CompletionQueue, Result, SgList, SharedReceiveQueue, SrqOptions};
 
 use super::failure::StreamFailure;
 use super::queue_pair::StreamQueuePair;
@@ -16,7 +14,7 @@ use crate::event_loop::EventLoop;
 use crate::messages::{CompletionHandler, OpenDevice, Side};
 
 /// How many completions are taken at once.
-const MAX_COMPLETIONS: usize = 16;
+const MAX_COMPLETIONS: u32 = 16;
 
 /// Receive requests of streams on one device, and the queue on which they complete.
 ///
@@ -134,6 +132,7 @@ impl SharedReceives {
     ) -> Arc<Inbox> {
         // What is there is of another queue pair that had the number.
         self.hand_out_all();
+        self.refill();
         let inbox = Arc::new(Inbox {
             stream,
             max_messages: usize::try_from(max_messages).unwrap_or(usize::MAX),
@@ -141,6 +140,13 @@ impl SharedReceives {
         });
         lock(&self.inboxes).insert(qp_number, Arc::clone(&inbox));
         inbox
+    }
+
+    /// Posts the requests that are missing: the last queue pair that was destroyed may have
+    /// taken some with it.
+    fn refill(&self) {
+        let _taken = lock(&self.taken);
+        while self.requests.post_receive(SgList::NONE).is_ok() {}
     }
 
     /// The queue pair was destroyed. Another one may have its number by now.
@@ -161,16 +167,30 @@ impl SharedReceives {
         if let Some(message) = inbox.take() {
             return Ok(Some(message));
         }
-        self.hand_out(Some(inbox), wakers)?;
-        Ok(inbox.take())
+        let handed_out = self.hand_out(Some(inbox), wakers);
+        match inbox.take() {
+            Some(message) => Ok(Some(message)),
+            None => handed_out.map(|()| None),
+        }
     }
 
-    /// Requests a notification, which all streams receive.
+    /// Requests a notification, which all streams receive. No lock of a stream is held.
+    ///
+    /// # Errors
+    /// Those of [`CompletionQueue::arm`]. All streams are woken, to find out themselves.
     pub(super) fn arm(&self) -> Result<()> {
         if self.set_armed(true) {
             return Ok(());
         }
-        self.completions.arm(false)
+        let armed = self.completions.arm(false);
+        if armed.is_err() {
+            self.set_armed(false);
+            self.wake_all();
+        } else {
+            // For those who have found it armed before it was.
+            self.hand_out_all();
+        }
+        armed
     }
 
     /// Returns what it was before.
@@ -182,18 +202,20 @@ impl SharedReceives {
         was_armed
     }
 
-    /// Hands out the messages that have arrived, at most as many as there are requests. The
+    /// Hands out the messages that have arrived, about as many as there are requests. The
     /// caller looks into its own inbox afterwards.
     fn hand_out(&self, own: Option<&Arc<Inbox>>, wakers: &mut Wakers) -> Result<()> {
         let mut taken = lock(&self.taken);
-        for _ in 0..self.requests.capacity() {
-            let polled = self.completions.poll_many(&mut taken, MAX_COMPLETIONS);
+        for _ in 0..=self.requests.capacity().div_ceil(MAX_COMPLETIONS) {
+            let polled = self
+                .completions
+                .poll_many(&mut taken, MAX_COMPLETIONS as usize);
             for completion in taken.drain(..) {
                 // If the device is gone, which polling reports, nothing is received any more.
                 let _ = self.requests.post_receive(SgList::NONE);
                 self.hand_over(completion, own, wakers);
             }
-            if polled? < MAX_COMPLETIONS {
+            if polled? == 0 {
                 break;
             }
         }
@@ -211,27 +233,33 @@ impl SharedReceives {
         if has_room && is_own {
             return;
         }
-        if let Some(stream) = inbox.stream.upgrade() {
-            if !has_room {
-                let failure = StreamFailure::Protocol(ProtocolError::NoCredit);
-                stream.fail(failure, wakers);
-            }
-            stream.status().wake_all(wakers);
+        let Some(stream) = inbox.stream.upgrade() else {
+            return;
+        };
+        let mut woken = Wakers::default();
+        if !has_room && !stream.has_failed() {
+            let failure = StreamFailure::Protocol(ProtocolError::NoCredit);
+            stream.fail(failure, &mut woken);
+            // It takes no more requests.
+            stream.break_off();
         }
+        stream.status().wake_all(&mut woken);
+        wakers.add_others(woken);
     }
 
     fn hand_out_all(&self) {
         let mut wakers = Wakers::default();
-        if let Err(error) = self.hand_out(None, &mut wakers) {
-            self.fail_all(&error, &mut wakers);
-        }
+        let handed_out = self.hand_out(None, &mut wakers);
         wakers.wake();
+        if handed_out.is_err() {
+            self.wake_all();
+        }
     }
 
-    fn fail_all(&self, error: &Error, wakers: &mut Wakers) {
+    fn wake_all(&self) {
         let inboxes: Vec<_> = lock(&self.inboxes).values().cloned().collect();
         for stream in inboxes.iter().filter_map(|inbox| inbox.stream.upgrade()) {
-            stream.fail(StreamFailure::device(error.clone()), wakers);
+            stream.wake_all();
         }
     }
 }
@@ -240,13 +268,8 @@ impl CompletionHandler for SharedReceives {
     fn notified(&self, _: Side) {
         self.set_armed(false);
         self.hand_out_all();
-        // Others may wait that were not woken.
-        if let Err(error) = self.arm() {
-            let mut wakers = Wakers::default();
-            self.fail_all(&error, &mut wakers);
-            return wakers.wake();
-        }
-        self.hand_out_all();
+        // Others may wait that were not woken. An error has woken all.
+        let _ = self.arm();
     }
 
     fn poll(&self) {

@@ -132,6 +132,8 @@ pub(super) struct Wakers {
     /// Mostly there is at most one.
     first: Option<Waker>,
     more: Vec<Waker>,
+    /// Of other streams.
+    others: Vec<Waker>,
 }
 
 impl Wakers {
@@ -149,19 +151,29 @@ impl Wakers {
         }
     }
 
+    /// Adds those of another stream.
+    pub(super) fn add_others(&mut self, wakers: Self) {
+        self.others.extend(wakers.into_iter());
+    }
+
     #[inline]
     pub(super) fn wake(self) {
-        if self.first.is_some() {
+        if self.first.is_some() || !self.others.is_empty() {
             self.wake_each();
         }
     }
 
     #[cold]
     fn wake_each(self) {
-        let wakers = self.first.into_iter().chain(self.more);
-        wakers.for_each(Waker::wake);
+        self.into_iter().for_each(Waker::wake);
     }
 
+    fn into_iter(self) -> impl Iterator<Item = Waker> {
+        let own = self.first.into_iter().chain(self.more);
+        own.chain(self.others)
+    }
+
+    /// How many there are of the stream itself.
     pub(super) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }

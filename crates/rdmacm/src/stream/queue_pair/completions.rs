@@ -45,6 +45,10 @@ impl StreamQueuePair {
                         self.fail(failure, wakers);
                     }
                     if receive.receiver.readable() as usize >= wanted {
+                        if self.receives.has_more() {
+                            // No notification tells of what was handed out.
+                            self.status().wake_all(wakers);
+                        }
                         return;
                     }
                 }

@@ -42,9 +42,7 @@ impl StreamQueuePair {
 
     /// Requests the notifications that a waiter needs.
     pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) {
-        // A queue pair that fails completes its own receive requests, but not shared ones.
-        let has_own_receives = matches!(self.receives, ReceiveQueue::Own(_));
-        if interest != StreamInterest::Readable || !has_own_receives {
+        if interest != StreamInterest::Readable || self.receives.is_shared() {
             self.arm(Side::Sends);
         }
         if interest != StreamInterest::Flushed {
