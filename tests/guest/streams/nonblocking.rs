@@ -64,7 +64,13 @@ fn nonblocking(stream: RdmaStream) -> RdmaStream {
 
 #[case]
 fn poll_tells_of_bytes_and_of_the_end(site: &Site) {
-    let Pair { client, server } = Pair::new(site);
+    let options = StreamOptions::new();
+    tells_of_bytes_and_of_the_end(site, &options);
+    tells_of_bytes_and_of_the_end(site, &options.shared_receives(300));
+}
+
+fn tells_of_bytes_and_of_the_end(site: &Site, options: &StreamOptions) {
+    let Pair { client, server } = Pair::with(site, options, options);
     let server = nonblocking(server);
     for round in 0..10 {
         settle(&server, |mut server| server.read(&mut [0; 10]));
@@ -87,7 +93,12 @@ fn poll_tells_of_bytes_and_of_the_end(site: &Site) {
 #[case]
 fn poll_tells_of_room(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
-    let Pair { client, server } = Pair::with(site, &options, &options);
+    tells_of_room(site, &options);
+    tells_of_room(site, &options.shared_receives(300));
+}
+
+fn tells_of_room(site: &Site, options: &StreamOptions) {
+    let Pair { client, server } = Pair::with(site, options, options);
     let client = nonblocking(client);
     let mut written = 0;
     for _ in 0..5 {

@@ -30,35 +30,40 @@ pub(super) async fn pair(
     (client.await.unwrap().unwrap(), server)
 }
 
-/// Each of many streams of one node returns what it receives.
 #[case]
 fn streams_share_a_node(site: &Site) {
+    let options = StreamOptions::new().receive_buffer(8000).send_buffer(8000);
+    let options = options.receives(32).sends(32);
     on_threads().block_on(async {
         let node = Node::open().unwrap();
-        let options = StreamOptions::new().receive_buffer(8000).send_buffer(8000);
-        let options = options.receives(32).sends(32);
-        let mut tasks = JoinSet::new();
-        for _ in 0..8 {
-            let (client, server) = pair(site, &node, options.clone()).await;
-            tasks.spawn(async move {
-                let (mut read, mut write) = server.into_split();
-                copy(&mut read, &mut write).await.unwrap();
-            });
-            let (mut read, mut write) = client.into_split();
-            tasks.spawn(async move {
-                write.write_all(&bytes(50_000)).await.unwrap();
-                write.shutdown().await.unwrap();
-            });
-            tasks.spawn(async move {
-                let mut received = Vec::new();
-                read.read_to_end(&mut received).await.unwrap();
-                assert!(received == bytes(50_000));
-            });
-        }
-        while let Some(ended) = tasks.join_next().await {
-            ended.unwrap();
-        }
+        echo_on_many(site, &node, &options).await;
+        echo_on_many(site, &node, &options.shared_receives(64)).await;
     });
+}
+
+/// Each of many streams returns what it receives.
+async fn echo_on_many(site: &Site, node: &Node, options: &StreamOptions) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let (client, server) = pair(site, node, options.clone()).await;
+        tasks.spawn(async move {
+            let (mut read, mut write) = server.into_split();
+            copy(&mut read, &mut write).await.unwrap();
+        });
+        let (mut read, mut write) = client.into_split();
+        tasks.spawn(async move {
+            write.write_all(&bytes(50_000)).await.unwrap();
+            write.shutdown().await.unwrap();
+        });
+        tasks.spawn(async move {
+            let mut received = Vec::new();
+            read.read_to_end(&mut received).await.unwrap();
+            assert!(received == bytes(50_000));
+        });
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
 }
 
 /// What was cancelled is read and written the next time.

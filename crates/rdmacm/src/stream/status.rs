@@ -132,8 +132,8 @@ pub(super) struct Wakers {
     /// Mostly there is at most one.
     first: Option<Waker>,
     more: Vec<Waker>,
-    /// Of other streams.
-    others: Vec<Waker>,
+    /// How many of those are of other streams.
+    others: usize,
 }
 
 impl Wakers {
@@ -153,12 +153,14 @@ impl Wakers {
 
     /// Adds those of another stream.
     pub(super) fn add_others(&mut self, wakers: Self) {
-        self.others.extend(wakers.into_iter());
+        let before = self.more.len();
+        self.more.extend(wakers.into_iter());
+        self.others += self.more.len() - before;
     }
 
     #[inline]
     pub(super) fn wake(self) {
-        if self.first.is_some() || !self.others.is_empty() {
+        if self.first.is_some() || !self.more.is_empty() {
             self.wake_each();
         }
     }
@@ -169,12 +171,11 @@ impl Wakers {
     }
 
     fn into_iter(self) -> impl Iterator<Item = Waker> {
-        let own = self.first.into_iter().chain(self.more);
-        own.chain(self.others)
+        self.first.into_iter().chain(self.more)
     }
 
     /// How many there are of the stream itself.
     pub(super) fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len()
+        usize::from(self.first.is_some()) + self.more.len() - self.others
     }
 }
