@@ -97,7 +97,7 @@ impl ResolutionMessage {
 
     /// The size of the header in front of datagrams, by the family of the address.
     #[must_use]
-    pub fn size(address: IpAddr) -> usize {
+    pub fn header_size(address: IpAddr) -> usize {
         usize::from(match address {
             IpAddr::V4(_) => V4_SIZE,
             IpAddr::V6(_) => V6_SIZE,
@@ -161,7 +161,7 @@ mod tests {
             let kind = if replies { ResolutionKind::Reply } else { ResolutionKind::Data };
             let message = ResolutionMessage { kind, qp_number, address };
             let bytes = message.to_bytes(&datagram);
-            prop_assert_eq!(bytes.len(), ResolutionMessage::size(address) + datagram.len());
+            prop_assert_eq!(bytes.len(), ResolutionMessage::header_size(address) + datagram.len());
             prop_assert_eq!(ResolutionMessage::parse(&bytes), Some((message, &datagram[..])));
         }
 

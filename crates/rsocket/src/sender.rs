@@ -189,8 +189,9 @@ impl Sender {
 }
 
 /// How many credits are left unused, so that updates and controls, which need none, find a
-/// receive request of the peer. With immediate data the peer's device lets this one wait for a
-/// request; on iWARP it closes the connection, and librdmacm has no more requests than credits.
+/// receive request of the peer. With immediate data, the peer's device makes the sender retry
+/// until there is a request; on iWARP it closes the connection. librdmacm posts no more requests
+/// than it gives credits.
 ///
 /// Until the peer handles what it has received, it causes four updates at most: it fills both
 /// halves of the ring, and uses up its credits. Two controls may follow. A peer gives credits

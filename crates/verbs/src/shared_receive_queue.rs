@@ -11,7 +11,7 @@ use crate::operation::Operation;
 use crate::protection_domain::ProtectionDomain;
 use crate::request_id::QueueIndex;
 use crate::token::Token;
-use crate::work_queue::SharedReceives;
+use crate::work_queue::SharedReceiveRing;
 
 /// A receive queue that several queue pairs share. Clones are the same queue. It is destroyed
 /// when all of them and the queue pairs that use it are dropped.
@@ -34,7 +34,7 @@ struct Created {
     handle: u32,
     capacity: u32,
     has_memory: bool,
-    queue: SharedReceives,
+    queue: SharedReceiveRing,
 }
 
 /// Options for a shared receive queue.
@@ -75,7 +75,7 @@ impl SharedReceiveQueue {
         let uverbs = context.uverbs();
         let operation = Operation::CreateSharedReceiveQueue;
         let (answer, ring) = uverbs.provider().create_srq(uverbs, operation, request)?;
-        let queue = SharedReceives::new(
+        let queue = SharedReceiveRing::new(
             token.number(),
             answer.max_wr,
             // Drivers may have a minimum.
@@ -163,7 +163,7 @@ impl SharedReceiveQueue {
         self.0.queue.index()
     }
 
-    pub(crate) fn queue(&self) -> SharedReceives {
+    pub(crate) fn queue(&self) -> SharedReceiveRing {
         self.0.queue.clone()
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use receive::{ReceiveParts, ReceiveQueue};
 pub(crate) use receive_completions::ReceiveCompletions;
 pub(crate) use send::{SendParts, SendQueue};
 pub(crate) use send_completions::SendCompletions;
-pub(crate) use shared::SharedReceives;
+pub(crate) use shared::SharedReceiveRing;
 
 /// The completing half of a queue.
 pub(crate) trait WorkQueue: fmt::Debug + Send {
@@ -89,7 +89,7 @@ pub(crate) enum AnyWorkQueue {
     /// Of a receive queue.
     Receive(ReceiveCompletions),
     /// Of a shared receive queue.
-    Shared(SharedReceives),
+    Shared(SharedReceiveRing),
 }
 
 impl AnyWorkQueue {

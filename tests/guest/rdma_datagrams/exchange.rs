@@ -33,7 +33,7 @@ fn a_request_and_its_reply(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn every_size_arrives_over_udp_and_by_the_queue_pair(site: &Site) {
+fn every_size_arrives(site: &Site) {
     for address in [v4(site, 0), v6(site, 0)] {
         let server = bound(address);
         let longest = server.max_datagram();
@@ -86,20 +86,6 @@ fn many_clients_at_one_socket(site: &Site) {
 }
 
 #[case(alone, needs(Datagrams))]
-fn a_connected_socket_receives_its_peers_datagrams_alone(site: &Site) {
-    let (server, stranger) = (bound(v4(site, 0)), bound(v4(site, 0)));
-    let client = connected(&server);
-    introduce(&client, &server);
-    // The first one over UDP, the others to the queue pair.
-    for _ in 0..3 {
-        stranger.send_to(b"strange", client.local_addr()).unwrap();
-    }
-    server.send_to(b"known", client.local_addr()).unwrap();
-    let known = (b"known".to_vec(), server.local_addr());
-    assert_eq!(receive(&client), known);
-}
-
-#[case(alone, needs(Datagrams))]
 fn a_receive_times_out(site: &Site) {
     let socket = bound(v4(site, 0));
     socket.set_read_timeout(Some(SECOND / 20)).unwrap();
@@ -122,12 +108,14 @@ fn as_many_datagrams_are_kept_as_there_is_room_for(site: &Site) {
         client.send(&[number]).unwrap();
     }
     server.set_read_timeout(Some(SECOND / 20)).unwrap();
-    let mut kept = 0;
+    let (mut kept, mut has_later) = (0, false);
     let mut datagram = [0; 5];
-    while datagram != *b"later" {
-        client.send(b"later").unwrap();
-        while server.recv_from(&mut datagram).is_ok() && datagram != *b"later" {
-            kept += 1;
+    loop {
+        match server.recv_from(&mut datagram) {
+            Ok((5, _)) => has_later = true,
+            Ok(_) => kept += 1,
+            Err(_) if has_later => break,
+            Err(_) => drop(client.send(b"later").unwrap()),
         }
     }
     assert!(kept >= 4, "{kept}");

@@ -1,4 +1,4 @@
-"""Calls rsockets that none of librdmacm's programs make."""
+"""Makes calls of rsockets that none of librdmacm's programs makes."""
 
 import ctypes
 import itertools

@@ -133,13 +133,13 @@ fn any_inline_size_is_enough(site: &Site) {
     let options = StreamOptions::new().receives(16).sends(16);
     for rdma_core in RdmaCore::preloaded_since(0) {
         let least = least_release_without_inline(site);
-        let has_none = rdma_core.release(COMPARED_PROGRAM) >= least;
+        let works_without_inline = rdma_core.release(COMPARED_PROGRAM) >= least;
         let most = match site.soft {
             Soft::Rxe => 512,
             Soft::Siw => 80,
         };
         let sizes = [0, 4, 15, 16, 64, most];
-        let sizes = &sizes[usize::from(!has_none)..];
+        let sizes = &sizes[usize::from(!works_without_inline)..];
         exchange_with_echoes(site, rdma_core, LEAST_REQUESTS, sizes, &options);
     }
 }
@@ -191,7 +191,7 @@ fn exchange_with_echoes(
 /// inline, and then on a second connection throughput without inline data. This does a part.
 #[case(needs(Preloaded, StreamsWithoutInline))]
 fn two_connections_are_measured_as_by_rstream(site: &Site) {
-    const PART: usize = 100;
+    const DIVISOR: usize = 100;
     let message: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     let exchange = |mut stream: &RdmaStream, size: usize, count: usize| {
         let mut received = vec![0; size];
@@ -204,7 +204,13 @@ fn two_connections_are_measured_as_by_rstream(site: &Site) {
         }
     };
     for rdma_core in RdmaCore::preloaded_since(least_release_without_inline(site)) {
-        let (client, listener) = start(site, rdma_core, "measures", &[PART], StreamOptions::new());
+        let (client, listener) = start(
+            site,
+            rdma_core,
+            "measures",
+            &[DIVISOR],
+            StreamOptions::new(),
+        );
         for is_one_by_one in [true, false] {
             let (stream, _) = listener.accept().unwrap();
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -216,7 +222,7 @@ fn two_connections_are_measured_as_by_rstream(site: &Site) {
                 (1 << 20, 100),
             ] {
                 exchange(&stream, 16, 1);
-                let count = count / PART;
+                let count = count / DIVISOR;
                 if is_one_by_one {
                     (0..count).for_each(|_| exchange(&stream, size, 1));
                 } else {
@@ -242,7 +248,7 @@ pub(crate) fn work_without_inline(site: &Site) -> bool {
     RdmaCore::preloaded_since(least).next().is_some()
 }
 
-pub(crate) const NEED_INLINE: &str = "librdmacm before 51 takes inline data for streams on iWARP";
+pub(crate) const NEED_INLINE: &str = "streams of librdmacm before 51 need inline data on iWARP";
 
 /// While this side waits for bytes of an idle server.
 #[case]

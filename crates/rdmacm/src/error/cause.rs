@@ -96,6 +96,12 @@ pub enum Cause {
     /// The UDP socket of a datagram socket was refused, or could not send.
     #[error("UDP: {0}")]
     Udp(io::Error),
+    /// A datagram socket cannot send to this address.
+    #[error(
+        "this socket cannot send to the address: wildcard, broadcast, multicast, of port 0, or of \
+         another family or scope"
+    )]
+    NotAPeerAddress,
     /// A datagram socket is closed: its device was removed, or its address has become
     /// another device's.
     #[error("the socket is closed: {0}")]

@@ -160,6 +160,7 @@ fn kind(error: &Error) -> io::ErrorKind {
         Cause::InvalidAddress
         | Cause::NoSourceAddress(_)
         | Cause::NoAddress
+        | Cause::NotAPeerAddress
         | Cause::NotMapped
         | Cause::NoMapEntry
         | Cause::NotMappable

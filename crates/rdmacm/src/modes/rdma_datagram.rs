@@ -62,8 +62,9 @@ by_mode! {
         /// must pass between the hosts. Datagrams that take different routes may overtake each
         /// other.
         ///
-        /// Peers are told the number by calls that wait for a datagram, by
-        /// [`try_recv_from`](Self::try_recv_from), and by one of 32 other calls.
+        /// The socket replies to peers while any call or task waits on its node, in each
+        /// [`try_recv_from`](Self::try_recv_from), in each send to a peer whose reply is
+        /// outstanding, and in one of 32 other calls.
         ///
         /// It is closed for good when its device is removed or its address becomes another
         /// device's, or when a datagram cannot be sent, as on rxe if the route to its destination
@@ -173,11 +174,12 @@ impl RdmaDatagram {
         both {
             ///
             /// # Errors
-            /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it is longer than
-            /// [`max_datagram`](Self::max_datagram), or for an address that is not of one host, of
-            /// the other family, or link-local unless the socket's own is;
-            /// [`TimedOut`](io::ErrorKind::TimedOut): nothing was sent; those of
-            /// `sendto(2)` over UDP. Otherwise the socket is closed.
+            /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the datagram is longer than
+            /// [`max_datagram`](Self::max_datagram), or if the address has port 0, is a wildcard,
+            /// broadcast or multicast address, is of the other family, or is link-local and the
+            /// socket's is not, or the reverse. [`TimedOut`](io::ErrorKind::TimedOut) if nothing was
+            /// sent in time. The errors of `sendto(2)` over UDP. Any other error means that the
+            /// socket was closed before.
             #[doc(alias = "rsendto")]
         }
         pub fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
@@ -215,7 +217,8 @@ impl RdmaDatagram {
         both {
             ///
             /// # Errors
-            /// [`TimedOut`](io::ErrorKind::TimedOut). Otherwise the socket is closed.
+            /// [`TimedOut`](io::ErrorKind::TimedOut) if none arrived in time. Any other error means
+            /// that the socket was closed before.
             #[doc(alias = "rrecvfrom")]
         }
         pub fn recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {

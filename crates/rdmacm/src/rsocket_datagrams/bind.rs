@@ -120,6 +120,6 @@ pub(crate) async fn bind_for(
     let mut local = address(id.local_addr())?;
     let peer = address(id.peer_addr())?;
     local.set_port(0);
-    let peer = peer_address(peer, local).ok_or_else(|| failed(Cause::NoAddress))?;
+    let peer = peer_address(peer, local).ok_or_else(|| failed(Cause::NotAPeerAddress))?;
     bind(event_loop, directory, local, sizes, Some(peer))
 }

@@ -7,8 +7,8 @@ use rdmacm_verbs::AddressHandle;
 
 use crate::datagrams::Newest;
 
-/// How many peers are remembered to which datagrams were sent, and how many others that have
-/// told their numbers. Any host can do that, so these take no room of the former.
+/// How many peers are remembered that were sent to, and separately how many that only sent their
+/// numbers: any host can do that.
 const MAX_PEERS: usize = 1024;
 
 /// How long the number of a peer's queue pair is used without asking the peer again: a program

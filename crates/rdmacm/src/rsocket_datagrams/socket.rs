@@ -43,7 +43,7 @@ pub(super) enum Received {
     /// Bytes that fit, and the sender.
     Datagram(usize, SocketAddr),
     Nothing,
-    /// Datagrams that are none of a peer. Perhaps there are more.
+    /// Only datagrams that were not from a valid peer. There may be more.
     Dropped,
     Failed(Cause),
 }
@@ -96,7 +96,7 @@ impl Socket {
     pub(crate) fn max_datagram(&self) -> usize {
         let by_queue_pair = self.datagrams.max_datagram().min(DATAGRAM_BUFFER);
         let by_queue_pair = by_queue_pair.saturating_sub(self.header.as_bytes().len());
-        let by_udp = DATAGRAM_BUFFER - ResolutionMessage::size(self.local_addr().ip());
+        let by_udp = DATAGRAM_BUFFER - ResolutionMessage::header_size(self.local_addr().ip());
         by_queue_pair.min(by_udp)
     }
 
@@ -110,7 +110,7 @@ impl Socket {
     }
 
     async fn try_send(&self, attempt: &Attempt, bytes: &[u8], to: SocketAddr) -> Result<(), Cause> {
-        let to = peer_address(to, self.local_addr()).ok_or(Cause::NoAddress)?;
+        let to = peer_address(to, self.local_addr()).ok_or(Cause::NotAPeerAddress)?;
         check_length(bytes.len(), self.max_datagram())?;
         match self.service.route_to(&to, attempt.started) {
             Route::QueuePair { address, qp_number } => {

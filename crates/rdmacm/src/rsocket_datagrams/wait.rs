@@ -28,7 +28,7 @@ impl Socket {
 struct Arrivals<'a> {
     socket: &'a Socket,
     into: &'a mut [u8],
-    /// Perhaps there are more datagrams, after as many that are none of a peer.
+    /// Whether the last look stopped after `MAX_EVENTS` dropped datagrams.
     has_more: bool,
 }
 

@@ -92,10 +92,10 @@ impl StreamOptions {
         self
     }
 
-    /// Uses a queue of so many receive requests, at least as many as [`receives`](Self::receives)
-    /// and 16, that all streams share that have this option, with the same number, on a device
-    /// of one [`Node`](crate::Node): for many streams that are mostly idle. On RoCE and InfiniBand;
-    /// it has no effect on iWARP. Each stream has a receive queue of its own by default.
+    /// Shares one queue of `requests` receive requests, at least [`receives`](Self::receives) + 16,
+    /// with all streams on the same device of the same [`Node`](crate::Node) that have this option
+    /// with the same number. For many streams that are mostly idle. On RoCE and InfiniBand; it has
+    /// no effect on iWARP. Each stream has a receive queue of its own by default.
     ///
     /// `receives` still says how many writes each peer may send before this side handles them.
     /// If that is more than the shared requests for all peers together, a peer that finds none
@@ -184,7 +184,7 @@ impl StreamOptions {
             .shared_receives
             .is_some_and(|requests| requests < self.receive_requests())
         {
-            "shared receive requests are too few for one stream"
+            "shared receive requests are at least those of one stream and 16"
         } else if self.map_entries > MAX_MAP_ENTRIES {
             "the peer of a stream maps 32512 regions or fewer"
         } else if self.keep_alive.is_some_and(|interval| interval.is_zero()) {

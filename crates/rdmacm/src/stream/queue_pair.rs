@@ -16,7 +16,7 @@ use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Resul
 use self::completions::ALL;
 use super::failure::StreamFailure;
 use super::options::{StreamOptions, UPDATE_REQUESTS};
-use super::receive_queue::{ReceiveQueue, SharedReceiveQueue};
+use super::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
 use super::receive_state::{PeerMemory, Reading, ReceiveState};
 use super::send_state::SendState;
 use super::shared_receives::SharedReceives;
@@ -141,10 +141,10 @@ impl StreamQueuePair {
             let queue_pair = queue_pair.shared_receive_queue(shared.requests());
             let queue_pair = queue_pair.receive_queue(shared.completions());
             let queue_pair = queue_pair.create(context)?;
-            let shared = SharedReceiveQueue {
+            let shared = SharedReceivesRegistration {
                 receives: Arc::clone(shared),
                 qp_number: queue_pair.number(),
-                inbox: OnceLock::new(),
+                queue: OnceLock::new(),
             };
             (queue_pair, ReceiveQueue::Shared(shared))
         } else {
@@ -189,8 +189,8 @@ impl StreamQueuePair {
         if let ReceiveQueue::Shared(shared) = &this.receives {
             let stream = Arc::downgrade(&this);
             let requests = this.options.receive_requests();
-            let inbox = shared.receives.add(shared.qp_number, stream, requests);
-            let _ = shared.inbox.set(inbox);
+            let queue = shared.receives.add(shared.qp_number, stream, requests);
+            let _ = shared.queue.set(queue);
         }
         Ok(this)
     }
@@ -455,7 +455,7 @@ impl StreamQueuePair {
     }
 
     /// Has the device receive no more.
-    pub(super) fn break_off(&self) {
+    pub(super) fn move_to_error(&self) {
         // One that cannot be moved is gone.
         let _ = self.queue_pair.fail();
     }

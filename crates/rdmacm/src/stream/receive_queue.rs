@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rdmacm_verbs::{Completion, CompletionQueue, Result};
 
-use super::shared_receives::{Inbox, SharedReceives};
+use super::shared_receives::{MessageQueue, SharedReceives};
 use super::status::Wakers;
 
 /// Where the peer's messages arrive.
@@ -12,17 +12,17 @@ use super::status::Wakers;
 pub(super) enum ReceiveQueue {
     /// On a completion queue of the stream's own.
     Own(CompletionQueue),
-    /// In the stream's inbox.
-    Shared(SharedReceiveQueue),
+    /// In the stream's queue of messages.
+    Shared(SharedReceivesRegistration),
 }
 
 /// A stream's part of receives that it shares.
 #[derive(Debug)]
-pub(super) struct SharedReceiveQueue {
+pub(super) struct SharedReceivesRegistration {
     pub(super) receives: Arc<SharedReceives>,
     pub(super) qp_number: u32,
     /// Set before the peer can send.
-    pub(super) inbox: OnceLock<Arc<Inbox>>,
+    pub(super) queue: OnceLock<Arc<MessageQueue>>,
 }
 
 impl ReceiveQueue {
@@ -31,8 +31,8 @@ impl ReceiveQueue {
     pub(super) fn next(&self, wakers: &mut Wakers) -> Result<Option<Completion>> {
         match self {
             Self::Own(completions) => completions.poll(),
-            Self::Shared(shared) => match shared.inbox.get() {
-                Some(inbox) => shared.receives.next(inbox, wakers),
+            Self::Shared(shared) => match shared.queue.get() {
+                Some(queue) => shared.receives.next(queue, wakers),
                 None => Ok(None),
             },
         }
@@ -45,11 +45,11 @@ impl ReceiveQueue {
         matches!(self, Self::Shared(_))
     }
 
-    /// Whether messages were handed out that were not taken.
+    /// Whether messages were dispatched to this stream that were not taken.
     pub(super) fn has_more(&self) -> bool {
         match self {
             Self::Own(_) => false,
-            Self::Shared(shared) => shared.inbox.get().is_some_and(|inbox| inbox.has_messages()),
+            Self::Shared(shared) => shared.queue.get().is_some_and(|queue| queue.has_messages()),
         }
     }
 
@@ -65,11 +65,11 @@ impl ReceiveQueue {
     }
 }
 
-impl Drop for SharedReceiveQueue {
+impl Drop for SharedReceivesRegistration {
     /// After the queue pair.
     fn drop(&mut self) {
-        if let Some(inbox) = self.inbox.get() {
-            self.receives.remove(self.qp_number, inbox);
+        if let Some(queue) = self.queue.get() {
+            self.receives.remove(self.qp_number, queue);
         }
     }
 }

@@ -18,8 +18,8 @@ const MAX_COMPLETIONS: u32 = 16;
 
 /// Receive requests of streams on one device, and the queue on which they complete.
 ///
-/// Whoever looks for messages of its own stream hands those of others to their [inboxes](Inbox),
-/// and wakes those who wait for them.
+/// A caller that polls for its own stream queues the messages of other streams, each in the
+/// [`MessageQueue`] of its stream, and wakes those who wait for them.
 #[derive(Debug)]
 pub(super) struct SharedReceives {
     device: Arc<OpenDevice>,
@@ -28,7 +28,7 @@ pub(super) struct SharedReceives {
     requests: SharedReceiveQueue,
     completions: CompletionQueue,
     /// By the numbers of their queue pairs.
-    inboxes: Mutex<BTreeMap<u32, Arc<Inbox>>>,
+    message_queues: Mutex<BTreeMap<u32, Arc<MessageQueue>>>,
     /// Of one caller at a time, so that messages keep their order.
     taken: Mutex<Vec<Completion>>,
     is_armed: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct SharedReceives {
 
 /// What has arrived for one stream.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct MessageQueue {
     stream: Weak<StreamQueuePair>,
     /// How many messages a peer may send that this side has not handled.
     max_messages: usize,
@@ -47,7 +47,7 @@ pub(super) struct Inbox {
 #[derive(Debug, Default)]
 struct OpenReceives(Mutex<Vec<Weak<SharedReceives>>>);
 
-impl Inbox {
+impl MessageQueue {
     pub(super) fn has_messages(&self) -> bool {
         !lock(&self.messages).is_empty()
     }
@@ -106,7 +106,7 @@ impl SharedReceives {
             size,
             requests,
             completions,
-            inboxes: Mutex::default(),
+            message_queues: Mutex::default(),
             taken: Mutex::default(),
             is_armed: AtomicBool::new(false),
         });
@@ -129,17 +129,17 @@ impl SharedReceives {
         qp_number: u32,
         stream: Weak<StreamQueuePair>,
         max_messages: u32,
-    ) -> Arc<Inbox> {
+    ) -> Arc<MessageQueue> {
         // What is there is of another queue pair that had the number.
-        self.hand_out_all();
+        self.dispatch_all();
         self.refill();
-        let inbox = Arc::new(Inbox {
+        let queue = Arc::new(MessageQueue {
             stream,
             max_messages: usize::try_from(max_messages).unwrap_or(usize::MAX),
             messages: Mutex::default(),
         });
-        lock(&self.inboxes).insert(qp_number, Arc::clone(&inbox));
-        inbox
+        lock(&self.message_queues).insert(qp_number, Arc::clone(&queue));
+        queue
     }
 
     /// Posts the requests that are missing: the last queue pair that was destroyed may have
@@ -150,27 +150,27 @@ impl SharedReceives {
     }
 
     /// The queue pair was destroyed. Another one may have its number by now.
-    pub(super) fn remove(&self, qp_number: u32, inbox: &Arc<Inbox>) {
-        let mut inboxes = lock(&self.inboxes);
-        let known = inboxes.get(&qp_number);
-        if known.is_some_and(|known| Arc::ptr_eq(known, inbox)) {
-            inboxes.remove(&qp_number);
+    pub(super) fn remove(&self, qp_number: u32, queue: &Arc<MessageQueue>) {
+        let mut message_queues = lock(&self.message_queues);
+        let known = message_queues.get(&qp_number);
+        if known.is_some_and(|known| Arc::ptr_eq(known, queue)) {
+            message_queues.remove(&qp_number);
         }
     }
 
     /// The next message of a stream.
     pub(super) fn next(
         &self,
-        inbox: &Arc<Inbox>,
+        queue: &Arc<MessageQueue>,
         wakers: &mut Wakers,
     ) -> Result<Option<Completion>> {
-        if let Some(message) = inbox.take() {
+        if let Some(message) = queue.take() {
             return Ok(Some(message));
         }
-        let handed_out = self.hand_out(Some(inbox), wakers);
-        match inbox.take() {
+        let dispatched = self.dispatch(Some(queue), wakers);
+        match queue.take() {
             Some(message) => Ok(Some(message)),
-            None => handed_out.map(|()| None),
+            None => dispatched.map(|()| None),
         }
     }
 
@@ -188,7 +188,7 @@ impl SharedReceives {
             self.wake_all();
         } else {
             // For those who have found it armed before it was.
-            self.hand_out_all();
+            self.dispatch_all();
         }
         armed
     }
@@ -202,9 +202,9 @@ impl SharedReceives {
         was_armed
     }
 
-    /// Hands out the messages that have arrived, about as many as there are requests. The
-    /// caller looks into its own inbox afterwards.
-    fn hand_out(&self, own: Option<&Arc<Inbox>>, wakers: &mut Wakers) -> Result<()> {
+    /// Dispatches the messages that have arrived, about as many as there are requests. The
+    /// caller looks into its own queue afterwards.
+    fn dispatch(&self, own: Option<&Arc<MessageQueue>>, wakers: &mut Wakers) -> Result<()> {
         let mut taken = lock(&self.taken);
         for _ in 0..=self.requests.capacity().div_ceil(MAX_COMPLETIONS) {
             let polled = self
@@ -213,7 +213,7 @@ impl SharedReceives {
             for completion in taken.drain(..) {
                 // If the device is gone, which polling reports, nothing is received any more.
                 let _ = self.requests.post_receive(SgList::NONE);
-                self.hand_over(completion, own, wakers);
+                self.dispatch_one(completion, own, wakers);
             }
             if polled? == 0 {
                 break;
@@ -222,18 +222,25 @@ impl SharedReceives {
         Ok(())
     }
 
-    fn hand_over(&self, message: Completion, own: Option<&Arc<Inbox>>, wakers: &mut Wakers) {
-        let inbox = lock(&self.inboxes).get(&message.queue_pair()).cloned();
-        let Some(inbox) = inbox else {
+    fn dispatch_one(
+        &self,
+        message: Completion,
+        own: Option<&Arc<MessageQueue>>,
+        wakers: &mut Wakers,
+    ) {
+        let queue = lock(&self.message_queues)
+            .get(&message.queue_pair())
+            .cloned();
+        let Some(queue) = queue else {
             // Of a queue pair that was destroyed.
             return;
         };
-        let has_room = inbox.add(message);
-        let is_own = own.is_some_and(|own| Arc::ptr_eq(own, &inbox));
+        let has_room = queue.add(message);
+        let is_own = own.is_some_and(|own| Arc::ptr_eq(own, &queue));
         if has_room && is_own {
             return;
         }
-        let Some(stream) = inbox.stream.upgrade() else {
+        let Some(stream) = queue.stream.upgrade() else {
             return;
         };
         let mut woken = Wakers::default();
@@ -241,24 +248,27 @@ impl SharedReceives {
             let failure = StreamFailure::Protocol(ProtocolError::NoCredit);
             stream.fail(failure, &mut woken);
             // It takes no more requests.
-            stream.break_off();
+            stream.move_to_error();
         }
         stream.status().wake_all(&mut woken);
         wakers.add_others(woken);
     }
 
-    fn hand_out_all(&self) {
+    fn dispatch_all(&self) {
         let mut wakers = Wakers::default();
-        let handed_out = self.hand_out(None, &mut wakers);
+        let dispatched = self.dispatch(None, &mut wakers);
         wakers.wake();
-        if handed_out.is_err() {
+        if dispatched.is_err() {
             self.wake_all();
         }
     }
 
     fn wake_all(&self) {
-        let inboxes: Vec<_> = lock(&self.inboxes).values().cloned().collect();
-        for stream in inboxes.iter().filter_map(|inbox| inbox.stream.upgrade()) {
+        let message_queues: Vec<_> = lock(&self.message_queues).values().cloned().collect();
+        for stream in message_queues
+            .iter()
+            .filter_map(|queue| queue.stream.upgrade())
+        {
             stream.wake_all();
         }
     }
@@ -267,13 +277,13 @@ impl SharedReceives {
 impl CompletionHandler for SharedReceives {
     fn notified(&self, _: Side) {
         self.set_armed(false);
-        self.hand_out_all();
+        self.dispatch_all();
         // Others may wait that were not woken. An error has woken all.
         let _ = self.arm();
     }
 
     fn poll(&self) {
-        self.hand_out_all();
+        self.dispatch_all();
     }
 }
 

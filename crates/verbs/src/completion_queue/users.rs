@@ -6,7 +6,7 @@ use crate::completion::WorkId;
 use crate::memory::SgList;
 use crate::provider::CompletionRing;
 use crate::request_id::{Queue, QueueIndex, RequestId};
-use crate::work_queue::{AnyWorkQueue, Reported, SharedReceives};
+use crate::work_queue::{AnyWorkQueue, Reported, SharedReceiveRing};
 
 impl CompletionQueue {
     /// Reserves an index for a work queue, until it is [dismissed](Self::dismiss); `None` if
@@ -22,7 +22,7 @@ impl CompletionQueue {
 
     /// Registers a shared receive queue, or one more queue pair of it. Reserves credits for
     /// all its requests; returns `false` if there are too few.
-    pub(crate) fn admit_shared(&self, token: u32, queue: SharedReceives, credits: u32) -> bool {
+    pub(crate) fn admit_shared(&self, token: u32, queue: SharedReceiveRing, credits: u32) -> bool {
         let mut state = self.state();
         if state.queues.join(token) {
             return true;

@@ -1,7 +1,7 @@
 //! The work queues whose requests complete on a completion queue.
 
 use crate::request_id::{Queue, QueueIndex};
-use crate::work_queue::{AnyWorkQueue, SharedReceives, WorkQueue};
+use crate::work_queue::{AnyWorkQueue, SharedReceiveRing, WorkQueue};
 
 /// The work queues, by the indices in their requests' ids.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl WorkQueues {
     }
 
     /// Adds a shared queue, with its first queue pair.
-    pub(super) fn insert_shared(&mut self, token: u32, queue: SharedReceives, credits: u32) {
+    pub(super) fn insert_shared(&mut self, token: u32, queue: SharedReceiveRing, credits: u32) {
         self.shared.push(Shared {
             token,
             queue: AnyWorkQueue::Shared(queue),

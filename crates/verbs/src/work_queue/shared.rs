@@ -24,7 +24,7 @@ use crate::request_id::{QueueIndex, RequestId};
 /// Completion queue entries were reserved when its queue pairs were created, and it outlives
 /// their failures.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedReceives(Arc<Created>);
+pub(crate) struct SharedReceiveRing(Arc<Created>);
 
 #[derive(Debug)]
 struct Created {
@@ -43,7 +43,7 @@ struct State {
     failed: Vec<(u32, SgList)>,
 }
 
-impl SharedReceives {
+impl SharedReceiveRing {
     pub(crate) fn new(
         token: u32,
         max_requests: u32,
@@ -131,7 +131,7 @@ impl SharedReceives {
 
 /// Requests of a shared queue belong to no queue pair: they are neither flushed nor discarded
 /// with one.
-impl WorkQueue for SharedReceives {
+impl WorkQueue for SharedReceiveRing {
     fn complete(&mut self, _: &CqCredits, number: u32, wc: &WorkCompletion) -> Option<Reported> {
         let sg_list = self.0.state.lock().slots.take(number)?;
         Some(Reported::One(self.completion(number, sg_list, wc)))

@@ -46,7 +46,7 @@ impl StreamQueuePair {
                     }
                     if receive.receiver.readable() as usize >= wanted {
                         if self.receives.has_more() {
-                            // No notification tells of what was handed out.
+                            // No notification tells of what was dispatched to this stream.
                             self.status().wake_all(wakers);
                         }
                         return;
