@@ -153,6 +153,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// [`Error::Command`].
+    #[doc(alias = "IBV_QPS_ERR")]
     pub fn fail(&self) -> Result<()> {
         let mut attr = QpAttr::new_zeroed();
         attr.qp_state = QpState::ERR;

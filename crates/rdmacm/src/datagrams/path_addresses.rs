@@ -24,8 +24,7 @@ impl PathAddresses {
 
     /// The attributes have a global route, which RoCE requires and InfiniBand allows everywhere.
     fn ah_attr(&self, path: &PathRecord) -> Option<AhAttr> {
-        let own = self.local.gids.iter().find(|entry| entry.gid == path.sgid);
-        let own = self.local.own.as_ref().or(own)?;
+        let own = self.local.own.as_ref()?;
         Some(AhAttr {
             grh: GlobalRoute {
                 destination_gid: path.dgid.0,

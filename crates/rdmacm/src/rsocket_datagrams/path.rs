@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdmacm_addrinfo::{Directory, Hints};
 use rdmacm_core::CmAddr;
@@ -42,7 +42,7 @@ impl Resolution {
 impl Drop for Resolution {
     fn drop(&mut self) {
         if let Some(service) = self.service.upgrade() {
-            service.resolved(&self.to, self.found.take(), Instant::now());
+            service.resolved(&self.to, self.found.take());
         }
     }
 }

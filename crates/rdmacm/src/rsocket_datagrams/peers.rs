@@ -57,6 +57,8 @@ struct Peer<A> {
     path: Path<A>,
     /// It was asked for its number, and has not replied since.
     is_asked: bool,
+    /// It has contradicted itself, so that only a reply counts.
+    must_reply: bool,
     /// When to ask for the number again, once it was used.
     confirm_at: Option<Instant>,
 }
@@ -64,35 +66,46 @@ struct Peer<A> {
 #[derive(Debug)]
 enum Path<A> {
     Unknown,
-    BeingResolved,
+    BeingResolved { since: Instant },
     Known(A),
     NotFound { again_at: Instant },
 }
 
 impl<A: Clone> Peers<A> {
-    /// The route of the next datagram to a peer. Whoever resolves its path calls
-    /// [`resolved`](Self::resolved) afterwards.
-    pub(super) fn route_to(&mut self, to: &SocketAddr, now: Instant) -> Route<A> {
-        if self.sent_to.get(to).is_none() {
-            let peer = Peer {
-                qp_number: self.numbers.get(to).copied(),
-                path: Path::Unknown,
-                is_asked: false,
-                confirm_at: None,
-            };
-            drop(self.sent_to.insert(*to, peer));
+    /// Adds a peer that is sent to next, unless it is there. Returns the address handle of the
+    /// one that it replaces, to be dropped without a lock.
+    #[must_use]
+    pub(super) fn add(&mut self, to: &SocketAddr) -> Option<A> {
+        if self.sent_to.get(to).is_some() {
+            return None;
         }
+        let peer = Peer {
+            qp_number: self.numbers.get(to).copied(),
+            path: Path::Unknown,
+            is_asked: false,
+            must_reply: false,
+            confirm_at: None,
+        };
+        match self.sent_to.insert(*to, peer)?.path {
+            Path::Known(address) => Some(address),
+            _ => None,
+        }
+    }
+
+    /// The route of the next datagram to a peer that was [added](Self::add). Whoever resolves
+    /// its path calls [`resolved`](Self::resolved) afterwards.
+    pub(super) fn route_to(&mut self, to: &SocketAddr, now: Instant) -> Route<A> {
         let Some(peer) = self.sent_to.get_mut(to) else {
             return Route::Udp;
         };
         let must_resolve = match peer.path {
             Path::Unknown => true,
             Path::NotFound { again_at } => again_at <= now,
-            Path::BeingResolved | Path::Known(_) => false,
+            Path::BeingResolved { .. } | Path::Known(_) => false,
         };
         if must_resolve && self.resolutions < MAX_RESOLUTIONS {
             self.resolutions += 1;
-            peer.path = Path::BeingResolved;
+            peer.path = Path::BeingResolved { since: now };
             peer.is_asked = true;
             return Route::UdpWhileResolving;
         }
@@ -121,9 +134,12 @@ impl<A: Clone> Peers<A> {
     pub(super) fn received_request(&mut self, from: SocketAddr, qp_number: u32) {
         match self.sent_to.get_mut(&from) {
             Some(peer) => match peer.qp_number {
-                None => peer.qp_number = Some(qp_number),
-                Some(known) if known == qp_number => {}
-                Some(_) => peer.qp_number = None,
+                None if !peer.must_reply => peer.qp_number = Some(qp_number),
+                Some(known) if known != qp_number => {
+                    peer.qp_number = None;
+                    peer.must_reply = true;
+                }
+                None | Some(_) => {}
             },
             None => drop(self.numbers.insert(from, qp_number)),
         }
@@ -134,17 +150,24 @@ impl<A: Clone> Peers<A> {
         if let Some(peer) = self.sent_to.get_mut(from).filter(|peer| peer.is_asked) {
             peer.qp_number = Some(qp_number);
             peer.is_asked = false;
+            peer.must_reply = false;
             peer.confirm_at = None;
         }
     }
 
-    /// The path to a peer is resolved, or was not found.
-    pub(super) fn resolved(&mut self, to: &SocketAddr, address: Option<A>, now: Instant) {
+    /// The path to a peer is resolved, or was not found. Returns an address handle that is of
+    /// no use any more, to be dropped without a lock.
+    pub(super) fn resolved(&mut self, to: &SocketAddr, address: Option<A>) -> Option<A> {
         self.resolutions = self.resolutions.saturating_sub(1);
-        if let Some(peer) = self.sent_to.get_mut(to) {
-            let again_at = now + RESOLVE_AGAIN_AFTER;
-            peer.path = address.map_or(Path::NotFound { again_at }, Path::Known);
-        }
+        let Some(peer) = self.sent_to.get_mut(to) else {
+            return address;
+        };
+        let Path::BeingResolved { since } = peer.path else {
+            return address;
+        };
+        let again_at = since + RESOLVE_AGAIN_AFTER;
+        peer.path = address.map_or(Path::NotFound { again_at }, Path::Known);
+        None
     }
 }
 
@@ -156,10 +179,17 @@ mod tests {
         "10.71.1.2:7174".parse().unwrap()
     }
 
+    impl Peers<()> {
+        fn route(&mut self, to: &SocketAddr, now: Instant) -> Route<()> {
+            assert_eq!(self.add(to), None);
+            self.route_to(to, now)
+        }
+    }
+
     /// With the first datagram sent, and the path resolved.
     fn resolved(peers: &mut Peers<()>, now: Instant) {
-        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
-        peers.resolved(&peer(), Some(()), now);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
+        peers.resolved(&peer(), Some(()));
     }
 
     fn queue_pair(qp_number: u32) -> Route<()> {
@@ -172,20 +202,20 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         resolved(&mut peers, now);
         assert!(peers.is_asked(&peer()));
-        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), Route::Udp);
         peers.received_reply(&peer(), 17);
         assert!(!peers.is_asked(&peer()));
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
 
     #[test]
     fn datagrams_go_over_udp_until_the_path_is_resolved() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
         peers.received_reply(&peer(), 17);
-        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
-        peers.resolved(&peer(), Some(()), now);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), Route::Udp);
+        peers.resolved(&peer(), Some(()));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -193,7 +223,7 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -202,11 +232,13 @@ mod tests {
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
         peers.received_request(peer(), 17);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
-        peers.received_request(peer(), 18);
-        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
+        for _ in 0..2 {
+            peers.received_request(peer(), 18);
+            assert_eq!(peers.route(&peer(), now), Route::Udp);
+        }
         peers.received_reply(&peer(), 19);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(19));
+        assert_eq!(peers.route(&peer(), now), queue_pair(19));
     }
 
     #[test]
@@ -214,10 +246,10 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_reply(&peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), Route::Udp);
         peers.received_reply(&peer(), 17);
         peers.received_reply(&peer(), 18);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
 
     #[test]
@@ -225,27 +257,27 @@ mod tests {
         let (mut peers, now) = (Peers::default(), Instant::now());
         peers.received_request(peer(), 17);
         resolved(&mut peers, now);
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
         let later = now + CONFIRM_AFTER;
-        assert_eq!(peers.route_to(&peer(), later), Route::Udp);
+        assert_eq!(peers.route(&peer(), later), Route::Udp);
         // One datagram asks; without a reply the next ones use what is known.
-        assert_eq!(peers.route_to(&peer(), later), queue_pair(17));
+        assert_eq!(peers.route(&peer(), later), queue_pair(17));
         let later = later + CONFIRM_AFTER;
-        assert_eq!(peers.route_to(&peer(), later), Route::Udp);
+        assert_eq!(peers.route(&peer(), later), Route::Udp);
         // The peer was started again.
         peers.received_reply(&peer(), 18);
-        assert_eq!(peers.route_to(&peer(), later), queue_pair(18));
+        assert_eq!(peers.route(&peer(), later), queue_pair(18));
     }
 
     #[test]
     fn a_path_that_was_not_found_is_resolved_later() {
         let (mut peers, now) = (Peers::<()>::default(), Instant::now());
         peers.received_request(peer(), 17);
-        assert_eq!(peers.route_to(&peer(), now), Route::UdpWhileResolving);
-        peers.resolved(&peer(), None, now);
-        assert_eq!(peers.route_to(&peer(), now), Route::Udp);
+        assert_eq!(peers.route(&peer(), now), Route::UdpWhileResolving);
+        peers.resolved(&peer(), None);
+        assert_eq!(peers.route(&peer(), now), Route::Udp);
         let later = now + RESOLVE_AGAIN_AFTER;
-        assert_eq!(peers.route_to(&peer(), later), Route::UdpWhileResolving);
+        assert_eq!(peers.route(&peer(), later), Route::UdpWhileResolving);
     }
 
     #[test]
@@ -254,12 +286,12 @@ mod tests {
         let peer = |port| SocketAddr::new(peer().ip(), port);
         let last = u16::try_from(MAX_RESOLUTIONS).unwrap();
         for port in 1..=last {
-            let route = peers.route_to(&peer(port), now);
+            let route = peers.route(&peer(port), now);
             assert_eq!(route, Route::UdpWhileResolving);
         }
-        assert_eq!(peers.route_to(&peer(last + 1), now), Route::Udp);
-        peers.resolved(&peer(1), Some(()), now);
-        let route = peers.route_to(&peer(last + 1), now);
+        assert_eq!(peers.route(&peer(last + 1), now), Route::Udp);
+        peers.resolved(&peer(1), Some(()));
+        let route = peers.route(&peer(last + 1), now);
         assert_eq!(route, Route::UdpWhileResolving);
     }
 
@@ -271,6 +303,6 @@ mod tests {
         for port in 1..=u16::MAX {
             peers.received_request(SocketAddr::new([10, 71, 1, 3].into(), port), 18);
         }
-        assert_eq!(peers.route_to(&peer(), now), queue_pair(17));
+        assert_eq!(peers.route(&peer(), now), queue_pair(17));
     }
 }

@@ -95,12 +95,19 @@ impl ResolutionService {
         } else {
             self.receive_sometimes();
         }
-        self.state().peers.route_to(to, now)
+        let mut state = self.state();
+        let replaced = state.peers.add(to);
+        let route = state.peers.route_to(to, now);
+        drop(state);
+        // Not under the lock: destroying an address handle is a system call.
+        drop(replaced);
+        route
     }
 
     /// The path to a peer is resolved, or was not found.
-    pub(super) fn resolved(&self, to: &SocketAddr, address: Option<AddressHandle>, now: Instant) {
-        self.state().peers.resolved(to, address, now);
+    pub(super) fn resolved(&self, to: &SocketAddr, address: Option<AddressHandle>) {
+        let unused = self.state().peers.resolved(to, address);
+        drop(unused);
     }
 
     /// Sends a datagram over UDP. One for which the kernel has no room is lost, as it may be
