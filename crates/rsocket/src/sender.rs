@@ -69,7 +69,7 @@ impl Sender {
         }
         Self {
             transport,
-            credits: Credits::with_reserve(peer.credits, reserve(transport, peer.credits)),
+            credits: Credits::with_reserve(peer.credits, reserve(peer.credits)),
             entries,
             current: usize::from(peer.announcement.length == 0),
             // The first one was in the handshake.
@@ -88,6 +88,12 @@ impl Sender {
             return 0;
         }
         self.current_entry().length.min(MAX_DATA)
+    }
+
+    /// Whether a write must wait for a message of the peer: for a credit, or for announced memory.
+    #[must_use]
+    pub fn waits_for_peer(&self) -> bool {
+        self.credits.left() == 0 || self.current_entry().length == 0
     }
 
     /// How many writes may follow each other before a completion or an update from the
@@ -189,18 +195,15 @@ impl Sender {
 }
 
 /// How many credits are left unused, so that updates and controls, which need none, find a
-/// receive request of the peer. With immediate data, the peer's device makes the sender retry
-/// until there is a request; on iWARP it closes the connection. librdmacm posts no more requests
-/// than it gives credits.
+/// receive request of the peer: librdmacm posts no more requests than it gives credits. Without
+/// one, a peer on RoCE refuses the message, which is sent again after up to 655 ms; one on iWARP
+/// closes the connection.
 ///
 /// Until the peer handles what it has received, it causes four updates at most: it fills both
 /// halves of the ring, and uses up its credits. Two controls may follow. A peer gives credits
 /// back once half of them were used.
-fn reserve(transport: Transport, credits: u16) -> u16 {
-    match transport {
-        Transport::Send => (credits / 4).min(6),
-        Transport::Immediate => 0,
-    }
+fn reserve(credits: u16) -> u16 {
+    (credits / 4).min(6)
 }
 
 fn next(index: usize) -> usize {
@@ -249,6 +252,7 @@ mod tests {
         let write = sender.write(100).unwrap();
         assert_eq!((write.address, write.length), (0x1004, 6));
         assert_eq!((sender.writable(), sender.write(1)), (0, None));
+        assert!(sender.waits_for_peer());
         let second = Announcement {
             address: 0x2000,
             ..FIRST
@@ -314,9 +318,11 @@ mod tests {
         sender.write(1).unwrap();
         sender.write(1).unwrap();
         assert_eq!(sender.write(1), None, "the send queue is full");
+        assert!(!sender.waits_for_peer());
         sender.completed(4);
         sender.write(1).unwrap();
         assert_eq!(sender.write(1), None, "there is no credit");
+        assert!(sender.waits_for_peer());
         // The count is absolute, and wraps.
         sender.completed(2);
         sender.updated(4, true, &mut Table(Default::default()));
@@ -326,12 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn on_iwarp_some_credits_are_left_for_updates() {
+    fn some_credits_are_left_for_updates() {
         for (credits, writes) in [(1, 1), (3, 3), (16, 12), (384, 378)] {
             let peer = Handshake { credits, ..PEER };
-            let writes_left = |transport| Sender::new(transport, &peer, 1000).writes_left();
-            assert_eq!(writes_left(Transport::Send), writes);
-            assert_eq!(writes_left(Transport::Immediate), credits.into());
+            let sender = Sender::new(Transport::Immediate, &peer, 1000);
+            assert_eq!(sender.writes_left(), writes);
         }
     }
 

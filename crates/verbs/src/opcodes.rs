@@ -21,6 +21,11 @@ impl Opcodes {
         Self(bits)
     }
 
+    /// The operations that both sets contain.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     #[inline]
     pub(crate) fn contain(self, opcode: WrOpcode) -> bool {
         self.0 & 1_u32.checked_shl(opcode.number()).unwrap_or(0) != 0
@@ -37,6 +42,11 @@ mod tests {
         assert!(set.contain(WrOpcode::SEND) && set.contain(WrOpcode::RDMA_WRITE));
         assert!(!set.contain(WrOpcode::RDMA_READ) && !set.contain(WrOpcode::new(32)));
         assert!(Opcodes::ALL.contain(WrOpcode::RDMA_READ));
+        let reads = Opcodes::of(&[WrOpcode::RDMA_READ]);
+        assert_eq!(
+            (set.and(Opcodes::ALL), set.and(reads)),
+            (set, Opcodes::NONE)
+        );
         assert!(!Opcodes::NONE.contain(WrOpcode::SEND));
     }
 }

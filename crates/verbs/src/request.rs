@@ -60,6 +60,7 @@ pub enum SendOperation {
 impl SendOperation {
     /// The kernel's opcode.
     #[must_use]
+    #[inline]
     pub fn opcode(&self) -> WrOpcode {
         match self {
             Self::Send => WrOpcode::SEND,
@@ -75,6 +76,7 @@ impl SendOperation {
 
     /// The peer's memory that it accesses, if any.
     #[must_use]
+    #[inline]
     pub fn remote(&self) -> Option<RemoteMemory> {
         match *self {
             Self::Write(remote)
@@ -88,6 +90,7 @@ impl SendOperation {
 
     /// Whether it fetches bytes from the peer: a read or an atomic.
     #[must_use]
+    #[inline]
     pub fn fetches(&self) -> bool {
         matches!(self, Self::Read(_)) || self.is_atomic()
     }
@@ -151,6 +154,7 @@ impl<'a> SendRequest<'a> {
     /// A request that sends or writes these bytes. Posting copies them into the queue, so they
     /// need no registration and can be reused at once.
     #[doc(alias = "IBV_SEND_INLINE")]
+    #[inline]
     pub fn inline(operation: SendOperation, bytes: &'a [u8]) -> Self {
         Self {
             inline: Some(bytes),

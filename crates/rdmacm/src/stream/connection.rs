@@ -173,24 +173,40 @@ impl StreamConnection {
 
     /// Transfers what can be transferred; `None` if nothing can be. No bytes are the end of the
     /// stream.
+    #[inline]
     pub(super) fn transfer(
         &self,
-        transfer: &mut dyn FnMut() -> Option<Transferred>,
+        transfer: impl FnOnce() -> Option<Transferred>,
     ) -> Option<Result<usize, Cause>> {
         // Mostly there is no event.
-        let closed = self.may_be_closed().then(|| self.close_reason()).flatten();
-        match (transfer(), closed) {
-            (Some(Transferred::Bytes(bytes)), _) => Some(Ok(bytes)),
-            (Some(Transferred::ShutDown), _) => Some(Err(Cause::ShutDown)),
-            (Some(Transferred::NotMapped), _) => Some(Err(Cause::NotMapped)),
-            (Some(Transferred::NoMapEntry), _) => Some(Err(Cause::NoMapEntry)),
-            (Some(Transferred::Failed(failure)), closed) => {
-                self.abandon();
-                Some(Err(self.cause(&failure, closed)))
-            }
-            (None, Some(reason)) => Some(Err(Cause::Closed(reason))),
-            (None, None) => None,
+        if self.may_be_closed() {
+            let closed = self.close_reason();
+            return self.outcome(transfer(), closed);
         }
+        match transfer() {
+            Some(Transferred::Bytes(bytes)) => Some(Ok(bytes)),
+            None => None,
+            other => self.outcome(other, None),
+        }
+    }
+
+    /// What a transfer came to, on a connection that has perhaps closed.
+    #[cold]
+    fn outcome(
+        &self,
+        transferred: Option<Transferred>,
+        closed: Option<CloseReason>,
+    ) -> Option<Result<usize, Cause>> {
+        let failure = match transferred {
+            Some(Transferred::Bytes(bytes)) => return Some(Ok(bytes)),
+            Some(Transferred::ShutDown) => return Some(Err(Cause::ShutDown)),
+            Some(Transferred::NotMapped) => return Some(Err(Cause::NotMapped)),
+            Some(Transferred::NoMapEntry) => return Some(Err(Cause::NoMapEntry)),
+            Some(Transferred::Failed(failure)) => failure,
+            None => return closed.map(|reason| Err(Cause::Closed(reason))),
+        };
+        self.abandon();
+        Some(Err(self.cause(&failure, closed)))
     }
 
     /// Why a stream has failed: a consequence is replaced by its reason, as far as that is
@@ -213,14 +229,14 @@ impl StreamConnection {
         reading: Reading,
         into: &mut [IoSliceMut<'_>],
     ) -> Option<Result<usize, Cause>> {
-        self.transfer(&mut || self.queue_pair.read(reading, into))
+        self.transfer(|| self.queue_pair.read(reading, into))
     }
 
     fn try_write_of(&self, slices: &[IoSlice<'_>]) -> Option<Result<usize, Cause>> {
         if slices.iter().all(|slice| slice.is_empty()) {
             return Some(Ok(0));
         }
-        self.transfer(&mut || self.queue_pair.write(slices))
+        self.transfer(|| self.queue_pair.write(slices))
     }
 
     /// Waits until `take` returns something, which it has not done just now.

@@ -24,7 +24,7 @@ impl StreamConnection {
         }
         let memory = self.queue_pair().expose(length);
         let memory = memory.map_err(|error| fail(device_error(error)))?;
-        let mut map = || self.transfer(&mut || self.queue_pair().map(&memory, offset));
+        let mut map = || self.transfer(|| self.queue_pair().map(&memory, offset));
         self.progress(Stage::Register, &mut map).await?;
         Ok(memory)
     }
@@ -34,7 +34,7 @@ impl StreamConnection {
         if bytes.is_empty() {
             return Ok(0);
         }
-        let mut write = || self.transfer(&mut || self.queue_pair().write_at(bytes, offset));
+        let mut write = || self.transfer(|| self.queue_pair().write_at(bytes, offset));
         self.progress(Stage::Write, &mut write).await
     }
 

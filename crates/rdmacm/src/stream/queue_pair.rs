@@ -81,9 +81,6 @@ pub(super) enum Transferred {
     Failed(StreamFailure),
 }
 
-/// Posts requests, if there is room.
-type Post<'a> = &'a mut dyn FnMut(&mut SendState) -> Result<Option<Transferred>, StreamFailure>;
-
 /// Each statement leaves what is locked consistent, so it is after a panic as well.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -327,31 +324,57 @@ impl StreamQueuePair {
 
     /// Writes what there is room for; `None` if there is none.
     pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
-        let mut slices = Slices::new(slices);
-        self.post(&mut |send| {
-            let before = slices.left();
-            send.write(&self.queue_pair, &mut slices)?;
-            let bytes = before - slices.left();
+        self.post(|send| {
+            let bytes = send.write(&self.queue_pair, Slices::new(slices))?;
             Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
         })
     }
 
     /// Posts what there is room for; `None` if there is none. Handles what has completed
     /// before.
-    fn post(&self, post: Post<'_>) -> Option<Transferred> {
+    #[inline]
+    fn post(
+        &self,
+        post: impl FnOnce(&mut SendState) -> Result<Option<Transferred>, StreamFailure>,
+    ) -> Option<Transferred> {
         let mut wakers = Wakers::default();
         let mut send = lock(&self.send);
+        let mut is_writable = send.is_writable();
         // Mostly the peer has sent nothing, and there is room.
-        let is_writable = send.is_writable();
         if !is_writable || self.receives.has_any() {
             drop(send);
             self.hear_peer(is_writable, &mut wakers);
             send = lock(&self.send);
+            is_writable = send.is_writable();
         }
-        let outcome = self.post_unless_closed(&mut send, post, &mut wakers);
+        let mut outcome = self.refused_write();
+        if outcome.is_none() {
+            // Several at once, unless they alone report a failure.
+            let must_look = self.receives.is_shared() && self.sends.has_completions();
+            if must_look || !is_writable || send.is_half_full() {
+                self.poll_sends(&mut send, &mut wakers);
+            }
+            outcome = post(&mut send).unwrap_or_else(|failure| {
+                self.fail(failure.clone(), &mut wakers);
+                Some(Transferred::Failed(failure))
+            });
+        }
         drop(send);
         wakers.wake();
         outcome
+    }
+
+    /// Why nothing may be written any more, if that is so.
+    #[inline]
+    fn refused_write(&self) -> Option<Transferred> {
+        if self.status.is_open() {
+            return None;
+        }
+        let status = self.status();
+        if !status.shutdown.can_write() {
+            return Some(Transferred::ShutDown);
+        }
+        status.failure().cloned().map(Transferred::Failed)
     }
 
     /// Handles what the peer has sent. A caller that can write leaves that to another one that
@@ -366,32 +389,6 @@ impl StreamQueuePair {
             self.poll_receives(&mut receive, ALL, wakers);
             self.update_peer(&mut receive, wakers);
         }
-    }
-
-    fn post_unless_closed(
-        &self,
-        send: &mut SendState,
-        post: Post<'_>,
-        wakers: &mut Wakers,
-    ) -> Option<Transferred> {
-        if !self.status.is_open() {
-            let status = self.status();
-            if !status.shutdown.can_write() {
-                return Some(Transferred::ShutDown);
-            }
-            if let Some(failure) = status.failure() {
-                return Some(Transferred::Failed(failure.clone()));
-            }
-        }
-        // Several at once, unless they alone report a failure.
-        let must_look = self.receives.is_shared() && self.sends.has_completions();
-        if must_look || send.is_half_full() || !send.is_writable() {
-            self.poll_sends(send, wakers);
-        }
-        post(send).unwrap_or_else(|failure| {
-            self.fail(failure.clone(), wakers);
-            Some(Transferred::Failed(failure))
-        })
     }
 
     /// Closes one direction or both, and tells the peer.

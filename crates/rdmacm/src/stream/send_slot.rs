@@ -29,8 +29,8 @@ impl SendSlot<'_> {
     pub fn commit(mut self, bytes: usize) -> io::Result<()> {
         let bytes = bytes.min(self.length);
         let (stream, buffer) = (self.stream, &mut self.buffer);
-        let mut commit = || stream.queue_pair().commit(buffer, bytes);
-        if let Some(Err(cause)) = stream.transfer(&mut commit) {
+        let commit = || stream.queue_pair().commit(buffer, bytes);
+        if let Some(Err(cause)) = stream.transfer(commit) {
             return Err(stream.fail_at_once(Stage::Send, cause).into());
         }
         Ok(())
@@ -73,7 +73,7 @@ impl StreamConnection {
         let made = self.queue_pair().make_send_buffers();
         made.map_err(|error| self.fail_at_once(Stage::Register, device_error(error)))?;
         let mut buffer = None;
-        let mut reserve = || self.transfer(&mut || self.queue_pair().reserve(&mut buffer, bytes));
+        let mut reserve = || self.transfer(|| self.queue_pair().reserve(&mut buffer, bytes));
         let length = self.progress(Stage::Send, &mut reserve).await?;
         Ok(SendSlot {
             stream: self,

@@ -113,6 +113,11 @@ impl SendState {
         self.may_send && writable > 0 && self.ring.free_bytes() > 0
     }
 
+    /// Whether a write must wait for the peer, rather than for room on this side.
+    pub(super) fn waits_for_peer(&self) -> bool {
+        !self.may_send || self.sender.as_ref().is_none_or(Sender::waits_for_peer)
+    }
+
     /// Whether half of the requests or of the memory are taken.
     pub(super) fn is_half_full(&self) -> bool {
         let are_requests_taken = self.in_flight.len() >= self.requests.div_ceil(2);
@@ -129,69 +134,80 @@ impl SendState {
     pub(super) fn write(
         &mut self,
         queue_pair: &QueuePair,
-        slices: &mut Slices<'_>,
+        mut slices: Slices<'_>,
     ) -> Result<usize, StreamFailure> {
-        let before = slices.left();
+        let mut written = 0;
         while self.may_send && slices.left() > 0 {
-            if !self.write_once(queue_pair, slices)? {
-                break;
+            match self.write_once(queue_pair, &mut slices)? {
+                0 => break,
+                bytes => written += bytes,
             }
         }
-        Ok(before - slices.left())
+        Ok(written)
     }
 
-    /// Writes into one announcement. Returns whether it could.
+    /// Writes into one announcement, as many bytes as one request takes. Returns how many.
+    #[inline]
     fn write_once(
         &mut self,
         queue_pair: &QueuePair,
         slices: &mut Slices<'_>,
-    ) -> Result<bool, StreamFailure> {
+    ) -> Result<usize, StreamFailure> {
         let Some(sender) = &mut self.sender else {
-            return Ok(false);
+            return Ok(0);
         };
         let left = u32::try_from(slices.left()).unwrap_or(u32::MAX);
-        let (offset, free) = self.ring.free();
         let wanted = left.min(sender.writable());
-        let is_inline = wanted as usize <= MAX_INLINE;
-        let wanted = if is_inline {
-            wanted
-        } else {
-            wanted.min(free).min(MAX_WRITE)
-        };
+        if wanted as usize > MAX_INLINE {
+            return self.write_registered(queue_pair, slices, wanted);
+        }
         let Some(write) = sender.write(wanted) else {
-            return Ok(false);
+            return Ok(0);
         };
-        let remote = remote(write)?;
         let length = write.length as usize;
-        let mut charge = Charge {
+        let mut buffer = [0; MAX_INLINE];
+        let bytes = slices.gather(length, &mut buffer);
+        let payload = Payload::Inline(remote(write)?, bytes);
+        let charge = self.charge(write);
+        self.post(queue_pair, payload, write.message, charge)?;
+        Ok(length)
+    }
+
+    /// As [`write_once`](Self::write_once), of this many bytes at most, by way of registered
+    /// memory.
+    fn write_registered(
+        &mut self,
+        queue_pair: &QueuePair,
+        slices: &mut Slices<'_>,
+        wanted: u32,
+    ) -> Result<usize, StreamFailure> {
+        let (offset, free) = self.ring.free();
+        let wanted = wanted.min(free).min(MAX_WRITE);
+        let write = self.sender.as_mut().and_then(|sender| sender.write(wanted));
+        let Some(write) = write else {
+            return Ok(0);
+        };
+        let (start, length) = (offset as usize, write.length as usize);
+        slices.take(length, |at, bytes| self.memory.write(start + at, bytes));
+        let sge = self.memory.part(start..start + length);
+        let payload = Payload::Registered(remote(write)?, sge.map_err(StreamFailure::refused)?);
+        let charge = Charge {
+            ring_bytes: self.ring.take(write.length),
+            ..self.charge(write)
+        };
+        self.post(queue_pair, payload, write.message, charge)?;
+        Ok(length)
+    }
+
+    /// What a write occupies, which counts as written from here on.
+    #[inline]
+    fn charge(&mut self, write: Write) -> Charge {
+        self.written += u64::from(write.length);
+        Charge {
             bytes: write.length,
             data_requests: self.transport.requests_per_write(),
             ..Charge::default()
-        };
-        self.written += u64::from(write.length);
-        if is_inline {
-            let mut gathered = [0; MAX_INLINE];
-            let bytes = slices.gather(length, &mut gathered);
-            self.post(
-                queue_pair,
-                Payload::Inline(remote, bytes),
-                write.message,
-                charge,
-            )?;
-            return Ok(true);
         }
-        let start = offset as usize;
-        slices.take(length, |at, bytes| self.memory.write(start + at, bytes));
-        charge.ring_bytes = self.ring.take(write.length);
-        let sge = self.memory.part(start..start + length);
-        let sge = sge.map_err(StreamFailure::refused)?;
-        self.post(
-            queue_pair,
-            Payload::Registered(remote, sge),
-            write.message,
-            charge,
-        )?;
-        Ok(true)
     }
 
     /// How many bytes one write may have, whatever memory they are in.
@@ -213,15 +229,10 @@ impl SendState {
         let Some(write) = write else {
             return Ok(());
         };
-        let charge = Charge {
-            bytes: write.length,
-            data_requests: self.transport.requests_per_write(),
-            ..Charge::default()
-        };
-        self.written += u64::from(write.length);
         let sge = buffer.part(0..write.length as usize);
         let sge = sge.map_err(|refused| StreamFailure::refused(refused.error))?;
         let payload = Payload::Registered(remote(write)?, sge);
+        let charge = self.charge(write);
         self.post(queue_pair, payload, write.message, charge)
     }
 

@@ -35,6 +35,15 @@ pub(super) struct Status {
     descriptor: Option<Waker>,
 }
 
+impl StreamInterest {
+    const ALL: [Self; 4] = [
+        Self::Readable,
+        Self::Writable,
+        Self::Flushed,
+        Self::Progress,
+    ];
+}
+
 impl Status {
     pub(super) fn new(keep_alive: KeepAlive) -> Self {
         Self {
@@ -91,6 +100,18 @@ impl Status {
     pub(super) fn waiters(&self) -> usize {
         let in_queues: usize = self.queues().iter().map(|queue| queue.len()).sum();
         in_queues + usize::from(self.descriptor.is_some())
+    }
+
+    /// What somebody waits for. Whoever waits for the descriptor may wait for anything that a read
+    /// or a write needs.
+    pub(super) fn interests(&self) -> impl Iterator<Item = StreamInterest> + use<> {
+        let by_descriptor = [StreamInterest::Readable, StreamInterest::Progress];
+        let is_awaited = |interest| {
+            let has_descriptor = self.descriptor.is_some() && by_descriptor.contains(&interest);
+            has_descriptor || !self.queue(interest).is_empty()
+        };
+        let all = StreamInterest::ALL.map(|interest| is_awaited(interest).then_some(interest));
+        all.into_iter().flatten()
     }
 
     /// The only waiter, if it waits for bytes.

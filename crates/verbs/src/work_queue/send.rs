@@ -120,10 +120,14 @@ impl SendQueue {
     /// Posts one request.
     #[inline]
     pub(crate) fn post<'a>(&self, request: SendRequest<'a>) -> Result<WorkId, Refused<'a>> {
-        self.post_one(request).map(|number| self.work(number))
+        let posted = match request.inline {
+            Some(bytes) => self.post_inline(request, bytes),
+            None => self.post_one(request),
+        };
+        posted.map(|number| self.work(number))
     }
 
-    /// Posts one request, and returns its number.
+    /// Posts one request without inline data, and returns its number.
     #[inline(never)]
     fn post_one<'a>(&self, request: SendRequest<'a>) -> Result<Number, Refused<'a>> {
         self.post_plain(request, Self::post_after_lookup)
@@ -180,8 +184,8 @@ impl SendQueue {
         self.ring_doorbell_of(number)
     }
 
-    /// Posts a signalled request with inline data if there is known to be room for it, and
-    /// otherwise as any other.
+    /// Posts one request with inline data, and returns its number. A signalled one that is valid
+    /// is posted without further ado.
     #[inline(never)]
     fn post_inline<'a>(
         &self,
@@ -199,7 +203,7 @@ impl SendQueue {
             posted,
             unsignaled,
         } = &mut *state;
-        let vacancy = match posted.known_vacancy() {
+        let vacancy = match posted.vacancy(|| ring.room(1)) {
             // Checked under the lock, so that no request is added after a flush.
             Some(vacancy)
                 if self.parts.qp_status.is_ready() && self.parts.completions.reserve_one() =>
@@ -212,19 +216,20 @@ impl SendQueue {
             }
         };
         let number = vacancy.number();
-        let slot = SendSlot {
+        let rest = Posted::new(request.operation.opcode(), true, None);
+        // First: the device may complete the request as soon as it is in its queue.
+        vacancy.fill(SgList::NONE, rest);
+        ring.push(&SendSlot {
             number: self.id(number),
             operation: &request.operation,
             options: request.flags.into(),
             payload: SlotPayload::Inline(bytes),
             destination: None,
-        };
-        let rest = Posted::new(request.operation.opcode(), true, None);
-        // First: the device may complete the request as soon as it is in its queue.
-        vacancy.fill(SgList::NONE, rest);
-        ring.push(&slot);
+        });
         *unsignaled = 0;
         drop(state);
+        // It has neither memory nor a destination.
+        std::mem::forget(request);
         self.ring_doorbell_of(number)
     }
 
@@ -236,9 +241,6 @@ impl SendQueue {
         state: Option<MutexGuard<'_, State>>,
         request: SendRequest<'a>,
     ) -> Result<Number, Refused<'a>> {
-        if let Some(bytes) = request.inline {
-            return self.post_inline(request, bytes);
-        }
         if let Some(mut state) = state {
             let State { ring, posted, .. } = &mut *state;
             posted.has_room(1, || ring.room(1));

@@ -23,7 +23,7 @@ impl StreamQueuePair {
         memory: &RemoteAccessRegion,
         offset: u64,
     ) -> Option<Transferred> {
-        self.post(&mut |send| {
+        self.post(|send| {
             if !send.has_map_entry() {
                 return Ok(Some(Transferred::NoMapEntry));
             }
@@ -35,7 +35,7 @@ impl StreamQueuePair {
     /// Writes into memory that the peer has mapped, as many bytes as there is room for; `None`
     /// if there is none.
     pub(in crate::stream) fn write_at(&self, bytes: &[u8], offset: u64) -> Option<Transferred> {
-        self.post(&mut |send| {
+        self.post(|send| {
             if send.peer_maps.locate(offset).is_none() {
                 return Ok(Some(Transferred::NotMapped));
             }

@@ -30,7 +30,7 @@ impl StreamQueuePair {
         buffer: &mut Option<Buffer>,
         bytes: usize,
     ) -> Option<Transferred> {
-        self.post(&mut |send| {
+        self.post(|send| {
             let room = send.room();
             if room == 0 {
                 return Ok(None);
@@ -47,7 +47,7 @@ impl StreamQueuePair {
         buffer: &mut Option<Buffer>,
         bytes: usize,
     ) -> Option<Transferred> {
-        self.post(&mut |send| {
+        self.post(|send| {
             if let Some(buffer) = buffer.take_if(|_| bytes > 0) {
                 send.commit(&self.queue_pair, buffer, bytes)?;
             }

@@ -40,13 +40,33 @@ impl StreamQueuePair {
         Some(thread)
     }
 
-    /// Requests the notifications that a waiter needs.
+    /// Requests the notifications that a waiter needs, and no other: each costs a system call,
+    /// and wakes the waiter. If the connection fails, both queues notify, unless other streams
+    /// have the same receive queue.
     pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) {
-        if interest != StreamInterest::Readable || self.receives.is_shared() {
+        let (mut sends, receives) = match interest {
+            StreamInterest::Readable => (false, true),
+            StreamInterest::Writable => {
+                let waits_for_peer = lock(&self.send).waits_for_peer();
+                (!waits_for_peer, waits_for_peer)
+            }
+            StreamInterest::Flushed => (true, false),
+            StreamInterest::Progress => (true, true),
+        };
+        sends |= self.receives.is_shared();
+        if sends {
             self.arm(Side::Sends);
         }
-        if interest != StreamInterest::Flushed {
+        if receives {
             self.arm(Side::Receives);
+        }
+    }
+
+    /// Requests the notifications that those need who wait.
+    fn arm_for_waiters(&self) {
+        let interests = self.status().interests();
+        for interest in interests {
+            self.arm_for(interest);
         }
     }
 
@@ -139,7 +159,9 @@ impl CompletionHandler for StreamQueuePair {
         let others = waiters > wakers.len();
         wakers.wake();
         if others {
-            self.arm(side);
+            // Not the same notification again: one who waited for the peer may now wait for room
+            // in the send queue.
+            self.arm_for_waiters();
             CompletionHandler::poll(self);
         }
     }

@@ -14,6 +14,15 @@ const ATOMIC_SIZE: u64 = 8;
 /// The longest message: IBTA allows 2 GiB, siw uses a signed 32-bit length.
 pub(in crate::work_queue) const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
+/// The operations that send bytes of this side.
+const CARRYING: Opcodes = Opcodes::of(&[
+    WrOpcode::SEND,
+    WrOpcode::SEND_WITH_IMM,
+    WrOpcode::SEND_WITH_INV,
+    WrOpcode::RDMA_WRITE,
+    WrOpcode::RDMA_WRITE_WITH_IMM,
+]);
+
 /// What a queue's type and device allow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
@@ -23,6 +32,8 @@ pub(super) struct Rules {
     is_datagram: bool,
     /// Whether it takes a SEND of one scatter/gather entry.
     takes_plain: bool,
+    /// The operations without a destination that it takes with inline data.
+    plain_inline_operations: Opcodes,
 }
 
 impl Rules {
@@ -31,9 +42,16 @@ impl Rules {
         let operations = provider.operations(parts.qp_type);
         let is_datagram = parts.qp_type == QpType::UD;
         let sends = operations.contain(WrOpcode::SEND);
+        let inline_operations = provider.inline_operations();
+        let plain_inline_operations = if is_datagram {
+            Opcodes::NONE
+        } else {
+            operations.and(inline_operations).and(CARRYING)
+        };
         Self {
             operations,
-            inline_operations: provider.inline_operations(),
+            inline_operations,
+            plain_inline_operations,
             max_read_sges: parts.max_sges.min(provider.max_read_sges()),
             is_datagram,
             takes_plain: sends && !is_datagram && parts.max_sges > 0,
@@ -57,14 +75,12 @@ impl Rules {
         request: &SendRequest<'_>,
         bytes: &[u8],
     ) -> bool {
-        let opcode = request.operation.opcode();
         let remote = request.operation.remote();
         request.flags.contains(SendFlags::SIGNALED)
             && request.destination.is_none()
-            && !self.is_datagram
-            && self.inline_operations.contain(opcode)
-            && self.operations.contain(opcode)
-            && !request.operation.fetches()
+            && self
+                .plain_inline_operations
+                .contain(request.operation.opcode())
             && bytes.len() <= queue.max_inline as usize
             && remote.is_none_or(|remote| remote.len() >= bytes.len() as u64)
     }
