@@ -47,15 +47,16 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// 128 KiB for each direction, 256 writes of the peer and 128 of this side under way.
+    /// 128 KiB for each direction, 384 writes of the peer and 248 of this side under way.
     #[must_use]
     pub fn new() -> Self {
         Self {
             receive_buffer: 128 * 1024,
             send_buffer: 128 * 1024,
-            receives: 256,
+            receives: 384,
             shared_receives: None,
-            sends: 128,
+            // With the requests for messages without data, all that rxe and siw have in 256 slots.
+            sends: 248,
             map_entries: 0,
             keep_alive: None,
             close_deadline: CLOSE_DEADLINE.into(),
@@ -211,7 +212,7 @@ mod tests {
             options.clone().receives(0),
             options.clone().receives(0x4000),
             options.clone().sends(1),
-            options.clone().shared_receives(271),
+            options.clone().shared_receives(399),
             options.clone().map_entries(MAX_MAP_ENTRIES + 1),
             options.clone().keep_alive(Duration::ZERO),
         ] {
