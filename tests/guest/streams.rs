@@ -18,6 +18,7 @@ use crate::packet_delay::hold_back_first_messages;
 
 pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
+pub(crate) mod inline;
 pub(crate) mod killed_peer;
 pub(crate) mod mapped_memory;
 pub(crate) mod nonblocking;

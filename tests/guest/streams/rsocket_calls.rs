@@ -8,8 +8,8 @@ use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, SECOND, Site, Soft};
 use rdmacm_tests_macros::case;
 
-use super::bytes;
 use super::rstream::{Test, expect_end};
+use super::{bytes, inline};
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::{COMPARED_PROGRAM, RdmaCore};
@@ -127,20 +127,21 @@ fn queues_of_the_least_size_are_enough_for_either_side(site: &Site) {
 }
 
 /// librdmacm sends shorter messages inline, and keeps its own in a buffer if even these are
-/// longer.
+/// longer. This side sends shorter writes inline.
 #[case(needs(Preloaded))]
 fn any_inline_size_is_enough(site: &Site) {
     let options = StreamOptions::new().receives(16).sends(16);
     for rdma_core in RdmaCore::preloaded_since(0) {
         let least = least_release_without_inline(site);
         let works_without_inline = rdma_core.release(COMPARED_PROGRAM) >= least;
-        let most = match site.soft {
-            Soft::Rxe => 512,
-            Soft::Siw => 80,
-        };
-        let sizes = [0, 4, 15, 16, 64, most];
+        let most = inline::most(site);
+        let sizes = [0, 4, 15, 16, 64, most as usize];
         let sizes = &sizes[usize::from(!works_without_inline)..];
         exchange_with_echoes(site, rdma_core, LEAST_REQUESTS, sizes, &options);
+        for own in [0, most] {
+            let options = options.clone().inline(own);
+            exchange_with_echoes(site, rdma_core, LEAST_REQUESTS, &[DEFAULT_INLINE], &options);
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub struct StreamOptions {
     pub(super) receives: u32,
     pub(super) shared_receives: Option<u32>,
     pub(super) sends: u32,
+    pub(super) inline: u32,
     pub(super) map_entries: u16,
     pub(super) keep_alive: Option<Duration>,
     pub(super) close_deadline: Deadline,
@@ -57,6 +58,7 @@ impl StreamOptions {
             shared_receives: None,
             // With the requests for messages without data, all that rxe and siw have in 256 slots.
             sends: 248,
+            inline: 64,
             map_entries: 0,
             keep_alive: None,
             close_deadline: CLOSE_DEADLINE.into(),
@@ -116,6 +118,16 @@ impl StreamOptions {
     #[doc(alias = "RDMA_SQSIZE")]
     pub fn sends(mut self, requests: u32) -> Self {
         self.sends = requests;
+        self
+    }
+
+    /// Writes of up to this many bytes are copied into their requests, instead of the send buffer:
+    /// 64 by default. For 0, none is. Longer requests take more memory. A stream is not made if
+    /// the device does not support as many: siw supports 80, and rxe some hundreds.
+    #[must_use]
+    #[doc(alias = "RDMA_INLINE", alias = "max_inline_data")]
+    pub fn inline(mut self, bytes: u32) -> Self {
+        self.inline = bytes;
         self
     }
 

@@ -10,7 +10,9 @@ use rdmacm_core::{
     AccessFlags, DepthLimits, IdHandle, QpAttr, QpAttrMask, QpState, QpType, QueuePair as _,
     Transport as Fabric,
 };
-use rdmacm_rsocket::{ByteOrder, Control, Handshake, How, Message, Receiver, Sender, Transport};
+use rdmacm_rsocket::{
+    ByteOrder, Control, Handshake, How, MAP_ENTRY_SIZE, Message, Receiver, Sender, Transport,
+};
 use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Result, SgList, Token};
 
 use self::completions::ALL;
@@ -32,8 +34,9 @@ mod mapped_memory;
 mod send_buffers;
 mod waiters;
 
-/// Bytes of inline data: a short write, an announcement, or a message.
-const MAX_INLINE: u32 = 64;
+/// Bytes of inline data that each stream needs, for a map entry, an announcement or a message.
+const MIN_INLINE: u32 = 24;
+const _: () = assert!(MIN_INLINE as usize == MAP_ENTRY_SIZE);
 
 /// When a peer sends again that has found all shared receive requests in use: after 0.64 ms.
 /// Source: IBTA Vol 1 §9.7.5.2.8.
@@ -129,7 +132,7 @@ impl StreamQueuePair {
             .caps(QpCaps {
                 max_send_wr: options.send_requests(),
                 max_recv_wr: options.receive_requests(),
-                max_inline_data: MAX_INLINE,
+                max_inline_data: options.inline.max(MIN_INLINE),
                 ..QpCaps::default()
             })
             .protection_domain(&domain)
@@ -156,6 +159,7 @@ impl StreamQueuePair {
         let window = options.window();
         let bytes = Receiver::new(transport, memory.ring(), window, options.map_entries);
         let sends_at_once = options.sends as usize;
+        let max_inline = options.inline as usize;
         let keep_alive = KeepAlive::new(options.keep_alive, now);
         let this = Arc::new(Self {
             queue_pair,
@@ -172,6 +176,7 @@ impl StreamQueuePair {
                 send_memory,
                 sends_at_once,
                 UPDATE_REQUESTS,
+                max_inline,
             )),
             status: SharedStatus::new(Status::new(keep_alive)),
             busy_reads: BusyPolling::default(),

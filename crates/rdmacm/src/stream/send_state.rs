@@ -15,8 +15,8 @@ use super::slices::Slices;
 
 mod mapped_memory;
 
-/// Writes of up to this many bytes are posted inline, which all soft devices support.
-const MAX_INLINE: usize = 64;
+/// Up to this many bytes of several slices are gathered for an inline request.
+const MAX_GATHERED: usize = 64;
 
 /// The most bytes of one write, so that the peer reads the first ones while others are under
 /// way.
@@ -36,6 +36,8 @@ pub(super) struct SendState {
     requests: usize,
     /// How many more requests for updates fit.
     updates: u32,
+    /// Writes of up to this many bytes are posted inline.
+    max_inline: usize,
     /// On iWARP the connecting side sends first (RFC 5044 §7.1).
     pub(super) may_send: bool,
     /// Bytes that were written, and those whose write has completed.
@@ -78,6 +80,7 @@ impl SendState {
         memory: RemoteAccessRegion,
         requests: usize,
         updates: u32,
+        max_inline: usize,
     ) -> Self {
         let size = u32::try_from(memory.len()).unwrap_or(u32::MAX);
         Self {
@@ -89,6 +92,7 @@ impl SendState {
             completions: Vec::new(),
             requests,
             updates,
+            max_inline,
             may_send: false,
             written: 0,
             acknowledged: 0,
@@ -158,14 +162,15 @@ impl SendState {
         };
         let left = u32::try_from(slices.left()).unwrap_or(u32::MAX);
         let wanted = left.min(sender.writable());
-        if wanted as usize > MAX_INLINE {
+        let is_gathered = wanted as usize <= MAX_GATHERED || slices.next_are_one(wanted as usize);
+        if wanted as usize > self.max_inline || !is_gathered {
             return self.write_registered(queue_pair, slices, wanted);
         }
         let Some(write) = sender.write(wanted) else {
             return Ok(0);
         };
         let length = write.length as usize;
-        let mut buffer = [0; MAX_INLINE];
+        let mut buffer = [0; MAX_GATHERED];
         let bytes = slices.gather(length, &mut buffer);
         let payload = Payload::Inline(remote(write)?, bytes);
         let charge = self.charge(write);

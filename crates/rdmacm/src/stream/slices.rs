@@ -26,6 +26,12 @@ impl<'a> Slices<'a> {
         self.left
     }
 
+    /// Whether the next `length` bytes are of one slice.
+    pub(super) fn next_are_one(&self, length: usize) -> bool {
+        let first = self.rest.first();
+        first.is_some_and(|first| first.len() - self.offset >= length)
+    }
+
     /// Takes the next bytes: those of one slice, `limit` at most; none at the end.
     pub(super) fn next(&mut self, limit: usize) -> &'a [u8] {
         while let Some((first, others)) = self.rest.split_first() {
@@ -88,6 +94,7 @@ mod tests {
         let slices = [IoSlice::new(b"abc"), IoSlice::new(b""), IoSlice::new(b"de")];
         let mut slices = Slices::new(&slices);
         assert_eq!(slices.gather(2, &mut [0; 2]), b"ab");
+        assert!(slices.next_are_one(1) && !slices.next_are_one(2));
         assert_eq!(slices.gather(3, &mut [0; 64]), b"cde");
         assert_eq!(slices.left(), 0);
         assert_eq!(slices.gather(0, &mut [0; 1]), b"");
