@@ -6,6 +6,8 @@
 pub(crate) struct Credits {
     used: u16,
     limit: u16,
+    /// No more than this many can be left.
+    most: u16,
     /// So many are never used.
     reserve: u16,
 }
@@ -19,6 +21,7 @@ impl Credits {
         Self {
             used: 0,
             limit,
+            most: limit,
             reserve,
         }
     }
@@ -38,12 +41,20 @@ impl Credits {
         has_one
     }
 
-    pub(crate) fn set_limit(&mut self, limit: u16) {
-        self.limit = limit;
+    /// `false` if the limit leaves more credits than there were at first: no side has more
+    /// receive requests than that.
+    #[must_use]
+    pub(crate) fn set_limit(&mut self, limit: u16) -> bool {
+        let is_possible = limit.wrapping_sub(self.used) <= self.most;
+        if is_possible {
+            self.limit = limit;
+        }
+        is_possible
     }
 
-    /// The limit that gives back all credits that were used, of this many.
-    pub(crate) fn full_limit(self, credits: u16) -> u16 {
-        self.used.wrapping_add(credits)
+    /// All credits that were used are given back, of this many. Returns the limit.
+    pub(crate) fn refill(&mut self, credits: u16) -> u16 {
+        self.limit = self.used.wrapping_add(credits);
+        self.limit
     }
 }

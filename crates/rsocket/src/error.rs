@@ -43,6 +43,9 @@ pub enum ProtocolError {
     /// More messages than there were credits for.
     #[error("the peer sent a message without a credit")]
     NoCredit,
+    /// A count of credits that leaves this side more of them than the peer has receive requests.
+    #[error("the peer gave more credits than it has receive requests")]
+    TooManyCredits,
     /// An operation that the protocol does not have.
     #[error("the peer sent a message with the reserved operation {0}")]
     ReservedOperation(u8),

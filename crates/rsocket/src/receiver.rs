@@ -211,8 +211,7 @@ impl Receiver {
             let bytes = announcement.to_bytes(peer.byte_order);
             (address, peer.table.key, bytes)
         });
-        let limit = self.credits.full_limit(self.window);
-        self.credits.set_limit(limit);
+        let limit = self.credits.refill(self.window);
         Some(Update {
             announcement,
             message: Message::Credits(limit),

@@ -3,6 +3,7 @@
 use crate::announcement::Announcement;
 use crate::byte_order::ByteOrder;
 use crate::credits::Credits;
+use crate::error::ProtocolError;
 use crate::handshake::{Handshake, RemoteTable, TABLE_ENTRIES};
 use crate::map_entry::{MAP_ENTRY_SIZE, MapEntry};
 use crate::message::{MAX_DATA, Message};
@@ -168,10 +169,20 @@ impl Sender {
     ///
     /// `may_announce` is whether there may be one. With immediate data, a message without an
     /// announcement is a write of no bytes; a message on iWARP does not tell.
-    pub fn updated(&mut self, limit: u16, may_announce: bool, table: &mut impl AnnouncementTable) {
-        self.credits.set_limit(limit);
+    ///
+    /// # Errors
+    /// [`ProtocolError::TooManyCredits`]: more are left than the handshake gave.
+    pub fn updated(
+        &mut self,
+        limit: u16,
+        may_announce: bool,
+        table: &mut impl AnnouncementTable,
+    ) -> Result<(), ProtocolError> {
+        if !self.credits.set_limit(limit) {
+            return Err(ProtocolError::TooManyCredits);
+        }
         let Some(entry) = self.entries.get_mut(self.next) else {
-            return;
+            return Ok(());
         };
         if may_announce && entry.length == 0 {
             // An entry that wraps around names memory of the peer that does not exist; the
@@ -181,6 +192,7 @@ impl Sender {
                 self.next = next(self.next);
             }
         }
+        Ok(())
     }
 
     /// The number of entries of the peer's map table.
@@ -258,7 +270,7 @@ mod tests {
             ..FIRST
         };
         let mut table = Table([Announcement::default(), second]);
-        sender.updated(9, true, &mut table);
+        sender.updated(4, true, &mut table).unwrap();
         assert_eq!(sender.write(1).unwrap().address, 0x2000);
         assert_eq!(
             table.0,
@@ -275,7 +287,7 @@ mod tests {
             ..FIRST
         };
         let mut table = Table([other; 2]);
-        sender.updated(9, true, &mut table);
+        sender.updated(3, true, &mut table).unwrap();
         assert_eq!(table.0, [other, Announcement::default()]);
         assert_eq!(sender.write(10).unwrap().address, 0x1000);
         assert_eq!(sender.write(10).unwrap().address, 0x2000);
@@ -288,11 +300,11 @@ mod tests {
         sender.write(10).unwrap();
         let at = |address| Announcement { address, ..FIRST };
         let mut table = Table([at(0x3000), at(0x2000)]);
-        sender.updated(9, true, &mut table);
+        sender.updated(4, true, &mut table).unwrap();
         assert_eq!(table.0, [at(0x3000), Announcement::default()]);
         assert_eq!(sender.write(10).unwrap().address, 0x2000);
         assert_eq!(sender.write(10), None, "the other message has not arrived");
-        sender.updated(9, true, &mut table);
+        sender.updated(4, true, &mut table).unwrap();
         assert_eq!(sender.write(10).unwrap().address, 0x3000);
     }
 
@@ -301,13 +313,15 @@ mod tests {
         let mut sender = sender();
         sender.write(10).unwrap();
         let mut table = Table([FIRST; 2]);
-        sender.updated(9, false, &mut table);
+        sender.updated(4, false, &mut table).unwrap();
         assert_eq!(table.0, [FIRST; 2]);
         assert_eq!(sender.writable(), 0);
         // Announced later than its message on iWARP, as far as that tells.
-        sender.updated(9, true, &mut Table(Default::default()));
+        sender
+            .updated(4, true, &mut Table(Default::default()))
+            .unwrap();
         assert_eq!(sender.writable(), 0);
-        sender.updated(9, true, &mut table);
+        sender.updated(4, true, &mut table).unwrap();
         assert_eq!(sender.writable(), 10);
     }
 
@@ -325,10 +339,26 @@ mod tests {
         assert!(sender.waits_for_peer());
         // The count is absolute, and wraps.
         sender.completed(2);
-        sender.updated(4, true, &mut Table(Default::default()));
+        sender
+            .updated(4, true, &mut Table(Default::default()))
+            .unwrap();
         assert_eq!(sender.writes_left(), 1);
         sender.write(1).unwrap();
         assert_eq!(sender.write(1), None);
+    }
+
+    #[test]
+    fn credits_that_the_peer_cannot_have_are_refused() {
+        let mut sender = sender();
+        sender.write(1).unwrap();
+        let mut updated = |limit| sender.updated(limit, false, &mut Table(Default::default()));
+        // One of three was used, so that the count is 4 at most.
+        for limit in [5, 0, 0x8000, u16::MAX] {
+            let refused = Err(ProtocolError::TooManyCredits);
+            assert_eq!(updated(limit), refused, "{limit}");
+        }
+        assert_eq!((updated(1), updated(4)), (Ok(()), Ok(())));
+        assert_eq!(sender.writes_left(), 3);
     }
 
     #[test]
@@ -374,7 +404,7 @@ mod tests {
         );
         assert_eq!(sender.write(1), None);
         let mut table = Table([Announcement::default(), FIRST]);
-        sender.updated(3, true, &mut table);
+        sender.updated(3, true, &mut table).unwrap();
         assert_eq!(sender.write(1).unwrap().address, 0x1000);
     }
 

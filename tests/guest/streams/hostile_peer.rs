@@ -27,6 +27,9 @@ struct Peer {
 
 const RECEIVES: u32 = 64;
 
+/// How many messages the stream may send to the peer.
+const CREDITS: u16 = 32;
+
 impl Peer {
     /// Connects, with a handshake that may be changed before.
     fn connect(
@@ -46,7 +49,7 @@ impl Peer {
         let remote = memory.remote();
         let handshake = Handshake {
             byte_order: ByteOrder::NATIVE,
-            credits: 32,
+            credits: CREDITS,
             map_entries: 0,
             table: RemoteTable {
                 address: remote.address(),
@@ -255,7 +258,7 @@ fn a_peer_of_the_other_byte_order_is_understood(site: &Site) {
     let table = peer.handshake.table;
     let entry = RemoteMemory::new(table.address + 16, 16, table.key).unwrap();
     let announced = announcement.to_bytes(ByteOrder::NATIVE);
-    peer.announce(entry, &announced, word(Message::Credits(40)));
+    peer.announce(entry, &announced, word(Message::Credits(CREDITS + 1)));
     (&stream).write_all(&sent[1024..]).unwrap();
     assert_eq!(message(), Message::Data(476));
     let mut received = vec![0; 1500];
@@ -300,14 +303,25 @@ fn unknown_controls_are_ignored(site: &Site) {
 #[case(needs(AcknowledgedSends))]
 fn messages_beyond_the_credits_end_the_stream(site: &Site) {
     let (peer, stream) = connected(site);
-    for _ in 0..257 {
+    let beyond = peer.handshake.credits + 1;
+    for _ in 0..beyond {
         peer.send(word(Message::Data(1)));
     }
-    for _ in 0..257 {
+    for _ in 0..beyond {
         let sent = peer.connection.next_sent(PATIENCE).unwrap();
         sent.result().unwrap();
     }
     assert_eq!(violation(&stream), ProtocolError::NoCredit);
+}
+
+/// The stream would send to a peer without receive requests.
+#[case]
+fn credits_that_the_peer_cannot_have_end_the_stream(site: &Site) {
+    for limit in [CREDITS + 1, u16::MAX] {
+        let (peer, stream) = connected(site);
+        peer.send(word(Message::Credits(limit)));
+        assert_eq!(violation(&stream), ProtocolError::TooManyCredits, "{limit}");
+    }
 }
 
 /// Messages that nobody handles are kept in memory, but not without end.
@@ -329,7 +343,7 @@ fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: 
         (peer, stream, Pair { client, server })
     });
     for _ in 0..MESSAGES {
-        peer.send(word(Message::Credits(100)));
+        peer.send(word(Message::Credits(CREDITS)));
     }
     let until = Instant::now() + PATIENCE;
     // The other stream takes them from the device.
@@ -345,10 +359,12 @@ fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: 
 /// The device refuses it.
 #[case]
 fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
     let (peer, stream) = connected(site);
     peer.write(1 << 30, b"x", word(Message::Data(1)));
     let error = (&stream).read(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    carry(&client, &server, &[7; 1000]);
 }
 
 /// While it waits for a message, which will not come.
@@ -356,13 +372,13 @@ fn a_write_beyond_the_memory_resets_the_stream(site: &Site) {
 fn a_reader_learns_that_its_write_was_refused(site: &Site) {
     for options in [
         StreamOptions::new(),
-        StreamOptions::new().shared_receives(300),
+        StreamOptions::new().shared_receives(500),
     ] {
         let listener = Listener::bind(site.v4(0)).unwrap();
         let listener = RdmaListener::new(listener, options);
         let (peer, stream) = accepted(site, &listener, |_| ());
         // On iWARP the side that has connected sends first.
-        peer.send(word(Message::Credits(32)));
+        peer.send(word(Message::Credits(CREDITS)));
         let Peer {
             memory, connection, ..
         } = peer;
@@ -379,6 +395,7 @@ fn a_reader_learns_that_its_write_was_refused(site: &Site) {
 
 #[case]
 fn handshakes_that_cannot_work_are_rejected(site: &Site) {
+    let Pair { client, server } = Pair::new(site);
     let listener = listener(site);
     let accepted = thread::scope(|scope| {
         let accepting = scope.spawn(|| listener.accept().unwrap().0);
@@ -397,5 +414,6 @@ fn handshakes_that_cannot_work_are_rejected(site: &Site) {
         let peer = Peer::connect(site, &listener, |_| ()).unwrap();
         (accepting.join().unwrap(), peer)
     });
+    carry(&client, &server, &[7; 1000]);
     drop(accepted);
 }

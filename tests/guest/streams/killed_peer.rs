@@ -68,7 +68,7 @@ impl Drop for Peer {
 #[case]
 fn a_reader_is_reset(site: &Site) {
     expect_reset(&Peer::new(site));
-    expect_reset(&Peer::with(site, StreamOptions::new().shared_receives(300)));
+    expect_reset(&Peer::with(site, StreamOptions::new().shared_receives(500)));
 }
 
 fn expect_reset(peer: &Peer) {

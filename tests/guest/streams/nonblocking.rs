@@ -66,7 +66,7 @@ fn nonblocking(stream: RdmaStream) -> RdmaStream {
 fn poll_tells_of_bytes_and_of_the_end(site: &Site) {
     let options = StreamOptions::new();
     tells_of_bytes_and_of_the_end(site, &options);
-    tells_of_bytes_and_of_the_end(site, &options.shared_receives(300));
+    tells_of_bytes_and_of_the_end(site, &options.shared_receives(500));
 }
 
 fn tells_of_bytes_and_of_the_end(site: &Site, options: &StreamOptions) {
@@ -94,7 +94,7 @@ fn tells_of_bytes_and_of_the_end(site: &Site, options: &StreamOptions) {
 fn poll_tells_of_room(site: &Site) {
     let options = StreamOptions::new().receive_buffer(4096).send_buffer(4096);
     tells_of_room(site, &options);
-    tells_of_room(site, &options.shared_receives(300));
+    tells_of_room(site, &options.shared_receives(500));
 }
 
 fn tells_of_room(site: &Site, options: &StreamOptions) {

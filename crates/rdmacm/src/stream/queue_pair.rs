@@ -250,6 +250,15 @@ impl StreamQueuePair {
         self.poll();
     }
 
+    /// Whether a read would return nothing. It costs less than the read.
+    pub(super) fn has_nothing_to_read(&self) -> bool {
+        if self.has_completions(StreamInterest::Readable) || !self.status.is_open() {
+            return false;
+        }
+        let receiver = &lock(&self.receive).receiver;
+        receiver.readable() == 0 && !receiver.is_update_due()
+    }
+
     /// Reads what has arrived; `None` if nothing has.
     pub(super) fn read(
         &self,

@@ -87,7 +87,7 @@ impl Drop for StatusGuard<'_> {
         let has_failed = self.status.failure().is_some();
         let flags = flag(has_failed || !self.status.shutdown.is_open(), ENDED)
             | flag(has_failed, FAILED)
-            | flag(self.status.waiters() > 0, HAS_WAITERS);
+            | flag(self.status.has_waiters(), HAS_WAITERS);
         self.flags.store(flags, Ordering::Release);
     }
 }

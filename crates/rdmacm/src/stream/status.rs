@@ -96,6 +96,11 @@ impl Status {
         }
     }
 
+    pub(super) fn has_waiters(&self) -> bool {
+        let is_awaited = self.queues().iter().any(|queue| !queue.is_empty());
+        is_awaited || self.descriptor.is_some()
+    }
+
     /// How many wait, with the descriptor.
     pub(super) fn waiters(&self) -> usize {
         let in_queues: usize = self.queues().iter().map(|queue| queue.len()).sum();

@@ -24,12 +24,15 @@ impl StreamConnection {
         let queue_pair = self.queue_pair();
         let (key, failures) = (event_loop.new_key(), event_loop.failures());
         while let Some(thread) = queue_pair.register_thread(key, event_loop) {
-            // Whatever comes from here on wakes the thread; this finds what came before.
-            let read = self.try_read(reading, into);
-            if read.is_some() || self.may_be_closed() {
-                queue_pair.deregister(StreamInterest::Readable, key);
-                event_loop.keep_thread(thread);
-                return read;
+            // Whatever comes from here on wakes the thread; this finds what came before. Mostly
+            // nothing did.
+            if self.may_be_closed() || !queue_pair.has_nothing_to_read() {
+                let read = self.try_read(reading, into);
+                if read.is_some() || self.may_be_closed() {
+                    queue_pair.deregister(StreamInterest::Readable, key);
+                    event_loop.keep_thread(thread);
+                    return read;
+                }
             }
             event_loop.park(&thread, failures);
             event_loop.keep_thread(thread);

@@ -204,7 +204,9 @@ impl Side {
                 let sender = self.sender.as_mut().unwrap();
                 let tells = self.setup.transport == Transport::Immediate;
                 let may_announce = !tells || delivery.write.is_some();
-                sender.updated(limit, may_announce, &mut self.table);
+                sender
+                    .updated(limit, may_announce, &mut self.table)
+                    .unwrap();
             }
             Message::Control(control) => self.shutdown.receive(control),
             _ => {}

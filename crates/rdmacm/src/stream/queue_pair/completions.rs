@@ -115,7 +115,7 @@ impl StreamQueuePair {
                 lock(&self.send).peer_maps.set(index, entry);
             }
             Some(Received::Data(_)) => {}
-            None => self.handle_control(receive, message, may_announce, wakers),
+            None => return self.handle_control(receive, message, may_announce, wakers),
         }
         Ok(())
     }
@@ -133,12 +133,12 @@ impl StreamQueuePair {
         message: Message,
         may_announce: bool,
         wakers: &mut Wakers,
-    ) {
+    ) -> Result<(), ProtocolError> {
         let mut send = lock(&self.send);
         match message {
             Message::Credits(limit) => {
                 if let Some(sender) = &mut send.sender {
-                    sender.updated(limit, may_announce, receive.table_mut());
+                    sender.updated(limit, may_announce, receive.table_mut())?;
                 }
                 if self.status.has_waiters() {
                     self.status().made_progress(wakers);
@@ -154,6 +154,7 @@ impl StreamQueuePair {
         if send.is_writable() && self.status.has_waiters() {
             self.status().wake_first(StreamInterest::Writable, wakers);
         }
+        Ok(())
     }
 
     /// Sends the updates that are due, unless the peer sends no more.
