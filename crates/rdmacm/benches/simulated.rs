@@ -26,15 +26,18 @@ fn node(host: &Host) -> Node {
         .unwrap()
 }
 
+/// Serves one client after the other until the listener is stopped.
 fn echo(listener: &Listener) {
-    let connection = listener.accept(None).unwrap().accept().unwrap();
-    while let Some(message) = connection.receive().unwrap() {
-        connection.send(&message).unwrap();
+    while let Ok(incoming) = listener.accept(None) {
+        let connection = incoming.accept().unwrap();
+        while let Some(message) = connection.receive().unwrap() {
+            connection.send(&message).unwrap();
+        }
     }
 }
 
-/// Measures something on the client of a server that accepts `clients` and echoes messages.
-fn with_server(clients: usize, measure: impl FnOnce(&dyn Fn() -> Connection)) {
+/// Measures something on the client of a server that echoes messages.
+fn with_server(measure: impl FnOnce(&dyn Fn() -> Connection)) {
     let fabric = Fabric::roce(["client", "server"]);
     let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
     let address = (server.address().unwrap(), PORT);
@@ -44,23 +47,22 @@ fn with_server(clients: usize, measure: impl FnOnce(&dyn Fn() -> Connection)) {
         .unwrap();
     let node = node(&client);
     thread::scope(|scope| {
-        scope.spawn(|| (0..clients).for_each(|_| echo(&listener)));
+        scope.spawn(|| echo(&listener));
         measure(&|| Connector::new(address).with_node(&node).connect().unwrap());
+        listener.stop();
     });
 }
 
-const CONNECTIONS: u32 = 50;
-
-#[divan::bench(sample_count = CONNECTIONS, sample_size = 1)]
+#[divan::bench(sample_count = 50, sample_size = 1)]
 fn connect_and_close(bencher: divan::Bencher<'_, '_>) {
-    with_server(CONNECTIONS as usize, |connect| {
+    with_server(|connect| {
         bencher.bench_local(|| connect().close(CLOSE_DEADLINE).unwrap());
     });
 }
 
 #[divan::bench]
 fn round_trip(bencher: divan::Bencher<'_, '_>) {
-    with_server(1, |connect| {
+    with_server(|connect| {
         let connection = connect();
         bencher.bench_local(|| {
             connection.send(&[7; 64]).unwrap();

@@ -5,9 +5,10 @@
     reason = "a benchmark, whose simulated device answers everything"
 )]
 
-use rdmacm_core::{DeviceId, QpType, RdmaDevices};
+use rdmacm_core::{DeviceId, QpAttr, QpAttrMask, QpState, QpType, RdmaDevices};
 use rdmacm_sim::Fabric;
-use rdmacm_verbs::{Context, DeviceSource, QpCaps, QueuePair};
+use rdmacm_verbs::{Context, DeviceSource, QpCaps, QueuePair, SgList};
+use zerocopy::FromZeros as _;
 
 fn main() {
     divan::main();
@@ -34,7 +35,7 @@ fn queue_pair(context: &Context) -> QueuePair {
         max_recv_sge: 1,
         max_inline_data: 0,
     };
-    QueuePair::options(QpType::UD)
+    QueuePair::options(QpType::RC)
         .caps(caps)
         .create(context)
         .unwrap()
@@ -44,6 +45,51 @@ fn queue_pair(context: &Context) -> QueuePair {
 fn create_and_destroy(bencher: divan::Bencher<'_, '_>) {
     let context = context();
     bencher.bench_local(|| drop(queue_pair(&context)));
+}
+
+/// A queue pair that may receive, and memory for each request.
+fn with_memory(context: &Context) -> (QueuePair, Vec<SgList>) {
+    let queue_pair = queue_pair(context);
+    let attr = QpAttr {
+        qp_state: QpState::INIT,
+        port_number: 1,
+        ..QpAttr::new_zeroed()
+    };
+    let mask =
+        QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS;
+    queue_pair.modify(&attr, mask).unwrap();
+    let domain = queue_pair.protection_domain();
+    let memory = domain.allocate(RECEIVES as usize * 64).unwrap();
+    let parts = memory.into_chunks(64).into_iter().map(SgList::from);
+    (queue_pair, parts.collect())
+}
+
+/// One after the other, until the queue is full.
+#[divan::bench]
+fn post_receives(bencher: divan::Bencher<'_, '_>) {
+    let context = context();
+    bencher
+        .counter(divan::counter::ItemsCount::new(RECEIVES))
+        .with_inputs(|| with_memory(&context))
+        .bench_local_values(|(queue_pair, memory)| {
+            for part in memory {
+                queue_pair.post_receive(part).unwrap();
+            }
+            queue_pair
+        });
+}
+
+/// The same at once.
+#[divan::bench]
+fn post_receives_at_once(bencher: divan::Bencher<'_, '_>) {
+    let context = context();
+    bencher
+        .counter(divan::counter::ItemsCount::new(RECEIVES))
+        .with_inputs(|| with_memory(&context))
+        .bench_local_values(|(queue_pair, mut memory)| {
+            queue_pair.post_receives(&mut memory).unwrap();
+            queue_pair
+        });
 }
 
 #[divan::bench]

@@ -252,21 +252,27 @@ pub(crate) const MEASURES: &[Measure] = &[
         .kept(),
     Measure::new(Group::Throughput, "send-64k", 32)
         .slow()
+        .counts(Counts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "write-64k", 32)
         .slow()
+        .counts(Counts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "read-64k", 32)
         .slow()
+        .counts(Counts::Varying)
         .bytes(KIB_64),
     Measure::new(Group::Throughput, "send-1m", 8)
         .slow()
+        .counts(Counts::Varying)
         .bytes(MIB),
     Measure::new(Group::Throughput, "write-1m", 8)
         .slow()
+        .counts(Counts::Varying)
         .bytes(MIB),
     Measure::new(Group::Throughput, "read-1m", 8)
         .slow()
+        .counts(Counts::Varying)
         .bytes(MIB),
     Measure::new(Group::Memory, "idle-ids", 1000)
         .on_one_device()

@@ -66,10 +66,9 @@ fn c_program(text: &str) -> anyhow::Result<(String, PathBuf)> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let own = std::env::current_exe().context("find this program")?;
     let selection = Selection::new(&args.device, &args.filters);
-    let mut parts = vec![selection.repeatable()];
     let mut peers = Peers::new(Library::own(&own));
     if args.counts {
-        count(&parts, &Library::own(&own), &mut peers);
+        count(&selection.repeatable(), &Library::own(&own), &mut peers);
         return Ok(());
     }
     let mut libraries = vec![Library::bare(&own)];
@@ -78,19 +77,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     libraries.push(Library::tcp(&own));
     libraries.push(Library::own(&own));
     times::run(&selection, &libraries, args.rounds, &mut peers);
-    parts.extend(selection.varying());
+    let parts = selection.parts();
     for library in &libraries {
-        count(&parts, library, &mut peers);
+        for part in &parts {
+            count(part, library, &mut peers);
+        }
         let processes = selection.iter().filter(|selected| selected.measure.process);
         processes.for_each(|selected| cold_start::count(selected, library));
     }
     Ok(())
 }
 
-/// Counts what a library needs; one process does each part.
-fn count(parts: &[Selection<'_>], library: &Library, peers: &mut Peers) {
-    for part in parts {
-        strace::run(part, library, peers);
-        callgrind::run(part, library, peers);
-    }
+/// Counts what a library needs. One process does all of it.
+fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) {
+    strace::run(selection, library, peers);
+    callgrind::run(selection, library, peers);
 }

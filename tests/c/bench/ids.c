@@ -1,6 +1,7 @@
 // Ids and their events.
 #include "bench.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 static struct rdma_event_channel *channel;
@@ -148,6 +149,7 @@ static void run_event(struct target target, uint32_t count)
 		struct rdma_cm_id *id = create();
 
 		check(rdma_resolve_addr(id, NULL, destination, TIMEOUT_MS), "rdma_resolve_addr");
+		check(poll(&(struct pollfd){ channel->fd, POLLIN, 0 }, 1, -1) < 0, "poll");
 		section_begin();
 		measured_section_event();
 		section_end(1);

@@ -119,9 +119,9 @@ fn post_sends(queue_pair: &QueuePair, peers: &RemoteAccessRegion, length: usize)
 fn flood(peer: &QueuePair) {
     let message = |seed| {
         let memory = sge(peer, &pattern(LENGTH, seed));
-        SendRequest::new(SendOperation::Send, memory)
+        Some(SendRequest::new(SendOperation::Send, memory))
     };
-    let mut messages = (0..8).map(message).collect();
+    let mut messages: Vec<_> = (0..8).map(message).collect();
     peer.post_sends(&mut messages).unwrap();
 }
 

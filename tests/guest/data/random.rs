@@ -128,7 +128,7 @@ fn post(site: &Site, random: &mut Random, near: &mut End<'_>, far: &mut End<'_>)
             one.request.unsignaled()
         };
         notes.push((signaled, one.brings, format!("{request:?}")));
-        requests.push(request);
+        requests.push(Some(request));
         messages.extend(one.message);
     }
     for message in messages {

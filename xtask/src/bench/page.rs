@@ -86,9 +86,24 @@ pub(crate) fn write(
             "\n## {title}\n\n![{title}](benchmarks/{group}.svg)\n\n{tables}"
         )?;
     }
+    page += &failures(results);
     let path = workspace.root.join(PAGE);
     fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
     Ok(path)
+}
+
+/// Why cells are empty for which there is a workload.
+fn failures(results: &Results) -> String {
+    if results.failures.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        "\n## Not measured\n\nThese failed in this run, by library and workload:\n".to_owned();
+    for failure in &results.failures {
+        let words: Vec<_> = failure.split_whitespace().collect();
+        text.extend(["\n- ", &words.join(" ")]);
+    }
+    text + "\n"
 }
 
 fn rows<'a>(results: &'a Results, group: &str) -> impl Iterator<Item = &'a Row> {
@@ -229,6 +244,16 @@ mod tests {
     }
 
     #[test]
+    fn failures_are_named() {
+        let failures = ["44 rxe/id: no\n  device".to_owned()].into();
+        let results = Results {
+            failures,
+            ..Results::default()
+        };
+        assert!(super::failures(&results).ends_with("\n\n- 44 rxe/id: no device\n"));
+    }
+
+    #[test]
     fn the_page_has_a_plot_for_each_group() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace {
@@ -238,6 +263,7 @@ mod tests {
         let path = write(&workspace, &results(), "a guest").unwrap();
         let page = fs::read_to_string(path).unwrap();
         assert!(page.contains("![Ids](benchmarks/ids.svg)") && page.contains("Machine: a guest."));
+        assert!(!page.contains("## Not measured"));
         let plot = fs::read_to_string(folder.path().join("docs/benchmarks/ids.svg")).unwrap();
         assert!(plot.starts_with("<svg") && plot.contains("id rxe"));
     }

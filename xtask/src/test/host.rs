@@ -58,6 +58,7 @@ pub(crate) fn run(workspace: &Workspace, totals: &mut Totals) {
         totals.add("cargo-deny", &Outcome::Skipped(Some(reason)));
     }
     unit_and_doc_tests(workspace, totals);
+    benchmarks(workspace, totals);
 }
 
 /// Without default features, `rdmacm` must not depend on `rdmacm-verbs`.
@@ -118,6 +119,13 @@ fn unit_and_doc_tests(workspace: &Workspace, totals: &mut Totals) {
     let mut harness = Harness::new(totals, "host", "host");
     let end = run_tests(&mut cargo, &mut harness);
     harness.close(end);
+}
+
+/// Runs each benchmark once, without measuring it: one that does not work any more is found.
+fn benchmarks(workspace: &Workspace, totals: &mut Totals) {
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--workspace", "--bench", "*"]);
+    totals.measure("benchmarks", || quiet(&mut cargo));
 }
 
 /// Fuzzes ibacm's client for this many seconds.

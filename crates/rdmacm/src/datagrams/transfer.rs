@@ -16,9 +16,7 @@ use crate::stage::Stage;
 impl Socket {
     /// An attempt that begins now.
     pub(crate) fn attempt(&self, deadline: Deadline) -> Attempt {
-        let event_loop = self.id.event_loop();
-        let until = deadline.until(event_loop.now());
-        Attempt::new(event_loop, until, Target::default())
+        Attempt::until(self.id.event_loop(), deadline, Target::default())
     }
 
     /// An attempt with the deadline for transfers.

@@ -345,7 +345,7 @@ impl SendState {
             }
             Payload::Registered(remote, sge) => SendRequest::new(SendOperation::Write(remote), sge),
         };
-        let mut requests = vec![write, message];
+        let mut requests = [Some(write), Some(message)];
         let posted = queue_pair.post_sends(&mut requests);
         let mut works = posted.map_err(StreamFailure::refused)?;
         if let Some(work) = works.next() {

@@ -44,13 +44,13 @@ impl QueuePair {
     }
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes
-    /// them out of `requests`.
+    /// them out of `requests`, an array or a vector, and leaves `None`.
     ///
     /// # Errors
     /// Those of [`post_send`](Self::post_send). `requests` is unchanged if they were refused,
-    /// and empty if the doorbell failed.
+    /// and has no request left if the doorbell failed.
     #[doc(alias = "ibv_post_send")]
-    pub fn post_sends(&self, requests: &mut Vec<SendRequest<'_>>) -> Result<WorkIds> {
+    pub fn post_sends(&self, requests: &mut [Option<SendRequest<'_>>]) -> Result<WorkIds> {
         self.sends.post_all(requests)
     }
 

@@ -297,16 +297,18 @@ impl SendQueue {
     }
 
     /// Posts several requests with one doorbell; all or none.
-    pub(crate) fn post_all(&self, requests: &mut Vec<SendRequest<'_>>) -> Result<WorkIds> {
-        for request in &*requests {
+    pub(crate) fn post_all(&self, requests: &mut [Option<SendRequest<'_>>]) -> Result<WorkIds> {
+        let (mut count, mut is_any_signaled) = (0, false);
+        for request in requests.iter().flatten() {
             self.check(request)?;
+            count += 1;
+            is_any_signaled |= self.is_signaled(request);
         }
-        let is_any_signaled = requests.iter().any(|one| self.is_signaled(one));
         let mut state = self.state.lock();
-        self.reserve(&mut state, requests.len(), is_any_signaled)
+        self.reserve(&mut state, count, is_any_signaled)
             .map_err(invalid)?;
         let first = state.posted.next();
-        for request in requests.drain(..) {
+        for request in requests.iter_mut().filter_map(Option::take) {
             self.push(&mut state, request);
         }
         let next = state.posted.next();

@@ -84,12 +84,12 @@ impl<'devices> Selection<'devices> {
         Self(self.iter().filter(repeatable).copied().collect())
     }
 
-    /// The others that are counted, of one device and group each: if one fails, the others
-    /// have results.
-    pub(crate) fn varying(&self) -> Vec<Self> {
+    /// Those that are counted, in parts of one device and group each: if one fails, those of the
+    /// other parts have results.
+    pub(crate) fn parts(&self) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let varying = |selected: &&Selected<'_>| selected.measure.counts == Counts::Varying;
-        for selected in self.iter().filter(varying) {
+        let counted = |selected: &&Selected<'_>| selected.measure.counts != Counts::Nothing;
+        for selected in self.iter().filter(counted) {
             let subject = (selected.measure.group, &selected.device.name);
             let same = |part: &&mut Self| {
                 let mut first = part.0.iter().take(1);
