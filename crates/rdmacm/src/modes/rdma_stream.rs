@@ -36,7 +36,9 @@ by_mode! {
         /// ```
         ///
         /// `&RdmaStream` is a reader and a writer as well, so one thread can read while another
-        /// one writes, without a lock that both take.
+        /// one writes. Each direction has a lock of its own. A read takes that of writes only to
+        /// tell the peer of free memory, which is once for half of the receive buffer, and to
+        /// handle what the peer tells.
     }
     awaited {
         /// With the feature `tokio` it implements tokio's `AsyncRead` and `AsyncWrite`, and with
@@ -158,7 +160,7 @@ impl RdmaStream {
         /// Reserves registered memory for up to `bytes` of the next bytes, once the peer has room
         /// for at least one. The caller fills it, and [`SendSlot::commit`] sends it from there:
         /// this saves the copy of a write. It may have fewer bytes, at most 64 KiB and half of
-        /// [`StreamOptions::send_buffer`].
+        /// [`StreamOptions::send_buffer`]. The first call registers as many bytes as that.
         blocking {
             ///
             /// ```no_run
@@ -192,8 +194,8 @@ impl RdmaStream {
         }
     }
 
-    /// Splits the stream into halves that different threads or tasks can own. They share no lock
-    /// while they read and write.
+    /// Splits the stream into halves that different threads or tasks can own. A read and a write
+    /// wait for each other only while the read handles or sends a message about memory.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         let write = OwnedWriteHalf {
