@@ -25,32 +25,40 @@ fn messages() -> usize {
     std::env::var(MESSAGES).map_or(10_000, |messages| messages.parse().unwrap())
 }
 
-fn write_numbers(mut stream: impl Write, messages: usize) {
+/// Returns the stream, which is closed when it is dropped.
+fn write_numbers<S: Write>(mut stream: S, messages: usize) -> S {
     for number in 0..messages {
         stream.write_all(&number.to_le_bytes()).unwrap();
     }
+    stream
 }
 
-fn read_numbers(mut stream: impl Read, messages: usize) {
+/// Returns the stream, which is closed when it is dropped.
+fn read_numbers<S: Read>(mut stream: S, messages: usize) -> S {
     let mut read = [0; size_of::<usize>()];
     for number in 0..messages {
         stream.read_exact(&mut read).unwrap();
         assert_eq!(usize::from_le_bytes(read), number);
     }
+    stream
 }
 
+/// Neither side closes the stream before all is read: siw may lose what is under way then.
+///
 /// The client waits without a timeout: only a wake-up ends its waits. If one were lost, the
 /// server would give up and close the stream.
 fn exchange_on_threads(Pair { client, server }: Pair, messages: usize) {
     client.set_read_timeout(None).unwrap();
     client.set_write_timeout(None).unwrap();
     let (read, write) = server.into_split();
-    thread::scope(|scope| {
+    let server = thread::scope(|scope| {
         scope.spawn(|| write_numbers(&client, messages));
         scope.spawn(|| read_numbers(&client, messages));
-        scope.spawn(move || write_numbers(write, messages));
-        scope.spawn(move || read_numbers(read, messages));
+        let write = scope.spawn(move || write_numbers(write, messages));
+        let read = scope.spawn(move || read_numbers(read, messages));
+        (write.join(), read.join())
     });
+    drop((server.0.unwrap(), server.1.unwrap()));
 }
 
 #[case]
@@ -70,7 +78,7 @@ fn threads_with_few_credits_read_and_write_at_once(site: &Site) {
 /// How many messages must not take longer than the tests' patience.
 const AT_ONCE: usize = 1000;
 
-async fn write_numbers_in_task(mut stream: impl AsyncWrite + Unpin, messages: usize) {
+async fn write_numbers_in_task<S: AsyncWrite + Unpin>(mut stream: S, messages: usize) -> S {
     for first in (0..messages).step_by(AT_ONCE) {
         let write = async {
             for number in first..messages.min(first + AT_ONCE) {
@@ -79,9 +87,10 @@ async fn write_numbers_in_task(mut stream: impl AsyncWrite + Unpin, messages: us
         };
         timeout(PATIENCE, write).await.unwrap();
     }
+    stream
 }
 
-async fn read_numbers_in_task(mut stream: impl AsyncRead + Unpin, messages: usize) {
+async fn read_numbers_in_task<S: AsyncRead + Unpin>(mut stream: S, messages: usize) -> S {
     let mut bytes = [0; size_of::<usize>()];
     for first in (0..messages).step_by(AT_ONCE) {
         let read = async {
@@ -92,21 +101,21 @@ async fn read_numbers_in_task(mut stream: impl AsyncRead + Unpin, messages: usiz
         };
         timeout(PATIENCE, read).await.unwrap();
     }
+    stream
 }
 
 fn exchange_in_tasks(site: &Site, options: StreamOptions, messages: usize) {
     on_threads().block_on(async {
         let node = Node::open().unwrap();
         let (client, server) = tasks::pair(site, &node, options).await;
-        let mut tasks = JoinSet::new();
+        let (mut writers, mut readers) = (JoinSet::new(), JoinSet::new());
         for stream in [client, server] {
             let (read, write) = stream.into_split();
-            tasks.spawn(write_numbers_in_task(write, messages));
-            tasks.spawn(read_numbers_in_task(read, messages));
+            writers.spawn(write_numbers_in_task(write, messages));
+            readers.spawn(read_numbers_in_task(read, messages));
         }
-        while let Some(ended) = tasks.join_next().await {
-            ended.unwrap();
-        }
+        let halves = (writers.join_all().await, readers.join_all().await);
+        drop(halves);
     });
 }
 
