@@ -13,6 +13,7 @@ use rdmacm_sim::{Fabric, Host};
 
 use crate::hosts::{PORT, channel};
 
+mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
 mod tasks;

@@ -1,28 +1,39 @@
 //! The same on tokio.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rdmacm::tokio::{Connector, Listener, Node, RdmaListener, RdmaStream};
-use rdmacm_sim::{Fabric, Host};
+use rdmacm_sim::{Fabric, Host, VerbsObjects};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::{bytes, small};
 use crate::hosts::{PORT, channel};
 use crate::tasks::SpawnBlocking;
 
+/// How long ended streams may take by the machine's clock, whatever is simulated.
+const REAL_LIMIT: Duration = Duration::from_secs(20);
+
 pub(super) struct Tasks {
+    pub(super) fabric: Fabric,
+    pub(super) client: Host,
     server: Host,
     client_node: Node,
-    listener: RdmaListener,
+    server_node: Node,
+    pub(super) listener: RdmaListener,
 }
 
 impl Tasks {
-    fn each() -> [Self; 2] {
-        let names = ["client", "server"];
-        [Fabric::roce(names), Fabric::iwarp(names)].map(Self::new)
+    /// One after the other: the clock of a fabric stands still until its first use, and that of
+    /// the runtime does not.
+    pub(super) fn each() -> impl Iterator<Item = Self> {
+        let fabrics = [Fabric::roce, Fabric::iwarp];
+        let fabrics = fabrics.into_iter().map(|make| make(["client", "server"]));
+        fabrics.map(Self::new)
     }
 
     pub(super) fn new(fabric: Fabric) -> Self {
@@ -40,17 +51,47 @@ impl Tasks {
         let listener = Listener::options().with_node(&server_node);
         Self {
             listener: RdmaListener::new(listener.bind(address).unwrap(), small()),
+            fabric,
+            client,
             server,
             client_node,
+            server_node,
         }
     }
 
-    pub(super) async fn connect(&self) -> (RdmaStream, RdmaStream) {
+    pub(super) fn connector(&self) -> Connector {
         let address = (self.server.address().unwrap(), PORT);
+        Connector::new(address).with_node(&self.client_node)
+    }
+
+    /// A listener that leaves what to accept to its caller, and a connector to it.
+    pub(super) fn listen(&self) -> (Listener, Connector) {
+        let address = (self.server.address().unwrap(), PORT + 1);
+        let listener = Listener::options().with_node(&self.server_node);
         let connector = Connector::new(address).with_node(&self.client_node);
-        let connected = async { connector.connect_stream(small()).await.unwrap() };
+        (listener.bind(address).unwrap(), connector)
+    }
+
+    pub(super) async fn connect(&self) -> (RdmaStream, RdmaStream) {
+        let connected = async { self.connector().connect_stream(small()).await.unwrap() };
         let accepted = async { self.listener.accept().await.unwrap().0 };
         tokio::join!(connected, accepted)
+    }
+
+    /// Waits until only the listener is left: the executor ends streams that were dropped.
+    pub(super) async fn assert_clean(&self) {
+        let left = || {
+            let objects = [&self.client, &self.server].map(Host::verbs_objects);
+            (self.client.id_count(), self.server.id_count(), objects)
+        };
+        let nothing = (0, 1, [VerbsObjects::default(); 2]);
+        let began = Instant::now();
+        while left() != nothing {
+            assert!(began.elapsed() < REAL_LIMIT, "{:?}", left());
+            spawn_blocking(|| thread::sleep(Duration::from_millis(1)))
+                .await
+                .unwrap();
+        }
     }
 }
 
@@ -102,9 +143,7 @@ async fn a_cancelled_read_or_write_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_accept_that_is_dropped_loses_no_stream() {
     for tasks in Tasks::each() {
-        let address = (tasks.server.address().unwrap(), PORT);
-        let connector = Connector::new(address).with_node(&tasks.client_node);
-        let client = tokio::spawn(connector.connect_stream(small()));
+        let client = tokio::spawn(tasks.connector().connect_stream(small()));
         let accepted = loop {
             let accepted = timeout(Duration::from_micros(50), tasks.listener.accept());
             if let Ok(accepted) = accepted.await {

@@ -1,0 +1,327 @@
+//! Futures of streams that are dropped after each possible number of polls.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use rdmacm::Cause;
+use rdmacm::core::Deadline;
+use rdmacm::tokio::RdmaStream;
+use rdmacm_sim::Fabric;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::tasks::Tasks;
+use super::{SECOND, bytes, small};
+use crate::cancellation::{MAX_POLLS, poll_at_most};
+
+/// Drops a future after each number of polls, until it is complete by then: after
+/// `least` or more, so that one that waits does wait.
+async fn drop_after_each(least: usize, mut future: impl AsyncFnMut(usize) -> bool) {
+    let mut polls = 0;
+    while !future(polls).await {
+        polls += 1;
+        assert!(polls < MAX_POLLS);
+    }
+    assert!(polls >= least, "{polls}");
+}
+
+/// Two ends that are not harmed carry bytes, and end in order.
+async fn assert_works(mut near: RdmaStream, mut far: RdmaStream) {
+    near.write_all(b"question").await.unwrap();
+    far.read_exact(&mut [0; 8]).await.unwrap();
+    far.write_all(b"answer").await.unwrap();
+    near.read_exact(&mut [0; 6]).await.unwrap();
+    let (near, far) = tokio::join!(near.close(60 * SECOND), far.close(60 * SECOND));
+    near.unwrap();
+    far.unwrap();
+}
+
+async fn read_all(mut stream: RdmaStream) -> Vec<u8> {
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.unwrap();
+    received
+}
+
+/// Closes a stream, and returns what its peer reads until the end.
+async fn close(near: RdmaStream, far: RdmaStream) -> Vec<u8> {
+    let (closed, received) = tokio::join!(near.close(60 * SECOND), read_all(far));
+    closed.unwrap();
+    received
+}
+
+/// The other side has given up: the stream was not in use yet, and may end as one that was.
+async fn expect_end(mut stream: RdmaStream) {
+    match stream.read(&mut [0]).await {
+        Ok(read) => assert_eq!(read, 0),
+        Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+    }
+}
+
+/// Writes as long as there is room. What comes next waits for an acknowledgement.
+async fn fill(stream: &mut RdmaStream) -> Vec<u8> {
+    let mut filled = Vec::new();
+    while let Some(written) = poll_at_most(1, stream.write(&bytes(10))).await {
+        filled.extend(&bytes(written.unwrap()));
+    }
+    filled
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting() {
+    for tasks in Tasks::each() {
+        drop_after_each(2, async |polls| {
+            // No client may come.
+            let accepting = timeout(SECOND, tasks.listener.accept());
+            let connecting = poll_at_most(polls, tasks.connector().connect_stream(small()));
+            let (connected, accepted) = tokio::join!(connecting, accepting);
+            let accepted = accepted.ok().map(|accepted| accepted.unwrap().0);
+            let is_complete = connected.is_some();
+            if let Some(connected) = connected {
+                assert_works(connected.unwrap(), accepted.unwrap()).await;
+            } else if let Some(accepted) = accepted {
+                expect_end(accepted).await;
+            }
+            tasks.assert_clean().await;
+            let (near, far) = tasks.connect().await;
+            assert_works(near, far).await;
+            tasks.assert_clean().await;
+            is_complete
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn accepting() {
+    for tasks in Tasks::each() {
+        drop_after_each(2, async |polls| {
+            let (listener, connector) = tasks.listen();
+            let accepting = async {
+                let incoming = listener.accept(Deadline::Never).await.unwrap();
+                poll_at_most(polls, incoming.accept_stream(small())).await
+            };
+            let connecting = connector.connect_stream(small());
+            let (connected, accepted) = tokio::join!(connecting, accepting);
+            let is_complete = accepted.is_some();
+            match (connected, accepted) {
+                (connected, Some(accepted)) => {
+                    assert_works(connected.unwrap(), accepted.unwrap()).await;
+                }
+                (Ok(connected), None) => expect_end(connected).await,
+                (Err(error), None) => {
+                    let is_gone = matches!(error.cause(), Cause::PeerGone);
+                    assert!(error.is_rejected() || is_gone, "{polls}: {error}");
+                }
+            }
+            drop(listener);
+            tasks.assert_clean().await;
+            is_complete
+        })
+        .await;
+    }
+}
+
+/// The handshakes of a listener are those of whoever accepts next.
+#[tokio::test(start_paused = true)]
+async fn accepting_from_a_listener() {
+    for tasks in Tasks::each() {
+        drop_after_each(2, async |polls| {
+            let mut is_complete = false;
+            let accepting = async {
+                let first = poll_at_most(polls, tasks.listener.accept()).await;
+                is_complete = first.is_some();
+                let accepted = match first {
+                    Some(accepted) => accepted,
+                    None => tasks.listener.accept().await,
+                };
+                accepted.unwrap().0
+            };
+            let connecting = tasks.connector().connect_stream(small());
+            let (connected, accepted) = tokio::join!(connecting, accepting);
+            assert_works(connected.unwrap(), accepted).await;
+            tasks.assert_clean().await;
+            is_complete
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading() {
+    for tasks in Tasks::each() {
+        let (mut near, mut far) = tasks.connect().await;
+        tasks.fabric.set_delay(SECOND);
+        drop_after_each(2, async |polls| {
+            let mut byte = [0];
+            let mut is_complete = false;
+            let reading = async {
+                let first = poll_at_most(polls, far.read(&mut byte)).await;
+                is_complete = first.is_some();
+                let read = match first {
+                    Some(read) => read,
+                    None => far.read(&mut byte).await,
+                };
+                assert_eq!(read.unwrap(), 1);
+            };
+            let number = [u8::try_from(polls).unwrap()];
+            let (written, ()) = tokio::join!(near.write_all(&number), reading);
+            written.unwrap();
+            assert_eq!(byte, number);
+            is_complete
+        })
+        .await;
+        assert_eq!(close(near, far).await, b"");
+        tasks.fabric.set_delay(Duration::ZERO);
+        tasks.assert_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn writing() {
+    for tasks in Tasks::each() {
+        let (mut near, far) = tasks.connect().await;
+        tasks.fabric.set_delay(SECOND);
+        let writing = async {
+            let mut written = Vec::new();
+            drop_after_each(2, async |polls| {
+                written.extend(fill(&mut near).await);
+                // One that is dropped has written nothing.
+                let bytes = bytes(polls + 1);
+                let Some(done) = poll_at_most(polls, near.write(&bytes)).await else {
+                    return false;
+                };
+                written.extend(&bytes[..done.unwrap()]);
+                true
+            })
+            .await;
+            near.close(60 * SECOND).await.unwrap();
+            written
+        };
+        let (written, received) = tokio::join!(writing, read_all(far));
+        assert_eq!(received, written);
+        tasks.fabric.set_delay(Duration::ZERO);
+        tasks.assert_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reserving() {
+    for tasks in Tasks::each() {
+        let (mut near, far) = tasks.connect().await;
+        tasks.fabric.set_delay(SECOND);
+        let writing = async {
+            let mut written = Vec::new();
+            drop_after_each(2, async |polls| {
+                written.extend(fill(&mut near).await);
+                // One that is dropped keeps no memory: there is little of it.
+                let Some(slot) = poll_at_most(polls, near.reserve(100)).await else {
+                    return false;
+                };
+                let mut slot = slot.unwrap();
+                let bytes = bytes(slot.len());
+                slot.copy_from_slice(&bytes);
+                slot.commit(bytes.len()).unwrap();
+                written.extend(bytes);
+                true
+            })
+            .await;
+            near.close(60 * SECOND).await.unwrap();
+            written
+        };
+        let (written, received) = tokio::join!(writing, read_all(far));
+        assert_eq!(received, written);
+        tasks.fabric.set_delay(Duration::ZERO);
+        tasks.assert_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mapping() {
+    for tasks in Tasks::each() {
+        let (mut near, mut far) = tasks.connect().await;
+        tasks.fabric.set_delay(SECOND);
+        let regions = || tasks.client.verbs_objects().memory_regions;
+        let before = regions();
+        let mut memory = None;
+        drop_after_each(2, async |polls| {
+            let filled = fill(&mut near).await;
+            // The peer has room for one region, which one that is dropped does not take.
+            let mapped = poll_at_most(polls, near.map(8, 7)).await;
+            memory = mapped.transpose().unwrap();
+            assert_eq!(regions(), before + usize::from(memory.is_some()));
+            let mut received = vec![0; filled.len()];
+            far.read_exact(&mut received).await.unwrap();
+            assert_eq!(received, filled);
+            memory.is_some()
+        })
+        .await;
+        near.write_all(b"m").await.unwrap();
+        far.read_exact(&mut [0]).await.unwrap();
+        far.write_all_at(b"written!", 7).await.unwrap();
+        far.write_all(b"w").await.unwrap();
+        near.read_exact(&mut [0]).await.unwrap();
+        let mut written = [0; 8];
+        memory.unwrap().read(0, &mut written);
+        assert_eq!(written, *b"written!");
+        assert_eq!(close(near, far).await, b"");
+        tasks.fabric.set_delay(Duration::ZERO);
+        tasks.assert_clean().await;
+    }
+}
+
+/// On iWARP such a write does not wait: siw completes it before it has arrived.
+#[tokio::test(start_paused = true)]
+async fn writing_into_mapped_memory() {
+    let tasks = Tasks::new(Fabric::roce(["client", "server"]));
+    let (mut near, mut far) = tasks.connect().await;
+    let memory = far.map(MAX_POLLS, 0).await.unwrap();
+    far.write_all(b"m").await.unwrap();
+    near.read_exact(&mut [0]).await.unwrap();
+    tasks.fabric.set_delay(SECOND);
+    let mut expected = [0; MAX_POLLS];
+    drop_after_each(2, async |polls| {
+        let filled = fill(&mut near).await;
+        // One that is dropped has written nothing.
+        let written = poll_at_most(polls, near.write_at(b"w", polls as u64)).await;
+        if let Some(written) = written {
+            assert_eq!(written.unwrap(), 1);
+            expected[polls] = b'w';
+        }
+        let mut received = vec![0; filled.len()];
+        far.read_exact(&mut received).await.unwrap();
+        assert_eq!(received, filled);
+        expected[polls] == b'w'
+    })
+    .await;
+    near.write_all(b"w").await.unwrap();
+    far.read_exact(&mut [0]).await.unwrap();
+    let mut written = [0; MAX_POLLS];
+    memory.read(0, &mut written);
+    assert_eq!(written, expected);
+    drop(memory);
+    assert_eq!(close(near, far).await, b"");
+    tasks.fabric.set_delay(Duration::ZERO);
+    tasks.assert_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing() {
+    // On iWARP it does not wait.
+    for (tasks, least) in Tasks::each().zip([2, 1]) {
+        drop_after_each(least, async |polls| {
+            let (mut near, far) = tasks.connect().await;
+            tasks.fabric.set_delay(SECOND);
+            near.write_all(b"last").await.unwrap();
+            let closing = poll_at_most(polls, near.close(60 * SECOND));
+            let (closed, received) = tokio::join!(closing, read_all(far));
+            assert_eq!(received, b"last");
+            tasks.fabric.set_delay(Duration::ZERO);
+            tasks.assert_clean().await;
+            closed.is_some_and(|closed| {
+                closed.unwrap();
+                true
+            })
+        })
+        .await;
+    }
+}
