@@ -16,6 +16,7 @@ use crate::hosts::{PORT, channel};
 mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
+mod keep_alive;
 mod tasks;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,6 +40,11 @@ impl Hosts {
     }
 
     fn new(fabric: Fabric, device: &'static str) -> Self {
+        Self::with(fabric, device, small())
+    }
+
+    /// Hosts with options for the server's streams.
+    fn with(fabric: Fabric, device: &'static str, options: StreamOptions) -> Self {
         let fabric = fabric.seed(7);
         let [client, server] = ["client", "server"].map(|name| fabric.find_host(name).unwrap());
         let [client_node, server_node] = [&client, &server].map(|host| {
@@ -51,7 +57,7 @@ impl Hosts {
         let address = (server.address().unwrap(), PORT);
         let listener = Listener::options().with_node(&server_node);
         Self {
-            listener: RdmaListener::new(listener.bind(address).unwrap(), small()),
+            listener: RdmaListener::new(listener.bind(address).unwrap(), options),
             device,
             server,
             client_node,
@@ -65,9 +71,14 @@ impl Hosts {
 
     /// Two connected ends: the client's and the server's.
     fn connect(&self) -> (RdmaStream, RdmaStream) {
+        self.connect_with(small())
+    }
+
+    /// The same with options for the client.
+    fn connect_with(&self, options: StreamOptions) -> (RdmaStream, RdmaStream) {
         thread::scope(|scope| {
             let accepting = scope.spawn(|| self.listener.accept().unwrap().0);
-            let stream = self.connector().connect_stream(small()).unwrap();
+            let stream = self.connector().connect_stream(options).unwrap();
             (stream, accepting.join().unwrap())
         })
     }

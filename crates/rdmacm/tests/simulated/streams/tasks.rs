@@ -21,7 +21,7 @@ const REAL_LIMIT: Duration = Duration::from_secs(20);
 pub(super) struct Tasks {
     pub(super) fabric: Fabric,
     pub(super) client: Host,
-    server: Host,
+    pub(super) server: Host,
     client_node: Node,
     server_node: Node,
     pub(super) listener: RdmaListener,

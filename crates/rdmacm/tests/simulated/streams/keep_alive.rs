@@ -1,0 +1,94 @@
+//! Empty writes that detect a lost peer.
+
+use std::io::{Error, ErrorKind, Read, Write};
+use std::ops::Range;
+use std::time::Duration;
+
+use rdmacm::verbs::WcStatus;
+use rdmacm::{Cause, RdmaStream};
+use rdmacm_sim::Fabric;
+use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
+
+use super::tasks::Tasks;
+use super::{Hosts, SECOND, cause_of, small};
+
+const INTERVAL: Duration = Duration::from_secs(10);
+/// The interval, and the retries of one of the writes.
+const DETECTION: Range<Duration> = INTERVAL..Duration::from_secs(40);
+
+fn roce() -> Fabric {
+    Fabric::roce(["client", "server"])
+}
+
+/// A keep-alive that nobody has acknowledged.
+fn assert_is_lost(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    let cause = cause_of(error);
+    let Cause::Request(request) = cause.cause() else {
+        panic!("{error}");
+    };
+    assert_eq!(request.status, WcStatus::RETRY_EXC_ERR);
+    let elapsed = cause.elapsed();
+    assert!(DETECTION.contains(&elapsed), "{elapsed:?}");
+}
+
+/// While a call waits for bytes, and for good.
+fn expect_loss(stream: &RdmaStream) {
+    assert_is_lost(&{ stream }.read(&mut [0]).unwrap_err());
+    for error in [
+        { stream }.read(&mut [0]).unwrap_err(),
+        { stream }.write(&[0]).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
+}
+
+#[test]
+fn a_link_that_is_down_wakes_a_reader() {
+    let hosts = Hosts::new(roce(), "rxe0");
+    let (client, _server) = hosts.connect_with(small().keep_alive(INTERVAL));
+    hosts.server.set_link_up(hosts.device, false);
+    expect_loss(&client);
+}
+
+/// The client has asked for seven retries, which have no limit.
+#[test]
+fn the_accepting_side_notices_a_lost_peer() {
+    let hosts = Hosts::with(roce(), "rxe0", small().keep_alive(INTERVAL));
+    let (_client, server) = hosts.connect();
+    hosts.server.set_link_up(hosts.device, false);
+    expect_loss(&server);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_is_down_wakes_a_task() {
+    let tasks = Tasks::new(roce());
+    let options = small().keep_alive(INTERVAL);
+    let (connected, accepted) = tokio::join!(
+        tasks.connector().connect_stream(options),
+        tasks.listener.accept()
+    );
+    let (mut client, _server) = (connected.unwrap(), accepted.unwrap());
+    tasks.server.set_link_up("rxe0", false);
+    let began = Instant::now();
+    let error = client.read(&mut [0]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    assert!(DETECTION.contains(&began.elapsed()), "{error}");
+}
+
+#[test]
+fn a_peer_that_responds_is_left_alone() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect_with(small().keep_alive(INTERVAL));
+        client.set_read_timeout(Some(3600 * SECOND)).unwrap();
+        let error = { &client }.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        // The peer has received nothing, and the stream still works.
+        server.set_read_timeout(Some(SECOND)).unwrap();
+        let error = { &server }.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        (&client).write_all(b"alive").unwrap();
+        (&server).read_exact(&mut [0; 5]).unwrap();
+    }
+}
