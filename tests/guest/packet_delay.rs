@@ -35,10 +35,16 @@ fn hold_back(what: &str) {
 /// The first message of queue 0, the queue of sends (RFC 5041, 4.3).
 const FIRST_MESSAGE: &str = "match u32 0 0xffffffff at 60 match u32 1 0xffffffff at 64";
 
-/// Delays the first message from each client to this port of the site's IPv4 address.
+/// Delays the first message from each client to this port of the site's addresses.
 pub(crate) fn hold_back_first_messages(site: &Site, port: &str) {
     if site.soft == Soft::Siw {
         hold_back(&format!("match ip dport {port} 0xffff {FIRST_MESSAGE}"));
+        // After 40 bytes of IP.
+        run(&format!(
+            "tc filter add dev lo parent 1: protocol ipv6 u32 match ip6 protocol 6 0xff \
+             match ip6 dport {port} 0xffff \
+             match u32 0 0xffffffff at 80 match u32 1 0xffffffff at 84 flowid 1:4"
+        ));
     }
 }
 

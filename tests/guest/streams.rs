@@ -1,7 +1,7 @@
 //! Byte streams.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::net::{Ipv4Addr, Shutdown};
+use std::net::{IpAddr, Shutdown};
 use std::thread;
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use rdmacm_tests::{PATIENCE, SECOND, Site, Soft, free_port, free_qp_number};
 use rdmacm_tests_macros::case;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
 use crate::connector::asynchronous::on_one_thread;
 use crate::packet_delay::hold_back_first_messages;
 
+pub(crate) mod addresses;
 pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
 pub(crate) mod inline;
@@ -67,13 +67,14 @@ impl Pair {
     }
 }
 
-/// A server of librdmacm that listens on a port of this host, and a stream to it.
+/// A server of librdmacm on a port of this host, and a stream to it. It is started by a function
+/// that waits until it listens.
 ///
 /// On siw such a server sometimes closes a connection instead of accepting it, and then waits for
 /// bytes of it for ever: a new one is started.
 pub(crate) fn to_c_server(
     site: &Site,
-    host: Ipv4Addr,
+    host: IpAddr,
     options: &StreamOptions,
     start: impl Fn(u16) -> Tool,
 ) -> (Tool, RdmaStream) {
@@ -82,8 +83,7 @@ pub(crate) fn to_c_server(
         let port = free_port();
         hold_back_first_messages(site, &port.to_string());
         let server = start(port);
-        wait_until_its_socket_listens(&server, &format!("{host}:{port}"));
-        let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
+        let connector = Connector::new((host, port)).deadline(PATIENCE);
         match connector.connect_stream(options.clone()) {
             Err(error) if site.soft == Soft::Siw && closed < 3 => {
                 assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{error}");

@@ -3,13 +3,13 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::Ipv4Addr;
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
 
 use super::{bytes, to_c_server};
+use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
@@ -70,10 +70,11 @@ const SIZE: usize = 1_000_003;
 
 fn to_server(site: &Site, rdma_core: RdmaCore) {
     let copy = path(site, rdma_core, "copy");
-    let (server, stream) =
-        to_c_server(site, Ipv4Addr::UNSPECIFIED, &StreamOptions::new(), |port| {
-            Tool::start_with(rdma_core, "rcopy", &["-p", &port.to_string()])
-        });
+    let (server, stream) = to_c_server(site, site.v4.into(), &StreamOptions::new(), |port| {
+        let server = Tool::start_with(rdma_core, "rcopy", &["-p", &port.to_string()]);
+        wait_until_its_socket_listens(&server, &format!("0.0.0.0:{port}"));
+        server
+    });
     patient(&stream);
 
     let mut name = copy.clone().into_bytes();

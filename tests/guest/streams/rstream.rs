@@ -2,6 +2,7 @@
 //! success in its exit status also without having received everything.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::IpAddr;
 
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
@@ -24,6 +25,7 @@ pub(super) struct Test {
     pub(super) size: usize,
     count: usize,
     pub(super) iterations: usize,
+    is_over_ipv6: bool,
     /// More arguments.
     more: &'static [&'static str],
 }
@@ -35,6 +37,7 @@ impl Test {
             size,
             count,
             iterations,
+            is_over_ipv6: false,
             more: &[],
         }
     }
@@ -45,9 +48,22 @@ impl Test {
         self
     }
 
+    pub(super) const fn over_ipv6(mut self) -> Self {
+        self.is_over_ipv6 = true;
+        self
+    }
+
     const fn with(mut self, more: &'static [&'static str]) -> Self {
         self.more = more;
         self
+    }
+
+    fn host(self, site: &Site) -> IpAddr {
+        if self.is_over_ipv6 {
+            site.v6.into()
+        } else {
+            site.v4.into()
+        }
     }
 
     /// Starts the tool, which waits for events rather than spins, and verifies bytes.
@@ -105,8 +121,12 @@ impl Test {
         rdma_core: RdmaCore,
         options: &StreamOptions,
     ) -> (Tool, RdmaStream) {
-        to_c_server(site, site.v4, options, |port| {
-            self.start(rdma_core, port, &["-b", &site.v4.to_string()])
+        let host = self.host(site);
+        to_c_server(site, host, options, |port| {
+            let mut server = self.start(rdma_core, port, &["-b", &host.to_string()]);
+            // It listens before it prints the names of its results.
+            server.wait_for("name");
+            server
         })
     }
 
@@ -116,19 +136,34 @@ impl Test {
     }
 
     fn as_server(self, site: &Site, rdma_core: RdmaCore, options: &StreamOptions) {
-        let listener = Listener::bind(site.v4(0)).unwrap();
+        self.as_server_for(site, rdma_core, options, &[]);
+    }
+
+    /// A server whose client has more arguments. Returns the client's address.
+    pub(super) fn as_server_for(
+        self,
+        site: &Site,
+        rdma_core: RdmaCore,
+        options: &StreamOptions,
+        more: &[&str],
+    ) -> IpAddr {
+        let host = self.host(site);
+        let listener = Listener::bind((host, 0)).unwrap();
         let port = listener.local_addr().port();
         hold_back_first_messages(site, &port.to_string());
         let listener = RdmaListener::new(listener, options.clone());
-        let client = self.start(rdma_core, port, &["-s", &site.v4.to_string()]);
-        let (stream, _) = listener.accept().unwrap();
+        let host = host.to_string();
+        let role = [&["-s", &host], more].concat();
+        let client = self.start(rdma_core, port, &role);
+        let (stream, peer) = listener.accept().unwrap();
         self.run(&stream, false);
         expect_end(site, &stream);
         drop(stream);
         Self::check(&client.finish());
+        peer.ip()
     }
 
-    fn in_both_roles(self, site: &Site, options: &StreamOptions) {
+    pub(super) fn in_both_roles(self, site: &Site, options: &StreamOptions) {
         for rdma_core in RdmaCore::compared() {
             self.as_client(site, *rdma_core, options);
             self.as_server(site, *rdma_core, options);
