@@ -25,6 +25,7 @@ pub(super) struct Test {
     pub(super) size: usize,
     count: usize,
     pub(super) iterations: usize,
+    is_nonblocking: bool,
     is_over_ipv6: bool,
     /// More arguments.
     more: &'static [&'static str],
@@ -37,6 +38,7 @@ impl Test {
             size,
             count,
             iterations,
+            is_nonblocking: false,
             is_over_ipv6: false,
             more: &[],
         }
@@ -45,6 +47,12 @@ impl Test {
     /// With a tool that takes the same arguments.
     pub(super) const fn of_tool(mut self, tool: &'static str) -> Self {
         self.tool = tool;
+        self
+    }
+
+    /// The tool's calls do not wait: it makes them again and again, or polls without a timeout.
+    const fn nonblocking(mut self) -> Self {
+        self.is_nonblocking = true;
         self
     }
 
@@ -66,11 +74,12 @@ impl Test {
         }
     }
 
-    /// Starts the tool, which waits for events rather than spins, and verifies bytes.
+    /// Starts the tool, which verifies bytes, and mostly waits for events rather than spins.
     pub(super) fn start(self, rdma_core: RdmaCore, port: u16, role: &[&str]) -> Tool {
         let numbers = [port as usize, self.size, self.count, self.iterations];
         let [port, size, count, iterations] = numbers.map(|number| number.to_string());
-        let mut arguments = vec!["-T", "b", "-T", "v", "-p", &port];
+        let mode = if self.is_nonblocking { "n" } else { "b" };
+        let mut arguments = vec!["-T", mode, "-T", "v", "-p", &port];
         arguments.extend(["-S", &size, "-C", &count, "-I", &iterations]);
         arguments.extend(self.more.iter().chain(role));
         Tool::start_with(rdma_core, self.tool, &arguments)
@@ -264,6 +273,25 @@ fn streams_are_polled(site: &Site) {
     Test::new(1000, 10, 10)
         .with(&["-T", "a"])
         .in_both_roles(site, &StreamOptions::new());
+}
+
+/// Addresses by `rdma_getaddrinfo`.
+#[case]
+fn addresses_are_resolved_for_rdma(site: &Site) {
+    let test = Test::new(1000, 10, 10).with(&["-T", "r"]);
+    test.in_both_roles(site, &StreamOptions::new());
+}
+
+#[case]
+fn calls_that_do_not_wait_are_repeated(site: &Site) {
+    let test = Test::new(5000, 10, 5).nonblocking();
+    test.in_both_roles(site, &StreamOptions::new());
+}
+
+#[case]
+fn streams_are_polled_without_a_timeout(site: &Site) {
+    let test = Test::new(5000, 10, 5).nonblocking().with(&["-T", "a"]);
+    test.in_both_roles(site, &StreamOptions::new());
 }
 
 /// `rdmacm cat` sends back what a client sends: its output is its input.
