@@ -16,6 +16,7 @@ use crate::connector::asynchronous::on_one_thread;
 use crate::packet_delay::hold_back_first_messages;
 
 pub(crate) mod addresses;
+pub(crate) mod ends;
 pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
 pub(crate) mod inline;

@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import mmap
+import signal
 import socket
 import struct
 import sys
@@ -132,19 +133,74 @@ def measures(address, port, part):
         call("rclose", stream)
 
 
-COMMANDS = {"maps": maps, "idle": idle}
+def content(length):
+    return bytes(range(256)) * (length // 256)
+
+
+def expect_content(stream, length):
+    """Reads so many bytes, and the end."""
+    memory = ctypes.create_string_buffer(1 << 16)
+    received = bytearray()
+    while read := call("rrecv", stream, memory, len(memory), 0):
+        received += memory[:read]
+    assert received == content(length), len(received)
+
+
+def reads(address, port, length):
+    """Reads so many bytes until the end."""
+    stream = connect(address, port)
+    expect_content(stream, length)
+    call("rclose", stream)
+
+
+def writes(address, port, length):
+    """Sends so many bytes, and closes at once."""
+    stream = connect(address, port)
+    send_all(stream, content(length), length)
+    call("rclose", stream)
+
+
+def asks(address, port, length):
+    """Sends so many bytes and ends them, then reads as many until the end."""
+    stream = connect(address, port)
+    send_all(stream, content(length), length)
+    call("rshutdown", stream, socket.SHUT_WR)
+    expect_content(stream, length)
+    call("rclose", stream)
+
+
+def answers(address, port, length):
+    """Reads so many bytes until the end, then sends as many. Closes when it is interrupted."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    stream = connect(address, port)
+    expect_content(stream, length)
+    send_all(stream, content(length), length)
+    signal.sigwait([signal.SIGINT])
+    call("rclose", stream)
+
+
+def sends_datagram(address, port):
+    send(connect(address, port, kind=socket.SOCK_DGRAM))
+
+
+# Commands that connect themselves, and those of a stream.
+COMMANDS = {
+    "closes": closes,
+    "echoes": echoes,
+    "measures": measures,
+    "reads": reads,
+    "writes": writes,
+    "asks": asks,
+    "answers": answers,
+    "datagram": sends_datagram,
+}
+STREAM_COMMANDS = {"maps": maps, "idle": idle}
 command, address, port, *numbers = sys.argv[1:]
 port, numbers = int(port), [int(number) for number in numbers]
-if command == "closes":
-    sys.exit(closes(address, port, *numbers))
-if command == "echoes":
-    sys.exit(echoes(address, port, *numbers))
-if command == "measures":
-    sys.exit(measures(address, port, *numbers))
-if command == "datagram":
-    sys.exit(send(connect(address, port, kind=socket.SOCK_DGRAM)))
+if command in COMMANDS:
+    sys.exit(COMMANDS[command](address, port, *numbers))
 stream = connect(address, port)
-COMMANDS[command](stream, *numbers)
+STREAM_COMMANDS[command](stream, *numbers)
 print("done", flush=True)
 receive(stream)
 call("rclose", stream)

@@ -48,7 +48,7 @@ pub(crate) fn script(
 }
 
 /// The same, and accepts it.
-fn client(
+pub(super) fn client(
     site: &Site,
     rdma_core: RdmaCore,
     command: &str,
@@ -58,6 +58,7 @@ fn client(
     let (client, listener) = start(site, rdma_core, command, &[number], options);
     let (stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
     (client, stream)
 }
 

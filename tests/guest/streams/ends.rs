@@ -1,0 +1,103 @@
+//! Streams that end in one direction before the other, or with bytes under way, and librdmacm as
+//! the peer.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::thread;
+
+use rdmacm::{RdmaStream, StreamOptions};
+use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm_tests_macros::case;
+
+use super::rsocket_calls::client;
+use super::rstream::expect_end;
+use crate::c_tools::tool::Tool;
+use crate::rdma_core::RdmaCore;
+
+/// More than fits into the buffers.
+const LENGTH: usize = 1 << 20;
+
+fn content() -> Vec<u8> {
+    (0..=255).cycle().take(LENGTH).collect()
+}
+
+/// Clients that execute a command with as many bytes, and streams to them.
+fn clients(site: &Site, command: &str) -> impl Iterator<Item = (Tool, RdmaStream)> {
+    let start = move |one| client(site, one, command, LENGTH, StreamOptions::new());
+    RdmaCore::preloaded_since(0).map(start)
+}
+
+#[case(needs(Preloaded))]
+fn it_goes_on_sending_when_this_side_has_ended(site: &Site) {
+    for (client, mut stream) in clients(site, "answers") {
+        stream.write_all(&content()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let error = stream.write(b"more").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}");
+        let mut received = vec![0; LENGTH];
+        stream.read_exact(&mut received).unwrap();
+        assert!(received == content());
+        client.interrupt();
+        expect_end(site, &stream);
+        client.finish().assert_success();
+    }
+}
+
+#[case(needs(Preloaded))]
+fn this_side_goes_on_sending_when_it_has_ended(site: &Site) {
+    for (client, mut stream) in clients(site, "asks") {
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).unwrap();
+        assert!(received == content());
+        stream.write_all(&content()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        client.finish().assert_success();
+        stream.close(PATIENCE).unwrap();
+    }
+}
+
+#[case(needs(Preloaded))]
+fn both_end_at_the_same_time(site: &Site) {
+    for (client, stream) in clients(site, "asks") {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                (&stream).write_all(&content()).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+            });
+            let mut received = Vec::new();
+            (&stream).read_to_end(&mut received).unwrap();
+            assert!(received == content());
+        });
+        client.finish().assert_success();
+        stream.close(PATIENCE).unwrap();
+    }
+}
+
+/// As with TCP: it reads what was written before.
+#[case(needs(Preloaded))]
+fn it_reads_every_byte_of_a_stream_that_was_dropped(site: &Site) {
+    for (client, mut stream) in clients(site, "reads") {
+        stream.write_all(&content()).unwrap();
+        drop(stream);
+        client.finish().assert_success();
+    }
+}
+
+/// siw may skip the last bytes of a peer that disconnects, and the stream is reset then.
+#[case(needs(Preloaded))]
+fn every_byte_is_read_of_a_stream_that_it_has_closed(site: &Site) {
+    for (client, mut stream) in clients(site, "writes") {
+        let mut received = Vec::new();
+        match stream.read_to_end(&mut received) {
+            Err(error) if site.soft == Soft::Siw => {
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+                assert!(content().starts_with(&received));
+            }
+            read => {
+                read.unwrap();
+                assert!(received == content());
+            }
+        }
+        client.finish().assert_success();
+    }
+}
