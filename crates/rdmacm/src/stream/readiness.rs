@@ -184,9 +184,14 @@ impl StreamConnection {
             self.queue_pair().arm_for(interest);
         }
         event_loop.run_once();
-        if let Some(outcome) = take() {
-            self.has_transferred(interest);
-            return Ok(outcome?);
+        loop {
+            if let Some(outcome) = take() {
+                self.has_transferred(interest);
+                return Ok(outcome?);
+            }
+            if self.readiness.get().is_none() || !self.queue_pair().arm_for(interest) {
+                break;
+            }
         }
         let failed = event_loop.failed_since(failures);
         failed.map_err(|error| self.fail_at_once(stage, error.into()))?;

@@ -169,7 +169,13 @@ impl<T> WaitSource for StreamSource<'_, T> {
     type Item = T;
 
     fn take(&mut self) -> Option<T> {
-        (self.take)()
+        let queue_pair = self.connection.queue_pair();
+        loop {
+            let item = (self.take)();
+            if item.is_some() || !queue_pair.arm_for(self.interest) {
+                return item;
+            }
+        }
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {

@@ -186,7 +186,7 @@ impl StreamQueuePair {
         }
         self.poll_sends(send, wakers);
         if send.may_send && !send.has_room_for_update(requests) {
-            self.arm(Side::Sends);
+            let _ = self.arm(Side::Sends);
             self.poll_sends(send, wakers);
         }
         send.has_room_for_update(requests)

@@ -43,7 +43,10 @@ impl StreamQueuePair {
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
     /// and wakes the waiter. If the connection fails, both queues notify, unless other streams
     /// have the same receive queue.
-    pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) {
+    ///
+    /// Returns whether there is one that was not requested before. The caller looks again then: what
+    /// it waits for changes when another caller handles what the peer has sent, or writes.
+    pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) -> bool {
         let (mut sends, receives) = match interest {
             StreamInterest::Readable => (false, true),
             StreamInterest::Writable => {
@@ -54,34 +57,38 @@ impl StreamQueuePair {
             StreamInterest::Progress => (true, true),
         };
         sends |= self.receives.is_shared();
-        if sends {
-            self.arm(Side::Sends);
-        }
-        if receives {
-            self.arm(Side::Receives);
-        }
+        let sends = sends && self.arm(Side::Sends);
+        let receives = receives && self.arm(Side::Receives);
+        sends || receives
     }
 
-    /// Requests the notifications that those need who wait.
-    fn arm_for_waiters(&self) {
+    /// Requests the notifications that those need who wait. Returns what
+    /// [`arm_for`](Self::arm_for) does.
+    fn arm_for_waiters(&self) -> bool {
         let interests = self.status().interests();
+        let mut is_any_new = false;
         for interest in interests {
-            self.arm_for(interest);
+            is_any_new |= self.arm_for(interest);
         }
+        is_any_new
     }
 
-    pub(super) fn arm(&self, side: Side) {
-        let armed = match (side, &self.receives) {
-            (Side::Receives, ReceiveQueue::Shared(shared)) => shared.receives.arm(),
-            _ if self.set_armed(side, true) => return,
-            (Side::Receives, ReceiveQueue::Own(receives)) => receives.arm(false),
-            (Side::Sends, _) => self.sends.arm(false),
+    /// Requests the next notification of a queue. Returns whether the caller must look again:
+    /// not if it was requested before, whose caller looks.
+    pub(super) fn arm(&self, side: Side) -> bool {
+        let (armed, must_look) = match (side, &self.receives) {
+            // It looks itself.
+            (Side::Receives, ReceiveQueue::Shared(shared)) => (shared.receives.arm(), false),
+            _ if self.set_armed(side, true) => return false,
+            (Side::Receives, ReceiveQueue::Own(receives)) => (receives.arm(false), true),
+            (Side::Sends, _) => (self.sends.arm(false), true),
         };
         if let Err(error) = armed {
             let mut wakers = Wakers::default();
             self.fail(StreamFailure::device(error), &mut wakers);
             wakers.wake();
         }
+        must_look
     }
 
     /// Returns what it was before.
@@ -161,8 +168,9 @@ impl CompletionHandler for StreamQueuePair {
         if others {
             // Not the same notification again: one who waited for the peer may now wait for room
             // in the send queue.
-            self.arm_for_waiters();
-            CompletionHandler::poll(self);
+            while self.arm_for_waiters() {
+                CompletionHandler::poll(self);
+            }
         }
     }
 
