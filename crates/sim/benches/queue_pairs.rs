@@ -64,32 +64,34 @@ fn with_memory(context: &Context) -> (QueuePair, Vec<SgList>) {
     (queue_pair, parts.collect())
 }
 
-/// One after the other, until the queue is full.
-#[divan::bench]
-fn post_receives(bencher: divan::Bencher<'_, '_>) {
+/// Fills the receive queue of a new queue pair.
+fn fill(bencher: divan::Bencher<'_, '_>, post: impl Fn(&QueuePair, Vec<SgList>)) {
     let context = context();
     bencher
         .counter(divan::counter::ItemsCount::new(RECEIVES))
         .with_inputs(|| with_memory(&context))
         .bench_local_values(|(queue_pair, memory)| {
-            for part in memory {
-                queue_pair.post_receive(part).unwrap();
-            }
+            post(&queue_pair, memory);
             queue_pair
         });
 }
 
-/// The same at once.
+/// One request after the other.
+#[divan::bench]
+fn post_receives(bencher: divan::Bencher<'_, '_>) {
+    fill(bencher, |queue_pair, memory| {
+        for part in memory {
+            queue_pair.post_receive(part).unwrap();
+        }
+    });
+}
+
+/// All requests at once.
 #[divan::bench]
 fn post_receives_at_once(bencher: divan::Bencher<'_, '_>) {
-    let context = context();
-    bencher
-        .counter(divan::counter::ItemsCount::new(RECEIVES))
-        .with_inputs(|| with_memory(&context))
-        .bench_local_values(|(queue_pair, mut memory)| {
-            queue_pair.post_receives(&mut memory).unwrap();
-            queue_pair
-        });
+    fill(bencher, |queue_pair, mut memory| {
+        queue_pair.post_receives(&mut memory).unwrap();
+    });
 }
 
 #[divan::bench]
