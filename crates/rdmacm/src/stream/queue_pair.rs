@@ -1,7 +1,6 @@
 //! A queue pair that carries a byte stream, and its memory.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::ops::Range;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -13,17 +12,15 @@ use rdmacm_core::{
 use rdmacm_rsocket::{
     ByteOrder, Control, Handshake, How, MAP_ENTRY_SIZE, Message, Receiver, Sender, Transport,
 };
-use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, RemoteAccessRegion, Result, SgList, Token};
+use rdmacm_verbs::{CompletionQueue, QpCaps, QueuePair, Result, SgList, Token};
 
-use self::completions::ALL;
 use super::failure::StreamFailure;
 use super::options::{StreamOptions, UPDATE_REQUESTS};
 use super::receive_queue::{ReceiveQueue, SharedReceivesRegistration};
-use super::receive_state::{PeerMemory, Reading, ReceiveState};
+use super::receive_state::{PeerMemory, ReceiveState};
 use super::send_state::SendState;
 use super::shared_receives::SharedReceives;
 use super::shared_status::{SharedStatus, StatusGuard};
-use super::slices::Slices;
 use super::status::{Status, StreamInterest, Wakers};
 use crate::busy_polling::BusyPolling;
 use crate::event_loop::EventLoop;
@@ -31,8 +28,10 @@ use crate::messages::{CompletionHandler, ENDLESS_RETRIES, KeepAlive, OpenDevice,
 
 mod completions;
 mod mapped_memory;
+mod reads;
 mod send_buffers;
 mod waiters;
+mod writes;
 
 /// Bytes of inline data that each stream needs, for a map entry, an announcement or a message.
 const MIN_INLINE: u32 = 24;
@@ -248,161 +247,6 @@ impl StreamQueuePair {
     pub(super) fn established(&self, has_connected: bool) {
         lock(&self.send).may_send |= has_connected || !self.is_iwarp();
         self.poll();
-    }
-
-    /// Whether a read would return nothing. It costs less than the read.
-    pub(super) fn has_nothing_to_read(&self) -> bool {
-        if self.has_completions(StreamInterest::Readable) || !self.status.is_open() {
-            return false;
-        }
-        let receiver = &lock(&self.receive).receiver;
-        receiver.readable() == 0 && !receiver.is_update_due()
-    }
-
-    /// Reads what has arrived; `None` if nothing has.
-    pub(super) fn read(
-        &self,
-        reading: Reading,
-        into: &mut [IoSliceMut<'_>],
-    ) -> Option<Transferred> {
-        let mut receive = lock(&self.receive);
-        let has_bytes = receive.receiver.readable() > 0;
-        let has_come = self.has_completions(StreamInterest::Readable);
-        let is_idle = !has_come && !receive.receiver.is_update_due();
-        if !has_bytes && is_idle && self.status.is_open() {
-            return None;
-        }
-        let mut wakers = Wakers::default();
-        if !has_bytes {
-            let wanted = reading.wanted(into);
-            self.poll_receives(&mut receive, wanted, &mut wakers);
-            if self.receives.is_shared() {
-                self.poll_sends(&mut lock(&self.send), &mut wakers);
-            }
-        }
-        let outcome = self.read_in(&mut receive, reading, into);
-        if receive.receiver.is_update_due() {
-            self.update_peer(&mut receive, &mut wakers);
-        }
-        drop(receive);
-        wakers.wake();
-        outcome
-    }
-
-    fn read_in(
-        &self,
-        receive: &mut ReceiveState,
-        reading: Reading,
-        into: &mut [IoSliceMut<'_>],
-    ) -> Option<Transferred> {
-        let has_bytes = receive.receiver.readable() > 0;
-        if self.status.is_open() {
-            return has_bytes.then(|| Transferred::Bytes(receive.read(reading, into)));
-        }
-        let status = self.status();
-        if !status.shutdown.can_read() {
-            return Some(Transferred::Bytes(0));
-        }
-        if has_bytes {
-            drop(status);
-            return Some(Transferred::Bytes(receive.read(reading, into)));
-        }
-        match status.failure() {
-            // What the peer has said is not to be trusted.
-            Some(failure @ StreamFailure::Protocol(_)) => {
-                Some(Transferred::Failed(failure.clone()))
-            }
-            _ if status.shutdown.peer_finished() => Some(Transferred::Bytes(0)),
-            failure => failure.cloned().map(Transferred::Failed),
-        }
-    }
-
-    /// Where the bytes are that have arrived and follow each other in memory.
-    pub(super) fn received_part(&self) -> (&RemoteAccessRegion, Range<usize>) {
-        let (offset, length) = lock(&self.receive).receiver.next_bytes();
-        self.peer_memory.ring_part(offset, length)
-    }
-
-    /// Frees the memory of the first bytes of those that have arrived, and tells the peer when
-    /// enough of it is free.
-    pub(super) fn consume(&self, bytes: usize) {
-        let mut wakers = Wakers::default();
-        let mut receive = lock(&self.receive);
-        // No more than have arrived, which is 32 bits.
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        receive.receiver.consume(bytes);
-        self.update_peer(&mut receive, &mut wakers);
-        drop(receive);
-        wakers.wake();
-    }
-
-    /// Writes what there is room for; `None` if there is none.
-    pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
-        self.post(|send| {
-            let bytes = send.write(&self.queue_pair, Slices::new(slices))?;
-            Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
-        })
-    }
-
-    /// Posts what there is room for; `None` if there is none. Handles what has completed
-    /// before.
-    #[inline]
-    fn post(
-        &self,
-        post: impl FnOnce(&mut SendState) -> Result<Option<Transferred>, StreamFailure>,
-    ) -> Option<Transferred> {
-        let mut wakers = Wakers::default();
-        let mut send = lock(&self.send);
-        let mut is_writable = send.is_writable();
-        // Mostly the peer has sent nothing, and there is room.
-        if !is_writable || self.receives.has_any() {
-            drop(send);
-            self.hear_peer(is_writable, &mut wakers);
-            send = lock(&self.send);
-            is_writable = send.is_writable();
-        }
-        let mut outcome = self.refused_write();
-        if outcome.is_none() {
-            // Several at once, unless they alone report a failure.
-            let must_look = self.receives.is_shared() && self.sends.has_completions();
-            if must_look || !is_writable || send.is_half_full() {
-                self.poll_sends(&mut send, &mut wakers);
-            }
-            outcome = post(&mut send).unwrap_or_else(|failure| {
-                self.fail(failure.clone(), &mut wakers);
-                Some(Transferred::Failed(failure))
-            });
-        }
-        drop(send);
-        wakers.wake();
-        outcome
-    }
-
-    /// Why nothing may be written any more, if that is so.
-    #[inline]
-    fn refused_write(&self) -> Option<Transferred> {
-        if self.status.is_open() {
-            return None;
-        }
-        let status = self.status();
-        if !status.shutdown.can_write() {
-            return Some(Transferred::ShutDown);
-        }
-        status.failure().cloned().map(Transferred::Failed)
-    }
-
-    /// Handles what the peer has sent. A caller that can write leaves that to another one that
-    /// reads; one that is about to wait must know.
-    fn hear_peer(&self, is_writable: bool, wakers: &mut Wakers) {
-        let receive = if is_writable {
-            self.receive.try_lock().ok()
-        } else {
-            Some(lock(&self.receive))
-        };
-        if let Some(mut receive) = receive {
-            self.poll_receives(&mut receive, ALL, wakers);
-            self.update_peer(&mut receive, wakers);
-        }
     }
 
     /// Closes one direction or both, and tells the peer.

@@ -1,0 +1,99 @@
+//! Reading what has arrived.
+
+use std::io::IoSliceMut;
+use std::ops::Range;
+
+use rdmacm_verbs::RemoteAccessRegion;
+
+use super::{StreamQueuePair, Transferred, lock};
+use crate::stream::failure::StreamFailure;
+use crate::stream::receive_state::{Reading, ReceiveState};
+use crate::stream::status::{StreamInterest, Wakers};
+
+impl StreamQueuePair {
+    /// Whether a read would return nothing. It costs less than the read.
+    pub(in crate::stream) fn has_nothing_to_read(&self) -> bool {
+        if self.has_completions(StreamInterest::Readable) || !self.status.is_open() {
+            return false;
+        }
+        let receiver = &lock(&self.receive).receiver;
+        receiver.readable() == 0 && !receiver.is_update_due()
+    }
+
+    /// Reads what has arrived; `None` if nothing has.
+    pub(in crate::stream) fn read(
+        &self,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Transferred> {
+        let mut receive = lock(&self.receive);
+        let has_bytes = receive.receiver.readable() > 0;
+        let has_come = self.has_completions(StreamInterest::Readable);
+        let is_idle = !has_come && !receive.receiver.is_update_due();
+        if !has_bytes && is_idle && self.status.is_open() {
+            return None;
+        }
+        let mut wakers = Wakers::default();
+        if !has_bytes {
+            let wanted = reading.wanted(into);
+            self.poll_receives(&mut receive, wanted, &mut wakers);
+            if self.receives.is_shared() {
+                self.poll_sends(&mut lock(&self.send), &mut wakers);
+            }
+        }
+        let outcome = self.read_in(&mut receive, reading, into);
+        if receive.receiver.is_update_due() {
+            self.update_peer(&mut receive, &mut wakers);
+        }
+        drop(receive);
+        wakers.wake();
+        outcome
+    }
+
+    fn read_in(
+        &self,
+        receive: &mut ReceiveState,
+        reading: Reading,
+        into: &mut [IoSliceMut<'_>],
+    ) -> Option<Transferred> {
+        let has_bytes = receive.receiver.readable() > 0;
+        if self.status.is_open() {
+            return has_bytes.then(|| Transferred::Bytes(receive.read(reading, into)));
+        }
+        let status = self.status();
+        if !status.shutdown.can_read() {
+            return Some(Transferred::Bytes(0));
+        }
+        if has_bytes {
+            drop(status);
+            return Some(Transferred::Bytes(receive.read(reading, into)));
+        }
+        match status.failure() {
+            // What the peer has said is not to be trusted.
+            Some(failure @ StreamFailure::Protocol(_)) => {
+                Some(Transferred::Failed(failure.clone()))
+            }
+            _ if status.shutdown.peer_finished() => Some(Transferred::Bytes(0)),
+            failure => failure.cloned().map(Transferred::Failed),
+        }
+    }
+
+    /// Where the bytes are that have arrived and follow each other in memory.
+    pub(in crate::stream) fn received_part(&self) -> (&RemoteAccessRegion, Range<usize>) {
+        let (offset, length) = lock(&self.receive).receiver.next_bytes();
+        self.peer_memory.ring_part(offset, length)
+    }
+
+    /// Frees the memory of the first bytes of those that have arrived, and tells the peer when
+    /// enough of it is free.
+    pub(in crate::stream) fn consume(&self, bytes: usize) {
+        let mut wakers = Wakers::default();
+        let mut receive = lock(&self.receive);
+        // No more than have arrived, which is 32 bits.
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        receive.receiver.consume(bytes);
+        self.update_peer(&mut receive, &mut wakers);
+        drop(receive);
+        wakers.wake();
+    }
+}

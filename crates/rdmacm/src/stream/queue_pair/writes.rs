@@ -1,0 +1,81 @@
+//! Writing what there is room for.
+
+use std::io::IoSlice;
+
+use super::completions::ALL;
+use super::{StreamQueuePair, Transferred, lock};
+use crate::stream::failure::StreamFailure;
+use crate::stream::send_state::SendState;
+use crate::stream::slices::Slices;
+use crate::stream::status::Wakers;
+
+impl StreamQueuePair {
+    /// Writes what there is room for; `None` if there is none.
+    pub(in crate::stream) fn write(&self, slices: &[IoSlice<'_>]) -> Option<Transferred> {
+        self.post(|send| {
+            let bytes = send.write(&self.queue_pair, Slices::new(slices))?;
+            Ok((bytes > 0).then_some(Transferred::Bytes(bytes)))
+        })
+    }
+
+    /// Posts what there is room for; `None` if there is none. Handles what has completed
+    /// before.
+    #[inline]
+    pub(super) fn post(
+        &self,
+        post: impl FnOnce(&mut SendState) -> Result<Option<Transferred>, StreamFailure>,
+    ) -> Option<Transferred> {
+        let mut wakers = Wakers::default();
+        let mut send = lock(&self.send);
+        let mut is_writable = send.is_writable();
+        // Mostly the peer has sent nothing, and there is room.
+        if !is_writable || self.receives.has_any() {
+            drop(send);
+            self.hear_peer(is_writable, &mut wakers);
+            send = lock(&self.send);
+            is_writable = send.is_writable();
+        }
+        let mut outcome = self.refused_write();
+        if outcome.is_none() {
+            // Several at once, unless they alone report a failure.
+            let must_look = self.receives.is_shared() && self.sends.has_completions();
+            if must_look || !is_writable || send.is_half_full() {
+                self.poll_sends(&mut send, &mut wakers);
+            }
+            outcome = post(&mut send).unwrap_or_else(|failure| {
+                self.fail(failure.clone(), &mut wakers);
+                Some(Transferred::Failed(failure))
+            });
+        }
+        drop(send);
+        wakers.wake();
+        outcome
+    }
+
+    /// Why nothing may be written any more, if that is so.
+    #[inline]
+    fn refused_write(&self) -> Option<Transferred> {
+        if self.status.is_open() {
+            return None;
+        }
+        let status = self.status();
+        if !status.shutdown.can_write() {
+            return Some(Transferred::ShutDown);
+        }
+        status.failure().cloned().map(Transferred::Failed)
+    }
+
+    /// Handles what the peer has sent. A caller that can write leaves that to another one that
+    /// reads; one that is about to wait must know.
+    fn hear_peer(&self, is_writable: bool, wakers: &mut Wakers) {
+        let receive = if is_writable {
+            self.receive.try_lock().ok()
+        } else {
+            Some(lock(&self.receive))
+        };
+        if let Some(mut receive) = receive {
+            self.poll_receives(&mut receive, ALL, wakers);
+            self.update_peer(&mut receive, wakers);
+        }
+    }
+}
