@@ -4,11 +4,14 @@ mod before;
 mod check;
 mod counts;
 mod driver;
+mod growth;
+mod instructions;
 mod page;
 mod plot;
 mod record;
 mod results;
 mod statistics;
+mod svg;
 mod table;
 
 use std::net::IpAddr;
@@ -26,7 +29,7 @@ use crate::workspace::Workspace;
 
 /// Measures this library, librdmacm and bare writes doing the same work: times, instructions,
 /// system calls, allocations and memory. Without a filter, on a guest, writes
-/// docs/benchmarks.md
+/// docs/benchmarks.md and docs/instructions.md
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// `stock`, `new`, or the path of a bzImage

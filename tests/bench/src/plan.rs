@@ -302,6 +302,10 @@ pub(crate) const MEASURES: &[Measure] = &[
         .on_one_device()
         .counts(Counts::Varying)
         .c(None),
+    Measure::new(Group::Growth, "queue-pair-10000", 16)
+        .on_one_device()
+        .once()
+        .c(None),
     Measure::new(Group::Growth, "connect-at-10", 8)
         .on_one_device()
         .slow(),
@@ -309,6 +313,9 @@ pub(crate) const MEASURES: &[Measure] = &[
         .on_one_device()
         .slow(),
     Measure::new(Group::Growth, "connect-at-1000", 8)
+        .on_one_device()
+        .once(),
+    Measure::new(Group::Growth, "connect-at-10000", 8)
         .on_one_device()
         .once(),
     Measure::new(Group::Growth, "waiters-10", 32)

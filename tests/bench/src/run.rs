@@ -2,6 +2,7 @@
 
 mod callgrind;
 mod cold_start;
+mod functions;
 mod library;
 mod peers;
 mod record;

@@ -123,6 +123,11 @@ static void run_at_1000(struct target target, uint32_t count)
 	beside(target, 1000, count);
 }
 
+static void run_at_10000(struct target target, uint32_t count)
+{
+	beside(target, 10000, count);
+}
+
 static MEASURED void measured_section_connect_all(struct rdma_addrinfo *found,
 						  struct client *clients, uint32_t count,
 						  bool messages)
@@ -306,6 +311,7 @@ const struct workload connection_workloads[] = {
 	{ "connect-at-10", run_at_10 },
 	{ "connect-at-100", run_at_100 },
 	{ "connect-at-1000", run_at_1000 },
+	{ "connect-at-10000", run_at_10000 },
 	{ "idle-connections", run_idle },
 	{ "idle-connections-messages", run_idle_messages },
 	{ NULL, NULL },

@@ -20,6 +20,8 @@ use crate::workspace::Workspace;
 
 /// Long enough for all workloads under emulation on a busy host.
 const TIMEOUT: Duration = Duration::from_secs(3600);
+/// For two sides of 10,000 connections.
+const MEMORY_MIB: u32 = 6144;
 /// The devices of a guest.
 const DEVICES: [&str; 2] = ["rxe=10.71.1.1", "siw=10.71.2.1"];
 
@@ -134,7 +136,7 @@ fn run_in(
 ) -> anyhow::Result<()> {
     let machine = guest::Machine {
         timeout: TIMEOUT,
-        memory: 2048,
+        memory: MEMORY_MIB,
         ..guest::Machine::default()
     };
     let (mut partial, mut stderr) = (Vec::new(), Vec::new());

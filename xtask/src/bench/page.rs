@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use crate::bench::before;
+use crate::bench::growth::Growth;
+use crate::bench::instructions;
 use crate::bench::plot::Plot;
 use crate::bench::results::{OWN, Results, Row, TCP};
 use crate::bench::table::{NOTHING, Table, number};
@@ -16,6 +18,8 @@ use crate::workspace::Workspace;
 /// The page, and the folder of its plots.
 const PAGE: &str = "docs/benchmarks.md";
 const PLOTS: &str = "docs/benchmarks";
+/// The page of functions.
+const FUNCTIONS: &str = "docs/instructions.md";
 /// The column of earlier numbers.
 const BEFORE: &str = "before";
 
@@ -25,7 +29,8 @@ const INTRODUCTION: &str = "\
 
 `cargo xtask bench` measures this library, librdmacm, TCP and bare writes doing the same work on the
 same devices, and writes this page. Every number is for one operation. [testing.md](testing.md#benchmarks)
-explains how it is measured, and which of the counts are tests.
+explains how it is measured, and which of the counts are tests; [instructions.md](instructions.md)
+lists the functions that the instructions are in.
 
 | library | what it is |
 |---|---|
@@ -37,7 +42,8 @@ explains how it is measured, and which of the counts are tests.
 
 Times are those of an emulated machine if the machine below is one: compare them only with each
 other. A ratio is this library's time divided by that of C, or of TCP, in the same round: the median of
-all rounds, and the quartiles. In the plots, a point further left is better.
+all rounds, and the quartiles. In the plots, a point further left is better, but for throughput; those
+of growth show how the time of an operation rises with what exists beside it.
 ";
 
 /// A group's title.
@@ -67,7 +73,7 @@ pub(crate) fn tables(results: &Results) -> String {
     sections.collect::<Vec<_>>().join("\n")
 }
 
-/// Writes the page and its plots, and returns the page's path.
+/// Writes the pages and the plots, and returns the first page's path.
 pub(crate) fn write(
     workspace: &Workspace,
     results: &Results,
@@ -78,7 +84,7 @@ pub(crate) fn write(
     let mut page = format!("{INTRODUCTION}\nMachine: {machine}.\n");
     for group in results.groups() {
         let rows: Vec<_> = rows(results, group).collect();
-        let plot = Plot::new(title(group), results, &rows).to_string();
+        let plot = plot(group, results, &rows);
         fs::write(plots.join(format!("{group}.svg")), plot).context("write a plot")?;
         let title = title(group);
         let tables = group_tables(results, group);
@@ -88,9 +94,26 @@ pub(crate) fn write(
         )?;
     }
     page += &failures(results);
+    let functions = workspace.root.join(FUNCTIONS);
+    let text = instructions::page(results);
+    fs::write(&functions, text).with_context(|| format!("write {}", functions.display()))?;
     let path = workspace.root.join(PAGE);
     fs::write(&path, page).with_context(|| format!("write {}", path.display()))?;
     Ok(path)
+}
+
+/// The plot of a group, by what the group is about.
+fn plot(group: &str, results: &Results, rows: &[&Row]) -> String {
+    let title = title(group);
+    let quantity: (&str, Quantity) = match group {
+        "growth" => return Growth::new(title, results, rows).to_string(),
+        "throughput" => ("megabytes in a second", Row::megabytes_in_a_second),
+        "memory" => ("bytes in memory", Row::resident_bytes),
+        _ => ("instructions in user space", |row, library| {
+            row.of(library)?.instructions
+        }),
+    };
+    Plot::new(title, quantity, results, rows).to_string()
 }
 
 /// Why cells are empty for which there is a workload.
@@ -126,7 +149,7 @@ pub(crate) fn label(library: &str) -> String {
 }
 
 /// What a table shows of a workload, for a library.
-type Quantity = fn(&Row, &str) -> Option<f64>;
+pub(crate) type Quantity = fn(&Row, &str) -> Option<f64>;
 
 /// The titles of tables, and what they show for each library.
 const QUANTITIES: [(&str, Quantity); 8] = [
@@ -140,7 +163,7 @@ const QUANTITIES: [(&str, Quantity); 8] = [
     }),
     (
         "Bytes of the process in memory that remain",
-        |row, library| row.resident_bytes(library),
+        Row::resident_bytes,
     ),
     ("Time in µs", |row, library| {
         Some(row.of(library)?.time()? / 1_000.0)
@@ -155,7 +178,7 @@ fn group_tables(results: &Results, group: &str) -> String {
     let columns = |libraries: &[&str]| -> Vec<String> {
         libraries.iter().map(|library| label(library)).collect()
     };
-    let mut text = instructions(&rows, &libraries);
+    let mut text = instructions_table(&rows, &libraries);
     for (title, quantity) in QUANTITIES {
         let cells = table(&rows, &libraries, &|row, library| {
             number(quantity(row, library))
@@ -173,7 +196,7 @@ fn group_tables(results: &Results, group: &str) -> String {
 }
 
 /// The table of instructions, with what there were before.
-fn instructions(rows: &[&Row], libraries: &[&str]) -> String {
+fn instructions_table(rows: &[&Row], libraries: &[&str]) -> String {
     let mut libraries = libraries.to_vec();
     if let Some(own) = libraries.iter().position(|library| *library == OWN) {
         libraries.insert(own, BEFORE);
@@ -191,11 +214,11 @@ fn instructions(rows: &[&Row], libraries: &[&str]) -> String {
 /// A table below its title; nothing if no cell has a number.
 fn titled(title: &str, columns: &[String], cells: Vec<Vec<String>>) -> String {
     let headings = ["workload".to_owned(), "device".to_owned()];
-    let mut table = Table::new([&headings[..], columns].concat());
+    let mut table = Table::with_text(2, [&headings[..], columns].concat());
     for row in cells {
         table.add(row);
     }
-    let table = table.without_empty_columns();
+    let table = table.without_empty_columns().without_empty_rows();
     if table.is_empty() {
         return String::new();
     }

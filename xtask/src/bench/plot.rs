@@ -1,10 +1,11 @@
-//! A plot of a group as SVG: instructions of each library, and the ratios of times.
+//! A plot of a group as SVG: what each library needs, and the ratios of times.
 
 use std::fmt;
 
-use crate::bench::page::label;
-use crate::bench::results::{BARE, OWN, Results, Row, TCP};
+use crate::bench::page::{Quantity, label};
+use crate::bench::results::{Results, Row};
 use crate::bench::statistics::Quartiles;
+use crate::bench::svg::{begin, coloured, legend, line, point, text, tick_label};
 
 const ROW: f64 = 26.0;
 const TOP: f64 = 74.0;
@@ -15,33 +16,21 @@ const NAMES: f64 = 190.0;
 const HALF: f64 = 300.0;
 const GAP: f64 = 50.0;
 const WIDTH: f64 = NAMES + HALF + GAP + HALF + 30.0;
-/// Colours that are different in grey too, for C libraries one after the other.
-const C_COLOURS: [&str; 3] = ["#e69f00", "#d55e00", "#cc79a7"];
-
-fn colour(library: &str, c_index: usize) -> &'static str {
-    match library {
-        OWN => "#0072b2",
-        BARE => "#999999",
-        TCP => "#009e73",
-        _ => C_COLOURS[c_index % C_COLOURS.len()],
-    }
-}
-
 /// One library's points.
 #[derive(Debug)]
 struct Series {
     name: String,
     colour: &'static str,
-    /// Instructions, for each row.
-    instructions: Vec<Option<f64>>,
+    /// The quantity of each row.
+    values: Vec<Option<f64>>,
     /// Ratios of this library's times to its times.
     ratios: Vec<Option<Quartiles>>,
 }
 
 impl Series {
     fn has_points(&self) -> bool {
-        let has_instructions = self.instructions.iter().any(Option::is_some);
-        has_instructions || self.ratios.iter().any(Option::is_some)
+        let has_values = self.values.iter().any(Option::is_some);
+        has_values || self.ratios.iter().any(Option::is_some)
     }
 }
 
@@ -49,30 +38,37 @@ impl Series {
 #[derive(Debug)]
 pub(crate) struct Plot {
     title: String,
+    /// The title of the values.
+    quantity: &'static str,
     rows: Vec<String>,
     series: Vec<Series>,
 }
 
 impl Plot {
-    pub(crate) fn new(title: &str, results: &Results, rows: &[&Row]) -> Self {
-        let mut c_index = 0;
-        let series = results.libraries.iter().map(|library| {
-            let colour = colour(library, c_index);
-            let is_c = ![OWN, BARE, TCP].contains(&library.as_str());
-            c_index += usize::from(is_c);
+    /// Of a quantity, which has a title.
+    pub(crate) fn new(
+        title: &str,
+        quantity: (&'static str, Quantity),
+        results: &Results,
+        rows: &[&Row],
+    ) -> Self {
+        let (quantity, value) = quantity;
+        let libraries = coloured(results).into_iter();
+        let series = libraries.map(|(library, colour)| {
             let is_compared = results.compared().any(|compared| compared == library);
-            let instructions = |row: &&Row| row.of(library)?.instructions;
+            let value = |row: &&Row| value(row, library).filter(|value| *value > 0.0);
             let ratio = |row: &&Row| row.ratio(library).filter(|_| is_compared);
             Series {
                 name: label(library),
                 colour,
-                instructions: rows.iter().map(instructions).collect(),
+                values: rows.iter().map(value).collect(),
                 ratios: rows.iter().map(ratio).collect(),
             }
         });
         let name = |row: &&Row| format!("{} {}", row.subject.workload, row.subject.device);
         Self {
             title: title.to_owned(),
+            quantity,
             series: series.filter(Series::has_points).collect(),
             rows: rows.iter().map(name).collect(),
         }
@@ -149,75 +145,23 @@ impl Axis {
     }
 }
 
-fn tick_label(value: f64) -> String {
-    match value {
-        value if value >= 1e6 => format!("{}M", value / 1e6),
-        value if value >= 1e3 => format!("{}k", value / 1e3),
-        value => format!("{value}"),
-    }
-}
-
-fn text(
-    formatter: &mut fmt::Formatter<'_>,
-    x: f64,
-    y: f64,
-    anchor: &str,
-    text: &str,
-) -> fmt::Result {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    writeln!(
-        formatter,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
-    )
-}
-
-fn line(
-    formatter: &mut fmt::Formatter<'_>,
-    from: (f64, f64),
-    to: (f64, f64),
-    colour: &str,
-    width: f64,
-) -> fmt::Result {
-    let ((x1, y1), (x2, y2)) = (from, to);
-    writeln!(
-        formatter,
-        "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" \
-         stroke-width=\"{width}\"/>"
-    )
-}
-
-fn point(formatter: &mut fmt::Formatter<'_>, x: f64, y: f64, colour: &str) -> fmt::Result {
-    writeln!(
-        formatter,
-        "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"{colour}\"/>"
-    )
-}
-
 impl fmt::Display for Plot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bottom, right) = (self.bottom(), NAMES + HALF + GAP);
         let height = bottom + BOTTOM;
-        writeln!(
-            formatter,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-             viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
-        )?;
-        text(formatter, 10.0, 22.0, "start", &self.title)?;
-        for (index, series) in self.series.iter().enumerate() {
-            let x = NAMES + 110.0 * rows_as_number(index);
-            point(formatter, x, 18.0, series.colour)?;
-            text(formatter, x + 10.0, 22.0, "start", &series.name)?;
-        }
+        begin(formatter, WIDTH, height)?;
+        let names = self.series.iter();
+        let names = names.map(|series| (series.name.as_str(), series.colour));
+        legend(formatter, &self.title, NAMES, names)?;
         for (row, name) in self.rows.iter().enumerate() {
             text(formatter, NAMES - 10.0, y(row) + 4.0, "end", name)?;
         }
-        let instructions = self
+        let values = self
             .series
             .iter()
-            .flat_map(|series| series.instructions.iter().flatten());
-        let counts = Axis::new(NAMES, 10.0, instructions.copied());
-        counts.draw(formatter, "instructions in user space", bottom)?;
+            .flat_map(|series| series.values.iter().flatten());
+        let values = Axis::new(NAMES, 10.0, values.copied());
+        values.draw(formatter, self.quantity, bottom)?;
         let ratios = self
             .series
             .iter()
@@ -229,9 +173,9 @@ impl fmt::Display for Plot {
         let one = times.x(1.0);
         line(formatter, (one, TOP), (one, bottom), "#666666", 1.5)?;
         for series in &self.series {
-            for (row, value) in series.instructions.iter().enumerate() {
+            for (row, value) in series.values.iter().enumerate() {
                 if let Some(value) = value {
-                    point(formatter, counts.x(*value), y(row), series.colour)?;
+                    point(formatter, values.x(*value), y(row), series.colour)?;
                 }
             }
             for (row, ratio) in series.ratios.iter().enumerate() {
@@ -268,10 +212,10 @@ mod tests {
 
     #[test]
     fn a_plot_has_a_point_for_each_value() {
-        let series = |name: &str, instructions, ratio| Series {
+        let series = |name: &str, value, ratio| Series {
             name: name.to_owned(),
             colour: "red",
-            instructions: vec![instructions],
+            values: vec![value],
             ratios: vec![ratio],
         };
         let quartiles = Quartiles {
@@ -281,6 +225,7 @@ mod tests {
         };
         let plot = Plot {
             title: "Ids & events".to_owned(),
+            quantity: "instructions in user space",
             rows: vec!["id rxe".to_owned()],
             series: vec![
                 series("C 44", Some(3_694.0), Some(quartiles)),

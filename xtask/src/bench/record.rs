@@ -69,6 +69,10 @@ pub(crate) enum Value {
         operations: u64,
         instructions: u64,
     },
+    Functions {
+        operations: u64,
+        functions: Vec<Function>,
+    },
     Calls {
         operations: u64,
         calls: u64,
@@ -78,6 +82,13 @@ pub(crate) enum Value {
     Failed {
         error: String,
     },
+}
+
+/// What a function has executed itself, without those that it has called.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) instructions: u64,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::bench::record::{Record, Subject, Value};
+use crate::bench::record::{Function, Record, Subject, Value};
 use crate::bench::statistics::Quartiles;
 
 /// This library's name among the libraries.
@@ -35,6 +35,8 @@ pub(crate) struct Numbers {
     /// Nanoseconds in each round.
     pub(crate) rounds: BTreeMap<u32, f64>,
     pub(crate) instructions: Option<f64>,
+    /// The functions that they are in, those with the most first.
+    pub(crate) functions: Vec<(String, f64)>,
     pub(crate) calls: Option<f64>,
     pub(crate) reads_of_nothing: Option<f64>,
     pub(crate) allocations: Option<f64>,
@@ -164,6 +166,13 @@ impl Numbers {
                 operations,
                 instructions,
             } => self.instructions = Some(each(instructions, operations)),
+            Value::Functions {
+                operations,
+                functions,
+            } => {
+                let each = |Function { name, instructions }| (name, each(instructions, operations));
+                self.functions = functions.into_iter().map(each).collect();
+            }
             Value::Calls {
                 operations,
                 calls,

@@ -2,18 +2,19 @@
 
 use std::fmt;
 
-/// A table. The first two columns are text, the others numbers.
+/// A table. Its first columns are text, the others numbers.
 #[derive(Debug)]
 pub(crate) struct Table {
+    /// How many columns are text.
+    text: usize,
     rows: Vec<Vec<String>>,
 }
 
-/// Columns that are text.
-const TEXT: usize = 2;
-
 impl Table {
-    pub(crate) fn new(heading: Vec<String>) -> Self {
+    /// A table with this many columns of text.
+    pub(crate) fn with_text(text: usize, heading: Vec<String>) -> Self {
         Self {
+            text,
             rows: vec![heading],
         }
     }
@@ -25,7 +26,7 @@ impl Table {
     /// Removes the columns without a number.
     pub(crate) fn without_empty_columns(mut self) -> Self {
         let columns = self.rows.first().map_or(0, Vec::len);
-        for column in (TEXT..columns).rev() {
+        for column in (self.text..columns).rev() {
             let cells = self.rows.iter().skip(1).filter_map(|row| row.get(column));
             if cells.into_iter().all(|cell| cell == NOTHING) {
                 for row in &mut self.rows {
@@ -36,8 +37,17 @@ impl Table {
         self
     }
 
+    /// Removes the rows without a number.
+    pub(crate) fn without_empty_rows(mut self) -> Self {
+        let (text, heading) = (self.text, 1.min(self.rows.len()));
+        let rows = self.rows.drain(heading..).collect::<Vec<_>>();
+        let has_number = |row: &Vec<String>| row.iter().skip(text).any(|cell| cell != NOTHING);
+        self.rows.extend(rows.into_iter().filter(has_number));
+        self
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.len() < 2 || self.rows.iter().all(|row| row.len() <= TEXT)
+        self.rows.len() < 2 || self.rows.iter().all(|row| row.len() <= self.text)
     }
 }
 
@@ -81,7 +91,7 @@ impl fmt::Display for Table {
         let widths: Vec<_> = (0..columns).map(width).collect();
         for (index, row) in self.rows.iter().enumerate() {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                if column < TEXT {
+                if column < self.text {
                     write!(formatter, "| {cell:width$} ")?;
                 } else {
                     write!(formatter, "| {cell:>width$} ")?;
@@ -91,7 +101,7 @@ impl fmt::Display for Table {
             if index == 0 {
                 for (column, width) in widths.iter().enumerate() {
                     let dashes = "-".repeat(width + 1);
-                    let end = if column < TEXT { "-" } else { ":" };
+                    let end = if column < self.text { "-" } else { ":" };
                     write!(formatter, "|{dashes}{end}")?;
                 }
                 writeln!(formatter, "|")?;
@@ -118,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_empty_ones_left_out() {
+    fn columns_are_aligned_and_empty_columns_and_rows_left_out() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
-        let mut table = Table::new(words("workload device C rdmacm"));
+        let mut table = Table::with_text(2, words("workload device C rdmacm"));
         assert!(table.is_empty());
         table.add(words("id rxe – 7,317"));
         let expected = "\
@@ -128,6 +138,8 @@ mod tests {
 |----------|--------|-------:|
 | id       | rxe    |  7,317 |
 ";
-        assert_eq!(table.without_empty_columns().to_string(), expected);
+        table.add(words("id siw – –"));
+        let table = table.without_empty_columns().without_empty_rows();
+        assert_eq!(table.to_string(), expected);
     }
 }

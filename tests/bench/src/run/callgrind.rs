@@ -7,6 +7,7 @@ use std::fs;
 
 use anyhow::{Context as _, ensure};
 
+use crate::run::functions;
 use crate::run::library::{self, Library};
 use crate::run::peers::Peers;
 use crate::run::record::{self, Value};
@@ -48,6 +49,13 @@ fn count(selection: &Selection<'_>, library: &Library, peers: &mut Peers) -> any
             instructions: sum(&text)?,
         };
         record::print(library, selected, &value);
+        if library.is_own() {
+            let value = Value::Functions {
+                operations: measured.operations,
+                functions: functions::of(&text),
+            };
+            record::print(library, selected, &value);
+        }
     }
     Ok(())
 }

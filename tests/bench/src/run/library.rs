@@ -55,6 +55,10 @@ impl Library {
         }
     }
 
+    pub(crate) fn is_own(&self) -> bool {
+        self.kind == Kind::Own
+    }
+
     /// Its workload for this measure, if it has one.
     pub(crate) fn workload(&self, measure: &Measure) -> Option<&'static str> {
         match self.kind {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::meter::Measured;
 use crate::plan::{Counts, Group};
+use crate::run::functions::Function;
 use crate::run::library::Library;
 use crate::run::selection::Selected;
 
@@ -47,6 +48,11 @@ pub(crate) enum Value {
     Instructions {
         operations: u64,
         instructions: u64,
+    },
+    /// The functions that these instructions are in.
+    Functions {
+        operations: u64,
+        functions: Vec<Function>,
     },
     /// System calls, and allocations of the same process.
     Calls {

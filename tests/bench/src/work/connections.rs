@@ -57,6 +57,11 @@ pub(super) const WORKLOADS: &[Workload] = &[
         run: |target, count, meter| beside(target, 1_000, count, meter),
     },
     Workload {
+        name: "connect-at-10000",
+        peer: PeerKind::Acceptor,
+        run: |target, count, meter| beside(target, 10_000, count, meter),
+    },
+    Workload {
         name: "idle-connections",
         peer: PeerKind::Acceptor,
         run: |target, count, meter| {

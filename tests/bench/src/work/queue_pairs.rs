@@ -21,7 +21,12 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "queue-pair-1000",
         peer: PeerKind::None,
-        run: |target, count, meter| queue_pairs(target, count, meter, 1000),
+        run: |target, count, meter| queue_pairs(target, count, meter, 1_000),
+    },
+    Workload {
+        name: "queue-pair-10000",
+        peer: PeerKind::None,
+        run: |target, count, meter| queue_pairs(target, count, meter, 10_000),
     },
 ];
 

@@ -1,5 +1,7 @@
 //! An event for one of many tasks that wait on a node.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -47,13 +49,20 @@ fn beside(target: Target, waiters: u32, count: u32, meter: &mut Meter) -> anyhow
         .block_on(async {
             let node = Node::open()?;
             let mut tasks = JoinSet::new();
+            let waiting = Arc::new(AtomicU32::new(0));
             for _ in 0..waiters {
                 let listener = Listener::options().with_node(&node);
                 let listener = listener.bind((target.address, 0))?;
-                tasks.spawn(async move { listener.accept(None).await.map(drop) });
+                let waiting = Arc::clone(&waiting);
+                tasks.spawn(async move {
+                    waiting.fetch_add(1, Ordering::Relaxed);
+                    listener.accept(None).await.map(drop)
+                });
             }
-            // Each task has begun to wait.
-            tokio::task::yield_now().await;
+            // A runtime polls only some of its tasks between two polls of this one.
+            while waiting.load(Ordering::Relaxed) < waiters {
+                tokio::task::yield_now().await;
+            }
             anyhow::Ok((node, tasks))
         })
         .and_then(|(node, mut tasks)| {
