@@ -5,12 +5,13 @@ use std::fs;
 use std::io::{Read, Write};
 
 use rdmacm::{Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, Site, free_port};
 use rdmacm_tests_macros::case;
 
 use super::{bytes, to_c_server};
 use crate::c_tools::listening::wait_until_its_socket_listens;
 use crate::c_tools::tool::Tool;
+use crate::command::cat;
 use crate::packet_delay::hold_back_first_messages;
 use crate::rdma_core::RdmaCore;
 
@@ -126,6 +127,77 @@ fn from_client(site: &Site, rdma_core: RdmaCore) {
     ended.assert_success();
     ended.assert_contains(&format!("{SIZE} bytes in "));
     assert!(received == content);
+}
+
+/// What the client sends to open a file of this name.
+fn open(name: &str) -> Vec<u8> {
+    let name = [name.as_bytes(), &[0]].concat();
+    [header(OPEN, HEADER + name.len(), 0o600), name].concat()
+}
+
+/// What the client sends once the file is open.
+fn write_and_close(content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u64).to_ne_bytes();
+    [
+        &header(WRITE, HEADER + length.len(), 0)[..],
+        &length,
+        content,
+        &header(CLOSE, HEADER, 0),
+    ]
+    .concat()
+}
+
+/// The answers of the server.
+fn all_answers() -> Vec<u8> {
+    let answers = [OPEN, WRITE, CLOSE].map(|command| header(command | ANSWER, HEADER, 0));
+    answers.concat()
+}
+
+fn from_cat(site: &Site, rdma_core: RdmaCore) {
+    let copy = path(site, rdma_core, "copy-of-cat");
+    let content = bytes(SIZE);
+    let port = free_port().to_string();
+    let server = Tool::start_with(rdma_core, "rcopy", &["-p", &port]);
+    wait_until_its_socket_listens(&server, &format!("0.0.0.0:{port}"));
+    let input = cat::memory_file(&[open(&copy), write_and_close(&content)].concat());
+    let answers = cat::memory_file(b"");
+    let output = answers.try_clone().unwrap();
+    let client = cat::client(site, &port, input, output);
+    client.finish().assert_success();
+    drop(server.stop());
+    assert!(fs::read(copy).unwrap() == content);
+    assert_eq!(cat::content(&answers), all_answers());
+}
+
+fn to_cat(site: &Site, rdma_core: RdmaCore) {
+    let source = path(site, rdma_core, "source-for-cat");
+    let content = bytes(SIZE);
+    fs::write(&source, &content).unwrap();
+    let messages = cat::memory_file(b"");
+    let output = messages.try_clone().unwrap();
+    let (server, port) = cat::server(site, cat::memory_file(&all_answers()), output);
+    hold_back_first_messages(site, &port);
+    let to = format!("{}:its-name", site.v4);
+    let client = Tool::start_with(rdma_core, "rcopy", &[&source, &to, "-p", &port]);
+    let ended = client.finish();
+    ended.assert_success();
+    server.finish().assert_success();
+    let received = cat::content(&messages);
+    let [_, OPEN, l0, l1, ..] = received[..] else {
+        panic!("{:?}", received.get(..HEADER));
+    };
+    // The client sends more than the name.
+    let (open, rest) = received.split_at(u16::from_ne_bytes([l0, l1]).into());
+    assert!(open[HEADER..].starts_with(b"its-name\0"), "{open:?}");
+    assert!(rest == write_and_close(&content), "{} bytes", rest.len());
+}
+
+#[case]
+fn files_are_copied_from_cat_and_to_it(site: &Site) {
+    for rdma_core in RdmaCore::compared() {
+        from_cat(site, *rdma_core);
+        to_cat(site, *rdma_core);
+    }
 }
 
 #[case]
