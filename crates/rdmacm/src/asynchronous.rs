@@ -107,6 +107,7 @@ mod default_runtime;
 mod default_runtime;
 #[cfg(feature = "stream")]
 mod incoming_stream;
+mod peers;
 
 #[cfg(feature = "verbs")]
 #[path = "modes/connection.rs"]
@@ -128,6 +129,8 @@ mod halves;
 mod in_place_reader;
 #[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
 mod in_place_reader_io;
+#[cfg(feature = "verbs")]
+mod incoming_streams;
 #[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
@@ -185,6 +188,7 @@ pub use {
     datagram_socket::DatagramSocket,
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
+    incoming_streams::IncomingStreams,
     listening_endpoint::ListeningEndpoint,
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,

@@ -110,6 +110,8 @@ mod in_place_reader;
 #[cfg(feature = "verbs")]
 mod in_place_reader_io;
 #[cfg(feature = "verbs")]
+mod incoming_streams;
+#[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]
@@ -157,6 +159,7 @@ pub use {
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
     in_place_reader::InPlaceReader,
+    incoming_streams::IncomingStreams,
     listening_endpoint::ListeningEndpoint,
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,
