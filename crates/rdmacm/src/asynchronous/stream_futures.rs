@@ -10,6 +10,7 @@ use rdmacm_rsocket::How;
 use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
 use super::stream_io::poll_read;
+use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -19,7 +20,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 into: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, &mut [IoSliceMut::new(into)]);
+                let read = poll_read(&self.inner, context, Reading::Take, &mut [IoSliceMut::new(into)]);
                 read.map_err(io::Error::from)
             }
 
@@ -28,7 +29,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 slices: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, slices);
+                let read = poll_read(&self.inner, context, Reading::Take, slices);
                 read.map_err(io::Error::from)
             }
         })+

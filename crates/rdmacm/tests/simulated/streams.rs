@@ -18,6 +18,7 @@ mod cancellation;
 mod futures;
 mod incoming;
 mod keep_alive;
+mod readiness;
 mod tasks;
 
 const SECOND: Duration = Duration::from_secs(1);
