@@ -157,6 +157,9 @@ mod rdma_stream;
 #[cfg(all(feature = "verbs", feature = "futures-io"))]
 mod stream_futures;
 #[cfg(feature = "verbs")]
+#[path = "modes/stream_halves.rs"]
+mod stream_halves;
+#[cfg(feature = "verbs")]
 mod stream_io;
 #[cfg(all(feature = "verbs", feature = "tokio"))]
 mod stream_tokio;
@@ -193,6 +196,7 @@ pub use {
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
-    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
+    rdma_stream::RdmaStream,
+    stream_halves::{OwnedReadHalf, OwnedWriteHalf},
     transfer::Transfer,
 };

@@ -133,6 +133,9 @@ mod rdma_listener;
 #[path = "modes/rdma_stream.rs"]
 mod rdma_stream;
 #[cfg(feature = "verbs")]
+#[path = "modes/stream_halves.rs"]
+mod stream_halves;
+#[cfg(feature = "verbs")]
 mod stream_io;
 #[cfg(feature = "verbs")]
 #[path = "modes/transfer.rs"]
@@ -164,6 +167,7 @@ pub use {
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
-    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
+    rdma_stream::RdmaStream,
+    stream_halves::{OwnedReadHalf, OwnedWriteHalf},
     transfer::Transfer,
 };

@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 
 use rdmacm_core::Deadline;
 
-use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
+use super::rdma_stream::{RdmaStream, how};
+use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::error::Result;
 use crate::stream::{Reading, StreamHandle};
 

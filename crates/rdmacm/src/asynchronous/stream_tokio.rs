@@ -8,7 +8,8 @@ use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use rdmacm_rsocket::How;
 
 use super::in_place_reader::InPlaceReader;
-use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+use super::rdma_stream::RdmaStream;
+use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use super::stream_io::poll_read;
 use crate::stream::Reading;
 

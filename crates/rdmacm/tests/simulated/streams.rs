@@ -16,6 +16,7 @@ use crate::hosts::{PORT, channel};
 mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
+mod halves;
 mod incoming;
 mod keep_alive;
 mod readiness;
