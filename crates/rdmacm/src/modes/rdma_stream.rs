@@ -193,6 +193,26 @@ impl RdmaStream {
             self.inner.event_loop() => self.inner.reserve(bytes)
         }
     }
+
+    /// Does nothing: what was written is under way when a write returns, never held back for
+    /// more. For programs that call it on a TCP stream.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "TCP_NODELAY")]
+    pub fn set_nodelay(&self, _nodelay: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether writes are under way at once: `true`, also after
+    /// [`set_nodelay(false)`](Self::set_nodelay).
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "TCP_NODELAY")]
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(true)
+    }
 }
 
 impl fmt::Debug for RdmaStream {
