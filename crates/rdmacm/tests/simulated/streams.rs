@@ -17,6 +17,7 @@ mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
 mod halves;
+mod in_place;
 mod incoming;
 mod keep_alive;
 mod readiness;
