@@ -58,15 +58,15 @@ async fn one_message_wakes_all_that_do_not_take_it() {
     for tasks in Tasks::each() {
         let (mut client, server) = tasks.connect().await;
         let [mut first, mut second] = [[0]; 2];
-        let (a, b, c, d, e) = tokio::join!(
+        let (peeked, also_peeked, readable, also_readable, written) = tokio::join!(
             server.peek(&mut first),
+            server.peek(&mut second),
             server.readable(),
             poll_fn(|context| server.poll_read_ready(context)),
-            server.peek(&mut second),
             client.write_all(b"x"),
         );
-        assert_eq!((a.unwrap(), d.unwrap()), (1, 1));
-        b.and(c).and(e).unwrap();
+        readable.and(also_readable).and(written).unwrap();
+        assert_eq!((peeked.unwrap(), also_peeked.unwrap()), (1, 1));
         assert_eq!((first, second), (*b"x", *b"x"));
         assert_eq!(read_now(&server), b"x");
     }
