@@ -125,6 +125,7 @@ macro_rules! read_by {
             /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has arrived; why the stream
             /// has failed. That the connection was lost is known only once a task has waited on
             /// the node.
+            #[doc(alias = "MSG_DONTWAIT")]
             pub fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
                 try_read(&self.inner, &mut [IoSliceMut::new(into)])
             }
@@ -186,6 +187,7 @@ macro_rules! write_by {
             /// [`BrokenPipe`](io::ErrorKind::BrokenPipe) if either side has closed this direction;
             /// why the stream has failed. That the connection was lost is known only once a task
             /// has waited on the node.
+            #[doc(alias = "MSG_DONTWAIT")]
             pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
                 self.try_write_vectored(&[IoSlice::new(bytes)])
             }

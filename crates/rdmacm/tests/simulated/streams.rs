@@ -240,6 +240,19 @@ fn a_server_without_the_protocol_is_not_supported() {
 }
 
 #[test]
+fn no_option_delays_writes() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        for nodelay in [false, true] {
+            client.set_nodelay(nodelay).unwrap();
+            assert!(client.nodelay().unwrap());
+            (&client).write_all(b"x").unwrap();
+            (&server).read_exact(&mut [0]).unwrap();
+        }
+    }
+}
+
+#[test]
 fn many_streams_share_a_node() {
     for hosts in Hosts::each() {
         let streams: Vec<_> = (0..30).map(|_| hosts.connect()).collect();
