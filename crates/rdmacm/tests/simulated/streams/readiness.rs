@@ -3,9 +3,11 @@
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::Shutdown;
+use std::sync::Arc;
 
 use rdmacm::tokio::RdmaStream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::cancellation::{drop_after_each, drop_writes};
@@ -53,21 +55,31 @@ async fn what_was_peeked_is_read_afterwards() {
     }
 }
 
+/// Each is a task of its own, which another one must wake.
 #[tokio::test(start_paused = true)]
 async fn one_message_wakes_all_that_do_not_take_it() {
     for tasks in Tasks::each() {
         let (mut client, server) = tasks.connect().await;
-        let [mut first, mut second] = [[0]; 2];
-        let (peeked, also_peeked, readable, also_readable, written) = tokio::join!(
-            server.peek(&mut first),
-            server.peek(&mut second),
-            server.readable(),
-            poll_fn(|context| server.poll_read_ready(context)),
-            client.write_all(b"x"),
-        );
-        readable.and(also_readable).and(written).unwrap();
-        assert_eq!((peeked.unwrap(), also_peeked.unwrap()), (1, 1));
-        assert_eq!((first, second), (*b"x", *b"x"));
+        let server = Arc::new(server);
+        let mut waiting = JoinSet::new();
+        for number in 0..9 {
+            let server = Arc::clone(&server);
+            waiting.spawn(async move {
+                if number % 2 == 0 {
+                    return server.readable().await.unwrap();
+                }
+                let mut peeked = [0];
+                assert_eq!(server.peek(&mut peeked).await.unwrap(), 1);
+                assert_eq!(peeked, *b"x");
+            });
+        }
+        let polling = Arc::clone(&server);
+        let polling = poll_fn(move |context| polling.poll_read_ready(context));
+        waiting.spawn(async { polling.await.unwrap() });
+        // All of them wait.
+        assert!(timeout(SECOND, waiting.join_next()).await.is_err());
+        client.write_all(b"x").await.unwrap();
+        waiting.join_all().await;
         assert_eq!(read_now(&server), b"x");
     }
 }
