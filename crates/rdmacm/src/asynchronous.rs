@@ -107,6 +107,7 @@ mod default_runtime;
 mod default_runtime;
 #[cfg(feature = "stream")]
 mod incoming_stream;
+mod peers;
 
 #[cfg(feature = "verbs")]
 #[path = "modes/connection.rs"]
@@ -128,6 +129,8 @@ mod halves;
 mod in_place_reader;
 #[cfg(all(feature = "verbs", any(feature = "futures-io", feature = "tokio")))]
 mod in_place_reader_io;
+#[cfg(feature = "verbs")]
+mod incoming_streams;
 #[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
@@ -153,6 +156,9 @@ mod rdma_listener;
 mod rdma_stream;
 #[cfg(all(feature = "verbs", feature = "futures-io"))]
 mod stream_futures;
+#[cfg(feature = "verbs")]
+#[path = "modes/stream_halves.rs"]
+mod stream_halves;
 #[cfg(feature = "verbs")]
 mod stream_io;
 #[cfg(all(feature = "verbs", feature = "tokio"))]
@@ -185,10 +191,12 @@ pub use {
     datagram_socket::DatagramSocket,
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
+    incoming_streams::IncomingStreams,
     listening_endpoint::ListeningEndpoint,
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
-    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
+    rdma_stream::RdmaStream,
+    stream_halves::{OwnedReadHalf, OwnedWriteHalf},
     transfer::Transfer,
 };

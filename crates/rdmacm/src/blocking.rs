@@ -110,6 +110,8 @@ mod in_place_reader;
 #[cfg(feature = "verbs")]
 mod in_place_reader_io;
 #[cfg(feature = "verbs")]
+mod incoming_streams;
+#[cfg(feature = "verbs")]
 #[path = "modes/listening_endpoint.rs"]
 mod listening_endpoint;
 #[cfg(feature = "verbs")]
@@ -130,6 +132,9 @@ mod rdma_listener;
 #[cfg(feature = "verbs")]
 #[path = "modes/rdma_stream.rs"]
 mod rdma_stream;
+#[cfg(feature = "verbs")]
+#[path = "modes/stream_halves.rs"]
+mod stream_halves;
 #[cfg(feature = "verbs")]
 mod stream_io;
 #[cfg(feature = "verbs")]
@@ -157,10 +162,12 @@ pub use {
     endpoint::{Endpoint, IncomingEndpoint},
     halves::{ReceiveHalf, SendHalf},
     in_place_reader::InPlaceReader,
+    incoming_streams::IncomingStreams,
     listening_endpoint::ListeningEndpoint,
     rdma_datagram::RdmaDatagram,
     rdma_datagram_options::RdmaDatagramOptions,
     rdma_listener::RdmaListener,
-    rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream},
+    rdma_stream::RdmaStream,
+    stream_halves::{OwnedReadHalf, OwnedWriteHalf},
     transfer::Transfer,
 };

@@ -15,9 +15,11 @@ use crate::stop_handle::StopHandle;
 
 mod accept;
 mod bind;
+mod peer_sequence;
 mod sockets;
 
 pub(crate) use accept::{Accepted, Accepting, accept};
+pub(crate) use peer_sequence::PeerSequence;
 
 use sockets::ListenSockets;
 

@@ -16,6 +16,7 @@ mod peer_maps;
 mod pending_handshakes;
 mod queue_pair;
 mod readiness;
+mod ready;
 mod receive_queue;
 mod receive_state;
 mod send_buffers;

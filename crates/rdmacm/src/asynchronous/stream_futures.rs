@@ -8,8 +8,10 @@ use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use rdmacm_rsocket::How;
 
 use super::in_place_reader::InPlaceReader;
-use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+use super::rdma_stream::RdmaStream;
+use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use super::stream_io::poll_read;
+use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -19,7 +21,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 into: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, &mut [IoSliceMut::new(into)]);
+                let read = poll_read(&self.inner, context, Reading::Take, &mut [IoSliceMut::new(into)]);
                 read.map_err(io::Error::from)
             }
 
@@ -28,7 +30,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 slices: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, slices);
+                let read = poll_read(&self.inner, context, Reading::Take, slices);
                 read.map_err(io::Error::from)
             }
         })+

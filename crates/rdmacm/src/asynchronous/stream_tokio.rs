@@ -8,8 +8,10 @@ use ::tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use rdmacm_rsocket::How;
 
 use super::in_place_reader::InPlaceReader;
-use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream};
+use super::rdma_stream::RdmaStream;
+use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use super::stream_io::poll_read;
+use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -20,7 +22,7 @@ macro_rules! read_by {
                 into: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let room = into.initialize_unfilled();
-                let read = poll_read(&self.inner, context, &mut [IoSliceMut::new(room)]);
+                let read = poll_read(&self.inner, context, Reading::Take, &mut [IoSliceMut::new(room)]);
                 into.advance(ready!(read)?);
                 Poll::Ready(Ok(()))
             }

@@ -4,19 +4,20 @@ use rdmacm_core::Deadline;
 
 use super::{Incoming, Listener};
 use crate::error::Result;
+use crate::listen::PeerSequence;
 
 /// The iterator of [`Listener::incoming`].
 #[derive(Debug)]
 pub struct IncomingRequests<'listener> {
     listener: &'listener Listener,
-    is_over: bool,
+    sequence: PeerSequence,
 }
 
 impl<'listener> IncomingRequests<'listener> {
     pub(super) fn new(listener: &'listener Listener) -> Self {
         Self {
             listener,
-            is_over: false,
+            sequence: PeerSequence::default(),
         }
     }
 }
@@ -26,17 +27,10 @@ impl Iterator for IncomingRequests<'_> {
 
     /// Waits for the next request.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
+        if self.sequence.has_ended() {
             return None;
         }
-        let next = self.listener.accept(Deadline::Never);
-        match next {
-            Err(error) if error.is_stopped() => None,
-            Err(error) => {
-                self.is_over = error.ends_listener();
-                Some(Err(error))
-            }
-            Ok(incoming) => Some(Ok(incoming)),
-        }
+        let accepted = self.listener.accept(Deadline::Never);
+        self.sequence.item(accepted)
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rdmacm_core::Deadline;
 
-use super::rdma_stream::{OwnedReadHalf, OwnedWriteHalf, RdmaStream, how};
+use super::rdma_stream::{RdmaStream, how};
+use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::event_loop::block_on;
 use crate::stage::Stage;
 use crate::stream::{Reading, StreamHandle, StreamInterest, checked_timeout};
@@ -29,47 +30,6 @@ impl RdmaStream {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
-    }
-
-    /// Reads without removing what is read.
-    ///
-    /// # Errors
-    /// Those of reading.
-    #[doc(alias = "MSG_PEEK")]
-    pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
-        read(&self.inner, Reading::Peek, &mut [IoSliceMut::new(into)])
-    }
-
-    /// How long a read waits; without limit by default.
-    ///
-    /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
-    #[doc(alias = "SO_RCVTIMEO")]
-    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.inner.timeouts().read = checked_timeout(timeout)?;
-        Ok(())
-    }
-
-    /// How long a write waits for room; without limit by default.
-    ///
-    /// # Errors
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
-    #[doc(alias = "SO_SNDTIMEO")]
-    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.inner.timeouts().write = checked_timeout(timeout)?;
-        Ok(())
-    }
-
-    /// The value set by [`set_read_timeout`](Self::set_read_timeout).
-    #[must_use]
-    pub fn read_timeout(&self) -> Option<Duration> {
-        self.inner.timeouts().read
-    }
-
-    /// The value set by [`set_write_timeout`](Self::set_write_timeout).
-    #[must_use]
-    pub fn write_timeout(&self) -> Option<Duration> {
-        self.inner.timeouts().write
     }
 
     /// Whether reads and writes that would wait fail with
@@ -181,7 +141,65 @@ fn write(inner: &StreamHandle, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     Ok(block_on(inner.event_loop(), inner.write(slices, deadline))?)
 }
 
+/// What a stream and its half that reads have in common.
 macro_rules! read_by {
+    ($($type:ty),+) => {
+        $(impl $type {
+            /// Reads what arrives next without removing it. No bytes are the end of the stream.
+            ///
+            /// # Errors
+            /// Those of reading.
+            #[doc(alias = "MSG_PEEK")]
+            pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
+                read(&self.inner, Reading::Peek, &mut [IoSliceMut::new(into)])
+            }
+
+            /// How long a read waits; without limit by default.
+            ///
+            /// # Errors
+            /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
+            #[doc(alias = "SO_RCVTIMEO")]
+            pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+                self.inner.timeouts().read = checked_timeout(timeout)?;
+                Ok(())
+            }
+
+            /// The value set by [`set_read_timeout`](Self::set_read_timeout).
+            #[must_use]
+            pub fn read_timeout(&self) -> Option<Duration> {
+                self.inner.timeouts().read
+            }
+        })+
+    };
+}
+
+/// What a stream and its half that writes have in common.
+macro_rules! write_by {
+    ($($type:ty),+) => {
+        $(impl $type {
+            /// How long a write waits for room; without limit by default.
+            ///
+            /// # Errors
+            /// [`InvalidInput`](io::ErrorKind::InvalidInput) for zero.
+            #[doc(alias = "SO_SNDTIMEO")]
+            pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+                self.inner.timeouts().write = checked_timeout(timeout)?;
+                Ok(())
+            }
+
+            /// The value set by [`set_write_timeout`](Self::set_write_timeout).
+            #[must_use]
+            pub fn write_timeout(&self) -> Option<Duration> {
+                self.inner.timeouts().write
+            }
+        })+
+    };
+}
+
+read_by!(RdmaStream, OwnedReadHalf);
+write_by!(RdmaStream, OwnedWriteHalf);
+
+macro_rules! impl_read {
     ($($type:ty),+) => {
         $(impl Read for $type {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -195,7 +213,7 @@ macro_rules! read_by {
     };
 }
 
-macro_rules! write_by {
+macro_rules! impl_write {
     ($($type:ty),+) => {
         $(impl Write for $type {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -214,5 +232,5 @@ macro_rules! write_by {
     };
 }
 
-read_by!(RdmaStream, &RdmaStream, OwnedReadHalf);
-write_by!(RdmaStream, &RdmaStream, OwnedWriteHalf);
+impl_read!(RdmaStream, &RdmaStream, OwnedReadHalf);
+impl_write!(RdmaStream, &RdmaStream, OwnedWriteHalf);

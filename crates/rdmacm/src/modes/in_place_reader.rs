@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::rdma_stream::OwnedReadHalf;
+use super::stream_halves::OwnedReadHalf;
 
 by_mode! {
     /// Reads what has arrived where it lies, see [`OwnedReadHalf::in_place`].

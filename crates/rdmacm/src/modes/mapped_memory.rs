@@ -4,7 +4,8 @@ use std::io;
 
 use rdmacm_verbs::RemoteAccessRegion;
 
-use super::rdma_stream::{OwnedWriteHalf, RdmaStream};
+use super::rdma_stream::RdmaStream;
+use super::stream_halves::OwnedWriteHalf;
 
 impl RdmaStream {
     waits! {
@@ -89,13 +90,50 @@ impl RdmaStream {
 
 impl OwnedWriteHalf {
     waits! {
+        /// As [`RdmaStream::map`].
+        awaited {
+            /// Dropping the future maps nothing.
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`RdmaStream::map`].
+            #[doc(alias = "riomap")]
+        }
+        pub fn map(&self, length: usize, offset: u64) -> io::Result<RemoteAccessRegion> {
+            self.inner.event_loop() => self.inner.map(length, offset)
+        }
+    }
+
+    waits! {
         /// As [`RdmaStream::write_at`].
-        ///
-        /// # Errors
-        /// Those of [`RdmaStream::write_at`].
-        #[doc(alias = "riowrite")]
+        awaited {
+            /// Dropping the future writes nothing.
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`RdmaStream::write_at`].
+            #[doc(alias = "riowrite")]
+        }
         pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
             self.inner.event_loop() => self.inner.write_at(bytes, offset)
+        }
+    }
+
+    waits! {
+        /// As [`RdmaStream::write_all_at`].
+        awaited {
+            /// Dropping the future may leave some bytes written.
+        }
+        both {
+            ///
+            /// # Errors
+            /// Those of [`RdmaStream::write_all_at`].
+            #[doc(alias = "riowrite")]
+        }
+        pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            self.inner.event_loop() => self.inner.write_all_at(bytes, offset)
         }
     }
 }

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rdmacm_core::{CmAddr, Deadline};
 
-use super::{Listener, RdmaStream};
+use super::{IncomingStreams, Listener, RdmaStream};
 use crate::error::Result;
+use crate::event_loop::EventLoop;
 use crate::stop_handle::StopHandle;
 use crate::stream::{PendingHandshakes, StreamOptions};
 
@@ -100,7 +102,11 @@ impl RdmaListener {
         self.listener.stop_handle()
     }
 
-    async fn next_stream(&self, deadline: Deadline) -> Result<RdmaStream> {
+    pub(super) fn event_loop(&self) -> &Arc<EventLoop> {
+        self.listener.event_loop()
+    }
+
+    pub(super) async fn next_stream(&self, deadline: Deadline) -> Result<RdmaStream> {
         let ids = self.listener.listening_ids();
         let accepted = self.handshakes.accept(ids, &self.options, deadline);
         accepted.await.map(RdmaStream::new)
@@ -121,11 +127,63 @@ impl RdmaListener {
             #[doc(alias = "raccept")]
         }
         pub fn accept(&self) -> io::Result<(RdmaStream, SocketAddr)> {
-            self.listener.event_loop() => async {
+            self.event_loop() => async {
                 let stream = self.next_stream(Deadline::Never).await?;
                 let peer = stream.peer_addr()?;
                 Ok((stream, peer))
             }
+        }
+    }
+
+    by_mode! {
+        /// Streams as they come, until the listener is [stopped](Self::stop_handle).
+        ///
+        blocking {
+            /// The iterator also yields the errors of [`accept`](Self::accept), after which it goes
+            /// on. After an error that ends the listener, such as the removal of its device, it
+            /// yields `None`.
+            ///
+            /// ```no_run
+            /// # fn example() -> std::io::Result<()> {
+            /// use std::io::copy;
+            /// use rdmacm::RdmaListener;
+            ///
+            /// let listener = RdmaListener::bind("[::]:7471")?;
+            /// for stream in listener.incoming() {
+            ///     let stream = stream?;
+            ///     std::thread::spawn(move || copy(&mut &stream, &mut &stream));
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        awaited {
+            /// A `Stream` with the feature `stream`, which also yields the errors of
+            /// [`accept`](Self::accept), after which it goes on. After an error that ends the
+            /// listener, such as the removal of its device, it ends. It waits between polls: poll it
+            /// or drop it, as a `Stream` that is kept and not polled may block others of the same
+            /// node.
+            ///
+            /// ```no_run
+            /// # #[cfg(feature = "tokio")]
+            /// # async fn example() -> std::io::Result<()> {
+            /// use rdmacm::tokio::RdmaListener;
+            /// use tokio::io::AsyncWriteExt;
+            ///
+            /// let listener = RdmaListener::bind("[::]:7471")?;
+            /// let mut incoming = listener.incoming();
+            /// while let Some(stream) = incoming.next().await {
+            ///     stream?.write_all(b"hello").await?;
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+        }
+        both {
+            #[must_use]
+        }
+        pub fn incoming(&self) -> IncomingStreams<'_> {
+            IncomingStreams::new(self)
         }
     }
 }

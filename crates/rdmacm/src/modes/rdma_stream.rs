@@ -194,15 +194,24 @@ impl RdmaStream {
         }
     }
 
-    /// Splits the stream into halves that different threads or tasks can own. A read and a write
-    /// wait for each other only while the read handles or sends a message about memory.
-    #[must_use]
-    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-        let write = OwnedWriteHalf {
-            inner: Arc::clone(&self.inner),
-            closes_on_drop: true,
-        };
-        (OwnedReadHalf { inner: self.inner }, write)
+    /// Does nothing: what was written is under way when a write returns, never held back for
+    /// more. For programs that call it on a TCP stream.
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "TCP_NODELAY")]
+    pub fn set_nodelay(&self, _nodelay: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether writes are under way at once: `true`, also after
+    /// [`set_nodelay(false)`](Self::set_nodelay).
+    ///
+    /// # Errors
+    /// None.
+    #[doc(alias = "TCP_NODELAY")]
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(true)
     }
 }
 
@@ -211,71 +220,6 @@ impl fmt::Debug for RdmaStream {
         f.debug_struct("RdmaStream")
             .field("peer", &self.inner.peer_addr().ok())
             .finish_non_exhaustive()
-    }
-}
-
-/// The half of a stream that reads, see [`RdmaStream::into_split`].
-#[derive(Debug)]
-pub struct OwnedReadHalf {
-    pub(super) inner: Arc<StreamHandle>,
-}
-
-/// The half of a stream that writes, see [`RdmaStream::into_split`]. Dropping it closes the
-/// stream for writing.
-#[derive(Debug)]
-pub struct OwnedWriteHalf {
-    pub(super) inner: Arc<StreamHandle>,
-    closes_on_drop: bool,
-}
-
-impl OwnedReadHalf {
-    /// The whole stream again.
-    ///
-    /// # Errors
-    /// The halves, if they are of different streams.
-    pub fn reunite(self, write: OwnedWriteHalf) -> Result<RdmaStream, (Self, OwnedWriteHalf)> {
-        if !Arc::ptr_eq(&self.inner, &write.inner) {
-            return Err((self, write));
-        }
-        let mut write = write;
-        write.closes_on_drop = false;
-        Ok(RdmaStream { inner: self.inner })
-    }
-
-    /// As [`RdmaStream::peer_addr`].
-    ///
-    /// # Errors
-    /// Those of [`RdmaStream::peer_addr`].
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.inner.peer_addr()?)
-    }
-}
-
-impl OwnedWriteHalf {
-    waits! {
-        /// As [`RdmaStream::reserve`].
-        ///
-        /// # Errors
-        /// Those of [`RdmaStream::reserve`].
-        pub fn reserve(&mut self, bytes: usize) -> io::Result<SendSlot<'_>> {
-            self.inner.event_loop() => self.inner.reserve(bytes)
-        }
-    }
-
-    /// As [`RdmaStream::peer_addr`].
-    ///
-    /// # Errors
-    /// Those of [`RdmaStream::peer_addr`].
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.inner.peer_addr()?)
-    }
-}
-
-impl Drop for OwnedWriteHalf {
-    fn drop(&mut self) {
-        if self.closes_on_drop {
-            self.inner.shut_down(How::Write);
-        }
     }
 }
 

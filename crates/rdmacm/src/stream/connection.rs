@@ -34,8 +34,8 @@ pub(crate) struct StreamConnection {
     // Before the id: where destroying the id blocks, its executor drops the queue pair last.
     queue_pair: Arc<StreamQueuePair>,
     established: Established,
-    read_slot: PollSlot,
-    write_slot: PollSlot,
+    pub(super) read_slot: PollSlot,
+    pub(super) write_slot: PollSlot,
     timeouts: Mutex<Timeouts>,
     /// Of calls that do not wait.
     pub(super) readiness: OnceLock<Readiness>,
@@ -240,7 +240,7 @@ impl StreamConnection {
     }
 
     /// Waits until `take` returns something, which it has not done just now.
-    async fn wait<T>(
+    pub(super) async fn wait<T>(
         &self,
         attempt: &Attempt,
         interest: StreamInterest,

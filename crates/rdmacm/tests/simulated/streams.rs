@@ -16,7 +16,11 @@ use crate::hosts::{PORT, channel};
 mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
+mod halves;
+mod in_place;
+mod incoming;
 mod keep_alive;
+mod readiness;
 mod tasks;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -232,6 +236,19 @@ fn a_server_without_the_protocol_is_not_supported() {
             assert!(matches!(error.cause(), Cause::Handshake(_)), "{error}");
             assert_eq!(std::io::Error::from(error).kind(), ErrorKind::Unsupported);
         });
+    }
+}
+
+#[test]
+fn no_option_delays_writes() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        for nodelay in [false, true] {
+            client.set_nodelay(nodelay).unwrap();
+            assert!(client.nodelay().unwrap());
+            (&client).write_all(b"x").unwrap();
+            (&server).read_exact(&mut [0]).unwrap();
+        }
     }
 }
 

@@ -18,6 +18,11 @@ impl StreamQueuePair {
         })
     }
 
+    /// No bytes if there is room for one; `None` if there is none.
+    pub(in crate::stream) fn look_for_room(&self) -> Option<Transferred> {
+        self.post(|send| Ok(send.is_writable().then_some(Transferred::Bytes(0))))
+    }
+
     /// Posts what there is room for; `None` if there is none. Handles what has completed
     /// before.
     #[inline]

@@ -16,7 +16,7 @@ use crate::cancellation::{MAX_POLLS, poll_at_most};
 
 /// Drops a future after each number of polls, until it is complete by then: after
 /// `least` or more, so that one that waits does wait.
-async fn drop_after_each(least: usize, mut future: impl AsyncFnMut(usize) -> bool) {
+pub(super) async fn drop_after_each(least: usize, mut future: impl AsyncFnMut(usize) -> bool) {
     let mut polls = 0;
     while !future(polls).await {
         polls += 1;
@@ -178,7 +178,7 @@ async fn reading() {
 
 /// A write that is dropped after each number of polls, to a peer that reads late. `write` returns
 /// what it has written, or nothing if it was dropped. The peer reads just that.
-async fn drop_writes(write: impl AsyncFn(&mut RdmaStream, usize) -> Option<Vec<u8>>) {
+pub(super) async fn drop_writes(write: impl AsyncFn(&mut RdmaStream, usize) -> Option<Vec<u8>>) {
     for tasks in Tasks::each() {
         let (mut near, far) = tasks.connect().await;
         tasks.fabric.set_delay(SECOND);

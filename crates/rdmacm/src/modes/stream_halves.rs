@@ -1,0 +1,107 @@
+//! A byte stream in two halves.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rdmacm_rsocket::How;
+
+use super::RdmaStream;
+use crate::stream::{SendSlot, StreamHandle};
+
+/// The half of a stream that reads, see [`RdmaStream::into_split`].
+///
+/// Dropping it tells the peer nothing. The stream is closed with its other half.
+#[derive(Debug)]
+pub struct OwnedReadHalf {
+    pub(super) inner: Arc<StreamHandle>,
+}
+
+/// The half of a stream that writes, see [`RdmaStream::into_split`].
+///
+/// Dropping it closes the stream for writing: the peer reads everything that was written before,
+/// then the end of the stream. [`forget`](Self::forget) does not do so.
+#[derive(Debug)]
+pub struct OwnedWriteHalf {
+    pub(super) inner: Arc<StreamHandle>,
+    closes_on_drop: bool,
+}
+
+impl RdmaStream {
+    /// Splits the stream into halves that different threads or tasks can own. A read and a write
+    /// wait for each other only while the read handles or sends a message about memory.
+    #[must_use]
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        let write = OwnedWriteHalf {
+            inner: Arc::clone(&self.inner),
+            closes_on_drop: true,
+        };
+        (OwnedReadHalf { inner: self.inner }, write)
+    }
+}
+
+impl OwnedReadHalf {
+    /// The whole stream again.
+    ///
+    /// # Errors
+    /// The halves, if they are of different streams.
+    pub fn reunite(self, write: OwnedWriteHalf) -> Result<RdmaStream, (Self, OwnedWriteHalf)> {
+        if !Arc::ptr_eq(&self.inner, &write.inner) {
+            return Err((self, write));
+        }
+        write.forget();
+        Ok(RdmaStream { inner: self.inner })
+    }
+}
+
+impl OwnedWriteHalf {
+    waits! {
+        /// As [`RdmaStream::reserve`].
+        ///
+        /// # Errors
+        /// Those of [`RdmaStream::reserve`].
+        pub fn reserve(&mut self, bytes: usize) -> io::Result<SendSlot<'_>> {
+            self.inner.event_loop() => self.inner.reserve(bytes)
+        }
+    }
+
+    /// Drops the half without closing the stream for writing. The stream is closed when the other
+    /// half is dropped, and now if it was.
+    pub fn forget(mut self) {
+        self.closes_on_drop = false;
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        if self.closes_on_drop {
+            self.inner.shut_down(How::Write);
+        }
+    }
+}
+
+macro_rules! addresses {
+    ($($half:ty),+) => {
+        $(impl $half {
+            /// As [`RdmaStream::local_addr`].
+            ///
+            /// # Errors
+            /// Those of [`RdmaStream::local_addr`].
+            #[doc(alias = "rgetsockname")]
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                Ok(self.inner.local_addr()?)
+            }
+
+            /// As [`RdmaStream::peer_addr`].
+            ///
+            /// # Errors
+            /// Those of [`RdmaStream::peer_addr`].
+            #[doc(alias = "rgetpeername")]
+            pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+                Ok(self.inner.peer_addr()?)
+            }
+        })+
+    };
+}
+
+addresses!(OwnedReadHalf, OwnedWriteHalf);

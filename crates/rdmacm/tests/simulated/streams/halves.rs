@@ -1,0 +1,131 @@
+//! The halves of a stream.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::tasks::Tasks;
+use super::{Hosts, SECOND};
+
+#[test]
+fn halves_have_the_addresses_of_the_stream() {
+    for hosts in Hosts::each() {
+        let (client, server) = hosts.connect();
+        let addresses = [client.local_addr().unwrap(), client.peer_addr().unwrap()];
+        let (read, write) = client.into_split();
+        let of_read = [read.local_addr().unwrap(), read.peer_addr().unwrap()];
+        let of_write = [write.local_addr().unwrap(), write.peer_addr().unwrap()];
+        assert_eq!((of_read, of_write), (addresses, addresses));
+        assert_eq!(server.peer_addr().unwrap(), addresses[0]);
+    }
+}
+
+#[test]
+fn each_half_has_a_timeout() {
+    for hosts in Hosts::each() {
+        let (client, _server) = hosts.connect();
+        let (mut read, mut write) = client.into_split();
+        let zero = read.set_read_timeout(Some(Duration::ZERO)).unwrap_err();
+        assert_eq!(zero.kind(), ErrorKind::InvalidInput);
+        read.set_read_timeout(Some(SECOND)).unwrap();
+        write.set_write_timeout(Some(2 * SECOND)).unwrap();
+        assert_eq!(read.read_timeout(), Some(SECOND));
+        assert_eq!(write.write_timeout(), Some(2 * SECOND));
+        let error = read.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        // The peer does not read.
+        let error = write.write_all(&[0; 10_000]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    }
+}
+
+#[test]
+fn dropping_the_half_that_writes_is_the_end_for_the_peer() {
+    for hosts in Hosts::each() {
+        let (client, mut server) = hosts.connect();
+        let (mut read, mut write) = client.into_split();
+        write.write_all(b"question").unwrap();
+        drop(write);
+        let mut question = String::new();
+        server.read_to_string(&mut question).unwrap();
+        assert_eq!(question, "question");
+        server.write_all(b"answer").unwrap();
+        let mut peeked = [0; 10];
+        assert_eq!(read.peek(&mut peeked).unwrap(), 6);
+        drop(server);
+        let mut answer = String::new();
+        read.read_to_string(&mut answer).unwrap();
+        assert_eq!((&peeked[..6], answer.as_str()), (&b"answer"[..], "answer"));
+    }
+}
+
+#[test]
+fn a_half_that_is_forgotten_is_no_end_for_the_peer() {
+    for hosts in Hosts::each() {
+        let (client, mut server) = hosts.connect();
+        let (read, write) = client.into_split();
+        write.forget();
+        server.set_read_timeout(Some(SECOND)).unwrap();
+        let error = server.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        drop(read);
+        assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn halves_of_the_same_stream_are_reunited() {
+    for hosts in Hosts::each() {
+        let [(one, mut peer), (other, _other_peer)] = [(); 2].map(|()| hosts.connect());
+        let (read, write) = one.into_split();
+        let (other_read, other_write) = other.into_split();
+        let (read, other_write) = read.reunite(other_write).unwrap_err();
+        let mut stream = read.reunite(write).unwrap();
+        stream.write_all(b"whole").unwrap();
+        peer.read_exact(&mut [0; 5]).unwrap();
+        other_read.reunite(other_write).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn halves_of_tasks_peek_and_try() {
+    for tasks in Tasks::each() {
+        let (client, mut server) = tasks.connect().await;
+        let (read, write) = client.into_split();
+        write.writable().await.unwrap();
+        assert_eq!(write.try_write(b"question").unwrap(), 8);
+        drop(write);
+        let mut question = String::new();
+        server.read_to_string(&mut question).await.unwrap();
+        server.write_all(b"answer").await.unwrap();
+        let mut peeked = [0; 10];
+        assert_eq!(read.peek(&mut peeked).await.unwrap(), 6);
+        let mut answer = [0; 10];
+        read.readable().await.unwrap();
+        assert_eq!(read.try_read(&mut answer).unwrap(), 6);
+        assert_eq!((question.as_str(), answer), ("question", peeked));
+        let idle = timeout(SECOND, read.readable()).await;
+        assert!(idle.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_half_that_writes_maps_memory_and_writes_into_it() {
+    for tasks in Tasks::each() {
+        let (client, server) = tasks.connect().await;
+        let (mut client_read, mut client_write) = client.into_split();
+        let (mut server_read, mut server_write) = server.into_split();
+        let memory = client_write.map(10, 3).await.unwrap();
+        client_write.write_all(b"m").await.unwrap();
+        server_read.read_exact(&mut [0]).await.unwrap();
+        server_write.write_all_at(b"written", 4).await.unwrap();
+        assert_eq!(server_write.write_at(b"!", 11).await.unwrap(), 1);
+        server_write.write_all(b"w").await.unwrap();
+        client_read.read_exact(&mut [0]).await.unwrap();
+        let mut written = [0; 10];
+        memory.read(0, &mut written);
+        assert_eq!(written, *b"\0written!\0");
+    }
+}
