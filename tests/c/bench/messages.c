@@ -38,6 +38,13 @@ static void prepare(struct connection *connection)
 		check(!post_receive(connection, i), "rdma_post_recv");
 }
 
+static void finish(struct connection *connection)
+{
+	check(rdma_dereg_mr(connection->region), "rdma_dereg_mr");
+	rdma_destroy_ep(connection->id);
+	free(connection->bytes);
+}
+
 static void send_message(struct connection *connection)
 {
 	struct ibv_wc wc;
@@ -98,9 +105,7 @@ static void run_round_trip(struct target target, uint32_t count)
 	section_begin();
 	measured_section_trips(&connection, count);
 	section_end(count);
-	check(rdma_dereg_mr(connection.region), "rdma_dereg_mr");
-	rdma_destroy_ep(connection.id);
-	free(connection.bytes);
+	finish(&connection);
 }
 
 static bool echoes;
@@ -112,12 +117,13 @@ static void *serve_one(void *argument)
 
 	prepare(&connection);
 	// A client that has gone already concerns no other.
-	if (rdma_accept(connection.id, NULL))
-		return NULL;
-	while (receive_message(&connection)) {
-		if (echoes)
-			send_message(&connection);
+	if (!rdma_accept(connection.id, NULL)) {
+		while (receive_message(&connection)) {
+			if (echoes)
+				send_message(&connection);
+		}
 	}
+	finish(&connection);
 	return NULL;
 }
 
@@ -131,7 +137,7 @@ void serve_messages(const char *address, bool echo)
 
 	echoes = echo;
 	check(rdma_create_ep(&listener, found, NULL, &attr), "rdma_create_ep");
-	check(rdma_listen(listener, 16), "rdma_listen");
+	check(rdma_listen(listener, 128), "rdma_listen");
 	printf("%d\n", ntohs(rdma_get_src_port(listener)));
 	fflush(stdout);
 	for (;;) {
