@@ -10,8 +10,6 @@ use rdmacm_rsocket::How;
 use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::RdmaStream;
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
-use super::stream_io::poll_read;
-use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -21,8 +19,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 into: &mut [u8],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, Reading::Take, &mut [IoSliceMut::new(into)]);
-                read.map_err(io::Error::from)
+                Self::poll_read_vectored(&self, context, &mut [IoSliceMut::new(into)])
             }
 
             fn poll_read_vectored(
@@ -30,8 +27,7 @@ macro_rules! read_by {
                 context: &mut Context<'_>,
                 slices: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
-                let read = poll_read(&self.inner, context, Reading::Take, slices);
-                read.map_err(io::Error::from)
+                Self::poll_read_vectored(&self, context, slices)
             }
         })+
     };
@@ -45,8 +41,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 bytes: &[u8],
             ) -> Poll<io::Result<usize>> {
-                let written = self.inner.poll_write(context, &[IoSlice::new(bytes)]);
-                written.map_err(io::Error::from)
+                Self::poll_write_vectored(&self, context, &[IoSlice::new(bytes)])
             }
 
             fn poll_write_vectored(
@@ -54,8 +49,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                let written = self.inner.poll_write(context, slices);
-                written.map_err(io::Error::from)
+                Self::poll_write_vectored(&self, context, slices)
             }
 
             /// Does nothing: what was written is under way.

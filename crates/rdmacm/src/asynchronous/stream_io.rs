@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::stream::{Reading, StreamHandle};
 
 /// Reads into slices what arrives next.
-pub(super) fn poll_read(
+fn poll_read(
     inner: &StreamHandle,
     context: &mut Context<'_>,
     reading: Reading,

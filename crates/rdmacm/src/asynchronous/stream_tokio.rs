@@ -10,8 +10,6 @@ use rdmacm_rsocket::How;
 use super::in_place_reader::InPlaceReader;
 use super::rdma_stream::RdmaStream;
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
-use super::stream_io::poll_read;
-use crate::stream::Reading;
 
 macro_rules! read_by {
     ($($type:ty),+) => {
@@ -22,7 +20,7 @@ macro_rules! read_by {
                 into: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let room = into.initialize_unfilled();
-                let read = poll_read(&self.inner, context, Reading::Take, &mut [IoSliceMut::new(room)]);
+                let read = Self::poll_read_vectored(&self, context, &mut [IoSliceMut::new(room)]);
                 into.advance(ready!(read)?);
                 Poll::Ready(Ok(()))
             }
@@ -38,8 +36,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 bytes: &[u8],
             ) -> Poll<io::Result<usize>> {
-                let written = self.inner.poll_write(context, &[IoSlice::new(bytes)]);
-                written.map_err(io::Error::from)
+                Self::poll_write_vectored(&self, context, &[IoSlice::new(bytes)])
             }
 
             fn poll_write_vectored(
@@ -47,8 +44,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                let written = self.inner.poll_write(context, slices);
-                written.map_err(io::Error::from)
+                Self::poll_write_vectored(&self, context, slices)
             }
 
             fn is_write_vectored(&self) -> bool {

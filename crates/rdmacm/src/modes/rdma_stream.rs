@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::sync::Arc;
 
 use rdmacm_core::Deadline;
@@ -102,24 +102,6 @@ impl RdmaStream {
                 Ok(connector.connect_with_stream(&node, &StreamOptions::new()).await?)
             }
         }
-    }
-
-    /// The address of this side.
-    ///
-    /// # Errors
-    /// The id is gone, or has an address that is not of IP.
-    #[doc(alias = "rgetsockname")]
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.inner.local_addr()?)
-    }
-
-    /// The address of the peer.
-    ///
-    /// # Errors
-    /// The id is gone, or has an address that is not of IP.
-    #[doc(alias = "rgetpeername")]
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.inner.peer_addr()?)
     }
 
     /// The name of the RDMA device that carries the stream, such as `rxe0`.

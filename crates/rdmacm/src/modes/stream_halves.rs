@@ -80,22 +80,23 @@ impl Drop for OwnedWriteHalf {
     }
 }
 
+/// What a stream and its halves have in common.
 macro_rules! addresses {
-    ($($half:ty),+) => {
-        $(impl $half {
-            /// As [`RdmaStream::local_addr`].
+    ($($type:ty),+) => {
+        $(impl $type {
+            /// The address of this side.
             ///
             /// # Errors
-            /// Those of [`RdmaStream::local_addr`].
+            /// The id is gone, or has an address that is not of IP.
             #[doc(alias = "rgetsockname")]
             pub fn local_addr(&self) -> io::Result<SocketAddr> {
                 Ok(self.inner.local_addr()?)
             }
 
-            /// As [`RdmaStream::peer_addr`].
+            /// The address of the peer.
             ///
             /// # Errors
-            /// Those of [`RdmaStream::peer_addr`].
+            /// The id is gone, or has an address that is not of IP.
             #[doc(alias = "rgetpeername")]
             pub fn peer_addr(&self) -> io::Result<SocketAddr> {
                 Ok(self.inner.peer_addr()?)
@@ -104,4 +105,4 @@ macro_rules! addresses {
     };
 }
 
-addresses!(OwnedReadHalf, OwnedWriteHalf);
+addresses!(RdmaStream, OwnedReadHalf, OwnedWriteHalf);
