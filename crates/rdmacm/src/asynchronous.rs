@@ -10,7 +10,9 @@
 //! that takes `self`, destroys the id and the queue pair with it. A future that borrows has
 //! only waited, and what it waited for remains for the next call. A future that is neither
 //! polled nor dropped may block others of the same node, as a lock that is not released
-//! does.
+//! does. A task that has called a `poll_` method, or reads and writes by tokio's or futures'
+//! traits, need not poll again and blocks nobody. If only such tasks wait on a node, each event
+//! wakes all of them: spawn [`Node::drive`] where they are many.
 
 #![expect(clippy::duplicate_mod, reason = "one source for both modes")]
 
@@ -107,7 +109,7 @@ mod default_runtime;
 mod default_runtime;
 #[cfg(feature = "stream")]
 mod incoming_stream;
-mod peers;
+mod next_peer;
 
 #[cfg(feature = "verbs")]
 #[path = "modes/connection.rs"]

@@ -36,6 +36,7 @@ mod threads;
 mod timers;
 mod wait;
 mod waiter_queue;
+mod waiting_tasks;
 
 pub(crate) use connecting::Connecting;
 pub(crate) use event_queue::{EventQueue, QueuedEvent};
@@ -49,12 +50,14 @@ pub(crate) use wait::{Registration, WaitSource, drive, sleep_until, wait_for};
 pub(crate) use waiter_queue::WaiterQueue;
 #[cfg(test)]
 pub(crate) use waiter_queue::new_waker;
+pub(crate) use waiting_tasks::WaiterKind;
 
 use cm_events::CmEvents;
 use parked::ParkedThreads;
 use runtime::{DrainState, RuntimeRegistration};
 use source::ReadySources;
 use timers::{TimerId, Timers};
+use waiting_tasks::WaitingTasks;
 
 /// An event channel, other event sources, and the tasks and threads that wait for them.
 pub(crate) struct EventLoop {
@@ -86,8 +89,7 @@ pub(crate) struct EventLoopParts {
 #[derive(Default)]
 struct State {
     timers: Timers,
-    /// The tasks that wait, one of which is woken to run the loop.
-    waiters: WaiterQueue,
+    tasks: WaitingTasks,
     leader: Leader,
     /// Of the task that reads the sources.
     drain: DrainState,
@@ -101,7 +103,7 @@ impl State {
     /// for one. Reading the one that is not there would be a system call for nothing.
     fn expected_events(&self) -> usize {
         let threads = self.parked.len() + 1;
-        self.waiters.len().max(threads).min(MAX_EVENTS)
+        self.tasks.len().max(threads).min(MAX_EVENTS)
     }
 }
 
@@ -263,18 +265,17 @@ impl EventLoop {
         self.state().timers.has_fired(timer)
     }
 
-    /// Wakes one waiter to run the loop.
-    fn wake_one(&self) {
-        let waiter = self.state().waiters.first().cloned();
-        if let Some(waiter) = waiter {
-            waiter.wake();
-        }
+    /// Wakes a task to run the loop.
+    fn wake_runner(&self) {
+        let (first, others) = self.state().tasks.runners();
+        first.into_iter().chain(others).for_each(Waker::wake);
     }
 
     /// Adds a waiter, with a timer if it has a deadline; or replaces the waker of one that
     /// has one. Of a thread, only the timer need be known.
     fn add_waiter(
         &self,
+        kind: WaiterKind,
         key: u64,
         until: Option<Instant>,
         timer: &mut Option<TimerId>,
@@ -287,7 +288,7 @@ impl EventLoop {
         let replaced = if self.is_blocking() {
             None
         } else {
-            state.waiters.add(key, waker)
+            state.tasks.add(kind, key, waker)
         };
         let mut oversleeps = false;
         let replaced = match (&*timer, until) {
@@ -308,24 +309,26 @@ impl EventLoop {
         }
     }
 
-    /// Removes a waiter. If it was woken to run the loop, another one is woken instead.
-    fn remove_waiter(&self, key: u64, timer: Option<TimerId>) {
+    /// Removes a waiter, and returns the waker of a task. If it was woken to run the loop, another
+    /// one is woken instead.
+    fn remove_waiter(&self, kind: WaiterKind, key: u64, timer: Option<TimerId>) -> Option<Waker> {
         if self.is_blocking() && timer.is_none() {
-            return;
+            return None;
         }
         let mut state = self.state();
         let waiter = if self.is_blocking() {
             None
         } else {
-            state.waiters.remove(key)
+            state.tasks.remove(kind, key)
         };
         let timer = timer.and_then(|timer| state.timers.remove(timer));
         drop(state);
         // Not under the lock: dropping the last waker of a task ends the task.
-        drop((waiter, timer));
+        drop(timer);
         if self.due.load(Ordering::Acquire) {
-            self.wake_one();
+            self.wake_runner();
         }
+        waiter
     }
 }
 

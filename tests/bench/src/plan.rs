@@ -277,7 +277,7 @@ pub(crate) const MEASURES: &[Measure] = &[
     Measure::new(Group::Memory, "idle-ids", 1000)
         .on_one_device()
         .kept(),
-    // With 36 of them the C library makes no more completion queue on siw.
+    // From 36 connections on, the C library fails to create a completion queue on siw.
     Measure::new(Group::Memory, "idle-connections", 32)
         .slow()
         .kept(),

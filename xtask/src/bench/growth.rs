@@ -65,7 +65,8 @@ impl Growth {
                 lines: lines.filter(|(line, _)| !line.is_empty()).collect(),
             }
         });
-        let panels: Vec<_> = panels.collect();
+        // A kind that was counted and not timed has no line.
+        let panels: Vec<_> = panels.filter(|panel| !panel.lines.is_empty()).collect();
         let is_shown = |colour: &str| {
             let mut lines = panels.iter().flat_map(|panel| &panel.lines);
             lines.any(|(_, other)| *other == colour)
@@ -187,6 +188,14 @@ mod tests {
             Some(("queue-pair", 1000))
         );
         assert_eq!(kind_and_number("round-trip"), None);
+    }
+
+    #[test]
+    fn what_was_not_timed_has_no_panel() {
+        let line = r#"{"library":"rdmacm","group":"growth","device":"rxe","workload":"id-at-10","counts":"exact","bytes":null,"is_kept":false,"kind":"instructions","operations":2,"instructions":4}"#;
+        let results = Results::new(vec![serde_json::from_str(line).unwrap()]);
+        let rows: Vec<_> = results.rows.iter().collect();
+        assert!(Growth::new("Growth", &results, &rows).panels.is_empty());
     }
 
     #[test]

@@ -13,7 +13,7 @@ counts, it lists which functions the instructions of this library in user space 
 operation. What a function has called is listed by itself, unless the compiler has put it into the
 caller.
 
-The functions of `rdmacm_bench` and the system's `write`, `read`, `poll`, `malloc` and `memcpy` are
+The functions of the workload itself (`measured_section`, and those of `tests/bench`) and the system's `write`, `read`, `poll`, `malloc` and `memcpy` are
 part of what benchmarks.md counts, for every library alike.
 ";
 
@@ -51,11 +51,11 @@ fn table(row: &Row, functions: &[(String, f64)]) -> Table {
         ]);
     };
     let mut rest = 0.0;
-    for (name, instructions) in functions {
-        if *instructions < sum * LEAST_SHARE {
+    for (name, instructions) in by_short_name(functions) {
+        if instructions < sum * LEAST_SHARE {
             rest += instructions;
         } else {
-            add(format!("`{}`", short(name)), *instructions);
+            add(format!("`{name}`"), instructions);
         }
     }
     if rest > 0.0 {
@@ -66,9 +66,23 @@ fn table(row: &Row, functions: &[(String, f64)]) -> Table {
     table
 }
 
+/// The functions of the same short name together, those with the most instructions first.
+fn by_short_name(functions: &[(String, f64)]) -> Vec<(String, f64)> {
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for (name, instructions) in functions {
+        let name = short(name);
+        match sums.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum += instructions,
+            None => sums.push((name, *instructions)),
+        }
+    }
+    sums.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    sums
+}
+
 /// The name of a function with that of its type or module, without what the type is generic over.
 fn short(name: &str) -> String {
-    let name = name.strip_suffix("::{{closure}}").unwrap_or(name);
+    let name = name.trim_end_matches("::{{closure}}");
     if let Some(dropped) = name.strip_prefix("core::ptr::drop_in_place<") {
         return format!(
             "drop_in_place<{}>",
@@ -130,7 +144,7 @@ mod tests {
 
     #[test]
     fn small_functions_are_summed_up() {
-        let line = r#"{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"functions","operations":2,"functions":[{"name":"a::b","instructions":196},{"name":"c","instructions":2},{"name":"d","instructions":2}]}"#;
+        let line = r#"{"library":"rdmacm","group":"ids","device":"rxe","workload":"id","counts":"exact","bytes":null,"is_kept":false,"kind":"functions","operations":2,"functions":[{"name":"a::b","instructions":190},{"name":"z::a::b::{{closure}}::{{closure}}","instructions":6},{"name":"c","instructions":2},{"name":"d","instructions":2}]}"#;
         let results = Results::new(vec![serde_json::from_str::<Record>(line).unwrap()]);
         let page = page(&results);
         let expected = "\

@@ -1,32 +1,36 @@
 //! The byte streams of a listener as a stream.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
 use rdmacm_core::Deadline;
 
-use super::peers::Peers;
+use super::next_peer::NextPeer;
 use super::{RdmaListener, RdmaStream};
 
 /// The stream of [`RdmaListener::incoming`]; a `Stream` with the feature `stream`.
 pub struct IncomingStreams<'listener> {
     listener: &'listener RdmaListener,
-    peers: Peers<'listener, RdmaStream>,
+    next: NextPeer<'listener, RdmaStream>,
 }
 
 impl<'listener> IncomingStreams<'listener> {
     pub(super) fn new(listener: &'listener RdmaListener) -> Self {
         Self {
             listener,
-            peers: Peers::new(),
+            next: NextPeer::new(),
         }
     }
 
     /// Waits for the next byte stream; `None` once no more come. Dropping the future loses none.
     pub async fn next(&mut self) -> Option<io::Result<RdmaStream>> {
-        poll_fn(|context| self.poll(context)).await
+        let listener = self.listener;
+        let next = self
+            .next
+            .wait(|| listener.next_stream(Deadline::Never))
+            .await;
+        next.map(|next| next.map_err(io::Error::from))
     }
 
     pub(super) fn poll(
@@ -35,7 +39,7 @@ impl<'listener> IncomingStreams<'listener> {
     ) -> Poll<Option<io::Result<RdmaStream>>> {
         let listener = self.listener;
         let next = self
-            .peers
+            .next
             .poll(context, || listener.next_stream(Deadline::Never));
         next.map_err(io::Error::from)
     }

@@ -87,17 +87,19 @@ macro_rules! read_by {
             /// # async fn example(stream: rdmacm::tokio::RdmaStream) -> std::io::Result<()> {
             /// use std::io::ErrorKind;
             ///
-            /// // An idle stream has no buffer.
+            /// // The buffer is allocated once bytes have come.
             /// let mut bytes = Vec::new();
-            /// let length = loop {
+            /// loop {
             ///     stream.readable().await?;
             ///     bytes.resize(4096, 0);
             ///     match stream.try_read(&mut bytes) {
             ///         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            ///         read => break read?,
+            ///         read => {
+            ///             bytes.truncate(read?);
+            ///             break;
+            ///         }
             ///     }
-            /// };
-            /// # drop(length);
+            /// }
             /// # Ok(())
             /// # }
             /// ```
@@ -159,8 +161,8 @@ macro_rules! read_by {
 macro_rules! write_by {
     ($($type:ty),+) => {
         $(impl $type {
-            /// Waits until [`try_write`](Self::try_write) has something to return: there is room
-            /// for at least one byte, or the stream has failed or is closed for writing. Another
+            /// Waits until [`try_write`](Self::try_write) has something to return, whatever it
+            /// writes: there is room for at least one byte, or the stream has failed or is closed for writing. Another
             /// writer may take the room before.
             ///
             /// Dropping the future writes nothing.

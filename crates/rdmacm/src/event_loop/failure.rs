@@ -17,12 +17,12 @@ impl EventLoop {
             self.due.store(true, Ordering::Release);
         }
         if is_transient(&error) {
-            return self.wake_one();
+            return self.wake_runner();
         }
         let mut state = self.state();
         state.failure = Some(error);
         self.failures.fetch_add(1, Ordering::Release);
-        let waiters: Vec<_> = state.waiters.iter().cloned().collect();
+        let waiters: Vec<_> = state.tasks.iter().cloned().collect();
         drop(state);
         waiters.into_iter().for_each(Waker::wake);
     }

@@ -33,7 +33,7 @@ impl RuntimeRegistration {
     }
 }
 
-/// Wakes one waiter when the runtime has found something to do.
+/// Wakes a task when the runtime has found something to do.
 struct LoopWaker(Weak<EventLoop>);
 
 impl Wake for LoopWaker {
@@ -44,7 +44,7 @@ impl Wake for LoopWaker {
     fn wake_by_ref(self: &Arc<Self>) {
         if let Some(event_loop) = self.0.upgrade() {
             event_loop.due.store(true, Ordering::Release);
-            event_loop.wake_one();
+            event_loop.wake_runner();
         }
     }
 }
@@ -87,7 +87,7 @@ impl Drop for DrainGuard<'_> {
         let drain = std::mem::take(&mut self.event_loop.state().drain);
         if drain == DrainState::Requested || !self.is_done {
             self.event_loop.due.store(true, Ordering::Release);
-            self.event_loop.wake_one();
+            self.event_loop.wake_runner();
         }
     }
 }

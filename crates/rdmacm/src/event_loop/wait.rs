@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rdmacm_core::{Error, Result};
 
-use super::{EventLoop, TimerId};
+use super::{EventLoop, TimerId, WaiterKind};
 
 /// Something that a task or thread waits for, such as the next event of an id.
 pub(crate) trait WaitSource {
@@ -101,6 +101,7 @@ impl WaitSource for Nothing {
 /// [`deregister`](Self::deregister).
 #[derive(Debug)]
 pub(crate) struct Registration {
+    kind: WaiterKind,
     until: Option<Instant>,
     key: Option<u64>,
     timer: Option<TimerId>,
@@ -113,6 +114,7 @@ pub(crate) struct Registration {
 impl Registration {
     pub(crate) fn new(event_loop: &EventLoop, until: Option<Instant>) -> Self {
         Self {
+            kind: WaiterKind::Future,
             until,
             key: None,
             timer: None,
@@ -123,8 +125,13 @@ impl Registration {
 
     /// Of a caller that has looked at the source just now: it is looked at again only after
     /// the waiter is registered.
-    pub(crate) fn after_look(event_loop: &EventLoop, until: Option<Instant>) -> Self {
+    pub(crate) fn after_look(
+        event_loop: &EventLoop,
+        kind: WaiterKind,
+        until: Option<Instant>,
+    ) -> Self {
         Self {
+            kind,
             has_looked: true,
             ..Self::new(event_loop, until)
         }
@@ -151,7 +158,8 @@ impl Registration {
         }
         let key = *self.key.get_or_insert_with(|| event_loop.new_key());
         source.register(key, context.waker());
-        event_loop.add_waiter(key, self.until, &mut self.timer, context.waker());
+        let timer = &mut self.timer;
+        event_loop.add_waiter(self.kind, key, self.until, timer, context.waker());
         // Whatever comes from here on wakes the waker; the check finds what came before.
         event_loop.ensure_wake_up();
         self.check(event_loop, source)
@@ -174,12 +182,15 @@ impl Registration {
         has_passed.then_some(Err(Error::DeadlinePassed))
     }
 
-    /// Ends the wait.
-    pub(crate) fn deregister<S: WaitSource>(&mut self, event_loop: &EventLoop, source: &mut S) {
-        if let Some(key) = self.key.take() {
-            source.deregister(key);
-            event_loop.remove_waiter(key, self.timer.take());
-        }
+    /// Ends the wait. Returns the waker of a task.
+    pub(crate) fn deregister<S: WaitSource>(
+        &mut self,
+        event_loop: &EventLoop,
+        source: &mut S,
+    ) -> Option<Waker> {
+        let key = self.key.take()?;
+        source.deregister(key);
+        event_loop.remove_waiter(self.kind, key, self.timer.take())
     }
 }
 

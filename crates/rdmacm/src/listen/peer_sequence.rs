@@ -13,11 +13,14 @@ impl PeerSequence {
         self.has_ended
     }
 
-    /// The item for an outcome of accepting: `None` once the listener is stopped. An error that
-    /// ends the listener is the last item.
+    /// The item for an outcome of accepting: `None` once the listener is stopped, and from then on.
+    /// An error that ends the listener is the last item before.
     pub(crate) fn item<T>(&mut self, accepted: Result<T>) -> Option<Result<T>> {
         match accepted {
-            Err(error) if error.is_stopped() => None,
+            Err(error) if error.is_stopped() => {
+                self.has_ended = true;
+                None
+            }
             Err(error) => {
                 self.has_ended = error.ends_listener();
                 Some(Err(error))

@@ -195,6 +195,16 @@ impl MessageConnection {
         state.disconnect_wait(self.event_loop().now())
     }
 
+    /// Ends the wait of the last caller that polls for the same, before a future waits. It may
+    /// have gone, and would be woken in the future's place.
+    pub(super) fn end_polling(&self, interest: Interest) {
+        match interest {
+            Interest::Arrival => self.receive_slot.end(self, interest),
+            Interest::Room => self.send_slot.end(self, interest),
+            _ => {}
+        }
+    }
+
     /// Waits until `take` returns something.
     pub(super) async fn wait<T>(
         &self,

@@ -10,7 +10,7 @@ use super::connection::{MessageConnection, Status};
 use super::state::State;
 use super::waiters::Interest;
 use crate::error::Cause;
-use crate::event_loop::{Registration, WaitSource};
+use crate::event_loop::{Registration, WaitSource, WaiterKind};
 
 /// A wait of one caller, until a deadline. It also sends keep-alives.
 #[derive(Debug)]
@@ -63,8 +63,12 @@ impl<'a> MessageWait<'a> {
                 return Poll::Ready(Ok(item));
             }
         }
+        if self.registration.is_none() {
+            self.connection.end_polling(self.interest);
+        }
         let polled = poll(
             self.connection,
+            WaiterKind::Future,
             self.interest,
             self.until,
             &mut self.registration,
@@ -107,7 +111,8 @@ impl PollSlot {
                 return Poll::Ready(Ok(item));
             }
         }
-        let polled = poll(connection, interest, None, &mut slot, context, &mut take);
+        let (kind, take) = (WaiterKind::Caller, &mut take);
+        let polled = poll(connection, kind, interest, None, &mut slot, context, take);
         if polled.is_ready() {
             end(connection, interest, &mut slot);
         }
@@ -116,13 +121,19 @@ impl PollSlot {
 
     pub(super) fn end(&self, connection: &MessageConnection, interest: Interest) {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        end(connection, interest, &mut slot);
+        let waker = end(connection, interest, &mut slot);
+        drop(slot);
+        // One who still waits polls again.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
 /// The caller has looked just now if it is not registered yet.
 fn poll<T>(
     connection: &MessageConnection,
+    kind: WaiterKind,
     interest: Interest,
     until: Option<Instant>,
     slot: &mut Option<Registered>,
@@ -141,7 +152,7 @@ fn poll<T>(
         let by = [until, keep_alive, disconnect_wait];
         let by = by.into_iter().flatten().min();
         let registered = slot.get_or_insert_with(|| Registered {
-            registration: Registration::after_look(event_loop, by),
+            registration: Registration::after_look(event_loop, kind, by),
             keep_alive,
             disconnect_wait,
         });
@@ -170,16 +181,19 @@ fn poll<T>(
     }
 }
 
-fn end(connection: &MessageConnection, interest: Interest, slot: &mut Option<Registered>) {
-    if let Some(mut registered) = slot.take() {
-        let mut waiter = Waiter {
-            connection,
-            interest,
-        };
-        registered
-            .registration
-            .deregister(connection.event_loop(), &mut waiter);
-    }
+/// Returns the waker of a task.
+fn end(
+    connection: &MessageConnection,
+    interest: Interest,
+    slot: &mut Option<Registered>,
+) -> Option<Waker> {
+    let mut registered = slot.take()?;
+    let mut waiter = Waiter {
+        connection,
+        interest,
+    };
+    let registration = &mut registered.registration;
+    registration.deregister(connection.event_loop(), &mut waiter)
 }
 
 /// What a caller waits for. The queue pair reports that the connection has closed; if the

@@ -99,6 +99,9 @@ impl Node {
         /// so this is for a node on which nobody waits for a while: it replies to peers that
         /// disconnect, and rejects connect requests beyond a listener's queue.
         awaited {
+            /// Tasks that read and write many streams by tokio's or futures' traits are only woken
+            /// by what concerns them if the node is driven, or another future waits on it.
+            ///
             /// Spawn it as a task of its own, which ends when it is aborted:
             ///
             /// ```no_run

@@ -239,6 +239,16 @@ impl StreamConnection {
         self.transfer(|| self.queue_pair.write(slices))
     }
 
+    /// Ends the wait of the last caller that polls for the same, before a future waits. It may
+    /// have gone, and would be woken in the future's place.
+    pub(super) fn end_polling(&self, interest: StreamInterest) {
+        match interest {
+            StreamInterest::Readable => self.read_slot.end(self, interest),
+            StreamInterest::Writable => self.write_slot.end(self, interest),
+            StreamInterest::Flushed | StreamInterest::Progress => {}
+        }
+    }
+
     /// Waits until `take` returns something, which it has not done just now.
     pub(super) async fn wait<T>(
         &self,

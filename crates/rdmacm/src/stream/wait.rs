@@ -9,7 +9,7 @@ use rdmacm_core::Error;
 use super::connection::StreamConnection;
 use super::status::StreamInterest;
 use crate::error::Cause;
-use crate::event_loop::{Registration, WaitSource};
+use crate::event_loop::{Registration, WaitSource, WaiterKind};
 
 /// A wait of one caller, until a deadline. It also sends keep-alives.
 #[derive(Debug)]
@@ -47,8 +47,12 @@ impl<'a> StreamWait<'a> {
         context: &mut Context<'_>,
         take: &mut dyn FnMut() -> Option<T>,
     ) -> Poll<Result<T, Cause>> {
+        if self.registered.is_none() {
+            self.connection.end_polling(self.interest);
+        }
         let polled = poll(
             self.connection,
+            WaiterKind::Future,
             self.interest,
             self.until,
             &mut self.registered,
@@ -87,7 +91,8 @@ impl PollSlot {
                 return Poll::Ready(Ok(item));
             }
         }
-        let polled = poll(connection, interest, None, &mut slot, context, take);
+        let kind = WaiterKind::Caller;
+        let polled = poll(connection, kind, interest, None, &mut slot, context, take);
         if polled.is_ready() {
             end(connection, interest, &mut slot);
         }
@@ -96,13 +101,19 @@ impl PollSlot {
 
     pub(super) fn end(&self, connection: &StreamConnection, interest: StreamInterest) {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        end(connection, interest, &mut slot);
+        let waker = end(connection, interest, &mut slot);
+        drop(slot);
+        // One who still waits polls again.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
 /// The caller has looked just now if it is not registered yet.
 fn poll<T>(
     connection: &StreamConnection,
+    kind: WaiterKind,
     interest: StreamInterest,
     until: Option<Instant>,
     slot: &mut Option<Registered>,
@@ -120,7 +131,7 @@ fn poll<T>(
         }
         let by = [until, keep_alive].into_iter().flatten().min();
         let registered = slot.get_or_insert_with(|| Registered {
-            registration: Registration::after_look(event_loop, by),
+            registration: Registration::after_look(event_loop, kind, by),
             keep_alive,
         });
         let mut source = StreamSource {
@@ -144,17 +155,20 @@ fn poll<T>(
     }
 }
 
-fn end(connection: &StreamConnection, interest: StreamInterest, slot: &mut Option<Registered>) {
-    if let Some(mut registered) = slot.take() {
-        let mut source = StreamSource::<()> {
-            connection,
-            interest,
-            take: &mut || None,
-        };
-        registered
-            .registration
-            .deregister(connection.event_loop(), &mut source);
-    }
+/// Returns the waker of a task.
+fn end(
+    connection: &StreamConnection,
+    interest: StreamInterest,
+    slot: &mut Option<Registered>,
+) -> Option<Waker> {
+    let mut registered = slot.take()?;
+    let mut source = StreamSource::<()> {
+        connection,
+        interest,
+        take: &mut || None,
+    };
+    let registration = &mut registered.registration;
+    registration.deregister(connection.event_loop(), &mut source)
 }
 
 /// What a caller waits for. If the id learns that the connection has closed, it wakes all

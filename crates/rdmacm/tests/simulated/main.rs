@@ -8,6 +8,7 @@ mod closing;
 mod commands;
 mod connecting;
 mod deadlines;
+mod gone_pollers;
 mod hosts;
 mod incoming;
 mod messages;

@@ -16,6 +16,7 @@ use crate::hosts::{PORT, channel};
 mod cancellation;
 #[cfg(feature = "futures-io")]
 mod futures;
+mod gone_pollers;
 mod halves;
 mod in_place;
 mod incoming;

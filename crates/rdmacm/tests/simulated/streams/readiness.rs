@@ -16,7 +16,7 @@ use super::{SECOND, bytes};
 use crate::cancellation::poll_at_most;
 
 /// Writes until there is no room.
-fn fill(stream: &RdmaStream) -> Vec<u8> {
+pub(super) fn fill(stream: &RdmaStream) -> Vec<u8> {
     let mut filled = Vec::new();
     loop {
         match stream.try_write(&bytes(10)) {

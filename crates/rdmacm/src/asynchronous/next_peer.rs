@@ -1,4 +1,4 @@
-//! The peers of a listener in tasks, one after the other.
+//! The next peer of a listener, for a task.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,18 +10,35 @@ use crate::listen::PeerSequence;
 /// The wait for the next peer, kept between polls.
 type Accepting<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// What a stream over a listener remembers.
-pub(super) struct Peers<'a, T> {
+/// The wait for the next peer, and whether one comes.
+pub(super) struct NextPeer<'a, T> {
+    /// Of a caller that polls.
     accepting: Option<Accepting<'a, T>>,
     sequence: PeerSequence,
 }
 
-impl<'a, T> Peers<'a, T> {
+impl<'a, T> NextPeer<'a, T> {
     pub(super) fn new() -> Self {
         Self {
             accepting: None,
             sequence: PeerSequence::default(),
         }
+    }
+
+    /// Waits for the next peer; `None` once no more come. What a caller that polls has waited for
+    /// is waited for here: it may not poll again.
+    pub(super) async fn wait<F>(&mut self, accept: impl FnOnce() -> F) -> Option<Result<T>>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        if self.sequence.has_ended() {
+            return None;
+        }
+        let accepted = match self.accepting.take() {
+            Some(accepting) => accepting.await,
+            None => accept().await,
+        };
+        self.sequence.item(accepted)
     }
 
     /// Polls for the next peer; `None` once no more come. `accept` begins to wait for one.

@@ -1,0 +1,78 @@
+//! Tasks that have polled a stream and do not poll it again.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use super::SECOND;
+use super::readiness::fill;
+use super::tasks::Tasks;
+use crate::gone_pollers::{begin, poll_and_go};
+
+#[tokio::test(start_paused = true)]
+async fn they_do_not_hold_up_other_streams_of_the_node() {
+    for tasks in Tasks::each() {
+        let (_idle_client, idle) = tasks.connect().await;
+        let (mut client, mut server) = tasks.connect().await;
+        let gone = poll_and_go(move |context| idle.poll_read_ready(context).is_ready()).await;
+        let mut byte = [0];
+        let reading = begin(async move { server.read_exact(&mut byte).await.map(drop) }).await;
+        client.write_all(b"x").await.unwrap();
+        timeout(SECOND, reading).await.unwrap().unwrap().unwrap();
+        gone.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_do_not_hold_up_another_reader() {
+    for tasks in Tasks::each() {
+        let (mut client, server) = tasks.connect().await;
+        let server = Arc::new(server);
+        let polling = Arc::clone(&server);
+        let gone = poll_and_go(move |context| polling.poll_read_ready(context).is_ready()).await;
+        let waiting = Arc::clone(&server);
+        let waiting = begin(async move { waiting.readable().await }).await;
+        client.write_all(b"x").await.unwrap();
+        timeout(SECOND, waiting).await.unwrap().unwrap().unwrap();
+        assert_eq!(server.try_read(&mut [0]).unwrap(), 1);
+        gone.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_do_not_hold_up_another_writer() {
+    for tasks in Tasks::each() {
+        let (client, mut server) = tasks.connect().await;
+        let mut sent = fill(&client);
+        while timeout(SECOND, client.writable()).await.is_ok() {
+            sent.extend(fill(&client));
+        }
+        let client = Arc::new(client);
+        let polling = Arc::clone(&client);
+        let gone = poll_and_go(move |context| polling.poll_write_ready(context).is_ready()).await;
+        let waiting = Arc::clone(&client);
+        let waiting = begin(async move { waiting.writable().await }).await;
+        server.read_exact(&mut vec![0; sent.len()]).await.unwrap();
+        timeout(SECOND, waiting).await.unwrap().unwrap().unwrap();
+        gone.abort();
+    }
+}
+
+/// One that still waits polls again.
+#[tokio::test(start_paused = true)]
+async fn one_that_has_not_gone_is_woken_as_well() {
+    for tasks in Tasks::each() {
+        let (mut client, server) = tasks.connect().await;
+        let server = Arc::new(server);
+        let polling = Arc::clone(&server);
+        let polls = std::future::poll_fn(move |context| polling.poll_read_ready(context));
+        let polling = begin(polls).await;
+        let waiting = Arc::clone(&server);
+        let waiting = begin(async move { waiting.readable().await }).await;
+        client.write_all(b"x").await.unwrap();
+        for woken in [polling, waiting] {
+            timeout(SECOND, woken).await.unwrap().unwrap().unwrap();
+        }
+    }
+}
