@@ -6,12 +6,13 @@
     reason = "a test may fail in any place"
 )]
 
+mod any_words;
 mod side;
 mod streams;
 
 use std::collections::VecDeque;
 
-use rdmacm_rsocket::Control;
+use rdmacm_rsocket::{Control, How, MapEntry, Message};
 use side::{Delivery, Side};
 
 /// Two connected sides. Requests arrive in the order in which they were posted.
@@ -48,8 +49,22 @@ impl Pair {
         self.sides[at].send_updates(&mut self.networks[1 - at]);
     }
 
-    fn control(&mut self, from: usize, control: Control) {
-        self.networks[1 - from].push_back(Delivery::control(control));
+    /// Writes an entry of the peer's map table, if it can be written now.
+    fn map(&mut self, from: usize, index: u16, entry: MapEntry) -> bool {
+        self.sides[from].map(index, entry, &mut self.networks[1 - from])
+    }
+
+    /// Closes one direction or both; returns what the peer is told.
+    fn close(&mut self, from: usize, how: How) -> Option<Control> {
+        let control = self.sides[from].shutdown.close(how);
+        let delivery = control.map(|control| Delivery::message(Message::Control(control)));
+        self.networks[1 - from].extend(delivery);
+        control
+    }
+
+    /// Sends a word that has no effect.
+    fn send(&mut self, from: usize, word: u32) {
+        self.networks[1 - from].push_back(Delivery::word(word));
     }
 
     /// Something arrives, if anything is on its way, and is acknowledged.

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use rdmacm_rsocket::{
-    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, Control, Handshake, Message,
-    Receiver, RemoteTable, SendRing, Sender, Shutdown, TABLE_ENTRIES, Transport,
+    ANNOUNCEMENT_SIZE, Announcement, AnnouncementTable, ByteOrder, Handshake, MAP_ENTRY_SIZE,
+    MapEntry, Message, Received, Receiver, RemoteTable, SendRing, Sender, Shutdown, TABLE_ENTRIES,
+    Transport,
 };
 
 const RING_ADDRESS: u64 = 0x1_0000;
@@ -23,6 +24,9 @@ pub(crate) struct Setup {
     pub(crate) window: u16,
     pub(crate) send_ring: u32,
     pub(crate) requests: u32,
+    /// The entries of its tables.
+    pub(crate) entries: u32,
+    pub(crate) map_entries: u16,
 }
 
 /// What one request does at the other side.
@@ -30,6 +34,7 @@ pub(crate) struct Setup {
 pub(crate) struct Delivery {
     write: Option<(u64, u32, Vec<u8>)>,
     word: u32,
+    /// Whether it takes a credit.
     is_data: bool,
     /// The requests of the sender that complete with it.
     requests: u32,
@@ -37,10 +42,14 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    pub(crate) fn control(control: Control) -> Self {
+    pub(crate) fn message(message: Message) -> Self {
+        Self::word(message.encode().unwrap())
+    }
+
+    pub(crate) fn word(word: u32) -> Self {
         Self {
             write: None,
-            word: Message::Control(control).encode().unwrap(),
+            word,
             is_data: false,
             requests: 0,
             ring_bytes: 0,
@@ -61,18 +70,47 @@ pub(crate) struct Side {
     control_requests: u32,
     /// Acknowledged by the peer's device, not polled yet.
     acknowledged: VecDeque<Delivery>,
+    /// The map entries that were reported.
+    pub(crate) maps: Vec<(u16, MapEntry)>,
 }
 
+/// The table of announcements, and that of maps behind it.
 struct Table {
-    bytes: [u8; ANNOUNCEMENT_SIZE * TABLE_ENTRIES as usize],
+    bytes: Vec<u8>,
     order: ByteOrder,
+    entries: usize,
+    /// How many announcements there were, with the one in the handshake.
+    taken: usize,
 }
 
+impl Table {
+    fn new(setup: Setup) -> Self {
+        let entries = setup.entries as usize;
+        let maps = usize::from(setup.map_entries) * MAP_ENTRY_SIZE;
+        Self {
+            bytes: vec![0; entries * ANNOUNCEMENT_SIZE + maps],
+            order: setup.byte_order,
+            entries,
+            taken: 1,
+        }
+    }
+
+    fn map_entry(&self, index: u16) -> MapEntry {
+        let start = self.entries * ANNOUNCEMENT_SIZE + usize::from(index) * MAP_ENTRY_SIZE;
+        let bytes = &self.bytes[start..][..MAP_ENTRY_SIZE];
+        MapEntry::from_bytes(bytes.try_into().unwrap(), self.order)
+    }
+}
+
+/// A sender has two entries. A side with more of them takes the one whose turn it is.
 impl AnnouncementTable for Table {
     fn take(&mut self, index: usize) -> Announcement {
-        let entry = &mut self.bytes[index * ANNOUNCEMENT_SIZE..][..ANNOUNCEMENT_SIZE];
+        assert_eq!(index, self.taken % TABLE_ENTRIES as usize);
+        let start = self.taken % self.entries * ANNOUNCEMENT_SIZE;
+        let entry = &mut self.bytes[start..][..ANNOUNCEMENT_SIZE];
         let announcement = Announcement::from_bytes((&*entry).try_into().unwrap(), self.order);
         entry[12..].fill(0);
+        self.taken += usize::from(announcement.length != 0);
         announcement
     }
 }
@@ -87,17 +125,15 @@ impl Side {
         Self {
             setup,
             ring: vec![0; setup.ring as usize],
-            table: Table {
-                bytes: Default::default(),
-                order: setup.byte_order,
-            },
-            receiver: Receiver::new(setup.transport, ring, setup.window, 0),
+            table: Table::new(setup),
+            receiver: Receiver::new(setup.transport, ring, setup.window, setup.map_entries),
             sender: None,
             shutdown: Shutdown::new(),
             send_ring: SendRing::new(setup.send_ring),
             send_bytes: vec![0; setup.send_ring as usize],
             control_requests: CONTROL_REQUESTS,
             acknowledged: VecDeque::new(),
+            maps: Vec::new(),
         }
     }
 
@@ -105,11 +141,11 @@ impl Side {
         Handshake {
             byte_order: self.setup.byte_order,
             credits: self.setup.window,
-            map_entries: 0,
+            map_entries: self.setup.map_entries,
             table: RemoteTable {
                 address: TABLE_ADDRESS,
                 key: TABLE_KEY,
-                entries: TABLE_ENTRIES,
+                entries: self.setup.entries,
             },
             announcement: self.receiver.announcement(),
         }
@@ -128,6 +164,7 @@ impl Side {
 
     pub(crate) fn write(&mut self, data: &[u8], network: &mut VecDeque<Delivery>) -> usize {
         let sender = self.sender.as_mut().unwrap();
+        let data = if self.shutdown.can_write() { data } else { &[] };
         let mut sent = 0;
         while sent < data.len() {
             let (offset, free) = self.send_ring.free();
@@ -149,6 +186,28 @@ impl Side {
             sent += length;
         }
         sent
+    }
+
+    pub(crate) fn map(
+        &mut self,
+        index: u16,
+        entry: MapEntry,
+        network: &mut VecDeque<Delivery>,
+    ) -> bool {
+        let sender = self.sender.as_mut().unwrap();
+        let can_write = self.shutdown.can_write();
+        let written = can_write.then(|| sender.write_map_entry(index, entry));
+        let Some((write, bytes)) = written.flatten() else {
+            return false;
+        };
+        network.push_back(Delivery {
+            write: Some((write.address, write.key, bytes.to_vec())),
+            word: write.message.encode().unwrap(),
+            is_data: true,
+            requests: self.setup.transport.requests_per_write(),
+            ring_bytes: 0,
+        });
+        true
     }
 
     pub(crate) fn read(&mut self, bytes: usize) -> Vec<u8> {
@@ -198,7 +257,13 @@ impl Side {
             .transport
             .decode(self.setup.transport.encode(delivery.word));
         let message = Message::decode(word);
-        self.receiver.message(message).unwrap();
+        let received = self.receiver.message(message).unwrap();
+        let is_after_the_end = received.is_some() && self.shutdown.peer_finished();
+        assert!(!is_after_the_end, "{message:?}");
+        if let Some(Received::Map(index)) = received {
+            let index = u16::try_from(index).unwrap();
+            self.maps.push((index, self.table.map_entry(index)));
+        }
         match message {
             Message::Credits(limit) => {
                 let sender = self.sender.as_mut().unwrap();

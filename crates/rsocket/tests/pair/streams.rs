@@ -2,7 +2,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rdmacm_rsocket::{ByteOrder, Control, Transport};
+use proptest::sample::Index;
+use rdmacm_rsocket::{ByteOrder, Control, How, MapEntry, Transport};
 
 use crate::Pair;
 use crate::side::{Setup, Side};
@@ -23,6 +24,8 @@ prop_compose! {
         windows in [1..40_u16, 1..40_u16],
         send_rings in [1..300_u32, 1..300_u32],
         requests in [2..20_u32, 2..20_u32],
+        entries in [2..=8_u32, 2..=8_u32],
+        map_entries in [0..4_u16, 0..4_u16],
     ) -> [Setup; 2] {
         std::array::from_fn(|side| Setup {
             transport,
@@ -31,6 +34,8 @@ prop_compose! {
             window: windows[side],
             send_ring: send_rings[side],
             requests: requests[side],
+            entries: entries[side],
+            map_entries: map_entries[side],
         })
     }
 }
@@ -41,6 +46,33 @@ enum Step {
     Read(usize, usize),
     Deliver(usize),
     Complete(usize, usize),
+    Map(usize, u16, MapEntry),
+    /// A word that has no effect.
+    Ignored(usize, u32),
+    Close(usize, How),
+}
+
+pub(crate) fn how() -> impl Strategy<Value = How> {
+    prop_oneof![Just(How::Read), Just(How::Write), Just(How::Both)]
+}
+
+fn map_entry() -> impl Strategy<Value = MapEntry> {
+    let fields = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>());
+    fields.prop_map(|(offset, address, key, length)| MapEntry {
+        offset,
+        address,
+        key,
+        length,
+    })
+}
+
+/// Of keep-alives, unknown controls, and what librdmacm counts for itself.
+fn ignored_word() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        Just(0xe000_0001),
+        0xe000_0003..=u32::MAX,
+        0x4000_0000..0x6000_0000_u32,
+    ]
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -51,6 +83,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             (side(), 1..200_usize).prop_map(|(side, bytes)| Step::Read(side, bytes)),
             side().prop_map(Step::Deliver),
             (side(), 1..5_usize).prop_map(|(side, count)| Step::Complete(side, count)),
+            (side(), 0..4_u16, map_entry())
+                .prop_map(|(side, index, entry)| Step::Map(side, index, entry)),
+            (side(), ignored_word()).prop_map(|(side, word)| Step::Ignored(side, word)),
         ],
         0..400,
     )
@@ -67,6 +102,8 @@ struct Checked {
     written: [usize; 2],
     read: [usize; 2],
     windows: [usize; 2],
+    maps: [Vec<(u16, MapEntry)>; 2],
+    told: [Vec<Control>; 2],
 }
 
 impl Checked {
@@ -79,6 +116,8 @@ impl Checked {
             written: [0; 2],
             read: [0; 2],
             windows: [one.window.into(), other.window.into()],
+            maps: Default::default(),
+            told: Default::default(),
         }
     }
 
@@ -111,11 +150,25 @@ impl Checked {
                 self.pair.deliver(side);
             }
             Step::Complete(side, count) => self.pair.complete(side, count),
+            Step::Map(side, index, entry) => {
+                let is_sent = self.pair.map(side, index, entry);
+                self.maps[side].extend(is_sent.then_some((index, entry)));
+            }
+            Step::Ignored(side, word) => self.pair.send(side, word),
+            Step::Close(side, how) => self.told[side].extend(self.pair.close(side, how)),
         }
         for side in 0..2 {
             let data = self.pair.networks[side].iter();
             let data = data.filter(|one| Side::is_data_message(one)).count();
             assert!(data <= self.windows[side], "more messages than credits");
+        }
+    }
+
+    /// Everything that was sent has arrived.
+    fn expect_all(&self) {
+        for side in 0..2 {
+            assert_eq!(self.read[1 - side], self.written[side]);
+            assert_eq!(self.pair.sides[1 - side].maps, self.maps[side]);
         }
     }
 
@@ -139,8 +192,8 @@ impl Checked {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Any order of writes, arrivals, completions and reads keeps every byte, in order, and
-    /// never stalls the stream.
+    /// Any order of writes, maps, arrivals, completions and reads keeps every byte and every map,
+    /// in order, and never stalls the stream.
     #[test]
     fn bytes_arrive_in_order(setups in setups(), steps in steps()) {
         let mut checked = Checked::new(setups);
@@ -148,8 +201,7 @@ proptest! {
             checked.step(step);
         }
         checked.settle();
-        prop_assert_eq!(checked.read[1], checked.written[0]);
-        prop_assert_eq!(checked.read[0], checked.written[1]);
+        checked.expect_all();
         for side in 0..2 {
             // Both rings are free again.
             prop_assert!(checked.write(side, 1) == 1, "the stream has stalled");
@@ -157,6 +209,37 @@ proptest! {
         }
     }
 
+    /// The same, while the sides close their directions: what was written before arrives, then
+    /// the end of what was closed, and nothing else.
+    #[test]
+    fn what_is_closed_ends_after_its_last_byte(
+        setups in setups(),
+        steps in steps(),
+        ends in vec((any::<Index>(), 0..2_usize, how()), 1..6),
+    ) {
+        let mut steps = steps;
+        for (place, side, how) in ends {
+            let place = place.index(steps.len() + 1);
+            steps.insert(place, Step::Close(side, how));
+        }
+        let mut checked = Checked::new(setups);
+        for step in steps {
+            checked.step(step);
+        }
+        checked.settle();
+        checked.expect_all();
+        for side in 0..2 {
+            let shutdown = checked.pair.sides[side].shutdown;
+            let told = &checked.told[1 - side];
+            prop_assert_eq!(shutdown.peer_finished(), !told.is_empty());
+            let is_told = told.contains(&Control::Disconnect);
+            prop_assert_eq!(shutdown.peer_disconnected(), is_told);
+            let can_write = shutdown.can_write();
+            let written = checked.write(side, 1);
+            prop_assert!(written == usize::from(can_write), "the stream has stalled");
+            checked.settle();
+        }
+    }
 }
 
 proptest! {
@@ -191,10 +274,12 @@ fn what_was_sent_before_the_end_is_read_after_it() {
         window: 8,
         send_ring: 64,
         requests: 8,
+        entries: 2,
+        map_entries: 0,
     };
     let mut checked = Checked::new([setup; 2]);
     assert_eq!(checked.write(0, 20), 20);
-    checked.pair.control(0, Control::Shutdown);
+    checked.step(Step::Close(0, How::Write));
     while checked.pair.deliver(1) {}
     assert!(checked.pair.sides[1].shutdown.peer_finished());
     assert_eq!(checked.read(1, 100), 20);
