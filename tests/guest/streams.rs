@@ -17,6 +17,7 @@ use crate::packet_delay::hold_back_first_messages;
 
 pub(crate) mod addresses;
 pub(crate) mod ends;
+pub(crate) mod handshakes;
 pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
 pub(crate) mod inline;
@@ -28,6 +29,7 @@ pub(crate) mod rcopy;
 pub(crate) mod riostream;
 pub(crate) mod rsocket_calls;
 pub(crate) mod rstream;
+mod scripted_peer;
 pub(crate) mod send_slots;
 pub(crate) mod shared_receives;
 pub(crate) mod tasks;
@@ -46,8 +48,13 @@ impl Pair {
 
     pub(crate) fn with(site: &Site, client: &StreamOptions, server: &StreamOptions) -> Self {
         let listener = Listener::bind(site.v4(0)).unwrap();
-        let connector = Connector::new(listener.local_addr()).deadline(PATIENCE);
-        let listener = RdmaListener::new(listener, server.clone());
+        Self::by(&RdmaListener::new(listener, server.clone()), client)
+    }
+
+    /// A pair by a listener that is bound to an address.
+    pub(crate) fn by(listener: &RdmaListener, client: &StreamOptions) -> Self {
+        let address = listener.local_addr().unwrap();
+        let connector = Connector::new(address).deadline(PATIENCE);
         let pair = thread::scope(|scope| {
             let client = scope.spawn(|| connector.connect_stream(client.clone()).unwrap());
             let (server, _) = listener.accept().unwrap();

@@ -4,133 +4,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::thread;
 use std::time::Instant;
 
-use rdmacm::{Cause, CmConnection, Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
-use rdmacm_core::AccessFlags;
-use rdmacm_rsocket::{
-    Announcement, ByteOrder, Control, Handshake, Message, ProtocolError, RemoteTable, Transport,
-};
-use rdmacm_tests::{PATIENCE, Site, Soft};
+use rdmacm::{Cause, Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_rsocket::{Announcement, ByteOrder, Control, Message, ProtocolError};
+use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
-use rdmacm_verbs::{
-    QpCaps, QueuePair, RemoteAccessRegion, RemoteMemory, SendOperation, SendRequest,
-};
+use rdmacm_verbs::{RemoteMemory, SendOperation, SendRequest};
 
+use super::scripted_peer::{CREDITS, OTHER_ORDER, Peer, word};
 use super::{Pair, bytes, carry};
-
-/// A peer that posts what it likes.
-struct Peer {
-    connection: CmConnection<QueuePair>,
-    handshake: Handshake,
-    transport: Transport,
-    memory: RemoteAccessRegion,
-}
-
-const RECEIVES: u32 = 64;
-
-/// How many messages the stream may send to the peer.
-const CREDITS: u16 = 32;
-
-impl Peer {
-    /// Connects, with a handshake that may be changed before.
-    fn connect(
-        site: &Site,
-        listener: &RdmaListener,
-        change: impl FnOnce(&mut [u8; 40]),
-    ) -> rdmacm::Result<Self> {
-        let queue_pair = site.queue_pair_with(QpCaps {
-            max_send_wr: 512,
-            max_recv_wr: RECEIVES,
-            max_inline_data: 64,
-            ..QpCaps::default()
-        });
-        let domain = queue_pair.protection_domain().clone();
-        let access = AccessFlags::LOCAL_WRITE | AccessFlags::REMOTE_WRITE;
-        let memory = domain.expose(4096, access).unwrap();
-        let remote = memory.remote();
-        let handshake = Handshake {
-            byte_order: ByteOrder::NATIVE,
-            credits: CREDITS,
-            map_entries: 0,
-            table: RemoteTable {
-                address: remote.address(),
-                key: remote.key(),
-                entries: 2,
-            },
-            announcement: Announcement {
-                address: remote.address() + 1024,
-                key: remote.key(),
-                length: 1024,
-            },
-        };
-        let mut bytes = handshake.to_bytes();
-        change(&mut bytes);
-        let port = listener.local_addr().unwrap().port();
-        let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
-        let resolved = connector.private_data(&bytes).unwrap().resolve()?;
-        resolved.id().with_queue_pair(&queue_pair).init().unwrap();
-        for room in domain.allocate(256).unwrap().into_chunks(4) {
-            queue_pair.post_receive(room).unwrap();
-        }
-        let connection = resolved.connect_on(queue_pair)?;
-        let handshake = Handshake::from_bytes(connection.private_data()).unwrap();
-        Ok(Self {
-            connection,
-            handshake,
-            transport: match site.soft {
-                Soft::Rxe => Transport::Immediate,
-                Soft::Siw => Transport::Send,
-            },
-            memory,
-        })
-    }
-
-    /// Writes bytes at this place of the announced memory, and then a message.
-    fn write(&self, at: u64, bytes: &[u8], word: u32) {
-        let Announcement { address, key, .. } = self.handshake.announcement;
-        let remote = RemoteMemory::new(address + at, bytes.len() as u64, key).unwrap();
-        self.post(SendRequest::inline(SendOperation::Write(remote), bytes));
-        self.send(word);
-    }
-
-    /// Writes an announcement, and the message that reports it.
-    fn announce(&self, entry: RemoteMemory, announcement: &[u8], word: u32) {
-        match self.transport {
-            Transport::Immediate => {
-                let write = SendOperation::WriteWithImmediate(entry, word);
-                self.post(SendRequest::inline(write, announcement));
-            }
-            Transport::Send => {
-                self.post(SendRequest::inline(
-                    SendOperation::Write(entry),
-                    announcement,
-                ));
-                self.send(word);
-            }
-        }
-    }
-
-    fn send(&self, word: u32) {
-        match self.transport {
-            Transport::Immediate => {
-                let write = SendOperation::WriteWithImmediate(RemoteMemory::NONE, word);
-                self.post(SendRequest::inline(write, &[]));
-            }
-            Transport::Send => {
-                let bytes = self.transport.encode(word);
-                self.post(SendRequest::inline(SendOperation::Send, &bytes));
-            }
-        }
-    }
-
-    fn post(&self, request: SendRequest<'_>) {
-        // The stream may have ended already.
-        let _ = self.connection.queue_pair().post_send(request);
-    }
-}
-
-fn word(message: Message) -> u32 {
-    message.encode().unwrap()
-}
 
 fn listener(site: &Site) -> RdmaListener {
     let listener = Listener::bind(site.v4(0)).unwrap();
@@ -143,17 +24,18 @@ fn connected(site: &Site) -> (Peer, RdmaStream) {
 }
 
 /// A peer that changes its handshake.
-fn connected_with(site: &Site, change: impl FnOnce(&mut [u8; 40]) + Send) -> (Peer, RdmaStream) {
+fn connected_with(site: &Site, change: impl FnOnce(&mut Vec<u8>) + Send) -> (Peer, RdmaStream) {
     accepted(site, &listener(site), change)
 }
 
 fn accepted(
     site: &Site,
     listener: &RdmaListener,
-    change: impl FnOnce(&mut [u8; 40]) + Send,
+    change: impl FnOnce(&mut Vec<u8>) + Send,
 ) -> (Peer, RdmaStream) {
     thread::scope(|scope| {
-        let peer = scope.spawn(|| Peer::connect(site, listener, change).unwrap());
+        let port = listener.local_addr().unwrap().port();
+        let peer = scope.spawn(move || Peer::connect(site, port, change).unwrap());
         let (stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         (peer.join().unwrap(), stream)
@@ -211,31 +93,13 @@ fn messages_against_the_protocol_end_the_stream(site: &Site) {
     }
 }
 
-const OTHER_ORDER: ByteOrder = match ByteOrder::NATIVE {
-    ByteOrder::Big => ByteOrder::Little,
-    ByteOrder::Little => ByteOrder::Big,
-};
-
 /// It announces memory in this side's order, and reads announcements in its own.
 #[case]
 fn a_peer_of_the_other_byte_order_is_understood(site: &Site) {
     let (peer, stream) = connected_with(site, |handshake| handshake[1] ^= 1);
     peer.write(0, b"hello", word(Message::Data(5)));
     (&stream).read_exact(&mut [0; 5]).unwrap();
-    let queue = peer.connection.queue_pair().receive_queue();
-    let message = || {
-        let completion = queue.next(PATIENCE).unwrap().unwrap();
-        let done = completion.result().unwrap();
-        let word = match peer.transport {
-            Transport::Immediate => done.immediate.unwrap(),
-            Transport::Send => {
-                let buffer = completion.sg_list.into_buffer().unwrap();
-                peer.transport.decode(*buffer.first_chunk().unwrap())
-            }
-        };
-        Message::decode(word)
-    };
-    assert!(matches!(message(), Message::Credits(_)));
+    assert!(matches!(peer.next_message(), Message::Credits(_)));
     let mut entry = [0; 16];
     peer.memory.read(16, &mut entry);
     let first = peer.handshake.announcement;
@@ -248,7 +112,7 @@ fn a_peer_of_the_other_byte_order_is_understood(site: &Site) {
     // All of the memory in the handshake, then some that is announced later.
     let sent = bytes(1500);
     (&stream).write_all(&sent[..1024]).unwrap();
-    assert_eq!(message(), Message::Data(1024));
+    assert_eq!(peer.next_message(), Message::Data(1024));
     let remote = peer.memory.remote();
     let announcement = Announcement {
         address: remote.address() + 2048,
@@ -260,7 +124,7 @@ fn a_peer_of_the_other_byte_order_is_understood(site: &Site) {
     let announced = announcement.to_bytes(ByteOrder::NATIVE);
     peer.announce(entry, &announced, word(Message::Credits(CREDITS + 1)));
     (&stream).write_all(&sent[1024..]).unwrap();
-    assert_eq!(message(), Message::Data(476));
+    assert_eq!(peer.next_message(), Message::Data(476));
     let mut received = vec![0; 1500];
     peer.memory.read(1024, &mut received);
     assert!(received == sent);
@@ -391,29 +255,4 @@ fn a_reader_learns_that_its_write_was_refused(site: &Site) {
         }
         drop(connection);
     }
-}
-
-#[case]
-fn handshakes_that_cannot_work_are_rejected(site: &Site) {
-    let Pair { client, server } = Pair::new(site);
-    let listener = listener(site);
-    let accepted = thread::scope(|scope| {
-        let accepting = scope.spawn(|| listener.accept().unwrap().0);
-        for (range, byte) in [
-            (0..1, 0),
-            (0..1, 2),
-            (20..24, 0),
-            (23..24, 1),
-            (8..16, 0xff),
-            (24..32, 0xff),
-        ] {
-            let change = |bytes: &mut [u8; 40]| bytes[range.clone()].fill(byte);
-            let error = Peer::connect(site, &listener, change).err().unwrap();
-            assert!(error.is_rejected(), "{range:?} {byte}: {error}");
-        }
-        let peer = Peer::connect(site, &listener, |_| ()).unwrap();
-        (accepting.join().unwrap(), peer)
-    });
-    carry(&client, &server, &[7; 1000]);
-    drop(accepted);
 }
