@@ -122,6 +122,23 @@ pub(crate) fn carry(from: &RdmaStream, to: &RdmaStream, bytes: &[u8]) {
     });
 }
 
+/// Writes messages until the stream waits for its peer, which reads nothing. Returns how many
+/// bytes.
+pub(crate) fn fill(mut stream: &RdmaStream, mut next: impl FnMut() -> Vec<u8>) -> usize {
+    let patience = stream.write_timeout();
+    stream.set_write_timeout(Some(SECOND / 4)).unwrap();
+    let mut written = 0;
+    let error = loop {
+        match stream.write(&next()) {
+            Ok(bytes) => written += bytes,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    stream.set_write_timeout(patience).unwrap();
+    written
+}
+
 const SIZES: [usize; 10] = [1, 17, 63, 64, 65, 2047, 2049, 65_535, 65_537, 1_000_003];
 
 #[case]

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use rdmacm::{Cause, Connector, Listener, RdmaListener, RdmaStream, StreamOptions};
 use rdmacm_rsocket::{Announcement, ByteOrder, Control, Message, ProtocolError};
-use rdmacm_tests::{PATIENCE, Site};
+use rdmacm_tests::{PATIENCE, SECOND, Site};
 use rdmacm_tests_macros::case;
 use rdmacm_verbs::{RemoteMemory, SendOperation, SendRequest};
 
-use super::scripted_peer::{CREDITS, OTHER_ORDER, Peer, word};
-use super::{Pair, bytes, carry};
+use super::scripted_peer::{CREDITS, OTHER_ORDER, Peer, RECEIVES, word};
+use super::{Pair, bytes, carry, fill};
 
 fn listener(site: &Site) -> RdmaListener {
     let listener = Listener::bind(site.v4(0)).unwrap();
@@ -255,4 +255,33 @@ fn a_reader_learns_that_its_write_was_refused(site: &Site) {
         }
         drop(connection);
     }
+}
+
+/// It has fewer receive requests than it gives credits, as a peer may have that is stopped. What
+/// is under way when a close gives up arrives if the peer goes on soon.
+#[case(needs(AcknowledgedSends), waiting)]
+fn a_close_reports_what_was_not_acknowledged_in_time(site: &Site) {
+    const GIVEN: u16 = 256;
+    let with_more = |handshake: &mut Vec<u8>| handshake[2..4].copy_from_slice(&GIVEN.to_be_bytes());
+    let (peer, stream) = connected_with(site, with_more);
+    let written = fill(&stream, || vec![7, 7]);
+    let start = Instant::now();
+    let error = stream.close(SECOND).unwrap_err();
+    assert!(start.elapsed() >= SECOND);
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    let error = error.into_inner().unwrap();
+    let error = error.downcast_ref::<rdmacm::Error>().unwrap();
+    // The first request has taken credits.
+    let taken = 2 * (u64::from(RECEIVES) - 1);
+    let left = written as u64 - taken;
+    assert!(
+        matches!(error.cause(), Cause::NotAcknowledged(bytes) if *bytes == left),
+        "{error}"
+    );
+    assert!(matches!(peer.next_message(), Message::Credits(_)));
+    for _ in 0..written / 2 {
+        peer.post_receives(1);
+        assert_eq!(peer.next_message(), Message::Data(2));
+    }
+    assert_eq!(peer.next_message(), Message::Control(Control::Disconnect));
 }
