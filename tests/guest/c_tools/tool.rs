@@ -141,6 +141,11 @@ impl Tool {
         self.signal(Signal::SIGCONT);
     }
 
+    /// Kills the process.
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::SIGKILL);
+    }
+
     /// The state of its first thread, a letter (proc(5)).
     pub(crate) fn state(&self) -> String {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();

@@ -36,14 +36,27 @@ def call(name, *arguments):
     return result
 
 
-def connect(address, port, options=(), kind=socket.SOCK_STREAM):
+def opened(options=(), kind=socket.SOCK_STREAM):
     stream = call("rsocket", socket.AF_INET, kind, 0)
     for level, option, value in options:
         set_option(stream, level, option, value)
+    return stream
+
+
+def name_of(address, port):
     family = struct.pack("=H", socket.AF_INET)
-    name = family + struct.pack("!H4s8x", port, socket.inet_aton(address))
+    return family + struct.pack("!H4s8x", port, socket.inet_aton(address))
+
+
+def connect(address, port, options=(), kind=socket.SOCK_STREAM):
+    stream = opened(options, kind)
+    name = name_of(address, port)
     call("rconnect", stream, name, len(name))
     return stream
+
+
+def queues_of(requests):
+    return [(SOL_RDMA, option, requests) for option in (RDMA_SQSIZE, RDMA_RQSIZE)]
 
 
 def set_option(stream, level, option, value):
@@ -96,8 +109,7 @@ def echoes(address, port, length, requests, *inline_sizes):
     """Returns so many bytes, in messages of its own sizes, on a stream for each inline size."""
     memory = ctypes.create_string_buffer(max(SIZES))
     for inline in inline_sizes:
-        options = {RDMA_SQSIZE: requests, RDMA_RQSIZE: requests, RDMA_INLINE: inline}
-        options = [(SOL_RDMA, option, value) for option, value in options.items()]
+        options = [*queues_of(requests), (SOL_RDMA, RDMA_INLINE, inline)]
         stream = connect(address, port, options)
         left, sizes = length, itertools.cycle(SIZES)
         while left > 0:
@@ -160,6 +172,38 @@ def writes(address, port, length):
     call("rclose", stream)
 
 
+def listen(address, port, options):
+    listener = opened(options)
+    name = name_of(address, port)
+    call("rbind", listener, name, len(name))
+    call("rlisten", listener, 1)
+    return listener
+
+
+def counts(stream):
+    """Sends a byte, reads until the end, and prints how many bytes."""
+    memory = ctypes.create_string_buffer(1 << 16)
+    send(stream)
+    received = bytearray()
+    while read := call("rrecv", stream, memory, len(memory), 0):
+        received += memory[:read]
+    assert received == content(1 << 20)[: len(received)], len(received)
+    print(len(received), flush=True)
+    call("rclose", stream)
+
+
+def counts_as_client(address, port, requests):
+    counts(connect(address, port, queues_of(requests)))
+
+
+def counts_as_server(address, port, requests):
+    listener = listen(address, port, queues_of(requests))
+    print("listening", flush=True)
+    stream = call("raccept", listener, None, None)
+    assert receive(stream) == 1
+    counts(stream)
+
+
 def asks(address, port, length):
     """Sends so many bytes and ends them, then reads as many until the end."""
     stream = connect(address, port)
@@ -188,6 +232,8 @@ COMMANDS = {
     "closes": closes,
     "echoes": echoes,
     "measures": measures,
+    "counts": counts_as_client,
+    "counts_as_server": counts_as_server,
     "reads": reads,
     "writes": writes,
     "asks": asks,

@@ -61,7 +61,7 @@ impl Test {
         self
     }
 
-    const fn with(mut self, more: &'static [&'static str]) -> Self {
+    pub(super) const fn with(mut self, more: &'static [&'static str]) -> Self {
         self.more = more;
         self
     }
@@ -211,12 +211,12 @@ impl Counter {
         (0..length).map(|_| self.next()).collect()
     }
 
-    fn send(&mut self, mut stream: &RdmaStream, length: usize) {
+    pub(super) fn send(&mut self, mut stream: &RdmaStream, length: usize) {
         let bytes = self.bytes(length);
         stream.write_all(&bytes).unwrap();
     }
 
-    fn receive(&mut self, mut stream: &RdmaStream, length: usize) {
+    pub(super) fn receive(&mut self, mut stream: &RdmaStream, length: usize) {
         let mut bytes = vec![0; length];
         stream.read_exact(&mut bytes).unwrap();
         assert!(bytes.into_iter().all(|byte| byte == self.next()));
