@@ -22,6 +22,7 @@ pub(crate) mod hostile_peer;
 pub(crate) mod in_place;
 pub(crate) mod inline;
 pub(crate) mod killed_peer;
+pub(crate) mod long_run;
 pub(crate) mod lost_rstream;
 pub(crate) mod mapped_memory;
 pub(crate) mod nonblocking;

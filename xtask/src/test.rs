@@ -137,6 +137,13 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
             ("data::random", "RDMACM_SEEDS", args.seeds * 4),
             ("messages::leaks", "RDMACM_CYCLES", args.cycles),
             ("two_directions", "RDMACM_MESSAGES", args.messages),
+            (
+                "silent_clients_delay_nobody",
+                "RDMACM_CLIENTS",
+                args.clients,
+            ),
+            // The shortest queues of librdmacm, which take the most time.
+            ("sequence_numbers_begin_again", "RDMACM_REQUESTS", 16),
         ];
         for (tests, variable, number) in rounds {
             let setting = format!("{variable}={number}");

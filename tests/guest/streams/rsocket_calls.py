@@ -1,5 +1,6 @@
 """Makes calls of rsockets that none of librdmacm's programs makes."""
 
+import array
 import ctypes
 import itertools
 import mmap
@@ -204,6 +205,25 @@ def counts_as_server(address, port, requests):
     counts(stream)
 
 
+def outlasts(address, port, requests, received, sent, size):
+    """Reads so many messages, and then sends so many."""
+    stream = connect(address, port, queues_of(requests))
+    memory = ctypes.create_string_buffer(numbered(max(received, sent) * size))
+    # rrecv waits for a message even if it is to read nothing.
+    if received:
+        buffer = ctypes.create_string_buffer(received * size)
+        receive_all(stream, buffer, received * size)
+        assert buffer.raw == memory[: received * size]
+    for start in range(0, sent * size, size):
+        send_all(stream, ctypes.byref(memory, start), size)
+    call("rclose", stream)
+
+
+def numbered(length):
+    """Numbers of four bytes."""
+    return array.array("I", range(length // 4)).tobytes()
+
+
 def asks(address, port, length):
     """Sends so many bytes and ends them, then reads as many until the end."""
     stream = connect(address, port)
@@ -234,6 +254,7 @@ COMMANDS = {
     "measures": measures,
     "counts": counts_as_client,
     "counts_as_server": counts_as_server,
+    "outlasts": outlasts,
     "reads": reads,
     "writes": writes,
     "asks": asks,

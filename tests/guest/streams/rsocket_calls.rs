@@ -55,7 +55,18 @@ pub(super) fn client(
     number: usize,
     options: StreamOptions,
 ) -> (Tool, RdmaStream) {
-    let (client, listener) = start(site, rdma_core, command, &[number], options);
+    client_with(site, rdma_core, command, &[number], options)
+}
+
+/// The same, with more numbers.
+pub(super) fn client_with(
+    site: &Site,
+    rdma_core: RdmaCore,
+    command: &str,
+    numbers: &[usize],
+    options: StreamOptions,
+) -> (Tool, RdmaStream) {
+    let (client, listener) = start(site, rdma_core, command, numbers, options);
     let (stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
