@@ -34,6 +34,7 @@ pub(crate) mod rstream;
 mod scripted_peer;
 pub(crate) mod send_slots;
 pub(crate) mod shared_receives;
+pub(crate) mod storm;
 pub(crate) mod tasks;
 pub(crate) mod two_directions;
 

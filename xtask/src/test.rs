@@ -110,6 +110,9 @@ pub(crate) struct SoakArgs {
     /// The number of messages that each side of a byte stream sends while it receives as many
     #[arg(long, value_name = "NUMBER", default_value_t = 5_000_000)]
     messages: u32,
+    /// The number of clients that connect to a listener beside silent ones, on each device
+    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
+    clients: u32,
     /// How long to fuzz ibacm's client on the host, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     fuzz: u32,

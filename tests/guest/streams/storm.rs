@@ -1,0 +1,146 @@
+//! A listener with many clients, some of which never complete their handshake.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use rdmacm::{ACCEPT_DEADLINE, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_core::{CmAddr, CmId, ConnParam, EventChannel};
+use rdmacm_tests::{PATIENCE, PLAIN, Site, Soft, free_qp_number};
+use rdmacm_tests_macros::case;
+use tokio::net::TcpSocket;
+
+use super::rstream::expect_end;
+use crate::connector::asynchronous::on_one_thread;
+
+/// How many handshakes a listener has under way at most.
+const HANDSHAKES: usize = 64;
+/// Sets how many connect, for a longer run.
+const CLIENTS: &str = "RDMACM_CLIENTS";
+/// How many connect at a time.
+const AT_A_TIME: usize = 4;
+
+fn clients() -> usize {
+    std::env::var(CLIENTS).map_or(100, |clients| clients.parse().unwrap())
+}
+
+fn options() -> StreamOptions {
+    let small = StreamOptions::new().receive_buffer(256).send_buffer(256);
+    small.receives(4).sends(4)
+}
+
+/// Whether there is one more, of all threads.
+fn takes_one(left: &AtomicUsize) -> bool {
+    left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        left.checked_sub(1)
+    })
+    .is_ok()
+}
+
+/// Sends a byte on a stream of its own, and reads it.
+fn ask(node: &Node, address: CmAddr) {
+    let connector = Connector::new(address).with_node(node).deadline(PATIENCE);
+    let mut stream = connector.connect_stream(options()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"?").unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"!");
+}
+
+fn answer(site: &Site, mut stream: &RdmaStream) {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut question = [0];
+    stream.read_exact(&mut question).unwrap();
+    assert_eq!(question, *b"?");
+    stream.write_all(b"!").unwrap();
+    expect_end(site, stream);
+}
+
+/// Many connect to this listener, each of which gets a stream.
+fn serve(site: &Site, listener: &RdmaListener, clients: usize) {
+    let address = address(site, listener);
+    let (asking, answering) = (AtomicUsize::new(clients), AtomicUsize::new(clients));
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                let node = Node::open().unwrap();
+                while takes_one(&asking) {
+                    ask(&node, address);
+                }
+            });
+            scope.spawn(|| {
+                while takes_one(&answering) {
+                    answer(site, &listener.accept().unwrap().0);
+                }
+            });
+        }
+    });
+}
+
+/// Peers that have asked to connect with a valid handshake, and never answer the reply.
+fn silent_clients(site: &Site, address: CmAddr, number: usize) -> (EventChannel, Vec<CmId>) {
+    let mut handshake = [0; 40];
+    (handshake[0], handshake[23]) = (1, 2);
+    let (channel, _) = site.id();
+    let connect = || {
+        let id = site.routed(&channel, address);
+        let param = ConnParam::new().qp_number(free_qp_number());
+        id.connect(param.private_data(&handshake).unwrap()).unwrap();
+        id
+    };
+    let silent = std::iter::repeat_with(connect).take(number).collect();
+    (channel, silent)
+}
+
+/// Connections of TCP to this address. Their own one is another, as siw chooses ports without
+/// asking TCP.
+fn connections(address: SocketAddr, number: usize) -> Vec<TcpStream> {
+    on_one_thread().block_on(async {
+        let mut connections = Vec::new();
+        for _ in 0..number {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind((PLAIN, 0).into()).unwrap();
+            let connection = socket.connect(address).await.unwrap();
+            connections.push(connection.into_std().unwrap());
+        }
+        connections
+    })
+}
+
+fn listener(site: &Site) -> RdmaListener {
+    RdmaListener::new(Listener::bind(site.v4(0)).unwrap(), options())
+}
+
+fn address(site: &Site, listener: &RdmaListener) -> CmAddr {
+    site.v4(listener.local_addr().unwrap().port())
+}
+
+/// On RoCE one of the handshakes is left that are under way at a time. siw does not tell its user
+/// of clients that connect by TCP and send no request.
+#[case]
+fn silent_clients_delay_nobody(site: &Site) {
+    let listener = listener(site);
+    match site.soft {
+        Soft::Rxe => {
+            let _silent = silent_clients(site, address(site, &listener), HANDSHAKES - 1);
+            serve(site, &listener, clients());
+        }
+        Soft::Siw => {
+            let _silent = connections(listener.local_addr().unwrap(), 2 * HANDSHAKES);
+            serve(site, &listener, clients());
+        }
+    }
+}
+
+/// No handshake is left until the listener has given up some of them.
+#[case(needs(CmResponse), waiting)]
+fn more_silent_clients_delay_others_until_they_are_given_up(site: &Site) {
+    let listener = listener(site);
+    let _silent = silent_clients(site, address(site, &listener), HANDSHAKES + 6);
+    let start = Instant::now();
+    serve(site, &listener, AT_A_TIME);
+    assert!(start.elapsed() >= ACCEPT_DEADLINE, "{:?}", start.elapsed());
+}
