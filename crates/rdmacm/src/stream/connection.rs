@@ -423,11 +423,22 @@ impl StreamConnection {
         let cause = match (ended, self.queue_pair.unacknowledged()) {
             _ if has_peer_closed => return Ok(()),
             (Ok(()), 0) => return Ok(()),
-            (Ok(()) | Err(Cause::Deadline), bytes) if bytes > 0 => Cause::NotAcknowledged(bytes),
+            (Ok(()), _) => self.end_cause(),
+            (Err(Cause::Deadline), bytes) if bytes > 0 => Cause::NotAcknowledged(bytes),
             (Err(cause), _) => cause,
-            (Ok(()), _) => return Ok(()),
         };
         Err(self.fail(&attempt, Stage::Close, cause))
+    }
+
+    /// Why nothing that is under way is acknowledged any more.
+    fn end_cause(&self) -> Cause {
+        let closed = self.close_reason();
+        let failure = self.queue_pair.status().failure().cloned();
+        match (failure, closed) {
+            (Some(failure), closed) => self.cause(&failure, closed),
+            (None, Some(reason)) => Cause::Closed(reason),
+            (None, None) => Cause::PeerGone,
+        }
     }
 
     /// Whether the peer has closed both directions and not disconnected yet: it may still wait

@@ -92,3 +92,22 @@ fn a_peer_that_responds_is_left_alone() {
         (&server).read_exact(&mut [0; 5]).unwrap();
     }
 }
+
+/// Rather than that bytes were not acknowledged in time.
+#[test]
+fn a_close_says_why_the_connection_has_failed_before_its_deadline() {
+    let hosts = Hosts::new(roce(), "rxe0");
+    for is_known in [false, true] {
+        let (client, _server) = hosts.connect_with(small().keep_alive(INTERVAL));
+        hosts.server.set_link_up(hosts.device, false);
+        (&client).write_all(&[1; 100]).unwrap();
+        if is_known {
+            (&client).read(&mut [0]).unwrap_err();
+        }
+        let error = client.close(3600 * SECOND).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+        let cause = cause_of(&error).cause();
+        assert!(matches!(cause, Cause::Request(_)), "{error}");
+        hosts.server.set_link_up(hosts.device, true);
+    }
+}
