@@ -1,6 +1,7 @@
 //! More messages than 16 bits count, and librdmacm as the peer.
 
 use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
 
 use rdmacm::StreamOptions;
 use rdmacm_tests::{Site, Soft};
@@ -47,6 +48,7 @@ fn sequence_numbers_begin_again(site: &Site) {
         stream.read_exact(&mut received).unwrap();
         assert_eq!(received, *message(number), "{number}");
     }
+    stream.shutdown(Shutdown::Write).unwrap();
     expect_end(site, &stream);
     client.finish().assert_success();
 }

@@ -1,6 +1,7 @@
 //! Calls of librdmacm's rsockets that none of its programs make, by Python.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
@@ -195,6 +196,7 @@ fn exchange_with_echoes(
             (&stream).read_exact(&mut returned).unwrap();
             assert!(returned == bytes);
         });
+        stream.shutdown(Shutdown::Write).unwrap();
         expect_end(site, &stream);
     }
     client.finish().assert_success();
