@@ -1,7 +1,6 @@
 //! Connect requests as a stream.
 
 use std::fmt;
-use std::task::{Context, Poll};
 
 use rdmacm_core::Deadline;
 
@@ -11,8 +10,8 @@ use crate::error::Result;
 
 /// The stream of [`Listener::incoming`]; a `Stream` with the feature `stream`.
 pub struct IncomingRequests<'listener> {
-    listener: &'listener Listener,
-    next: NextPeer<'listener, Incoming>,
+    pub(super) listener: &'listener Listener,
+    pub(super) next: NextPeer<'listener, Incoming>,
 }
 
 impl<'listener> IncomingRequests<'listener> {
@@ -28,12 +27,6 @@ impl<'listener> IncomingRequests<'listener> {
         let listener = self.listener;
         let accept = || listener.next_incoming(Deadline::Never);
         self.next.wait(accept).await
-    }
-
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Incoming>>> {
-        let listener = self.listener;
-        self.next
-            .poll(context, || listener.next_incoming(Deadline::Never))
     }
 }
 

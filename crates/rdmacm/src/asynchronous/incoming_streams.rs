@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::task::{Context, Poll};
 
 use rdmacm_core::Deadline;
 
@@ -11,8 +10,8 @@ use super::{RdmaListener, RdmaStream};
 
 /// The stream of [`RdmaListener::incoming`]; a `Stream` with the feature `stream`.
 pub struct IncomingStreams<'listener> {
-    listener: &'listener RdmaListener,
-    next: NextPeer<'listener, RdmaStream>,
+    pub(super) listener: &'listener RdmaListener,
+    pub(super) next: NextPeer<'listener, RdmaStream>,
 }
 
 impl<'listener> IncomingStreams<'listener> {
@@ -31,17 +30,6 @@ impl<'listener> IncomingStreams<'listener> {
             .wait(|| listener.next_stream(Deadline::Never))
             .await;
         next.map(|next| next.map_err(io::Error::from))
-    }
-
-    pub(super) fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<RdmaStream>>> {
-        let listener = self.listener;
-        let next = self
-            .next
-            .poll(context, || listener.next_stream(Deadline::Never));
-        next.map_err(io::Error::from)
     }
 }
 

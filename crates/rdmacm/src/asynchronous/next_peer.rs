@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+#[cfg(feature = "stream")]
 use std::task::{Context, Poll, ready};
 
 use crate::error::Result;
@@ -17,7 +18,7 @@ pub(super) struct NextPeer<'a, T> {
     sequence: PeerSequence,
 }
 
-impl<'a, T> NextPeer<'a, T> {
+impl<T> NextPeer<'_, T> {
     pub(super) fn new() -> Self {
         Self {
             accepting: None,
@@ -40,7 +41,10 @@ impl<'a, T> NextPeer<'a, T> {
         };
         self.sequence.item(accepted)
     }
+}
 
+#[cfg(feature = "stream")]
+impl<'a, T> NextPeer<'a, T> {
     /// Polls for the next peer; `None` once no more come. `accept` begins to wait for one.
     pub(super) fn poll<F>(
         &mut self,
