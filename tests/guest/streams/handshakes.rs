@@ -120,9 +120,9 @@ struct Valid {
     order: ByteOrder,
     credits: u16,
     /// The entries of the peer's table of announcements.
-    entries: u64,
+    entries: u8,
     /// How many regions can be mapped, of two.
-    regions: usize,
+    regions: u16,
 }
 
 const NATIVE_FLAGS: u8 = flags(ByteOrder::NATIVE);
@@ -150,7 +150,7 @@ const fn reserved(bytes: &'static [(usize, &'static [u8])]) -> Valid {
     }
 }
 
-const fn with_entries(bytes: &'static [(usize, &'static [u8])], entries: u64) -> Valid {
+const fn with_entries(bytes: &'static [(usize, &'static [u8])], entries: u8) -> Valid {
     Valid {
         entries,
         ..reserved(bytes)
@@ -164,7 +164,7 @@ const fn with_credits(bytes: &'static [(usize, &'static [u8])], credits: u16) ->
     }
 }
 
-const fn with_regions(bytes: &'static [(usize, &'static [u8])], regions: usize) -> Valid {
+const fn with_regions(bytes: &'static [(usize, &'static [u8])], regions: u16) -> Valid {
     Valid {
         regions,
         ..reserved(bytes)
@@ -200,10 +200,10 @@ const VALID: [Valid; 15] = [
 ];
 
 /// Half of the stream's receive buffer.
-const HALF: u32 = 32;
+const HALF: u8 = 32;
 
 fn options() -> StreamOptions {
-    StreamOptions::new().receive_buffer(2 * HALF)
+    StreamOptions::new().receive_buffer(2 * u32::from(HALF))
 }
 
 /// A scripted peer, the stream to it, and what its handshake means.
@@ -255,10 +255,10 @@ impl Exchange {
     /// it is.
     fn receive(&self) {
         let turns = self.valid.entries + 2;
-        let half = |turn: u64| (0..HALF).map(move |at| (at * 7 + turn as u32) as u8);
+        let half = |turn: u8| (0..HALF).map(move |at| at * 7 + turn);
         thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let mut received = vec![0; turns as usize * HALF as usize];
+                let mut received = vec![0; usize::from(turns) * usize::from(HALF)];
                 (&self.stream).read_exact(&mut received).unwrap();
                 received
             });
@@ -266,15 +266,16 @@ impl Exchange {
             if self.has_connected {
                 self.expect_announcement(1);
             }
-            let first = u64::from(self.has_connected);
+            let first = u8::from(self.has_connected);
             for turn in 0..turns {
                 // The others have come.
                 if turn > first {
                     self.expect_announcement(turn);
                 }
-                let place = turn % 2 * u64::from(HALF);
+                let place = u64::from(turn % 2 * HALF);
                 let bytes: Vec<_> = half(turn).collect();
-                self.peer.write(place, &bytes, word(Message::Data(HALF)));
+                self.peer
+                    .write(place, &bytes, word(Message::Data(HALF.into())));
             }
             self.expect_announcement(turns);
             self.expect_announcement(turns + 1);
@@ -283,14 +284,14 @@ impl Exchange {
         });
     }
 
-    fn expect_announcement(&self, number: u64) {
+    fn expect_announcement(&self, number: u8) {
         let message = self.peer.next_message();
         assert!(matches!(message, Message::Credits(_)), "{message:?}");
-        let place = TABLE + 16 * (number % self.valid.entries) as usize;
+        let place = TABLE + 16 * usize::from(number % self.valid.entries);
         let entry = self.peer.memory_at(place, 16);
         let announced = Announcement::from_bytes(entry.try_into().unwrap(), self.valid.order);
         let first = self.peer.handshake.announcement;
-        let address = first.address + number % 2 * u64::from(HALF);
+        let address = first.address + u64::from(number % 2 * HALF);
         let expected = Announcement { address, ..first };
         assert_eq!(announced, expected, "{number}: {:?}", self.valid);
         self.peer.memory.write(place, &[0; 16]);
@@ -298,11 +299,13 @@ impl Exchange {
 
     /// The stream maps as many regions as the peer has entries for.
     fn map(&self) {
-        let maps_start = TABLE + 16 * self.valid.entries as usize;
+        let maps_start = TABLE + 16 * usize::from(self.valid.entries);
         for index in 0..self.valid.regions {
             let region = self.stream.map(64, 1000).unwrap();
-            assert_eq!(self.peer.next_message(), Message::Map(index as u32));
-            let entry = self.peer.memory_at(maps_start + 24 * index, 24);
+            assert_eq!(self.peer.next_message(), Message::Map(index.into()));
+            let entry = self
+                .peer
+                .memory_at(maps_start + 24 * usize::from(index), 24);
             let entry = MapEntry::from_bytes(entry.try_into().unwrap(), self.valid.order);
             let (address, key) = (region.remote().address(), region.remote().key());
             let (offset, length) = (1000, 64);
@@ -322,15 +325,15 @@ impl Exchange {
 
     /// The stream writes messages. Where its credits are used up, it is given one at a time.
     fn send(&self) {
-        for turn in 0..20 {
-            let messages = (self.valid.regions + turn) as u16 + 1;
+        for turn in 0..20_u8 {
+            let messages = self.valid.regions + u16::from(turn) + 1;
             if messages > self.valid.credits {
                 self.peer.send(word(Message::Credits(messages)));
             }
-            let sent = [turn as u8; 8];
+            let sent = [turn; 8];
             (&self.stream).write_all(&sent).unwrap();
             assert_eq!(self.peer.next_message(), Message::Data(8));
-            let written = self.peer.memory_at(ANNOUNCED + 8 * turn, 8);
+            let written = self.peer.memory_at(ANNOUNCED + 8 * usize::from(turn), 8);
             assert_eq!(written, sent, "{:?}", self.valid);
         }
     }

@@ -12,7 +12,7 @@ use super::rstream::expect_end;
 use crate::rdma_core::RdmaCore;
 
 const MESSAGES: u32 = 70_000;
-const SIZE: usize = 64;
+const SIZE: u8 = 64;
 
 /// Sets the length of all queues, for a longer run: what waits more often takes longer.
 const REQUESTS: &str = "RDMACM_REQUESTS";
@@ -25,7 +25,7 @@ fn requests() -> u32 {
 }
 
 fn message(number: u32) -> Vec<u8> {
-    let numbers = SIZE as u32 / 4;
+    let numbers = u32::from(SIZE) / 4;
     let numbers = number * numbers..(number + 1) * numbers;
     numbers.flat_map(u32::to_ne_bytes).collect()
 }
@@ -38,12 +38,12 @@ fn sequence_numbers_begin_again(site: &Site) {
     let is_one_way = site.soft == Soft::Siw && requests == DEFAULT_REQUESTS;
     let sent = if is_one_way { 0 } else { MESSAGES };
     let options = StreamOptions::new().receives(requests).sends(requests);
-    let numbers = [requests, sent, MESSAGES, SIZE as u32].map(|number| number as usize);
+    let numbers = [requests, sent, MESSAGES, SIZE.into()].map(|number| number as usize);
     let (client, mut stream) = client_with(site, RdmaCore::System, "outlasts", &numbers, options);
     for number in 0..sent {
         stream.write_all(&message(number)).unwrap();
     }
-    let mut received = [0; SIZE];
+    let mut received = [0; SIZE as usize];
     for number in 0..MESSAGES {
         stream.read_exact(&mut received).unwrap();
         assert_eq!(received, *message(number), "{number}");

@@ -33,7 +33,7 @@ fn options() -> StreamOptions {
 
 /// Whether there is one more, of all threads.
 fn takes_one(left: &AtomicUsize) -> bool {
-    left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
         left.checked_sub(1)
     })
     .is_ok()
