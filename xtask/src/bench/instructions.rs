@@ -13,8 +13,9 @@ counts, it lists which functions the instructions of this library in user space 
 operation. What a function has called is listed by itself, unless the compiler has put it into the
 caller.
 
-The functions of the workload itself (`measured_section`, and those of `tests/bench`) and the system's `write`, `read`, `poll`, `malloc` and `memcpy` are
-part of what benchmarks.md counts, for every library alike.
+The functions of the workload itself (`measured_section`, and those of `tests/bench`) and the system's
+`write`, `read`, `poll`, `malloc` and `memcpy` are part of what benchmarks.md counts, for every
+library alike.
 ";
 
 /// Functions with a smaller share are summed up.
