@@ -131,13 +131,10 @@ fn expect_reset(outcome: io::Result<usize>) {
 
 #[case]
 fn a_waiting_reader_learns_that_it_was_killed(site: &Site) {
-    for (
-        _,
-        Peer {
+    for (_, peer) in Peer::each(site, ONE_BY_ONE) {
+        let Peer {
             rstream, stream, ..
-        },
-    ) in Peer::each(site, ONE_BY_ONE)
-    {
+        } = peer;
         thread::scope(|scope| {
             let reading = scope.spawn(|| read(&stream));
             rstream.kill();
@@ -165,13 +162,10 @@ fn a_waiting_writer_learns_that_it_was_killed(site: &Site) {
 
 #[case]
 fn the_next_read_learns_that_it_was_killed(site: &Site) {
-    for (
-        _,
-        Peer {
+    for (_, peer) in Peer::each(site, ONE_BY_ONE) {
+        let Peer {
             rstream, stream, ..
-        },
-    ) in Peer::each(site, ONE_BY_ONE)
-    {
+        } = peer;
         rstream.stop();
         expect_reset(read(&stream));
         expect_reset(write(&stream));
@@ -181,13 +175,10 @@ fn the_next_read_learns_that_it_was_killed(site: &Site) {
 /// Writes go on until the end has arrived.
 #[case]
 fn a_later_write_learns_that_it_was_killed(site: &Site) {
-    for (
-        _,
-        Peer {
+    for (_, peer) in Peer::each(site, ONE_BY_ONE) {
+        let Peer {
             rstream, stream, ..
-        },
-    ) in Peer::each(site, ONE_BY_ONE)
-    {
+        } = peer;
         rstream.stop();
         expect_reset(write_to_the_error(&stream));
         expect_reset(read(&stream));

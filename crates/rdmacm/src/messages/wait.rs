@@ -119,6 +119,7 @@ impl PollSlot {
         polled
     }
 
+    /// Ends the wait of the last caller, and wakes it.
     pub(super) fn end(&self, connection: &MessageConnection, interest: Interest) {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waker = end(connection, interest, &mut slot);
