@@ -48,7 +48,7 @@ impl KeepAlive {
 
     /// A request is posted after a message has arrived. The peer has sent that after it had
     /// accepted: it reads what arrives from now on.
-    pub(super) fn peer_is_awake(&mut self) {
+    pub(crate) fn peer_is_awake(&mut self) {
         self.wake_up = None;
     }
 

@@ -40,6 +40,8 @@ pub(super) struct SendState {
     max_inline: usize,
     /// On iWARP the connecting side sends first (RFC 5044 §7.1).
     pub(super) may_send: bool,
+    /// The peer has sent its first message, and this side nothing since.
+    pub(super) is_answer_due: bool,
     /// Bytes that were written, and those whose write has completed.
     written: u64,
     acknowledged: u64,
@@ -94,6 +96,7 @@ impl SendState {
             updates,
             max_inline,
             may_send: false,
+            is_answer_due: false,
             written: 0,
             acknowledged: 0,
             peer_maps: PeerMaps::default(),

@@ -120,9 +120,15 @@ impl StreamQueuePair {
         Ok(())
     }
 
-    /// From now on the accepting side may send on iWARP.
+    /// From now on the accepting side may send on iWARP, and what the connecting side sends wakes
+    /// up its peer.
     fn peer_has_sent(&self, wakers: &mut Wakers) {
-        if self.is_iwarp() && !std::mem::replace(&mut lock(&self.send).may_send, true) {
+        if !self.is_iwarp() {
+            return;
+        }
+        let mut send = lock(&self.send);
+        send.is_answer_due = true;
+        if !std::mem::replace(&mut send.may_send, true) {
             self.status().wake_all(wakers);
         }
     }

@@ -51,6 +51,10 @@ impl StreamQueuePair {
                 self.fail(failure.clone(), &mut wakers);
                 Some(Transferred::Failed(failure))
             });
+            if send.is_answer_due && matches!(outcome, Some(Transferred::Bytes(1..))) {
+                send.is_answer_due = false;
+                self.status().keep_alive.peer_is_awake();
+            }
         }
         drop(send);
         wakers.wake();
