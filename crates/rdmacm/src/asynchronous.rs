@@ -34,7 +34,8 @@ macro_rules! by_mode {
     };
 }
 
-/// A method that waits: `event_loop => future`, unless there is an outcome at once.
+/// A method that waits: `event_loop => future`, unless there is an outcome at once. What takes the
+/// caller's memory begins with `let rest = …;`: an outcome, or what is left to wait for.
 macro_rules! waits {
     (
         $(#[$doc:meta])*
@@ -42,6 +43,7 @@ macro_rules! waits {
         $(awaited { $(#[$awaited:meta])* })?
         $(both { $(#[$more:meta])* })?
         pub fn $name:ident $(<$generic:ident: $bound:path $(, $life:lifetime)?>)? ($($arguments:tt)*) -> $result:ty {
+            $(let $rest:ident = $begun:expr;)?
             $event_loop:expr => $future:expr $(, at_once: $outcome:expr)?
         }
     ) => {
@@ -52,6 +54,10 @@ macro_rules! waits {
             $(if let Some(outcome) = $outcome {
                 return outcome;
             })?
+            $(let $rest = match $begun {
+                Ok(outcome) => return outcome,
+                Err(rest) => rest,
+            };)?
             // The event loop is the one of the future.
             let _ = $event_loop;
             $future.await

@@ -32,7 +32,7 @@ pub(crate) use failure::Failure;
 pub(crate) use keep_alive::KeepAlive;
 pub(crate) use queue_pair::{Destination, ENDLESS_RETRIES, MessageQueuePair};
 pub(crate) use state::{Arrival, State};
-pub(crate) use transfer::StartedTransfer;
+pub(crate) use transfer::{NewTransfer, StartedTransfer};
 pub(crate) use waiters::Interest;
 
 use rdmacm_verbs::{CompletionError, WorkKind};

@@ -20,6 +20,10 @@ impl RegisteredBuffer for Buffer {
     fn from_piece(sge: Sge) -> Option<Self> {
         sge.into_buffer()
     }
+
+    fn from_pieces(sg_list: SgList) -> Option<Self> {
+        sg_list.into_buffer()
+    }
 }
 
 impl RegisteredBuffer for Sge {

@@ -386,6 +386,16 @@ impl State {
         self.completed.remove(index).map(|(_, completed)| completed)
     }
 
+    /// The memory of a request that a caller waits for, if it has succeeded.
+    pub(super) fn take_success(&mut self, work: WorkId) -> Option<SgList> {
+        let succeeded = |(of, (result, _)): &(WorkId, Completed)| *of == work && result.is_ok();
+        // Mostly the first one.
+        let index = self.completed.iter().position(succeeded)?;
+        self.completed
+            .remove(index)
+            .map(|(_, (_, sg_list))| sg_list)
+    }
+
     /// No one waits for a request any more: its memory is freed when it completes.
     pub(super) fn abandon(&mut self, work: WorkId, deferred: &mut Deferred) {
         self.in_flight.abandon(work);

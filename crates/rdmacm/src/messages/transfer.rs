@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rdmacm_verbs::{PostError, SendOperation, SgList, WorkId};
+use rdmacm_verbs::{PostError, RemoteMemory, SendOperation, SgList, WorkId};
 
 use super::connection::{MessageConnection, Status};
 use super::failure::Failure;
@@ -17,74 +17,154 @@ use crate::error::Cause;
 use crate::event_loop::EventLoop;
 use crate::stage::Stage;
 
+/// A transfer of the caller's memory that is posted next.
+#[derive(Debug)]
+pub(crate) struct NewTransfer<B> {
+    stage: Stage,
+    operation: SendOperation,
+    sg_list: SgList,
+    buffer: PhantomData<fn() -> B>,
+}
+
+impl<B: RegisteredBuffer> NewTransfer<B> {
+    pub(crate) fn send(buffer: B) -> Self {
+        Self::new(Stage::Send, SendOperation::Send, buffer)
+    }
+
+    pub(crate) fn read(into: B, from: RemoteMemory) -> Self {
+        Self::new(Stage::Read, SendOperation::Read(from), into)
+    }
+
+    pub(crate) fn write(from: B, to: RemoteMemory) -> Self {
+        Self::new(Stage::Write, SendOperation::Write(to), from)
+    }
+
+    fn new(stage: Stage, operation: SendOperation, buffer: B) -> Self {
+        Self {
+            stage,
+            operation,
+            sg_list: SgList::from(buffer.into()),
+            buffer: PhantomData,
+        }
+    }
+}
+
+/// A transfer that was not posted, with its memory unless the queue pair has that.
+struct Refused<B> {
+    transfer: NewTransfer<B>,
+    /// `None` if the connection has closed meanwhile: the next status says why.
+    cause: Option<Cause>,
+}
+
 impl MessageConnection {
-    /// Posts a request with the caller's memory, once there is room for it.
+    /// Posts a transfer, once there is room for it.
     pub(crate) async fn start<B: RegisteredBuffer>(
         &self,
-        stage: Stage,
-        operation: SendOperation,
-        buffer: B,
+        mut transfer: NewTransfer<B>,
     ) -> Result<StartedTransfer<'_, B>, TransferError<B>> {
         let attempt = self.transfer_attempt();
-        let failed = |cause, sg_list| {
-            let error = self.fail(&attempt, stage, cause);
-            TransferError::new(error, B::from_pieces(sg_list))
-        };
-        let mut sg_list = SgList::from(buffer.into());
         loop {
             let reserved = self.wait(&attempt, Interest::Room, reserve_request);
             let reserved = reserved.await.and_then(|reserved| reserved);
             if let Err(cause) = reserved {
-                return Err(failed(cause, sg_list));
+                return Err(self.refused(&attempt, cause, transfer));
             }
-            match self.queue_pair().post_reserved(operation, sg_list) {
-                Ok(work) => {
-                    self.queue_pair().state().counts.sent += u64::from(stage == Stage::Send);
-                    return Ok(StartedTransfer {
-                        connection: self,
-                        stage,
-                        work,
-                        buffer: PhantomData,
-                    });
-                }
-                Err(PostError { error, returned })
-                    if self.queue_pair().is_refused_closed(&error) =>
-                {
-                    sg_list = returned;
-                    self.queue_pair().fail(Failure::Refused(error));
-                }
-                Err(PostError { error, returned }) => {
-                    return Err(failed(device_error(error), returned));
-                }
+            let refused = match self.post(transfer) {
+                Ok(started) => return Ok(started),
+                Err(refused) => *refused,
+            };
+            transfer = refused.transfer;
+            if let Some(cause) = refused.cause {
+                return Err(self.refused(&attempt, cause, transfer));
             }
         }
     }
 
-    /// Posts a request with the caller's memory, and waits until it completes.
+    /// Posts a transfer without the event loop, if there is room for it now; it comes back if
+    /// there is none, or something is wrong.
+    pub(crate) fn start_now<B: RegisteredBuffer>(
+        &self,
+        transfer: NewTransfer<B>,
+    ) -> Result<Result<StartedTransfer<'_, B>, TransferError<B>>, NewTransfer<B>> {
+        if self.id().queue().is_ready() || !self.queue_pair().reserve_request_now() {
+            return Err(transfer);
+        }
+        match self.post(transfer).map_err(|refused| *refused) {
+            Ok(started) => Ok(Ok(started)),
+            Err(Refused {
+                transfer,
+                cause: None,
+            }) => Err(transfer),
+            Err(Refused {
+                transfer,
+                cause: Some(cause),
+            }) => {
+                let attempt = self.transfer_attempt();
+                Ok(Err(self.refused(&attempt, cause, transfer)))
+            }
+        }
+    }
+
+    /// Posts a transfer in the room that was reserved for it.
+    fn post<B: RegisteredBuffer>(
+        &self,
+        transfer: NewTransfer<B>,
+    ) -> Result<StartedTransfer<'_, B>, Box<Refused<B>>> {
+        let NewTransfer {
+            stage,
+            operation,
+            sg_list,
+            buffer,
+        } = transfer;
+        let posted = self.queue_pair().post_reserved(operation, sg_list);
+        let PostError { error, returned } = match posted {
+            Ok(work) => {
+                self.queue_pair().state().counts.sent += u64::from(stage == Stage::Send);
+                return Ok(StartedTransfer {
+                    connection: self,
+                    stage,
+                    work,
+                    is_over: false,
+                    buffer,
+                });
+            }
+            Err(refused) => refused,
+        };
+        let transfer = NewTransfer {
+            stage,
+            operation,
+            sg_list: returned,
+            buffer,
+        };
+        let cause = if self.queue_pair().is_refused_closed(&error) {
+            self.queue_pair().fail(Failure::Refused(error));
+            None
+        } else {
+            Some(device_error(error))
+        };
+        Err(Box::new(Refused { transfer, cause }))
+    }
+
+    fn refused<B: RegisteredBuffer>(
+        &self,
+        attempt: &Attempt,
+        cause: Cause,
+        transfer: NewTransfer<B>,
+    ) -> TransferError<B> {
+        let error = self.fail(attempt, transfer.stage, cause);
+        TransferError::new(error, B::from_pieces(transfer.sg_list))
+    }
+
+    /// Posts a transfer, and waits until it completes.
     pub(crate) async fn transfer<B: RegisteredBuffer>(
         &self,
-        stage: Stage,
-        operation: SendOperation,
-        buffer: B,
+        transfer: NewTransfer<B>,
     ) -> Result<B, TransferError<B>> {
-        self.start(stage, operation, buffer).await?.finish().await
-    }
-
-    async fn finish<B: RegisteredBuffer>(
-        &self,
-        stage: Stage,
-        work: WorkId,
-    ) -> Result<B, TransferError<B>> {
-        let attempt = self.transfer_attempt();
-        let interest = Interest::Completion(work);
-        let completed = self.wait(&attempt, interest, |state, _| state.take_completed(work));
-        match completed.await {
-            Ok(completed) => self.completed(&attempt, stage, completed).await,
-            Err(cause) => {
-                let error = self.fail(&attempt, stage, cause);
-                Err(TransferError::new(error, None))
-            }
-        }
+        let started = match self.start_now(transfer) {
+            Ok(started) => started?,
+            Err(transfer) => self.start(transfer).await?,
+        };
+        started.finish().await
     }
 
     async fn completed<B: RegisteredBuffer>(
@@ -93,22 +173,30 @@ impl MessageConnection {
         stage: Stage,
         (result, sg_list): Completed,
     ) -> Result<B, TransferError<B>> {
-        let buffer = B::from_pieces(sg_list);
-        let cause = match (result, buffer) {
-            (Ok(_), Some(buffer)) => return Ok(buffer),
-            (Ok(_), None) => Cause::PeerGone,
-            (Err(error), buffer) => {
-                // The connection may have closed for another reason.
-                let closed = self.wait(attempt, Interest::Closed, |_, status| match status {
-                    Status::Closed(cause) => Some(cause),
-                    Status::Open | Status::Failing => None,
-                });
-                let cause = closed.await;
-                let cause = cause.unwrap_or(Cause::Request(failed_request(&error)));
-                return Err(TransferError::new(self.fail(attempt, stage, cause), buffer));
-            }
+        let Err(error) = result else {
+            return self.succeeded(stage, sg_list);
         };
-        Err(TransferError::new(self.fail(attempt, stage, cause), None))
+        // The connection may have closed for another reason.
+        let closed = self.wait(attempt, Interest::Closed, |_, status| match status {
+            Status::Closed(cause) => Some(cause),
+            Status::Open | Status::Failing => None,
+        });
+        let cause = closed.await;
+        let cause = cause.unwrap_or(Cause::Request(failed_request(&error)));
+        let error = self.fail(attempt, stage, cause);
+        Err(TransferError::new(error, B::from_pieces(sg_list)))
+    }
+
+    /// The memory of a transfer that has succeeded.
+    fn succeeded<B: RegisteredBuffer>(
+        &self,
+        stage: Stage,
+        sg_list: SgList,
+    ) -> Result<B, TransferError<B>> {
+        B::from_pieces(sg_list).ok_or_else(|| {
+            let error = self.fail(&self.transfer_attempt(), stage, Cause::PeerGone);
+            TransferError::new(error, None)
+        })
     }
 }
 
@@ -119,6 +207,8 @@ pub(crate) struct StartedTransfer<'a, B> {
     connection: &'a MessageConnection,
     stage: Stage,
     work: WorkId,
+    /// Its result was taken.
+    is_over: bool,
     buffer: PhantomData<fn() -> B>,
 }
 
@@ -127,9 +217,36 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
         self.connection.event_loop()
     }
 
+    /// The memory of the request without the event loop, if it has succeeded.
+    pub(crate) fn finish_now(mut self) -> Result<Result<B, TransferError<B>>, Self> {
+        let Some(sg_list) = self.connection.queue_pair().take_success(self.work) else {
+            return Err(self);
+        };
+        self.is_over = true;
+        Ok(self.connection.succeeded(self.stage, sg_list))
+    }
+
     /// Waits until the request completes, and returns its memory.
-    pub(crate) async fn finish(self) -> Result<B, TransferError<B>> {
-        self.connection.finish(self.stage, self.work).await
+    pub(crate) async fn finish(mut self) -> Result<B, TransferError<B>> {
+        let Self {
+            connection,
+            stage,
+            work,
+            ..
+        } = self;
+        let attempt = connection.transfer_attempt();
+        let interest = Interest::Completion(work);
+        let completed = connection.wait(&attempt, interest, |state, _| state.take_completed(work));
+        match completed.await {
+            Ok(completed) => {
+                self.is_over = true;
+                connection.completed(&attempt, stage, completed).await
+            }
+            Err(cause) => {
+                let error = connection.fail(&attempt, stage, cause);
+                Err(TransferError::new(error, None))
+            }
+        }
     }
 
     /// Whether the request has completed.
@@ -142,7 +259,9 @@ impl<B: RegisteredBuffer> StartedTransfer<'_, B> {
 
 impl<B> Drop for StartedTransfer<'_, B> {
     fn drop(&mut self) {
-        self.connection.queue_pair().abandon(self.work);
+        if !self.is_over {
+            self.connection.queue_pair().abandon(self.work);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use rdmacm_core::{AccessFlags, CmAddr, ConnInfo, Deadline, IdHandle, QueuePair};
-use rdmacm_verbs::{Buffer, ProtectionDomain, RemoteAccessRegion, RemoteMemory, SendOperation};
+use rdmacm_verbs::{Buffer, ProtectionDomain, RemoteAccessRegion, RemoteMemory};
 
 use super::{Node, ReceiveHalf, SendHalf, Transfer};
 #[cfg(doc)]
@@ -12,9 +12,8 @@ use crate::Cause;
 use crate::close_reason::CloseReason;
 use crate::error::Result;
 use crate::messages::{
-    Message, MessageConnection, MessageOptions, RegisteredBuffer, TransferError,
+    Message, MessageConnection, MessageOptions, NewTransfer, RegisteredBuffer, TransferError,
 };
-use crate::stage::Stage;
 use crate::stop_handle::StopHandle;
 
 by_mode! {
@@ -167,7 +166,7 @@ impl Connection {
     /// again rather than registering another.
     ///
     /// # Errors
-    /// [`Stage::Register`]: those of [`ProtectionDomain::allocate`].
+    /// [`Stage::Register`](crate::Stage::Register): those of [`ProtectionDomain::allocate`].
     #[doc(alias = "rdma_reg_msgs", alias = "ibv_reg_mr")]
     pub fn allocate(&self, length: usize) -> Result<Buffer> {
         self.inner.allocate(length)
@@ -188,7 +187,7 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`Stage::Register`]: those of [`ProtectionDomain::expose`].
+    /// [`Stage::Register`](crate::Stage::Register): those of [`ProtectionDomain::expose`].
     #[doc(alias = "rdma_reg_read", alias = "rdma_reg_write")]
     pub fn expose(&self, length: usize, access: AccessFlags) -> Result<RemoteAccessRegion> {
         self.inner.expose(length, access)
@@ -197,7 +196,7 @@ impl Connection {
     /// Moves the connection to another node, with what was not read.
     ///
     /// # Errors
-    /// [`Stage::Migrate`]: the kernel refused, and the connection is where it was.
+    /// [`Stage::Migrate`](crate::Stage::Migrate): the kernel refused, and the connection is where it was.
     #[doc(alias = "rdma_migrate_id")]
     pub fn migrate(&mut self, to: &Node) -> Result<()> {
         match Arc::get_mut(&mut self.inner) {
@@ -395,7 +394,7 @@ impl Connection {
             /// Those of [`send`](Self::send), with the memory.
         }
         pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() => self.inner.transfer(Stage::Send, SendOperation::Send, buffer)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::send(buffer))
         }
     }
 
@@ -451,8 +450,7 @@ impl Connection {
             into: B,
             from: RemoteMemory
         ) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() =>
-                self.inner.transfer(Stage::Read, SendOperation::Read(from), into)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::read(into, from))
         }
     }
 
@@ -501,8 +499,7 @@ impl Connection {
             from: B,
             to: RemoteMemory
         ) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() =>
-                self.inner.transfer(Stage::Write, SendOperation::Write(to), from)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::write(from, to))
         }
     }
 
@@ -516,10 +513,8 @@ impl Connection {
             &self,
             buffer: B
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            self.inner.event_loop() => async {
-                let started = self.inner.start(Stage::Send, SendOperation::Send, buffer).await?;
-                Ok(Transfer::new(started))
-            }
+            let transfer = self.start_now(NewTransfer::send(buffer));
+            self.inner.event_loop() => self.start(transfer)
         }
     }
 
@@ -536,11 +531,8 @@ impl Connection {
             into: B,
             from: RemoteMemory
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            self.inner.event_loop() => async {
-                let operation = SendOperation::Read(from);
-                let started = self.inner.start(Stage::Read, operation, into).await?;
-                Ok(Transfer::new(started))
-            }
+            let transfer = self.start_now(NewTransfer::read(into, from));
+            self.inner.event_loop() => self.start(transfer)
         }
     }
 
@@ -554,11 +546,8 @@ impl Connection {
             from: B,
             to: RemoteMemory
         ) -> Result<Transfer<'_, B>, TransferError<B>> {
-            self.inner.event_loop() => async {
-                let operation = SendOperation::Write(to);
-                let started = self.inner.start(Stage::Write, operation, from).await?;
-                Ok(Transfer::new(started))
-            }
+            let transfer = self.start_now(NewTransfer::write(from, to));
+            self.inner.event_loop() => self.start(transfer)
         }
     }
 

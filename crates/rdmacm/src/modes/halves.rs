@@ -4,13 +4,12 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use rdmacm_core::Deadline;
-use rdmacm_verbs::{RemoteMemory, SendOperation};
+use rdmacm_verbs::RemoteMemory;
 
 use super::Connection;
 use crate::close_reason::CloseReason;
 use crate::error::Result;
-use crate::messages::{Message, MessageConnection, RegisteredBuffer, TransferError};
-use crate::stage::Stage;
+use crate::messages::{Message, MessageConnection, NewTransfer, RegisteredBuffer, TransferError};
 
 by_mode! {
     /// The half of a connection that sends, reads and writes, see
@@ -139,7 +138,7 @@ impl SendHalf {
         /// # Errors
         /// Those of [`Connection::send_buffer`].
         pub fn send_buffer<B: RegisteredBuffer>(&self, buffer: B) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() => self.inner.transfer(Stage::Send, SendOperation::Send, buffer)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::send(buffer))
         }
     }
 
@@ -153,8 +152,7 @@ impl SendHalf {
             into: B,
             from: RemoteMemory
         ) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() =>
-                self.inner.transfer(Stage::Read, SendOperation::Read(from), into)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::read(into, from))
         }
     }
 
@@ -168,8 +166,7 @@ impl SendHalf {
             from: B,
             to: RemoteMemory
         ) -> Result<B, TransferError<B>> {
-            self.inner.event_loop() =>
-                self.inner.transfer(Stage::Write, SendOperation::Write(to), from)
+            self.inner.event_loop() => self.inner.transfer(NewTransfer::write(from, to))
         }
     }
 

@@ -1,6 +1,7 @@
 //! A transfer that is under way.
 
-use crate::messages::{RegisteredBuffer, StartedTransfer, TransferError};
+use super::Connection;
+use crate::messages::{NewTransfer, RegisteredBuffer, StartedTransfer, TransferError};
 
 by_mode! {
     /// A transfer that is under way: a message, a read or a write that was posted, and its
@@ -72,7 +73,27 @@ impl<'connection, B: RegisteredBuffer> Transfer<'connection, B> {
         /// # Errors
         /// Those of the method that started it, with the memory.
         pub fn wait(self) -> Result<B, TransferError<B>> {
-            self.started.event_loop() => self.started.finish()
+            let started = self.started.finish_now();
+            started.event_loop() => started.finish()
         }
+    }
+}
+
+impl Connection {
+    /// Posts a transfer if there is room for it now.
+    pub(super) fn start_now<B: RegisteredBuffer>(
+        &self,
+        transfer: NewTransfer<B>,
+    ) -> Result<Result<Transfer<'_, B>, TransferError<B>>, NewTransfer<B>> {
+        let started = self.inner.start_now(transfer)?;
+        Ok(started.map(Transfer::new))
+    }
+
+    /// Posts a transfer once there is room for it.
+    pub(super) async fn start<B: RegisteredBuffer>(
+        &self,
+        transfer: NewTransfer<B>,
+    ) -> Result<Transfer<'_, B>, TransferError<B>> {
+        self.inner.start(transfer).await.map(Transfer::new)
     }
 }

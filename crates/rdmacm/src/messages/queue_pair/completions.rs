@@ -2,7 +2,7 @@
 
 use std::sync::MutexGuard;
 
-use rdmacm_verbs::Error;
+use rdmacm_verbs::{Error, SgList, WorkId};
 
 use super::{MessageQueuePair, Side};
 use crate::event_loop::{EventLoop, WaitingThread};
@@ -99,6 +99,19 @@ impl MessageQueuePair {
         drop(state);
         deferred.run();
         taken
+    }
+
+    /// The memory of a request that a caller waits for, if it has succeeded.
+    pub(in crate::messages) fn take_success(&self, work: WorkId) -> Option<SgList> {
+        let mut deferred = Deferred::default();
+        let mut state = self.state();
+        let mut succeeded = state.take_success(work);
+        while succeeded.is_none() && self.complete_one(Side::Sends, &mut state, &mut deferred) {
+            succeeded = state.take_success(work);
+        }
+        drop(state);
+        deferred.run();
+        succeeded
     }
 
     /// Handles requests that have completed before another one is posted: several together, once

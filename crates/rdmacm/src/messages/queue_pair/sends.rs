@@ -28,16 +28,28 @@ pub(crate) struct Reservation(Option<Buffer>);
 impl MessageQueuePair {
     /// Reserves room for a copy of a message, if there is room now and nothing has failed.
     pub(in crate::messages) fn reserve_now(&self, length: usize) -> Option<Reservation> {
+        self.reserve_by(|state| Self::reserve_copy(state, length))
+    }
+
+    /// Reserves room for a request with the caller's memory, if there is room now and nothing
+    /// has failed.
+    pub(in crate::messages) fn reserve_request_now(&self) -> bool {
+        let reserved = self.reserve_by(|state| state.reserve().then_some(()));
+        reserved.is_some()
+    }
+
+    #[inline]
+    fn reserve_by<T>(&self, reserve: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
         let mut deferred = Deferred::default();
         let mut state = self.state();
         self.complete_sends(&mut state, &mut deferred);
-        let reservation = match state.failure() {
-            None => Self::reserve_copy(&mut state, length),
+        let reserved = match state.failure() {
+            None => reserve(&mut state),
             Some(_) => None,
         };
         drop(state);
         deferred.run();
-        reservation
+        reserved
     }
 
     /// Reserves room for a message of `length` bytes that is copied.
