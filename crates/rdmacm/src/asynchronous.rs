@@ -51,6 +51,7 @@ macro_rules! waits {
         $($(#[$awaited])*)?
         $($(#[$more])*)?
         pub async fn $name $(<$generic: $bound $(+ $life)?>)? ($($arguments)*) -> $result {
+            crate::asynchronous::cooperation::turn().await;
             $(if let Some(outcome) = $outcome {
                 return outcome;
             })?
@@ -91,6 +92,7 @@ macro_rules! waits_on_node {
 mod cm_connection;
 #[path = "modes/connector.rs"]
 mod connector;
+mod cooperation;
 #[path = "modes/incoming.rs"]
 mod incoming;
 mod incoming_requests;

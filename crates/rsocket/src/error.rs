@@ -46,6 +46,9 @@ pub enum ProtocolError {
     /// A count of credits that leaves this side more of them than the peer has receive requests.
     #[error("the peer gave more credits than it has receive requests")]
     TooManyCredits,
+    /// A count of credits below an earlier one, which bytes were reserved for.
+    #[error("the peer took credits back")]
+    FewerCredits,
     /// An operation that the protocol does not have.
     #[error("the peer sent a message with the reserved operation {0}")]
     ReservedOperation(u8),

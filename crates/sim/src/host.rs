@@ -10,6 +10,7 @@ use rdmacm_core::{ChannelOptions, EventChannel};
 
 use crate::destroy;
 use crate::event_queue::{EventQueue, FileKey};
+use crate::held_command::{HeldCommand, Hold};
 use crate::host_state::{CommandFailure, HostState};
 use crate::kernel_command::KernelCommand;
 use crate::kernel_version::KernelVersion;
@@ -207,6 +208,15 @@ impl Host {
                 host.failures.push(failure);
             }
         });
+    }
+
+    /// Makes the next command of this kind on the machine wait, before it has any effect, until
+    /// what this returns is dropped: so a test shows what happens in between. The command is as
+    /// for [`fail_next`](Self::fail_next).
+    pub fn hold_next(&self, command: impl Into<KernelCommand>) -> HeldCommand {
+        let (hold, command) = Hold::new(command.into());
+        self.change(|host| host.holds.push(hold));
+        command
     }
 
     /// Adds a network interface without an RDMA device, which has this address. Binding

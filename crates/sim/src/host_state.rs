@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -12,6 +13,7 @@ use crate::adapter::Adapter;
 use crate::address::Address;
 use crate::device::Device;
 use crate::event_queue::{EventQueue, QueuedEvent};
+use crate::held_command::Hold;
 use crate::id::{Attached, Id, IdKey, State};
 use crate::kernel_command::KernelCommand;
 use crate::kernel_version::KernelVersion;
@@ -36,6 +38,8 @@ pub(crate) struct HostState {
     pub(crate) last_port: u16,
     /// Commands that fail on request.
     pub(crate) failures: Vec<CommandFailure>,
+    /// Commands that wait on request.
+    pub(crate) holds: Vec<Arc<Hold>>,
     /// TCP ports that other programs use.
     pub(crate) tcp_ports: BTreeSet<u16>,
     /// The addresses of network interfaces without an RDMA device.
@@ -123,6 +127,7 @@ impl HostState {
             serial: 0,
             last_port: 0,
             failures: Vec::new(),
+            holds: Vec::new(),
             tcp_ports: BTreeSet::new(),
             plain_addresses: BTreeSet::new(),
             unroutable: BTreeSet::new(),
@@ -245,6 +250,12 @@ impl HostState {
             }
         }
         Ok(())
+    }
+
+    /// What a command waits for on request.
+    pub(crate) fn take_hold(&mut self, command: KernelCommand) -> Option<Arc<Hold>> {
+        let at = self.holds.iter().position(|hold| hold.is_for(command))?;
+        Some(self.holds.remove(at))
     }
 
     /// The error number with which a command fails on request.

@@ -57,7 +57,7 @@
 //!
 //! # Failures
 //! [`Host`] has the failures of a machine: no link, no response, delay, lost messages
-//! of one [`MessageKind`], a removed device, commands that fail. [`Fabric`] has those
+//! of one [`MessageKind`], a removed device, commands that fail or take their time. [`Fabric`] has those
 //! of the network: delay, and random loss, which [`Fabric::seed`] repeats. A listener
 //! whose events nobody reads has a full backlog in the end.
 //!
@@ -82,6 +82,7 @@ mod device;
 mod devices;
 mod event_queue;
 mod fabric;
+mod held_command;
 mod host;
 mod host_state;
 mod id;
@@ -102,6 +103,7 @@ mod waits;
 
 pub use adapter::{Adapter, Port};
 pub use fabric::{Fabric, SubnetAdmin};
+pub use held_command::HeldCommand;
 pub use host::Host;
 pub use kernel_command::KernelCommand;
 pub use kernel_version::KernelVersion;

@@ -12,6 +12,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::clock::Clock;
 use crate::host_state::HostState;
 use crate::id::{Id, IdKey};
+use crate::kernel_command::KernelCommand;
 use crate::network::Network;
 use crate::random::Random;
 use crate::subnet::Subnet;
@@ -104,6 +105,18 @@ impl SharedState {
         state.run_due();
         state.waits.notify();
         outcome
+    }
+
+    /// Waits if the command of a host is held.
+    pub(crate) fn pass_hold(&self, host: usize, command: impl Into<KernelCommand>) {
+        let hold = {
+            let mut state = self.lock();
+            let host = state.hosts.get_mut(host);
+            host.and_then(|host| host.take_hold(command.into()))
+        };
+        if let Some(hold) = hold {
+            hold.pass();
+        }
     }
 
     /// Waits until `ready` returns a value, `other` is readable or the clock reads

@@ -97,6 +97,7 @@ impl SimFile {
 
 impl UcmaFile for SimFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.state.pass_hold(self.key.host, call.number());
         if call.number() == CommandNumber::GET_EVENT {
             return Ok(self.get_event(call)?);
         }

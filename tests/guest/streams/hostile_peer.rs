@@ -188,6 +188,19 @@ fn credits_that_the_peer_cannot_have_end_the_stream(site: &Site) {
     }
 }
 
+/// The bytes would be missing from the stream.
+#[case(needs(AcknowledgedSends))]
+fn credits_that_are_taken_back_fail_what_was_reserved(site: &Site) {
+    let (peer, mut stream) = connected(site);
+    let slot = stream.reserve(10).unwrap();
+    peer.send(word(Message::Credits(0)));
+    let sent = peer.connection.next_sent(PATIENCE).unwrap();
+    sent.result().unwrap();
+    let error = slot.commit(10).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    assert_eq!(violation(&stream), ProtocolError::FewerCredits);
+}
+
 /// Messages that nobody handles are kept in memory, but not without end.
 #[case(needs(AcknowledgedSends))]
 fn messages_beyond_the_credits_end_one_of_the_streams_that_share_receives(site: &Site) {

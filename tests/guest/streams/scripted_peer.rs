@@ -87,15 +87,25 @@ impl Peer {
         port: u16,
         change: impl FnOnce(&mut Vec<u8>),
     ) -> rdmacm::Result<Self> {
+        Self::connect_with(site, port, change, ConnParam::new(), RECEIVES)
+    }
+
+    /// Connects with so many receive requests, without any of which the stream sends a message as
+    /// often as the parameters say.
+    pub(super) fn connect_with(
+        site: &Site,
+        port: u16,
+        change: impl FnOnce(&mut Vec<u8>),
+        param: ConnParam,
+        receives: u32,
+    ) -> rdmacm::Result<Self> {
         let peer = Unconnected::new(site, change);
+        let param = param.private_data(&peer.private_data).unwrap();
         let connector = Connector::new(site.v4(port)).deadline(PATIENCE);
-        let resolved = connector
-            .private_data(&peer.private_data)
-            .unwrap()
-            .resolve()?;
+        let resolved = connector.param(param).resolve()?;
         let queue_pair = resolved.id().with_queue_pair(&peer.queue_pair);
         queue_pair.init().unwrap();
-        post_receives(&peer.queue_pair, RECEIVES);
+        post_receives(&peer.queue_pair, receives);
         let connection = resolved.connect_on(peer.queue_pair)?;
         let handshake = Handshake::from_bytes(connection.private_data()).unwrap();
         Ok(Self::new(site, connection, handshake, peer.memory))

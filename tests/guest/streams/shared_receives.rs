@@ -5,9 +5,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::thread;
 
 use rdmacm::{Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions};
+use rdmacm_core::ConnParam;
+use rdmacm_rsocket::Message;
 use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_tests_macros::case;
+use rdmacm_verbs::{RemoteMemory, SendOperation, SendRequest};
 
+use super::scripted_peer::{Peer, word};
 use super::{Pair, bytes, carry};
 use crate::link::Link;
 
@@ -115,6 +119,44 @@ fn the_reader_of_each_stream_is_woken(site: &Site) {
             client.shutdown(std::net::Shutdown::Both).unwrap();
         }
     });
+}
+
+/// The peer has no receive request for what this side sends, which fails after one retry.
+#[case(needs(AcknowledgedSends), waiting)]
+fn what_has_arrived_is_read_before_a_failure(site: &Site) {
+    let listener = Listener::bind(site.v4(0)).unwrap();
+    let listener = RdmaListener::new(listener, small().shared_receives(64));
+    let port = listener.local_addr().unwrap().port();
+    let (peer, stream) = thread::scope(|scope| {
+        let param = ConnParam::new().rnr_retry_count(1);
+        let peer = scope.spawn(|| Peer::connect_with(site, port, |_| (), param, 0).unwrap());
+        let (stream, _) = listener.accept().unwrap();
+        (peer.join().unwrap(), stream)
+    });
+    (&stream).write_all(b"x").unwrap();
+    let is_sent = || {
+        peer.connection
+            .next_sent(PATIENCE)
+            .unwrap()
+            .result()
+            .is_ok()
+    };
+    for place in 0..3 {
+        peer.write(64 * place, &[7; 64], word(Message::Data(64)));
+        assert!(is_sent() && is_sent());
+    }
+    let empty_write = || SendRequest::inline(SendOperation::Write(RemoteMemory::NONE), &[]);
+    // A device whose queue pair has failed answers no more.
+    peer.post(empty_write());
+    while is_sent() {
+        peer.post(empty_write());
+    }
+    assert_eq!((&stream).read(&mut [0; 10]).unwrap(), 10);
+    let mut left = [0; 3 * 64 - 10];
+    (&stream).read_exact(&mut left).unwrap();
+    assert!(left.iter().all(|byte| *byte == 7));
+    let error = (&stream).read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
 }
 
 #[case]

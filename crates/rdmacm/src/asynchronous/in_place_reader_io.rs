@@ -3,12 +3,14 @@
 use std::io;
 use std::task::{Context, Poll, ready};
 
+use super::cooperation::poll_turn;
 use super::in_place_reader::InPlaceReader;
 use crate::stream::Reading;
 
 impl InPlaceReader {
     /// The bytes that have arrived, once some have; none at the end of the stream.
     pub(super) fn poll_received(&self, context: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
+        ready!(poll_turn(context));
         let looked = self.half.inner.poll_read(context, Reading::Look, &mut []);
         Poll::Ready(match ready!(looked)? {
             // Of a half that was shut down, nothing is read any more.

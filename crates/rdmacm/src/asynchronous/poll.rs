@@ -1,9 +1,10 @@
 //! Sending and receiving in futures that are written by hand.
 
 use std::io::IoSlice;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use super::Connection;
+use super::cooperation::poll_turn;
 use crate::error::Result;
 use crate::messages::Message;
 
@@ -14,6 +15,7 @@ impl Connection {
     /// # Errors
     /// Those of [`receive`](Self::receive) but the deadline.
     pub fn poll_receive(&self, context: &mut Context<'_>) -> Poll<Result<Option<Message>>> {
+        ready!(poll_turn(context));
         self.inner.poll_receive(context)
     }
 
@@ -23,6 +25,7 @@ impl Connection {
     /// # Errors
     /// Those of [`send`](Self::send) but the deadline.
     pub fn poll_send(&self, context: &mut Context<'_>, message: &[u8]) -> Poll<Result<()>> {
+        ready!(poll_turn(context));
         self.inner.poll_send(context, &[IoSlice::new(message)])
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use rdmacm_core::Deadline;
 
+use super::cooperation::{poll_turn, turn};
 use super::rdma_stream::{RdmaStream, how};
 use super::stream_halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::error::Result;
@@ -21,6 +22,7 @@ fn poll_read(
     if slices.iter().all(|slice| slice.is_empty()) {
         return Poll::Ready(Ok(0));
     }
+    ready!(poll_turn(context));
     inner.poll_read(context, reading, slices)
 }
 
@@ -109,6 +111,7 @@ macro_rules! read_by {
             /// # Errors
             /// The node's events cannot be read.
             pub async fn readable(&self) -> io::Result<()> {
+                turn().await;
                 Ok(self.inner.readable().await?)
             }
 
@@ -118,6 +121,7 @@ macro_rules! read_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                ready!(poll_turn(context));
                 self.inner.poll_readable(context).map_err(io::Error::from)
             }
 
@@ -170,6 +174,7 @@ macro_rules! write_by {
             /// # Errors
             /// The node's events cannot be read.
             pub async fn writable(&self) -> io::Result<()> {
+                turn().await;
                 Ok(self.inner.writable().await?)
             }
 
@@ -179,6 +184,7 @@ macro_rules! write_by {
             /// # Errors
             /// The node's events cannot be read.
             pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+                ready!(poll_turn(context));
                 self.inner.poll_writable(context).map_err(io::Error::from)
             }
 
@@ -212,6 +218,7 @@ macro_rules! write_by {
                 context: &mut Context<'_>,
                 slices: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
+                ready!(poll_turn(context));
                 let written = self.inner.poll_write(context, slices);
                 written.map_err(io::Error::from)
             }

@@ -98,12 +98,14 @@ impl EventQueue {
             .for_each(Waker::wake);
     }
 
-    /// From now on this waker too is woken by all that comes.
+    /// From now on this waker too is woken by all that comes. Those who have waited for the
+    /// connection wait for something else by now.
     pub(crate) fn wake_connection(&self, waker: Waker) {
         let mut inner = self.inner();
         let replaced = inner.connection.replace(waker);
+        let former = std::mem::take(&mut inner.waiters);
         drop(inner);
-        drop(replaced);
+        drop((replaced, former));
     }
 
     /// Whether it has events, or is closed.

@@ -18,9 +18,11 @@ impl PeerMaps {
         }
     }
 
-    /// The address and the key of an offset, and how many bytes from there belong to the same
-    /// region.
-    pub(super) fn locate(&self, offset: u64) -> Option<(u64, u32, u32)> {
+    /// The address and the key of what is `skipped` bytes behind an offset, and how many bytes
+    /// from there belong to the same region.
+    pub(super) fn locate(&self, offset: u64, skipped: usize) -> Option<(u64, u32, u32)> {
+        // The peer may name a region that reaches beyond the last offset.
+        let offset = offset.checked_add(skipped as u64)?;
         self.0.iter().find_map(|entry| {
             let (address, left) = entry.locate(offset)?;
             Some((address, entry.key, left))
@@ -41,14 +43,17 @@ mod tests {
             length: 10,
         };
         let mut maps = PeerMaps::default();
-        assert_eq!(maps.locate(0), None);
+        assert_eq!(maps.locate(0, 0), None);
         maps.set(2, entry(100, 0x1000));
         maps.set(0, entry(110, 0x2000));
-        assert_eq!(maps.locate(109), Some((0x1009, 7, 1)));
-        assert_eq!(maps.locate(110), Some((0x2000, 7, 10)));
-        assert_eq!(maps.locate(0), None, "entry 1 is empty");
+        assert_eq!(maps.locate(109, 0), Some((0x1009, 7, 1)));
+        assert_eq!(maps.locate(110, 0), Some((0x2000, 7, 10)));
+        assert_eq!(maps.locate(0, 0), None, "entry 1 is empty");
         maps.set(2, entry(200, 0x3000));
-        assert_eq!(maps.locate(109), None);
-        assert_eq!(maps.locate(205), Some((0x3005, 7, 5)));
+        assert_eq!(maps.locate(109, 0), None);
+        assert_eq!(maps.locate(200, 5), Some((0x3005, 7, 5)));
+        maps.set(1, entry(u64::MAX, 0x4000));
+        assert_eq!(maps.locate(u64::MAX, 0), Some((0x4000, 7, 10)));
+        assert_eq!(maps.locate(u64::MAX, 1), None);
     }
 }

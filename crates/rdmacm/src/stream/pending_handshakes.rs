@@ -30,8 +30,8 @@ struct State {
     pending: Vec<PendingStream>,
     /// Callers that wait for a stream: each waits for all handshakes.
     waiters: WaiterQueue,
-    /// How often a handshake was added.
-    added: u64,
+    /// How often a handshake was added, or has made room.
+    changes: u64,
 }
 
 /// What a caller does next.
@@ -62,14 +62,13 @@ impl PendingHandshakes {
     }
 
     async fn step(&self, ids: &ListeningIds, until: Option<Instant>) -> Result<Step> {
-        let (is_full, added, first) = {
+        let (is_full, changes, first) = {
             let state = self.state();
-            let is_full = state.pending.len() >= MAX_HANDSHAKES;
-            (is_full, state.added, state.first_deadline())
+            (state.is_full(), state.changes, state.first_deadline())
         };
         let event_loop = ids.event_loop();
         let by = [until, first].into_iter().flatten().min();
-        let source = HandshakeSource { all: self, added };
+        let source = HandshakeSource { all: self, changes };
         let mut handshakes = pin!(wait_for(event_loop, source, by));
         let request = async {
             if is_full {
@@ -111,8 +110,7 @@ impl PendingHandshakes {
         };
         let mut state = self.state();
         state.pending.push(pending);
-        state.added += 1;
-        let wakers: Vec<_> = state.waiters.iter().cloned().collect();
+        let wakers = state.changed();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
         Ok(())
@@ -124,9 +122,21 @@ impl PendingHandshakes {
 }
 
 impl State {
+    fn is_full(&self) -> bool {
+        self.pending.len() >= MAX_HANDSHAKES
+    }
+
     fn first_deadline(&self) -> Option<Instant> {
         let deadlines = self.pending.iter().map(|one| one.accepting().attempt.until);
         deadlines.flatten().min()
+    }
+
+    /// A handshake was added, or has made room. Returns the wakers of all callers, which are woken
+    /// without the lock.
+    #[must_use]
+    fn changed(&mut self) -> Vec<Waker> {
+        self.changes += 1;
+        self.waiters.iter().cloned().collect()
     }
 
     /// Gives up on peers that have not completed their handshake in time.
@@ -159,22 +169,30 @@ impl State {
     }
 }
 
-/// The outcomes of all handshakes, and that one was added.
+/// The outcomes of all handshakes, and that one was added, or has made room.
 struct HandshakeSource<'a> {
     all: &'a PendingHandshakes,
-    added: u64,
+    changes: u64,
 }
 
 impl WaitSource for HandshakeSource<'_> {
-    /// `None` if a handshake was added.
+    /// `None` if a handshake was added, or has made room.
     type Item = Option<Result<StreamHandle>>;
 
     fn take(&mut self) -> Option<Self::Item> {
         let mut state = self.all.state();
+        let was_full = state.is_full();
         if let Some(outcome) = state.next() {
+            let wakers = if was_full {
+                state.changed()
+            } else {
+                Vec::new()
+            };
+            drop(state);
+            wakers.into_iter().for_each(Waker::wake);
             return Some(Some(outcome));
         }
-        (state.added != self.added).then_some(None)
+        (state.changes != self.changes).then_some(None)
     }
 
     fn register(&mut self, key: u64, waker: &Waker) {

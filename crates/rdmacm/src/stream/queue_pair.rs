@@ -264,8 +264,13 @@ impl StreamQueuePair {
         wakers.wake();
     }
 
+    /// The end of the stream is sent even if this side may not send yet: it ends the connection.
     fn send_control(&self, send: &mut SendState, control: Control, wakers: &mut Wakers) {
         if self.has_failed() {
+            return;
+        }
+        send.is_shutdown_due = control == Control::Shutdown && !send.may_send;
+        if send.is_shutdown_due {
             return;
         }
         let posted = send.control(&self.queue_pair, Message::Control(control));

@@ -181,7 +181,7 @@ impl StreamConnection {
         let failures = event_loop.failures();
         if let Some(readiness) = self.readiness.get() {
             readiness.woken.set(interest, Attention::Waiting);
-            self.queue_pair().arm_for(interest);
+            self.queue_pair().arm_and_look(interest);
         }
         event_loop.run_once();
         loop {
@@ -189,7 +189,7 @@ impl StreamConnection {
                 self.has_transferred(interest);
                 return Ok(outcome?);
             }
-            if self.readiness.get().is_none() || !self.queue_pair().arm_for(interest) {
+            if self.readiness.get().is_none() || !self.queue_pair().arm_and_look(interest) {
                 break;
             }
         }

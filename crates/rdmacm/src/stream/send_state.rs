@@ -40,6 +40,8 @@ pub(super) struct SendState {
     max_inline: usize,
     /// On iWARP the connecting side sends first (RFC 5044 §7.1).
     pub(super) may_send: bool,
+    /// The end of this direction is sent once this side may send.
+    pub(super) is_shutdown_due: bool,
     /// The peer has sent its first message, and this side nothing since.
     pub(super) is_answer_due: bool,
     /// Bytes that were written, and those whose write has completed.
@@ -96,6 +98,7 @@ impl SendState {
             updates,
             max_inline,
             may_send: false,
+            is_shutdown_due: false,
             is_answer_due: false,
             written: 0,
             acknowledged: 0,
@@ -234,8 +237,10 @@ impl SendState {
         // No more than there is room for, which is 32 bits.
         let length = u32::try_from(bytes).unwrap_or(0);
         let write = self.sender.as_mut().and_then(|sender| sender.write(length));
-        let Some(write) = write else {
-            return Ok(());
+        let Some(write) = write.filter(|write| write.length == length) else {
+            // Only the peer can have taken the room back.
+            self.buffers.give_back(buffer);
+            return Err(StreamFailure::Protocol(ProtocolError::FewerCredits));
         };
         let sge = buffer.part(0..write.length as usize);
         let sge = sge.map_err(|refused| StreamFailure::refused(refused.error))?;

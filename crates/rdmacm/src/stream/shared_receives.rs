@@ -243,15 +243,13 @@ impl SharedReceives {
         let Some(stream) = queue.stream.upgrade() else {
             return;
         };
-        let mut woken = Wakers::default();
         if !has_room && !stream.has_failed() {
             let failure = StreamFailure::Protocol(ProtocolError::NoCredit);
-            stream.fail(failure, &mut woken);
+            stream.fail(failure, wakers);
             // It takes no more requests.
             stream.move_to_error();
         }
-        stream.status().wake_all(&mut woken);
-        wakers.add_others(woken);
+        stream.status().wake_all(wakers);
     }
 
     fn dispatch_all(&self) {

@@ -101,8 +101,18 @@ impl Status {
         is_awaited || self.descriptor.is_some()
     }
 
+    /// Whether others wait than a single waiter that is woken. With several, nobody knows whether
+    /// each is woken for all that it waits for.
+    pub(super) fn has_others(&self, wakers: &Wakers) -> bool {
+        match self.waiters() {
+            0 => false,
+            1 => !self.wakers().all(|waker| wakers.contains(waker)),
+            _ => true,
+        }
+    }
+
     /// How many wait, with the descriptor.
-    pub(super) fn waiters(&self) -> usize {
+    fn waiters(&self) -> usize {
         let in_queues: usize = self.queues().iter().map(|queue| queue.len()).sum();
         in_queues + usize::from(self.descriptor.is_some())
     }
@@ -138,8 +148,13 @@ impl Status {
     }
 
     pub(super) fn wake_all(&self, wakers: &mut Wakers) {
-        wakers.extend(self.queues().into_iter().flat_map(WaiterQueue::iter));
-        wakers.extend(&self.descriptor);
+        wakers.extend(self.wakers());
+    }
+
+    /// Those of all waiters, and of the descriptor.
+    fn wakers(&self) -> impl Iterator<Item = &Waker> {
+        let queues = self.queues().into_iter();
+        queues.flat_map(WaiterQueue::iter).chain(&self.descriptor)
     }
 
     fn queues(&self) -> [&WaiterQueue; 4] {
@@ -158,16 +173,12 @@ pub(super) struct Wakers {
     /// Mostly there is at most one.
     first: Option<Waker>,
     more: Vec<Waker>,
-    /// How many of those are of other streams.
-    others: usize,
 }
 
 impl Wakers {
     fn extend<'a>(&mut self, wakers: impl IntoIterator<Item = &'a Waker>) {
         for waker in wakers {
-            // One that is woken twice counts once: who is not woken must be told of what comes.
-            let mut known = self.first.iter().chain(&self.more);
-            if known.any(|known| known.will_wake(waker)) {
+            if self.contains(waker) {
                 continue;
             }
             match self.first {
@@ -177,11 +188,10 @@ impl Wakers {
         }
     }
 
-    /// Adds those of another stream.
-    pub(super) fn add_others(&mut self, wakers: Self) {
-        let before = self.more.len();
-        self.more.extend(wakers.into_iter());
-        self.others += self.more.len() - before;
+    /// Whether this one is woken. A waker may fail to recognise its clone.
+    fn contains(&self, waker: &Waker) -> bool {
+        let mut known = self.first.iter().chain(&self.more);
+        known.any(|known| known.will_wake(waker))
     }
 
     #[inline]
@@ -193,15 +203,9 @@ impl Wakers {
 
     #[cold]
     fn wake_each(self) {
-        self.into_iter().for_each(Waker::wake);
-    }
-
-    fn into_iter(self) -> impl Iterator<Item = Waker> {
-        self.first.into_iter().chain(self.more)
-    }
-
-    /// How many there are of the stream itself.
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len() - self.others
+        self.first
+            .into_iter()
+            .chain(self.more)
+            .for_each(Waker::wake);
     }
 }

@@ -43,3 +43,29 @@ fn waiters_are_seen_without_the_lock() {
     }
     assert!(!status.has_waiters());
 }
+
+/// Whoever is not woken must be told of what comes.
+#[test]
+fn others_are_those_that_are_not_woken() {
+    let status = status();
+    let [reader, writer] = [(); 2].map(|()| new_waker());
+    let add = |interest, key, waker| drop(status.lock().queue_mut(interest).add(key, waker));
+    let remove = |interest, key| drop(status.lock().queue_mut(interest).remove(key));
+    assert!(!status.lock().has_others(&Wakers::default()));
+    add(StreamInterest::Readable, 1, &reader);
+    add(StreamInterest::Writable, 2, &writer);
+    let mut wakers = Wakers::default();
+    status
+        .lock()
+        .wake_first(StreamInterest::Writable, &mut wakers);
+    assert!(status.lock().has_others(&wakers));
+    // One that is woken has gone, and the other one is still there.
+    remove(StreamInterest::Writable, 2);
+    assert!(status.lock().has_others(&wakers));
+    status
+        .lock()
+        .wake_first(StreamInterest::Readable, &mut wakers);
+    assert!(!status.lock().has_others(&wakers));
+    remove(StreamInterest::Readable, 1);
+    assert!(!status.lock().has_others(&Wakers::default()));
+}

@@ -187,7 +187,7 @@ impl<T> WaitSource for StreamSource<'_, T> {
         let queue_pair = self.connection.queue_pair();
         loop {
             let item = (self.take)();
-            if item.is_some() || !queue_pair.arm_for(self.interest) {
+            if item.is_some() || !queue_pair.arm_and_look(self.interest) {
                 return item;
             }
         }

@@ -14,5 +14,6 @@ mod incoming;
 mod messages;
 mod queue_pair;
 mod rejecting;
+mod slow_commands;
 mod streams;
 mod tasks;

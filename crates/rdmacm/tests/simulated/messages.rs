@@ -19,6 +19,7 @@ mod iwarp;
 mod keep_alive;
 mod memory;
 mod random;
+mod slow_commands;
 mod tasks;
 mod transfers;
 mod waiting;

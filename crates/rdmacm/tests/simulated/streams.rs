@@ -22,6 +22,7 @@ mod in_place;
 mod incoming;
 mod keep_alive;
 mod readiness;
+mod slow_commands;
 mod tasks;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -310,4 +311,18 @@ fn a_write_that_no_device_acknowledges_is_reported() {
     );
     assert!(error.elapsed() >= SECOND, "{error}");
     drop(server);
+}
+
+/// RFC 5044 §7.1: the connecting side sends first. Closing both directions ends the connection.
+#[test]
+fn on_iwarp_an_early_shutdown_waits_for_the_connecting_side() {
+    let hosts = Hosts::new(Fabric::iwarp(["client", "server"]), "siw0");
+    let (mut client, mut server) = hosts.connect();
+    server.shutdown(Shutdown::Write).unwrap();
+    client.set_read_timeout(Some(SECOND)).unwrap();
+    let error = client.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    client.write_all(b"upload").unwrap();
+    server.read_exact(&mut [0; 6]).unwrap();
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
 }

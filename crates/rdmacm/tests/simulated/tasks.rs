@@ -1,10 +1,13 @@
 //! The same on tokio, whose paused clock and that of the fabric move together.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rdmacm::core::Deadline;
 use rdmacm::tokio::{CmConnection, Connector, Listener, Node};
 use rdmacm::{BlockingExecutor, BlockingTask, CLOSE_DEADLINE, Cause, Stage};
 use rdmacm_sim::Host;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
 use crate::hosts::{Hosts, SECOND, channel};
 use crate::queue_pair::NumberedQp;
@@ -16,6 +19,27 @@ pub(crate) struct SpawnBlocking(pub(crate) Handle);
 impl BlockingExecutor for SpawnBlocking {
     fn spawn(&self, task: BlockingTask) {
         drop(self.0.spawn_blocking(task));
+    }
+}
+
+/// How often a task has run that never waits for anything but its turn.
+#[derive(Clone, Default)]
+pub(crate) struct Turns(std::sync::Arc<AtomicUsize>);
+
+impl Turns {
+    pub(crate) fn count(&self) -> AbortHandle {
+        let Self(turns) = self.clone();
+        let counting = tokio::spawn(async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        counting.abort_handle()
+    }
+
+    pub(crate) fn so_far(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -52,6 +52,7 @@ impl SimVerbsFile {
 
 impl UverbsFile for SimVerbsFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
+        self.state.pass_hold(self.key.host, call.number());
         let executed = self
             .state
             .change(|state| command::execute(state, self.key, call));

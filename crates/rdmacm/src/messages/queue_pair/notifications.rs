@@ -68,12 +68,12 @@ impl MessageQueuePair {
         deferred.run();
         if others {
             self.arm(self.state());
-            self.poll();
         }
     }
 
-    /// Requests notifications of what the waiters wait for. Completions that are there
-    /// already do not notify: the caller polls afterwards.
+    /// Requests notifications of what the waiters wait for. Completions that are there already do
+    /// not notify, so all of them are handled, also for those who have found the notification
+    /// requested before it was.
     fn arm(&self, mut state: MutexGuard<'_, State>) {
         let wanted = state.notifications(self.receive_requests.is_any_posted());
         let sends = wanted.sends && self.set_armed(&mut state, Side::Sends, true);
@@ -81,10 +81,23 @@ impl MessageQueuePair {
         drop(state);
         for (side, arms) in [(Side::Sends, sends), (Side::Receives, receives)] {
             if arms {
-                if let Err(error) = self.queue(side).arm(false) {
-                    self.fail(Failure::Device(error));
-                }
+                self.arm_queue(side);
             }
+        }
+        if sends || receives {
+            self.handle_what_came_before();
+        }
+    }
+
+    fn arm_queue(&self, side: Side) {
+        if let Err(error) = self.queue(side).arm(false) {
+            self.fail(Failure::Device(error));
+        }
+    }
+
+    fn handle_what_came_before(&self) {
+        if self.sends.has_completions() || self.receives.has_completions() {
+            self.poll();
         }
     }
 
@@ -128,9 +141,8 @@ impl MessageQueuePair {
         drop(state);
         drop(replaced);
         if arms {
-            if let Err(error) = self.receives.arm(false) {
-                self.fail(Failure::Device(error));
-            }
+            self.arm_queue(Side::Receives);
+            self.handle_what_came_before();
         }
         Some(thread)
     }

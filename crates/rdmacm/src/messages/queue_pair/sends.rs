@@ -90,13 +90,8 @@ impl MessageQueuePair {
             Some(to) => request.to(&to.address, to.qp_number, to.qkey),
             None => request,
         };
-        match self.post(request, InFlight::Copied) {
-            Ok(_) => Ok(()),
-            Err(PostError { error, returned }) => {
-                self.state().pool.extend(returned.into_buffer());
-                Err(error)
-            }
-        }
+        let posted = self.post(request, InFlight::Copied);
+        posted.map(drop).map_err(|refused| refused.error)
     }
 
     /// Posts a request in the room that was reserved for it.
@@ -115,18 +110,33 @@ impl MessageQueuePair {
         waiter: InFlight,
     ) -> Result<WorkId, PostError<SgList>> {
         // Without the lock: other callers go on while the kernel is called.
-        let posted = self.queue_pair.post_send(request);
-        let work = posted.as_ref().ok().copied();
-        let mut deferred = Deferred::default();
-        self.state().posted(work, waiter, &mut deferred);
-        deferred.run();
-        posted.map_err(|refused| {
+        let posted = self.queue_pair.post_send(request).map_err(|refused| {
             let returned = refused.returned.map(SendRequest::into_sg_list);
             PostError {
                 error: refused.error,
                 returned: returned.unwrap_or_default(),
             }
-        })
+        });
+        self.posted(posted, waiter)
+    }
+
+    /// A request was posted in the room that was reserved for it, or refused.
+    fn posted(
+        &self,
+        mut posted: Result<WorkId, PostError<SgList>>,
+        waiter: InFlight,
+    ) -> Result<WorkId, PostError<SgList>> {
+        let mut deferred = Deferred::default();
+        let mut state = self.state();
+        if let (Err(refused), InFlight::Copied) = (&mut posted, waiter) {
+            // Before another caller is woken for the room, who needs the memory.
+            let memory = std::mem::take(&mut refused.returned);
+            state.pool.extend(memory.into_buffer());
+        }
+        state.posted(posted.as_ref().ok().copied(), waiter, &mut deferred);
+        drop(state);
+        deferred.run();
+        posted
     }
 
     fn unreserve(&self, buffer: Option<Buffer>) {

@@ -1,7 +1,7 @@
 //! What has completed, and what the peer has sent.
 
 use rdmacm_core::QueuePair as _;
-use rdmacm_rsocket::{Message, ProtocolError, Received, Transport};
+use rdmacm_rsocket::{Control, Message, ProtocolError, Received, Transport};
 use rdmacm_verbs::{Completion, Done, Error, SgList, WcOpcode};
 
 use super::{MESSAGE_SIZE, StreamQueuePair, lock};
@@ -74,8 +74,8 @@ impl StreamQueuePair {
             let fabric = self.queue_pair.transport();
             StreamFailure::Requests(Failure::from_completion(error, fabric))
         })?;
-        if self.has_failed() {
-            // What the peer says after a violation of the protocol has no meaning.
+        if self.has_failed() && self.has_peer_violated() {
+            // What the peer says from then on has no meaning.
             return Ok(());
         }
         let (word, memory) = word(self.transport, done, completion.sg_list);
@@ -88,6 +88,12 @@ impl StreamQueuePair {
         let may_announce = self.is_iwarp() || done.bytes > 0;
         let handled = self.handle(receive, Message::decode(word), may_announce, wakers);
         handled.map_err(StreamFailure::Protocol)
+    }
+
+    /// Whether the peer has violated the protocol.
+    fn has_peer_violated(&self) -> bool {
+        let status = self.status();
+        matches!(status.failure(), Some(StreamFailure::Protocol(_)))
     }
 
     fn handle(
@@ -130,6 +136,9 @@ impl StreamQueuePair {
         send.is_answer_due = true;
         if !std::mem::replace(&mut send.may_send, true) {
             self.status().wake_all(wakers);
+        }
+        if send.is_shutdown_due {
+            self.send_control(&mut send, Control::Shutdown, wakers);
         }
     }
 

@@ -36,7 +36,7 @@ impl StreamQueuePair {
     /// if there is none.
     pub(in crate::stream) fn write_at(&self, bytes: &[u8], offset: u64) -> Option<Transferred> {
         self.post(|send| {
-            if send.peer_maps.locate(offset).is_none() {
+            if send.peer_maps.locate(offset, 0).is_none() {
                 return Ok(Some(Transferred::NotMapped));
             }
             let bytes = send.write_at(&self.queue_pair, bytes, offset)?;

@@ -12,12 +12,11 @@ use crate::stream::receive_queue::ReceiveQueue;
 use crate::stream::status::{StreamInterest, Wakers};
 
 impl StreamQueuePair {
-    /// Adds a waiter, and requests the notifications that it needs. Completions that are
-    /// there already do not notify: the caller looks afterwards.
+    /// Adds a waiter, and requests the notifications that it needs. The caller looks afterwards.
     pub(in crate::stream) fn register(&self, interest: StreamInterest, key: u64, waker: &Waker) {
         let replaced = self.status().queue_mut(interest).add(key, waker);
         drop(replaced);
-        self.arm_for(interest);
+        self.arm_and_look(interest);
     }
 
     /// Adds a thread that waits for bytes, if nothing else can end its wait but the end of the
@@ -36,8 +35,21 @@ impl StreamQueuePair {
         let replaced = readers.add(key, thread.waker());
         drop(status);
         drop(replaced);
-        self.arm_for(StreamInterest::Readable);
+        self.arm_and_look(StreamInterest::Readable);
         Some(thread)
+    }
+
+    /// Requests the notifications that a waiter needs. Completions that are there already do not
+    /// notify, so all of them are handled, also for those who have found the notification
+    /// requested before it was.
+    ///
+    /// Returns what [`arm_for`](Self::arm_for) does.
+    pub(in crate::stream) fn arm_and_look(&self, interest: StreamInterest) -> bool {
+        let is_new = self.arm_for(interest);
+        if is_new && self.has_completions(StreamInterest::Progress) {
+            CompletionHandler::poll(self);
+        }
+        is_new
     }
 
     /// Requests the notifications that a waiter needs, and no other: each costs a system call,
@@ -46,7 +58,7 @@ impl StreamQueuePair {
     ///
     /// Returns whether there is one that was not requested before. The caller looks again then: what
     /// it waits for changes when another caller handles what the peer has sent, or writes.
-    pub(in crate::stream) fn arm_for(&self, interest: StreamInterest) -> bool {
+    fn arm_for(&self, interest: StreamInterest) -> bool {
         let (mut sends, receives) = match interest {
             StreamInterest::Readable => (false, true),
             StreamInterest::Writable => {
@@ -161,9 +173,8 @@ impl CompletionHandler for StreamQueuePair {
         }
         let mut wakers = Wakers::default();
         self.poll_all(&mut wakers);
-        let waiters = self.status().waiters();
-        // A waiter that is woken looks itself, and arms again if it waits again.
-        let others = waiters > wakers.len();
+        // A single waiter that is woken looks itself, and arms again if it waits again.
+        let others = self.status().has_others(&wakers);
         wakers.wake();
         if others {
             // Not the same notification again: one who waited for the peer may now wait for room

@@ -15,7 +15,7 @@ impl SendState {
         offset: u64,
     ) -> Result<usize, StreamFailure> {
         let mut done = 0;
-        while let Some((address, key, left)) = self.peer_maps.locate(offset + done as u64) {
+        while let Some((address, key, left)) = self.peer_maps.locate(offset, done) {
             let bytes = bytes.get(done..).unwrap_or_default();
             let (start, free) = self.ring.free();
             let room = left.min(free).min(MAX_WRITE) as usize;

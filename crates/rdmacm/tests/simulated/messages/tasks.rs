@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::SECOND;
 use crate::hosts::{PORT, channel};
-use crate::tasks::SpawnBlocking;
+use crate::tasks::{SpawnBlocking, Turns};
 
 /// Two hosts, and a node of each on this runtime.
 pub(super) struct Tasks {
@@ -229,4 +229,24 @@ async fn a_fabric_may_be_created_at_any_time() {
         far.flush().await.unwrap();
         assert_eq!(near.receive().await.unwrap().unwrap()[..], *b"in time too");
     }
+}
+
+/// As many messages as have arrived are received without waiting, but not by one task alone.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_never_waits_lets_others_run() {
+    const MESSAGES: u32 = 500;
+    let tasks = Tasks::roce();
+    let options = MessageOptions::new().size(8).receives(MESSAGES);
+    let (client, server) = tasks.connect_with(options.sends(MESSAGES)).await;
+    for _ in 0..MESSAGES {
+        client.send(b"x").await.unwrap();
+    }
+    client.flush().await.unwrap();
+    let turns = Turns::default();
+    let other = turns.count();
+    for _ in 0..MESSAGES {
+        server.receive().await.unwrap().unwrap();
+    }
+    assert!(turns.so_far() > 1, "the other task has run");
+    other.abort();
 }

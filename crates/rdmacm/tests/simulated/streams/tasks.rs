@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{bytes, small};
 use crate::hosts::{PORT, channel};
-use crate::tasks::SpawnBlocking;
+use crate::tasks::{SpawnBlocking, Turns};
 
 /// How long ended streams may take by the machine's clock, whatever is simulated.
 const REAL_LIMIT: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ pub(super) struct Tasks {
     pub(super) fabric: Fabric,
     pub(super) client: Host,
     pub(super) server: Host,
-    client_node: Node,
+    pub(super) client_node: Node,
     server_node: Node,
     pub(super) listener: RdmaListener,
 }
@@ -154,5 +154,23 @@ async fn an_accept_that_is_dropped_loses_no_stream() {
         let mut client = client.await.unwrap().unwrap();
         client.write_all(b"hello").await.unwrap();
         server.read_exact(&mut [0; 5]).await.unwrap();
+    }
+}
+
+/// A task that reads and writes byte by byte, and finds bytes and room each time.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_never_waits_lets_others_run() {
+    for tasks in Tasks::each() {
+        let (mut client, mut server) = tasks.connect().await;
+        client.write_all(&bytes(1000)).await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+        let turns = Turns::default();
+        let other = turns.count();
+        for _ in 0..999 {
+            server.read_exact(&mut [0]).await.unwrap();
+        }
+        let while_reading = turns.so_far();
+        assert!(while_reading > 1, "the other task has run");
+        other.abort();
     }
 }

@@ -1,0 +1,69 @@
+//! Commands that take their time.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::kernel_command::KernelCommand;
+
+/// A command that waits, from [`Host::hold_next`](crate::Host::hold_next). Dropping this lets it
+/// go on.
+#[derive(Debug)]
+#[must_use = "dropping it lets the command go on"]
+pub struct HeldCommand(Arc<Hold>);
+
+impl HeldCommand {
+    /// Waits until a program has given the command. The clock is not waited for.
+    pub fn wait(&self) {
+        let issued = self.0.state();
+        let issued = self.0.changed.wait_while(issued, |state| !state.is_issued);
+        drop(issued);
+    }
+}
+
+impl Drop for HeldCommand {
+    fn drop(&mut self) {
+        self.0.state().is_released = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// What a command waits for before it does anything.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    command: KernelCommand,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_issued: bool,
+    is_released: bool,
+}
+
+impl Hold {
+    pub(crate) fn new(command: KernelCommand) -> (Arc<Self>, HeldCommand) {
+        let hold = Arc::new(Self {
+            command,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        (Arc::clone(&hold), HeldCommand(hold))
+    }
+
+    pub(crate) fn is_for(&self, command: KernelCommand) -> bool {
+        self.command == command
+    }
+
+    /// The command is given. Returns once it may go on.
+    pub(crate) fn pass(&self) {
+        let mut state = self.state();
+        state.is_issued = true;
+        self.changed.notify_all();
+        let released = self.changed.wait_while(state, |state| !state.is_released);
+        drop(released);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
