@@ -74,6 +74,9 @@ impl Unconnected {
 
 /// Posts requests for messages, on a queue pair that is at least in INIT.
 fn post_receives(queue_pair: &QueuePair, count: u32) {
+    if count == 0 {
+        return;
+    }
     let rooms = queue_pair.protection_domain().allocate(4 * count as usize);
     for room in rooms.unwrap().into_chunks(4) {
         queue_pair.post_receive(room).unwrap();

@@ -128,7 +128,7 @@ fn what_has_arrived_is_read_before_a_failure(site: &Site) {
     let listener = RdmaListener::new(listener, small().shared_receives(64));
     let port = listener.local_addr().unwrap().port();
     let (peer, stream) = thread::scope(|scope| {
-        let param = ConnParam::new().rnr_retry_count(1);
+        let param = ConnParam::new().retry_count(1).rnr_retry_count(1);
         let peer = scope.spawn(|| Peer::connect_with(site, port, |_| (), param, 0).unwrap());
         let (stream, _) = listener.accept().unwrap();
         (peer.join().unwrap(), stream)
