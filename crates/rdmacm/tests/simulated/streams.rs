@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use rdmacm::verbs::CommandNumber;
 use rdmacm::{
     CLOSE_DEADLINE, Cause, Connector, Listener, Node, RdmaListener, RdmaStream, StreamOptions,
 };
@@ -14,6 +15,7 @@ use rdmacm_sim::{Fabric, Host};
 use crate::hosts::{PORT, channel};
 
 mod cancellation;
+mod full_listener;
 #[cfg(feature = "futures-io")]
 mod futures;
 mod gone_pollers;
@@ -313,16 +315,23 @@ fn a_write_that_no_device_acknowledges_is_reported() {
     drop(server);
 }
 
-/// RFC 5044 §7.1: the connecting side sends first. Closing both directions ends the connection.
+/// RFC 5044 §7.1: the connecting side sends first.
 #[test]
 fn on_iwarp_an_early_shutdown_waits_for_the_connecting_side() {
-    let hosts = Hosts::new(Fabric::iwarp(["client", "server"]), "siw0");
-    let (mut client, mut server) = hosts.connect();
-    server.shutdown(Shutdown::Write).unwrap();
-    client.set_read_timeout(Some(SECOND)).unwrap();
-    let error = client.read(&mut [0]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    client.write_all(b"upload").unwrap();
-    server.read_exact(&mut [0; 6]).unwrap();
-    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    let fabric = Fabric::iwarp(["client", "server"]);
+    let client_host = fabric.find_host("client").unwrap();
+    let hosts = Hosts::new(fabric, "siw0");
+    let first_message = client_host.hold_next(CommandNumber::POST_SEND);
+    thread::scope(|scope| {
+        let connecting = scope.spawn(|| hosts.connector().connect_stream(small()).unwrap());
+        let (mut server, _) = hosts.listener.accept().unwrap();
+        // If this one posted anything, the server would have to wait for the client's.
+        let post = hosts.server.hold_next(CommandNumber::POST_SEND);
+        server.shutdown(Shutdown::Write).unwrap();
+        drop((post, first_message));
+        let mut client = connecting.join().unwrap();
+        client.write_all(b"upload").unwrap();
+        server.read_exact(&mut [0; 6]).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    });
 }

@@ -1,0 +1,61 @@
+//! A listener with as many handshakes under way as it allows.
+
+use std::sync::Arc;
+
+use futures_util::future::{join_all, select};
+use rdmacm::tokio::{Connector, Node};
+use rdmacm_sim::{Fabric, Host, MessageKind};
+use tokio::time::Instant;
+
+use super::tasks::Tasks;
+use super::{SECOND, small};
+use crate::gone_pollers::begin;
+use crate::hosts::{PORT, channel};
+
+/// All but one of the handshakes that the listener allows.
+const SILENT: usize = 63;
+
+fn node(host: &Host) -> Node {
+    let options = Node::options().channel(channel(host));
+    let options = options.device_source(Arc::new(host.clone()));
+    options.open().unwrap()
+}
+
+fn connector(node: &Node, server: &Host) -> Connector {
+    let address = (server.address().unwrap(), PORT);
+    Connector::new(address).with_node(node)
+}
+
+/// One of two callers takes the only handshake that ends, and is busy with its stream then.
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_ends_makes_room_for_another_caller() {
+    let fabric = Fabric::roce(["client", "server", "silent", "late"]);
+    let [silent, late] = ["silent", "late"].map(|name| fabric.find_host(name).unwrap());
+    let Tasks {
+        client,
+        server,
+        listener,
+        ..
+    } = Tasks::new(fabric);
+    let listener = Arc::new(listener);
+    let [first, second] = [(); 2].map(|()| {
+        let listener = Arc::clone(&listener);
+        Box::pin(begin(async move { listener.accept().await.unwrap() }))
+    });
+    let (first, second) = (first.await, second.await);
+    silent.drop_next(MessageKind::ReadyToUse, usize::MAX);
+    client.drop_next(MessageKind::ReadyToUse, 1);
+    let nodes = [&silent, &client, &late].map(node);
+    let connect = |node: &Node| connector(node, &server).connect_stream(small());
+    let _silent = join_all((0..SILENT).map(|_| connect(&nodes[0]))).await;
+    let _client = connect(&nodes[1]).await.unwrap();
+    let late = begin(connect(&nodes[2])).await;
+    let (accepted, waiting) = select(first, second).await.factor_first();
+    let (_stream, peer) = accepted.unwrap();
+    assert_eq!(Some(peer.ip()), client.address());
+    let began = Instant::now();
+    let _late = late.await.unwrap().unwrap();
+    waiting.await.unwrap();
+    let elapsed = began.elapsed();
+    assert!(elapsed < SECOND, "{elapsed:?}");
+}
