@@ -6,6 +6,7 @@ use std::sync::Once;
 use std::thread;
 use std::time::Instant;
 
+use rdmacm_addrinfo::{Hints, resolve};
 use rdmacm_core::{
     ConnParam, Error, EventKind, IbService, IdHandle, JoinFlags, Notification, PortSpace, QpState,
     QpType, RdmaDevice,
@@ -61,6 +62,23 @@ fn a_removed_device_has_no_name(site: &Site) {
     link.remove_device();
     assert_eq!(id.look_up(), None);
     assert!(device.ports().is_err());
+}
+
+/// Not the one that it had when the address was resolved.
+#[case(alone)]
+fn a_resolved_address_has_the_devices_present_name(site: &Site) {
+    let link = Link::new(site);
+    let address = link.address.ip().unwrap().to_string();
+    let found = resolve(&*address, "7471", &Hints::rc()).unwrap();
+    let via = found[0].via().unwrap();
+    let name = || via.rdma_device().map(|device| device.name);
+    assert_eq!(name().as_ref(), Some(&link.device));
+    let renamed = format!("r{}", link.device);
+    run(&format!("rdma dev set {} name {renamed}", link.device));
+    assert_eq!(via.to_string(), format!("{renamed} port 1"));
+    run(&format!("rdma dev set {renamed} name {}", link.device));
+    link.remove_device();
+    assert_eq!(name(), None);
 }
 
 /// The driver may make removal wait for them, or disable them.

@@ -67,7 +67,8 @@ impl AddrInfo {
 }
 
 impl fmt::Display for AddrInfo {
-    /// `10.1.0.7:7471 from 10.1.0.3 via mlx5_0 port 1`, or why not.
+    /// `10.1.0.7:7471 from 10.1.0.3 via mlx5_0 port 1`, or why not. Asks the kernel for the
+    /// device's name, see [`Via::rdma_device`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.destination, &self.source) {
             (Some(destination), source) => {

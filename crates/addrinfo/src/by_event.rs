@@ -16,7 +16,6 @@ use crate::error::{Error, NameError, Result};
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
 use crate::kind::Kind;
-use crate::prober;
 use crate::route::{Route, Via};
 use crate::services;
 
@@ -219,16 +218,7 @@ impl ServiceResolution {
     /// The port that the id is bound to.
     fn via(id: &IdHandle, addresses: &Addresses) -> Result<Option<Via>> {
         let gids = addresses.device.map(|_| id.gids()).transpose()?;
-        let device = id.rdma_device()?;
-        let named = |via: Via| match device {
-            Some(device) => Via {
-                device_name: Some(device.name),
-                transport: device.transport,
-                ..via
-            },
-            None => via,
-        };
-        Ok(prober::via(addresses, gids).map(named))
+        Ok(Via::new(addresses, gids, id.device_lookup()?))
     }
 }
 

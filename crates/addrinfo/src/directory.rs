@@ -18,6 +18,7 @@ use crate::lookup_limit::LookupLimits;
 use crate::names::{Resolver, ResolverContext};
 use crate::native;
 use crate::probe_target::{ProbeTarget, advise};
+use crate::route::Via;
 use crate::services;
 
 /// Resolves names with a [`Resolver`], ibacm and the kernel.
@@ -247,6 +248,6 @@ fn on_clock_of(channel: &EventChannel, until: Instant) -> Option<Instant> {
 }
 
 fn is_on(info: &AddrInfo, device: &str) -> bool {
-    let via = info.via().and_then(|via| via.device_name.as_deref());
-    via == Some(device)
+    let found = info.via().and_then(Via::rdma_device);
+    found.is_some_and(|found| found.name == device)
 }

@@ -5,7 +5,6 @@ use std::time::Instant;
 use rdmacm_core::{CmAddr, EventChannel, Family};
 
 use crate::addr_info::AddrInfo;
-use crate::devices::Devices;
 use crate::error::Result;
 use crate::flags::AddrInfoFlags;
 use crate::hints::Hints;
@@ -13,6 +12,7 @@ use crate::kind::Kind;
 use crate::native;
 use crate::probe_target::ProbeTarget;
 use crate::prober::{ProbeResult, Prober};
+use crate::transports::Transports;
 
 /// Resolves every target until `until`, on the channel's clock. The reachable ones come
 /// first.
@@ -36,10 +36,10 @@ pub(crate) fn entries(
     } else {
         prober.destinations(&mut targets)?;
     }
-    let mut devices = Devices::on_channel(channel, targets.len());
+    let mut transports = Transports::default();
     let mut list = Vec::with_capacity(targets.len());
     for target in &mut targets {
-        list.push(entry(target, hints, kind, &mut devices));
+        list.push(entry(target, hints, kind, &mut transports));
     }
     let mut list = native::with_connect_data(list);
     // Stable: each group keeps the order of the names.
@@ -51,7 +51,7 @@ fn entry(
     target: &mut ProbeTarget,
     hints: &Hints,
     kind: Kind,
-    devices: &mut Devices<'_>,
+    transports: &mut Transports,
 ) -> AddrInfo {
     let result = target.state.take_result();
     let (address, asked) = (target.address, target.asked_source());
@@ -72,7 +72,7 @@ fn entry(
         connect_data: Vec::new(),
         reach: result.map(|found| found.route),
     };
-    if let Err(reason) = devices.complete(&mut info) {
+    if let Err(reason) = transports.check(&info) {
         info.reach = Err(reason);
         // The kernel chose a source, which does not count.
         if destination.is_some() {

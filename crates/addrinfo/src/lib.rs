@@ -21,7 +21,6 @@ mod addr_info;
 mod by_event;
 mod candidate;
 mod channel_source;
-mod devices;
 mod directory;
 mod entry;
 mod error;
@@ -34,9 +33,9 @@ mod names;
 mod native;
 mod probe_target;
 mod prober;
-
 mod route;
 mod services;
+mod transports;
 mod unreachable;
 
 pub use acm::Acm;
@@ -51,7 +50,6 @@ pub use local::{LocalAddress, interface_addresses};
 #[cfg(feature = "hickory")]
 pub use names::HickoryResolver;
 pub use names::{Host, HostQuestion, Resolver, ServiceKind, SystemResolver, parse_numeric};
-
 pub use route::{Route, Via};
 pub use unreachable::{Reason, Step, Unreachable};
 

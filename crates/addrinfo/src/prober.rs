@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rdmacm_core::{
-    Addresses, CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, Gids, PathData,
-    PortSpace, Transport,
+    CmAddr, CmId, Deadline, Error, Event, EventChannel, EventKind, PathData, PortSpace,
 };
 
 use crate::kind::Kind;
@@ -256,7 +255,7 @@ impl Prober<'_> {
         Ok(Reachable {
             source: route.addresses.source,
             route: Route {
-                via: via(&route.addresses, route.gids),
+                via: Via::new(&route.addresses, route.gids, self.channel.device_lookup()),
                 path_records: route.path_records,
             },
         })
@@ -275,19 +274,6 @@ impl Prober<'_> {
                 .clamp(least, NO_TIMEOUT)
         })
     }
-}
-
-/// The device and port of an id, without the device's name; `None` if it has no device.
-pub(crate) fn via(addresses: &Addresses, gids: Option<Gids>) -> Option<Via> {
-    let (device, gids) = (addresses.device?, gids?);
-    Some(Via {
-        device,
-        device_name: None,
-        transport: Transport::Unknown,
-        port: addresses.port_number,
-        source_gid: gids.source,
-        destination_gid: gids.destination,
-    })
 }
 
 /// RoCE resolves routes by network interface, which a native InfiniBand address lacks.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use rdmacm_core::{DeviceId, Gid, IbAddr, PathData, PathRecord, Transport};
+use rdmacm_core::{
+    Addresses, DeviceId, DeviceLookup, Gid, Gids, IbAddr, PathData, PathRecord, RdmaDevice,
+};
 
 /// The route to an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,27 +44,68 @@ pub(crate) fn end_of(path: &PathRecord, gid: Gid) -> IbAddr {
 }
 
 /// The device and port an address is served by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// The connection manager names the device by a number.
+/// [`rdma_device`](Self::rdma_device) finds its name and transport.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Via {
     /// The device's id in the connection manager's answers.
     pub device: DeviceId,
-    /// The device's name; `None` if it cannot be determined without doubt.
-    pub device_name: Option<String>,
-    /// The device's transport, known if its name is.
-    pub transport: Transport,
     /// The number of the port, from 1.
     pub port: u8,
     /// The source's GID.
     pub source_gid: Gid,
     /// The destination's GID; `None` in a passive result.
     pub destination_gid: Option<Gid>,
+    /// For the channel that resolved the address.
+    pub(crate) lookup: DeviceLookup,
 }
 
+impl Via {
+    /// The device and port of an id; `None` if it has no device.
+    pub(crate) fn new(
+        addresses: &Addresses,
+        gids: Option<Gids>,
+        lookup: DeviceLookup,
+    ) -> Option<Self> {
+        let (device, gids) = (addresses.device?, gids?);
+        Some(Self {
+            device,
+            port: addresses.port_number,
+            source_gid: gids.source,
+            destination_gid: gids.destination,
+            lookup,
+        })
+    }
+
+    /// The device, with its name and transport; `None` if it is gone or cannot be
+    /// determined without doubt. See [`DeviceId::look_up`].
+    ///
+    /// Each call asks the kernel, by netlink: a device that was renamed since the
+    /// resolution has its new name.
+    #[must_use]
+    #[doc(alias = "verbs")]
+    pub fn rdma_device(&self) -> Option<RdmaDevice> {
+        self.lookup.look_up(self.device)
+    }
+}
+
+impl PartialEq for Via {
+    /// Compares what the kernel answered.
+    fn eq(&self, other: &Self) -> bool {
+        let answer = |via: &Self| (via.device, via.port, via.source_gid, via.destination_gid);
+        answer(self) == answer(other)
+    }
+}
+
+impl Eq for Via {}
+
 impl fmt::Display for Via {
+    /// `mlx5_0 port 1`, with the name by [`rdma_device`](Self::rdma_device).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.device_name {
-            Some(name) => f.write_str(name)?,
+        match self.rdma_device() {
+            Some(device) => f.write_str(&device.name)?,
             None => write!(f, "unknown device {}", self.device.guid)?,
         }
         write!(f, " port {}", self.port)

@@ -224,10 +224,10 @@ impl EventChannel {
         self.state.devices().look_up(id)
     }
 
-    /// Looks up several devices, see [`look_up`](Self::look_up), with less effort.
+    /// Looks up devices like [`look_up`](Self::look_up), also after the channel is gone.
     #[must_use]
-    pub fn device_lookup(&self) -> DeviceLookup<'_> {
-        DeviceLookup::new(self.state.own_devices())
+    pub fn device_lookup(&self) -> DeviceLookup {
+        self.state.device_lookup()
     }
 
     /// All RDMA devices that ids of this channel can use.

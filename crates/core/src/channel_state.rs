@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::address_abi::{AddressAbi, SelectedAbi};
 use crate::command_support::CommandSupport;
-use crate::rdma_devices::{RdmaDevices, SystemDevices};
+use crate::rdma_devices::{DeviceLookup, RdmaDevices, SystemDevices};
 use crate::token::Token;
 use crate::ucma::{Attachment, ChannelFile};
 
@@ -68,12 +68,11 @@ impl<I> ChannelState<I> {
 
     /// The RDMA devices that ids of this channel can use.
     pub(crate) fn devices(&self) -> &dyn RdmaDevices {
-        self.own_devices().unwrap_or(&SystemDevices)
+        self.devices.as_deref().unwrap_or(&SystemDevices)
     }
 
-    /// The devices that the channel was given; `None` for those of this machine.
-    pub(crate) fn own_devices(&self) -> Option<&dyn RdmaDevices> {
-        self.devices.as_deref()
+    pub(crate) fn device_lookup(&self) -> DeviceLookup {
+        DeviceLookup::new(self.devices.clone())
     }
 
     /// Queues a local event and notifies waiting callers.

@@ -29,7 +29,7 @@ fn is_reached(site: &Site, node: &str) {
     let destination = site.link_local(site.scope_id()).with_port(7471);
     assert_eq!(info.destination, Some(destination));
     let via = info.via().unwrap();
-    assert_eq!(via.device_name.as_deref(), Some(site.device));
+    assert_eq!(via.rdma_device().unwrap().name, site.device);
 }
 
 #[case(each_abi)]

@@ -67,7 +67,7 @@ fn a_family_leaves_the_other_addresses_out(site: &Site) {
 #[case(each_abi)]
 fn addresses_on_two_devices(site: &Site) {
     let found = resolve(site, "pair", "7471", &rc()).unwrap();
-    let named = |info: &AddrInfo| info.via()?.device_name.clone();
+    let named = |info: &AddrInfo| Some(info.via()?.rdma_device()?.name);
     let mut devices: Vec<_> = found.iter().filter_map(named).collect();
     assert_eq!(addresses(&found), getent("pair").0);
     devices.sort();

@@ -14,7 +14,7 @@ fn passive() -> Hints {
 #[track_caller]
 fn via_the_device(site: &Site, info: &AddrInfo) {
     let via = info.via().unwrap();
-    assert_eq!(via.device_name.as_deref(), Some(site.device));
+    assert_eq!(via.rdma_device().unwrap().name, site.device);
 }
 
 #[case(each_abi)]
@@ -155,7 +155,7 @@ fn every_local_rdma_address(site: &Site) {
     let found = Directory::new().local("7471", &rc()).unwrap();
     let of_the_device: Vec<_> = found
         .iter()
-        .filter(|info| info.via().unwrap().device_name.as_deref() == Some(site.device))
+        .filter(|info| info.via().unwrap().rdma_device().unwrap().name == site.device)
         .cloned()
         .collect();
     are_the_devices(site, &of_the_device);

@@ -55,7 +55,8 @@ fn the_device_is_the_one_sysfs_knows(site: &Site) {
     let v4 = site.v4.to_string();
     let info = only(resolve(site, v4.as_str(), "7471", &rc()));
     let via = info.via().unwrap();
-    assert_eq!(via.device_name.as_deref(), Some(site.device));
+    let device = via.rdma_device().unwrap();
+    assert_eq!(device.name, site.device);
     assert_eq!(via.device.guid.to_string(), sysfs(site, "node_guid"));
     assert!(via.device.index.is_some());
     assert_eq!(via.port, 1);
@@ -63,7 +64,7 @@ fn the_device_is_the_one_sysfs_knows(site: &Site) {
         Soft::Rxe => Transport::RoCE,
         Soft::Siw => Transport::IWarp,
     };
-    assert_eq!(via.transport, transport);
+    assert_eq!(device.transport, transport);
 }
 
 /// RoCE v2 derives a GID from the address; iWARP has one GID, derived from the MAC

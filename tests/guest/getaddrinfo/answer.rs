@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rdmacm_addrinfo::{AddrInfo, Directory, Error, NameError, Result};
+use rdmacm_addrinfo::{AddrInfo, Directory, Error, NameError, Result, Via};
 use rdmacm_core::CmAddr;
 
 use super::question::{Question, address_words, family_word, flag_words, port_space_word, qp_word};
@@ -55,10 +55,10 @@ pub(super) fn of_ours(directory: &Directory, question: &Question) -> (Answer, St
         .iter()
         .find(|info| judged_address(info) == addresses[0])
         .unwrap();
-    let via = first.via().and_then(|via| via.device_name.clone());
+    let device = first.via().and_then(Via::rdma_device);
     (
         entry(question, first),
-        via.unwrap_or_else(|| "-".to_owned()),
+        device.map_or_else(|| "-".to_owned(), |device| device.name),
     )
 }
 

@@ -44,6 +44,21 @@ fn a_numeric_gid_is_reached_by_its_route() {
 }
 
 #[test]
+fn the_device_is_looked_up_when_it_is_asked_for() {
+    let (_fabric, here) = fabric();
+    let resolve = || resolve(&here, Some(THERE), Some("7471"), &a_gid()).unwrap();
+    let (found, again) = (resolve(), resolve());
+    assert_eq!(found, again);
+    let via = found[0].via().unwrap();
+    let device = via.rdma_device().unwrap();
+    assert_eq!((device.name.as_str(), device.id()), ("mlx5_0", via.device));
+    here.remove_device("mlx5_0");
+    assert_eq!(via.rdma_device(), None);
+    let unknown = format!("unknown device {} port 1", via.device.guid);
+    assert_eq!(via.to_string(), unknown);
+}
+
+#[test]
 fn only_numeric_gids_are_read() {
     let here = fabric().1;
     let refused = |node, hints| resolve(&here, Some(node), Some("7471"), &hints);

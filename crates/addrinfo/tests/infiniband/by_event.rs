@@ -72,7 +72,10 @@ fn the_kernel_finds_a_service_for_the_id() {
     assert_eq!(info.destination, Some(to.into()));
     assert!(matches!(info.source, Some(CmAddr::Ib(from)) if from.gid == gid(HERE)));
     let via = info.via().unwrap();
-    assert_eq!((via.device_name.as_deref(), via.port), (Some("mlx5_0"), 1));
+    assert_eq!(
+        (via.rdma_device().unwrap().name.as_str(), via.port),
+        ("mlx5_0", 1)
+    );
     assert_eq!(via.destination_gid, Some(gid(THERE)));
     assert_eq!(
         (info.flags, info.port_space),
@@ -97,7 +100,7 @@ fn each_host_of_a_service_is_reached_by_its_own_gid() {
         .iter()
         .map(|info| {
             let via = info.via().unwrap();
-            assert_eq!(via.transport, Transport::InfiniBand);
+            assert_eq!(via.rdma_device().unwrap().transport, Transport::InfiniBand);
             via.destination_gid.unwrap()
         })
         .collect();

@@ -41,7 +41,7 @@ fn a_service_is_found_by_name_and_by_number() {
         assert!(info.connect_data.is_empty());
         let route = info.reach.as_ref().unwrap();
         let via = route.via.as_ref().unwrap();
-        assert_eq!(via.device_name.as_deref(), Some("mlx5_0"));
+        assert_eq!(via.rdma_device().unwrap().name, "mlx5_0");
         assert_eq!((via.port, via.source_gid), (1, gid(HERE)));
         assert_eq!(route.path_records[0].record.dgid, gid(THERE));
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use rdmacm::addrinfo::{AddrInfo, Error, Via};
-use rdmacm::core::{CmAddr, IbAddr, PathData, Transport};
+use rdmacm::core::{CmAddr, IbAddr, PathData, RdmaDevice, Transport};
 use serde::Serialize;
 
 use super::route::{lids, lids_of_acm, words};
@@ -150,7 +150,8 @@ impl From<&AddrInfo> for Candidate {
     fn from(info: &AddrInfo) -> Self {
         let via = info.via();
         let route = info.reach.as_ref().ok();
-        let transport = via.map_or(Transport::Unknown, |via| via.transport);
+        let found = via.and_then(Via::rdma_device);
+        let transport = transport(found.as_ref());
         Self {
             destination: info.destination.map(Address::from),
             source: info.source.map(Address::from),
@@ -160,7 +161,7 @@ impl From<&AddrInfo> for Candidate {
             canonical_name: info.canonical_name.clone(),
             reachable: info.is_reachable(),
             reason: info.reach.as_ref().err().map(ToString::to_string),
-            device: via.map(Device::from),
+            device: via.map(|via| Device::new(via, found.as_ref())),
             source_gid: via.map(|via| via.source_gid.to_string()),
             destination_gid: via
                 .and_then(|via| via.destination_gid)
@@ -178,6 +179,10 @@ impl From<&AddrInfo> for Candidate {
             connect_data: hexadecimal(&info.connect_data),
         }
     }
+}
+
+fn transport(device: Option<&RdmaDevice>) -> Transport {
+    device.map_or(Transport::Unknown, |device| device.transport)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -222,13 +227,13 @@ impl From<IbAddr> for Infiniband {
     }
 }
 
-impl From<&Via> for Device {
-    fn from(via: &Via) -> Self {
+impl Device {
+    fn new(via: &Via, found: Option<&RdmaDevice>) -> Self {
         Self {
-            name: via.device_name.clone(),
+            name: found.map(|device| device.name.clone()),
             index: via.device.index,
             guid: via.device.guid.to_string(),
-            transport: via.transport.to_string(),
+            transport: transport(found).to_string(),
             port: via.port,
         }
     }

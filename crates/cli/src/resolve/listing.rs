@@ -1,6 +1,6 @@
 //! Candidates as a table.
 
-use rdmacm::addrinfo::{AddrInfo, Route};
+use rdmacm::addrinfo::{AddrInfo, Route, Via};
 use rdmacm::core::{CmAddr, PathMtu, PathRecord, Transport};
 
 use super::route::{lids, lids_of_acm, words};
@@ -50,8 +50,8 @@ fn routes(candidate: &AddrInfo) -> Vec<String> {
             .map(|path| line(words(path, lids_of_acm(path))))
             .collect();
     };
-    let transport = route.via.as_ref().map(|via| via.transport);
-    let transport = transport.unwrap_or(Transport::Unknown);
+    let device = route.via.as_ref().and_then(Via::rdma_device);
+    let transport = device.map_or(Transport::Unknown, |device| device.transport);
     let paths = route.path_records.iter();
     paths
         .map(|path| line(words(path, lids(path, transport))))

@@ -17,7 +17,7 @@ use crate::id_addresses::{Addresses, Gids};
 use crate::id_state::InFlight;
 use crate::operation::Operation;
 use crate::path::{PathData, PathRecords};
-use crate::rdma_devices::{DeviceId, RdmaDevice};
+use crate::rdma_devices::{DeviceId, DeviceLookup, RdmaDevice};
 use crate::ucma::Attachment;
 
 /// The device index in a response before the query: kernels before 5.8 do not write
@@ -52,6 +52,15 @@ impl IdHandle {
         let device = self.addresses()?.device;
         let channel = self.enter()?.state().channel();
         Ok(device.and_then(|id| channel.devices().look_up(id)))
+    }
+
+    /// Looks up devices like [`rdma_device`](Self::rdma_device), also after the id is gone.
+    /// See [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
+    ///
+    /// # Errors
+    /// [`Error::IdGone`] if the id was destroyed.
+    pub fn device_lookup(&self) -> Result<DeviceLookup> {
+        Ok(self.enter()?.state().channel().device_lookup())
     }
 
     /// The local address; `None` before the id is bound or resolved.

@@ -24,27 +24,16 @@ impl DeviceId {
     /// gone, or if two devices have the GUID.
     #[must_use]
     pub fn look_up(self) -> Option<RdmaDevice> {
-        self.look_up_on(&mut None)
-    }
-
-    /// As [`look_up`](Self::look_up), on a socket that is opened if there is none.
-    pub(super) fn look_up_on(self, netlink: &mut Option<RdmaNetlink>) -> Option<RdmaDevice> {
-        self.by_netlink(netlink)
+        self.by_netlink()
             .unwrap_or_else(|_| Sysfs::new().device_of(self.guid))
     }
 
     /// `Err` if netlink is not available, `Ok(None)` if it has no such device: a device
     /// that is gone must not be confused with another one with the same GUID.
-    fn by_netlink(self, netlink: &mut Option<RdmaNetlink>) -> io::Result<Option<RdmaDevice>> {
+    fn by_netlink(self) -> io::Result<Option<RdmaDevice>> {
         let index = self.index.ok_or(io::ErrorKind::NotFound)?;
         let key = [(attribute::DEV_INDEX, Value::Number(index))];
-        let socket = match netlink.take() {
-            Some(socket) => socket,
-            None => RdmaNetlink::open()?,
-        };
-        let device = socket.get(DEVICE_GET, &key, RdmaDevice::read)?;
-        // Not after an error: a late answer would be taken for the next one.
-        *netlink = Some(socket);
+        let device = RdmaNetlink::open()?.get(DEVICE_GET, &key, RdmaDevice::read)?;
         Ok(device.filter(|device| device.guid == self.guid))
     }
 }

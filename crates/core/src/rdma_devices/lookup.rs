@@ -1,31 +1,30 @@
-//! Looking up several devices.
+//! Looking up devices after a channel has named them.
+
+use std::sync::Arc;
 
 use super::{DeviceId, RdmaDevice, RdmaDevices};
-use crate::netlink::RdmaNetlink;
 
-/// Looks up the devices that a channel's answers name, one after the other, by one netlink
-/// socket. See [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
-///
-/// It sees the devices of the network namespace of the thread that looks up first.
-#[derive(Debug)]
-pub struct DeviceLookup<'channel> {
+/// Looks up the devices that a channel's answers name, whenever a name is needed, also after
+/// the channel is gone. It keeps nothing open. See
+/// [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
+#[derive(Clone, Debug)]
+pub struct DeviceLookup {
     /// `None` for those of this machine.
-    devices: Option<&'channel dyn RdmaDevices>,
-    netlink: Option<RdmaNetlink>,
+    devices: Option<Arc<dyn RdmaDevices>>,
 }
 
-impl<'channel> DeviceLookup<'channel> {
-    pub(crate) fn new(devices: Option<&'channel dyn RdmaDevices>) -> Self {
-        let netlink = None;
-        Self { devices, netlink }
+impl DeviceLookup {
+    pub(crate) fn new(devices: Option<Arc<dyn RdmaDevices>>) -> Self {
+        Self { devices }
     }
 
     /// The RDMA device that the kernel names by this id; `None` if it is unknown or
     /// ambiguous. See [`DeviceId::look_up`].
-    pub fn look_up(&mut self, id: DeviceId) -> Option<RdmaDevice> {
-        match self.devices {
+    #[must_use]
+    pub fn look_up(&self, id: DeviceId) -> Option<RdmaDevice> {
+        match &self.devices {
             Some(devices) => devices.look_up(id),
-            None => id.look_up_on(&mut self.netlink),
+            None => id.look_up(),
         }
     }
 }
