@@ -11,7 +11,7 @@ use crate::hints::Hints;
 use crate::kind::Kind;
 use crate::native;
 use crate::probe_target::ProbeTarget;
-use crate::prober::{ProbeResult, Prober};
+use crate::prober::{Probe, Prober};
 use crate::transports::Transports;
 
 /// Resolves every target until `until`, on the channel's clock. The reachable ones come
@@ -38,7 +38,7 @@ pub(crate) fn entries(
     }
     let mut transports = Transports::default();
     let mut list = Vec::with_capacity(targets.len());
-    for target in &mut targets {
+    for target in targets {
         list.push(entry(target, hints, kind, &mut transports));
     }
     let mut list = native::with_connect_data(list);
@@ -47,18 +47,12 @@ pub(crate) fn entries(
     Ok(list)
 }
 
-fn entry(
-    target: &mut ProbeTarget,
-    hints: &Hints,
-    kind: Kind,
-    transports: &mut Transports,
-) -> AddrInfo {
-    let result = target.state.take_result();
+fn entry(target: ProbeTarget, hints: &Hints, kind: Kind, transports: &mut Transports) -> AddrInfo {
     let (address, asked) = (target.address, target.asked_source());
     let (source, destination) = if hints.is_passive() {
         (Some(address), None)
     } else {
-        (outgoing_source(&result, target), Some(address))
+        (outgoing_source(&target), Some(address))
     };
     let mut info = AddrInfo {
         flags: hints.flags,
@@ -67,10 +61,10 @@ fn entry(
         port_space: kind.port_space,
         source,
         destination,
-        canonical_name: target.canonical_name.take(),
-        route: std::mem::take(&mut target.route),
+        canonical_name: target.canonical_name,
+        route: target.route,
         connect_data: Vec::new(),
-        reach: result.map(|found| found.route),
+        reach: target.state.into_result().map(|found| found.route),
     };
     if let Err(reason) = transports.check(&info) {
         info.reach = Err(reason);
@@ -85,8 +79,8 @@ fn entry(
 /// The source that the kernel chose, with the caller's port: the port of the probe's id
 /// is gone with the id. A link-local source gets the scope of its destination, which the
 /// kernel leaves out. A native address holds more than the kernel returns of it.
-fn outgoing_source(result: &ProbeResult, target: &ProbeTarget) -> Option<CmAddr> {
-    let Ok(found) = result else {
+fn outgoing_source(target: &ProbeTarget) -> Option<CmAddr> {
+    let Probe::Done(Ok(found)) = &target.state else {
         return target.asked_source();
     };
     if target.address.family() == Family::Ib && target.source.is_some() {

@@ -61,10 +61,10 @@ impl Probe {
         matches!(self, Self::Active(_))
     }
 
-    /// Takes the result; what is not done has missed its deadline.
-    pub(crate) fn take_result(&mut self) -> ProbeResult {
-        match std::mem::replace(self, Self::Pending) {
-            Self::Done(answer) => answer,
+    /// The result; what is not done has missed its deadline.
+    pub(crate) fn into_result(self) -> ProbeResult {
+        match self {
+            Self::Done(result) => result,
             Self::Active(ActiveProbe { step, .. }) => deadline_passed(step),
             Self::Pending => deadline_passed(Step::Address),
         }
@@ -77,8 +77,7 @@ impl Prober<'_> {
     pub(crate) fn destinations(&self, targets: &mut [ProbeTarget]) -> Result<(), Error> {
         let share = self.share(targets.len());
         loop {
-            self.start_more(targets, share)?;
-            if !targets.iter().any(|target| target.state.is_active()) {
+            if self.start_more(targets, share)? == 0 {
                 return Ok(());
             }
             match self.channel.next_event(self.deadline()) {
@@ -113,24 +112,25 @@ impl Prober<'_> {
     }
 
     /// Starts pending probes in their order, while fewer than [`MAX_ACTIVE`] are active.
+    /// Returns how many are active then.
     fn start_more(
         &self,
         targets: &mut [ProbeTarget],
         share: Option<Duration>,
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         let active = targets.iter().filter(|target| target.state.is_active());
-        let mut free = MAX_ACTIVE.saturating_sub(active.count());
+        let mut active = active.count();
         for target in targets {
-            if free == 0 {
+            if active >= MAX_ACTIVE {
                 break;
             }
             if let Probe::Pending = target.state {
                 let end = share.and_then(|share| self.channel.now().checked_add(share));
                 self.start(target, end.or(self.until))?;
-                free -= usize::from(target.state.is_active());
+                active += usize::from(target.state.is_active());
             }
         }
-        Ok(())
+        Ok(active)
     }
 
     /// Tries the advised source first. If the kernel rejects it, continues without.

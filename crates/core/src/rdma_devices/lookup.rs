@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{DeviceId, RdmaDevice, RdmaDevices};
 
 /// Looks up the devices that a channel's answers name, whenever a name is needed, also after
-/// the channel is gone. It keeps nothing open. See
-/// [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
+/// the channel is gone. It keeps nothing open, and sees the devices of the calling thread's
+/// network namespace. See [`EventChannel::device_lookup`](crate::EventChannel::device_lookup).
 #[derive(Clone, Debug)]
 pub struct DeviceLookup {
     /// `None` for those of this machine.
