@@ -44,7 +44,8 @@ impl QueuePair {
     }
 
     /// Posts several requests to the send queue with one doorbell; all of them or none. Takes
-    /// them out of `requests`, an array or a vector, and leaves `None`.
+    /// them out of `requests`, an array or a vector, and leaves `None`. If there are none, nothing
+    /// is done.
     ///
     /// # Errors
     /// Those of [`post_send`](Self::post_send). `requests` is unchanged if they were refused,

@@ -298,6 +298,11 @@ impl SendQueue {
 
     /// Posts several requests with one doorbell; all or none.
     pub(crate) fn post_all(&self, requests: &mut [Option<SendRequest<'_>>]) -> Result<WorkIds> {
+        if requests.iter().all(Option::is_none) {
+            // Without a doorbell: the device refuses it before the queue pair is connected, which
+            // would break the queue pair for later requests.
+            return Ok(WorkIds::new(self.parts.token, 0, 0));
+        }
         let (mut count, mut is_any_signaled) = (0, false);
         for request in requests.iter().flatten() {
             self.check(request)?;

@@ -65,6 +65,23 @@ fn several_requests_are_posted_together_or_not_at_all() {
 }
 
 #[test]
+fn posting_no_requests_does_nothing() {
+    let device = Stub::new(false);
+    let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
+    let request = request(&queue_pair);
+    // As if it were not connected.
+    device.refuse(true);
+    assert_eq!(queue_pair.post_sends(&mut []).unwrap().len(), 0);
+    assert_eq!(queue_pair.post_sends(&mut [None, None]).unwrap().len(), 0);
+    assert!(!queue_pair.is_broken());
+    device.refuse(false);
+    queue_pair.post_send(request).unwrap();
+    device.command_bytes();
+    assert_eq!(queue_pair.post_sends(&mut [None]).unwrap().len(), 0);
+    assert_eq!(device.command_bytes(), 0);
+}
+
+#[test]
 fn each_post_rings_the_doorbell() {
     let device = Stub::new(false);
     let (queue_pair, _queue) = device.queue_pair(CAPS, 8);
