@@ -176,16 +176,14 @@ impl CompletionQueue {
     }
 
     fn poll_gone(&self, state: &mut State) -> Result<Option<Completion>> {
-        if state.reporting.is_empty() {
-            let State {
-                queues, reporting, ..
-            } = state;
-            for (index, queue) in queues.iter_mut() {
-                queue.fail_all(&self.0.credits);
-                reporting.push_back(index);
-            }
-        }
-        let Some(mut completion) = state.next_reported(&self.0.credits) else {
+        let credits = &self.0.credits;
+        // Queues that are noted as reporting may have nothing to report, and others not have
+        // failed yet.
+        let reported = state.next_reported(credits).or_else(|| {
+            state.fail_all(credits);
+            state.next_reported(credits)
+        });
+        let Some(mut completion) = reported else {
             return Err(self.context().gone());
         };
         if !self.context().is_destroyed() {

@@ -68,6 +68,14 @@ impl State {
         None
     }
 
+    /// The outstanding requests of all queues are reported as failed.
+    pub(super) fn fail_all(&mut self, credits: &CqCredits) {
+        for (index, queue) in self.queues.iter_mut() {
+            queue.fail_all(credits);
+            self.reporting.push_back(index);
+        }
+    }
+
     /// What a queue has to report is not reported.
     pub(super) fn forget_reports(&mut self, index: QueueIndex) {
         if !self.reporting.is_empty() {

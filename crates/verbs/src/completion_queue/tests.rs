@@ -291,6 +291,26 @@ fn outstanding_requests_are_returned_when_the_device_is_gone() {
 }
 
 #[test]
+fn requests_beside_those_of_a_flushed_queue_pair_are_returned_when_the_device_is_gone() {
+    let device = Stub::not_flushing();
+    let context = device.open();
+    let queue = context.create_completion_queue(8).unwrap();
+    let options = QueuePair::options(QpType::RC).caps(CAPS);
+    let options = options.send_queue(&queue).receive_queue(&queue);
+    let [flushed, other] = [(); 2].map(|()| options.create(&context).unwrap());
+    let work = send(&other);
+    let attr = rdmacm_core::QpAttr {
+        qp_state: rdmacm_core::QpState::ERR,
+        ..zerocopy::FromZeros::new_zeroed()
+    };
+    let mask = rdmacm_core::QpAttrMask::STATE;
+    flushed.modify(&attr, mask).unwrap();
+    context.close();
+    assert_eq!(queue.poll().unwrap().unwrap().work, work);
+    assert!(queue.poll().unwrap_err().is_gone());
+}
+
+#[test]
 fn destroying_a_queue_pair_keeps_the_completions_of_others() {
     let device = Stub::new(false);
     let context = device.open();
