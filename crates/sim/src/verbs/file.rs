@@ -1,4 +1,9 @@
 //! An open verbs node of a device.
+//!
+//! # Safety
+//! The only module of this crate with `unsafe`: it asserts that the simulated device accesses
+//! memory as `rdmacm_verbs` relies on. The device itself accesses memory through files.
+#![expect(unsafe_code, reason = "asserts how the device uses memory")]
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +55,18 @@ impl SimVerbsFile {
     }
 }
 
-impl UverbsFile for SimVerbsFile {
+// SAFETY:
+// - Only this host's `DeviceSource` makes one, and opens it with the driver of the device's format.
+// - `RingMemory` places each queue of a context behind all earlier ones, in a file of the
+//   context's own that only grows.
+// - Everything the device does, it does under the lock of the simulation. `Ring` and `Slots` read
+//   and write elements between the indices, or by the flags, that make them the device's. It reads
+//   what a request sends when it takes the request, writes what a request receives just before it
+//   adds the completion, and forgets the request then.
+// - `Verbs::locate` finds memory by the regions that are registered at that time, with their
+//   bounds, keys and access. A command that destroys an object removes it under the lock, and so
+//   does the removal of the device, after which commands fail with `EIO`.
+unsafe impl UverbsFile for SimVerbsFile {
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
         self.state.pass_hold(self.key.host, call.number());
         let executed = self

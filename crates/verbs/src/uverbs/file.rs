@@ -1,4 +1,9 @@
 //! An open verbs node.
+//!
+//! # Safety
+//! One of the modules with `unsafe`: it declares the trait [`UverbsFile`], whose implementer is
+//! trusted with memory. Nothing else here is unsafe.
+#![expect(unsafe_code, reason = "declares what implementers guarantee")]
 
 use std::fmt;
 use std::io;
@@ -13,7 +18,22 @@ use crate::gid_table::GidEntry;
 /// An open verbs node that is a context: the kernel's, or a simulated one.
 ///
 /// Closing it is dropping it.
-pub trait UverbsFile: fmt::Debug + Send + Sync {
+///
+/// # Safety
+/// Whoever opens a context on it maps memory where responses say, accesses it without a check,
+/// and frees memory once responses and queues say that the device is done with it. An
+/// implementer guarantees:
+/// - It is a device of the driver, and of the version of its structs, that it is opened with: it
+///   is given to no code that may call [`Context::with_file`](crate::Context::with_file) with
+///   others.
+/// - A queue that a response describes is within [`memory`](Self::memory), which does not shrink,
+///   and no byte of it is in any other queue, also after it was destroyed.
+/// - The device follows the driver's protocol: it accesses a slot of a queue only while the slot
+///   is its own, and reports a request as complete after the last access to the request's memory.
+/// - It accesses other memory of this process only while that is registered, within its bounds,
+///   and as its keys and posted requests allow. It accesses none for an object after a command
+///   has destroyed it, and none at all after a command has failed with `EIO`.
+pub unsafe trait UverbsFile: fmt::Debug + Send + Sync {
     /// Executes one command. The response is in the call when this returns.
     ///
     /// # Errors
@@ -38,8 +58,7 @@ pub trait UverbsFile: fmt::Debug + Send + Sync {
     /// completion channel or of asynchronous events. `None` if it is invalid.
     fn take_fd(&self, number: u32) -> Option<OwnedFd>;
 
-    /// The descriptor to map queues from, at the offsets that responses name. The memory must
-    /// not shrink.
+    /// The descriptor to map queues from, at the offsets that responses name.
     fn memory(&self) -> BorrowedFd<'_>;
 
     /// The GID at `index` of the table of `port`, from 1; `None` for an empty entry.
@@ -52,3 +71,34 @@ pub trait UverbsFile: fmt::Debug + Send + Sync {
     /// of `stat(2)`; `None` for a simulated one, whose removal commands report with `EIO`.
     fn node(&self) -> Option<u64>;
 }
+
+/// Safe code cannot implement it.
+///
+/// ```compile_fail,E0200
+/// use std::io;
+/// use std::os::fd::{BorrowedFd, OwnedFd};
+/// use rdmacm_verbs::{Call, GidEntry, UverbsFile};
+///
+/// #[derive(Debug)]
+/// struct Safe;
+///
+/// impl UverbsFile for Safe {
+///     fn execute(&self, _: &mut Call<'_>) -> io::Result<()> {
+///         Ok(())
+///     }
+///     fn take_fd(&self, _: u32) -> Option<OwnedFd> {
+///         None
+///     }
+///     fn memory(&self) -> BorrowedFd<'_> {
+///         unimplemented!()
+///     }
+///     fn gid(&self, _: u8, _: u32) -> io::Result<Option<GidEntry>> {
+///         Ok(None)
+///     }
+///     fn node(&self) -> Option<u64> {
+///         None
+///     }
+/// }
+/// ```
+#[cfg(doctest)]
+struct IsUnsafe;

@@ -2,7 +2,8 @@
 //!
 //! # Safety
 //! One of the modules with `unsafe`: the kernel writes to addresses that commands contain,
-//! and this module takes ownership of descriptors that the kernel created.
+//! this module takes ownership of descriptors that the kernel created, and it asserts that the
+//! kernel's devices do what [`UverbsFile`] asks for.
 #![expect(
     unsafe_code,
     reason = "a command holds an address the kernel writes to"
@@ -145,7 +146,17 @@ impl KernelFile {
     }
 }
 
-impl UverbsFile for KernelFile {
+// SAFETY:
+// - `Context::open` takes the provider that the node's own driver and version ask for.
+// - Each queue is an allocation of the kernel with an offset that no other one of this file has
+//   (`rxe_create_mmap_info`, `rdma_user_mmap_entry_insert`). The kernel frees it when nobody has
+//   it mapped any more, and does not shrink it.
+// - It is the driver itself whose protocol the providers assert.
+// - It accesses pinned memory of registrations only, and a command that destroys an object
+//   returns after its last access (`rxe_cleanup`, `siw_qp_free`). It fails with `EIO` after all
+//   objects were destroyed (`ib_uverbs_free_hw_resources`).
+// The file of a unit test, which is no device, is written to and accesses nothing.
+unsafe impl UverbsFile for KernelFile {
     /// One `write(2)`: the kernel accepts only a whole command.
     #[inline]
     fn execute(&self, call: &mut Call<'_>) -> io::Result<()> {
