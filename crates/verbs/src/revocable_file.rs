@@ -5,7 +5,8 @@
 //! counts them and says whether the file is closed. A user counts itself in and then looks at
 //! the word that it has changed: either the file was open, so that the closing thread, which
 //! closes the word first and then waits for the count to become zero, waits for this user, or
-//! the file was closed, so that the user does not touch it.
+//! the file was closed, so that the user does not touch it. A flag in that word says whether the
+//! closing thread has taken the file out; otherwise the file is dropped with the last owner.
 #![expect(unsafe_code, reason = "a file that is borrowed without a lock")]
 
 use std::cell::UnsafeCell;
@@ -19,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 /// An open file, until it is closed. Closing waits for the calls that are using it, and later
 /// calls find it closed: no descriptor is used after the kernel may have reused its number.
 pub(crate) struct RevocableFile<F = File> {
-    /// Whether it is closed, and how many calls are using it.
+    /// How it was closed, if it was, and how many calls are using it.
     users: AtomicUsize,
     /// Taken out when it is closed.
     file: UnsafeCell<ManuallyDrop<F>>,
@@ -32,8 +33,12 @@ pub(crate) struct RevocableFile<F = File> {
 
 /// Set once no more users are let in.
 const CLOSED: usize = 1;
+/// Set before the file is taken out.
+const TAKEN: usize = 2;
+/// Set if nobody is to wait for anybody.
+const ABANDONED: usize = 4;
 /// One user.
-const USER: usize = 2;
+const USER: usize = 8;
 
 // SAFETY: any number of threads borrow the file, and one of them takes and drops it, after the
 // last of them has returned the borrow.
@@ -72,7 +77,9 @@ impl<F> RevocableFile<F> {
     #[inline(never)]
     fn find_closed(&self) {
         drop(User(self));
-        drop(self.closing.lock());
+        if self.users.load(Ordering::Relaxed) & ABANDONED == 0 {
+            drop(self.closing.lock());
+        }
     }
 
     /// Closes it after a last use; `None` if it is closed already.
@@ -93,10 +100,22 @@ impl<F> RevocableFile<F> {
         // SAFETY: it is closed and was seen without users, so every later user finds it closed
         // and does not touch the file. No other thread is here, as only one has closed it.
         let file = unsafe { &mut *file };
-        // SAFETY: nobody uses it afterwards: for the same reason, and as it is closed when it is
-        // dropped.
-        let file = unsafe { ManuallyDrop::take(file) };
-        Some(last(&file))
+        let done = last(file);
+        // First: a process that is forked in between does not close a descriptor twice.
+        self.users.fetch_or(TAKEN, Ordering::Relaxed);
+        // SAFETY: nobody uses it afterwards: for the same reason, and as it is not dropped once
+        // it is taken.
+        drop(unsafe { ManuallyDrop::take(file) });
+        Some(done)
+    }
+
+    /// Lets no more users in and waits for nobody. The file is closed when this is dropped.
+    ///
+    /// For a forked child: its copy counts users that are threads of the parent only, and its
+    /// copies of the locks may be held by them. In a process with a thread that is closing the
+    /// file, that thread might wait forever.
+    pub(crate) fn abandon(&self) {
+        self.users.fetch_or(CLOSED | ABANDONED, Ordering::Relaxed);
     }
 
     #[cold]
@@ -110,8 +129,8 @@ impl<F> RevocableFile<F> {
 
 impl<F> Drop for RevocableFile<F> {
     fn drop(&mut self) {
-        if *self.users.get_mut() & CLOSED == 0 {
-            // SAFETY: it was not taken, as it is open, and nobody uses it any more.
+        if *self.users.get_mut() & TAKEN == 0 {
+            // SAFETY: it was not taken, and nobody uses it any more.
             unsafe { ManuallyDrop::drop(self.file.get_mut()) };
         }
     }

@@ -115,8 +115,7 @@ impl Uverbs {
     /// The GID at `index` of the table of `port`, from 1.
     pub(crate) fn gid(&self, port: u8, index: u32) -> io::Result<Option<GidEntry>> {
         let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-        self.file
-            .with(|file| file.gid(port, index))
+        self.with_open(|file| file.gid(port, index))
             .unwrap_or_else(|| Err(gone()))
     }
 
@@ -145,7 +144,8 @@ impl Uverbs {
     }
 
     /// As [`ring_doorbell`](Self::ring_doorbell); `None` if the file is closed. What it returns
-    /// is small: [`doorbell_failed`](Self::doorbell_failed) makes an error of it.
+    /// is small: [`doorbell_failed`](Self::doorbell_failed) makes an error of it. The caller has
+    /// checked that this is no forked child.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the path of each request")]
     pub(crate) fn try_doorbell(&self, queue_pair: u32) -> Option<io::Result<()>> {
@@ -167,10 +167,19 @@ impl Uverbs {
         }
     }
 
+    /// Calls `using` with the file; `None` if it is closed, or in a forked child: a thread of the
+    /// parent that was closing it at the fork would be waited for.
+    fn with_open<T>(&self, using: impl FnOnce(&OpenFile) -> T) -> Option<T> {
+        if self.is_in_child() {
+            return None;
+        }
+        self.file.with(using)
+    }
+
     /// Calls `using` with the open file, which is not closed meanwhile. New resources of the
     /// driver must be recorded in this call.
     fn with<T>(&self, using: impl FnOnce(&OpenFile) -> Result<T>) -> Result<T> {
-        match self.file.with(using) {
+        match self.with_open(using) {
             Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => {
                 // The kernel has disconnected the file from the device.
                 self.close();
@@ -248,13 +257,13 @@ impl Uverbs {
         let handle = created.answer.handle;
         let record = || self.resources().queue_pairs.insert(handle, Vec::new());
         // If the file was closed in between, the queue pair has no requests.
-        let recorded = self.file.with(|_| record());
+        let recorded = self.with_open(|_| record());
         recorded.map(|_| created).ok_or_else(|| self.gone())
     }
 
     /// Destroys a queue pair. Returns whether it no longer uses memory.
     pub(crate) fn destroy_qp(&self, handle: u32) -> bool {
-        let destroyed = self.file.with(|file| {
+        let destroyed = self.with_open(|file| {
             // Before the kernel can reuse the handle.
             let groups = self.resources().queue_pairs.remove(&handle);
             let groups = groups.unwrap_or_default();
@@ -302,9 +311,9 @@ impl Uverbs {
 
     /// Destroys an object that no other object depends on; returns whether it is destroyed.
     /// The kernel refuses only after a change of credentials, and then every command: the
-    /// object is then destroyed when the file is closed.
+    /// object is then destroyed when the file is closed. A forked child destroys nothing.
     pub(crate) fn destroy<C: Command>(&self, request: &C) -> bool {
-        let destroyed = self.file.with(|file| destroy(file, request));
+        let destroyed = self.with_open(|file| destroy(file, request));
         destroyed.unwrap_or_else(|| self.is_destroyed())
     }
 
@@ -317,10 +326,9 @@ impl Uverbs {
     /// releases the driver's descriptors and memory. After that the device does not access
     /// memory of this process.
     pub(crate) fn close(&self) {
-        if !self.mark.is_here() {
-            // A forked child closes only its own copies.
-            self.file.close(|_| ());
-            let _ = self.closed.set(Closed::InUse);
+        if self.is_in_child() {
+            // It closes only its own copies, and counts as closed.
+            self.file.abandon();
             return;
         }
         let closed = self.file.close(|file| {

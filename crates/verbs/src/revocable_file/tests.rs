@@ -29,7 +29,7 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        self.is_open.store(false, Ordering::Relaxed);
+        assert!(self.is_open.swap(false, Ordering::Relaxed), "dropped twice");
     }
 }
 
@@ -77,6 +77,60 @@ fn closing_waits_for_its_users_and_lets_no_more_in() {
         late.join().unwrap();
     });
     assert!(!is_open.load(Ordering::Relaxed));
+}
+
+/// A thread that was using it at a fork is not in the child, but is counted there.
+#[test]
+fn an_abandoned_file_waits_for_no_user_and_is_dropped_once() {
+    let (file, is_open) = Probe::new();
+    let file = RevocableFile::new(file);
+    let (leave, left) = mpsc::channel::<()>();
+    let (enter, entered) = mpsc::channel();
+    thread::scope(|scope| {
+        let using = move |file: &Probe| {
+            enter.send(()).unwrap();
+            left.recv().unwrap();
+            file.is_open()
+        };
+        let shared = &file;
+        let user = scope.spawn(move || shared.with(using));
+        entered.recv().unwrap();
+        file.abandon();
+        assert_eq!(file.with(Probe::is_open), None);
+        assert_eq!(file.close(Probe::is_open), None);
+        file.abandon();
+        assert!(is_open.load(Ordering::Relaxed), "others may use it");
+        leave.send(()).unwrap();
+        assert_eq!(user.join().unwrap(), Some(true));
+    });
+    assert!(is_open.load(Ordering::Relaxed));
+    drop(file);
+    assert!(!is_open.load(Ordering::Relaxed));
+}
+
+/// Another thread was closing it at the fork.
+#[test]
+fn a_file_that_is_being_closed_can_be_abandoned() {
+    let (file, is_open) = Probe::new();
+    let file = RevocableFile::new(file);
+    thread::scope(|scope| {
+        let (leave, left) = mpsc::channel::<()>();
+        let (enter, entered) = mpsc::channel();
+        let shared = &file;
+        let closing = scope.spawn(move || {
+            shared.close(|_| {
+                enter.send(()).unwrap();
+                left.recv().unwrap();
+            })
+        });
+        entered.recv().unwrap();
+        file.abandon();
+        assert_eq!(file.with(Probe::is_open), None);
+        leave.send(()).unwrap();
+        assert_eq!(closing.join().unwrap(), Some(()));
+    });
+    assert!(!is_open.load(Ordering::Relaxed));
+    drop(file);
 }
 
 #[test]
