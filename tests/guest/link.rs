@@ -1,6 +1,8 @@
 //! RDMA devices that a test creates.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,6 +77,17 @@ impl Link {
             removed: AtomicBool::new(false),
             slaves,
         }
+    }
+
+    /// Its verbs node in sysfs.
+    pub(crate) fn verbs_node(&self) -> PathBuf {
+        let nodes = fs::read_dir("/sys/class/infiniband_verbs").unwrap();
+        let mut nodes = nodes.map(|node| node.unwrap().path());
+        let is_ours = |node: &PathBuf| {
+            let device = fs::read_to_string(node.join("ibdev"));
+            device.is_ok_and(|device| device.trim() == self.device)
+        };
+        nodes.find(is_ours).unwrap()
     }
 
     /// A site for the device.

@@ -1,7 +1,5 @@
 //! Device removal, each test with devices of its own.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Once;
 use std::thread;
 use std::time::Instant;
@@ -128,13 +126,7 @@ fn removal_completes_under_a_polling_caller(site: &Site) {
 fn removal_is_reported_to_a_late_reader(site: &Site) {
     let link = Link::new(site);
     let context = link.site(site).verbs();
-    let nodes = fs::read_dir("/sys/class/infiniband_verbs").unwrap();
-    let mut nodes = nodes.map(|node| node.unwrap().path());
-    let is_ours = |node: &PathBuf| {
-        let device = fs::read_to_string(node.join("ibdev"));
-        device.is_ok_and(|device| device.trim() == link.device)
-    };
-    let node = nodes.find(is_ours).unwrap();
+    let node = link.verbs_node();
     // Once is enough.
     let late = Once::new();
     checks_removal(&link, &context, || {

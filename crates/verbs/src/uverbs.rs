@@ -417,6 +417,10 @@ impl Uverbs {
 
     /// Closes the context if the kernel has announced the device's removal.
     pub(crate) fn check_removal(&self) {
+        if self.is_in_child() {
+            // The announcements are the parent's to read: they share the socket.
+            return;
+        }
         let Ok(close_signal) = self.close_signal() else {
             return;
         };

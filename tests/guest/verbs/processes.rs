@@ -3,21 +3,27 @@
 #![expect(unsafe_code, reason = "forks, and changes one thread's credentials")]
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, fork};
-use rdmacm_tests::Site;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+use rdmacm_tests::{PATIENCE, Site};
 use rdmacm_verbs::{CompletionQueue, QueuePair, SendOperation, SendRequest};
 
 use crate::child::{self, NOBODY, site};
 use crate::data::{brought, pattern, received, room, roomy, sent, sge};
 use crate::freed_memory::FreedBlocks;
+use crate::link::Link;
 use rdmacm_tests_macros::case;
 
 // It changes the memory limit of the whole guest.
 pub(crate) const TASKS: &[(&str, fn())] = &[
     ("verbs_forked", forked),
+    ("verbs_forked_during_commands", forked_during_commands),
+    ("verbs_forked_before_a_removal", forked_before_a_removal),
     ("verbs_one_threads_credentials", one_threads_credentials),
     ("verbs_without_memory", without_memory),
 ];
@@ -27,6 +33,16 @@ const LENGTH: usize = 3000;
 #[case]
 fn a_child_process_sees_a_closed_device(site: &Site) {
     child::run_at("verbs_forked", site);
+}
+
+#[case]
+fn a_child_process_waits_for_no_thread_of_its_parent(site: &Site) {
+    child::run_at("verbs_forked_during_commands", site);
+}
+
+#[case(alone)]
+fn a_child_process_leaves_the_announced_removal_to_its_parent(site: &Site) {
+    child::run_at("verbs_forked_before_a_removal", site);
 }
 
 #[case]
@@ -80,6 +96,88 @@ fn forked() {
     client.post_send(message).unwrap();
     assert!(sent(client).result().is_ok());
     assert!(brought(received(server), LENGTH) == pattern(LENGTH, 1));
+}
+
+/// Kills the child if it does not end.
+fn ends(child: Pid) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        match waitpid(child, Some(WaitPidFlag::WNOHANG)).unwrap() {
+            WaitStatus::StillAlive => thread::sleep(Duration::from_millis(1)),
+            status => return status == WaitStatus::Exited(child, 0),
+        }
+    }
+    kill(child, Signal::SIGKILL).unwrap();
+    waitpid(child, None).unwrap();
+    false
+}
+
+/// The threads that are in a command are not in the child.
+fn forked_during_commands() {
+    let queue_pair = site().queue_pair();
+    let context = queue_pair.context().clone();
+    let is_done = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    context.port(1).unwrap();
+                }
+            });
+        }
+        let mut queue_pair = Some(queue_pair);
+        let all_end = (0..50).all(|_| {
+            // SAFETY: the child takes no lock that another thread may hold.
+            match unsafe { fork() }.unwrap() {
+                ForkResult::Child => {
+                    drop(queue_pair.take());
+                    context.close();
+                    assert!(context.port(1).unwrap_err().is_gone());
+                    // SAFETY: the child ends at once.
+                    unsafe { libc::_exit(0) }
+                }
+                ForkResult::Parent { child } => ends(child),
+            }
+        });
+        is_done.store(true, Ordering::Relaxed);
+        all_end
+    });
+    assert!(ended);
+}
+
+fn forked_before_a_removal() {
+    let site = site();
+    let link = Link::new(&site);
+    let context = link.site(&site).verbs();
+    let node = link.verbs_node();
+    // Opens the socket of the announcements, which the child shares.
+    context.check_removal();
+    // SAFETY: this process has one thread.
+    let child = match unsafe { fork() }.unwrap() {
+        ForkResult::Child => {
+            while node.exists() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            // Until long after the announcement.
+            for _ in 0..200 {
+                context.check_removal();
+                thread::sleep(Duration::from_millis(1));
+            }
+            // SAFETY: the child ends at once.
+            unsafe { libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => child,
+    };
+    thread::scope(|scope| {
+        let removing = scope.spawn(|| link.remove_device());
+        let has_ended = ends(child);
+        context.check_removal();
+        let heeded = context.is_gone();
+        // Lets the removal finish in any case.
+        context.close();
+        removing.join().unwrap();
+        assert!(has_ended && heeded);
+    });
 }
 
 /// Changes this thread only: the C library's `setuid` changes all threads.
